@@ -1,0 +1,41 @@
+"""The transformer family: every attention and every model small, readable, and open to look into.
+
+>>> import regard
+>>> model = regard.build("gpt2")
+
+Importing this does not import torch: each name below is fetched from its module when it is first used.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from regard.model import Model, build, load, prepare, save
+    from regard.nn.tap import capture, listen
+    from regard.zoo import catalog
+
+__version__ = "0.1.0"
+__all__ = ["Model", "__version__", "build", "capture", "catalog", "listen", "load", "prepare", "save"]
+
+HOMES = {
+    "Model": "regard.model",
+    "build": "regard.model",
+    "load": "regard.model",
+    "prepare": "regard.model",
+    "save": "regard.model",
+    "catalog": "regard.zoo",
+    "capture": "regard.nn.tap",
+    "listen": "regard.nn.tap",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in HOMES:
+        raise AttributeError(f"module 'regard' has no attribute {name!r}; it has {', '.join(HOMES)}")
+    value: object = getattr(importlib.import_module(HOMES[name]), name)
+    globals()[name] = value  # found once, then as fast as any other name
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *HOMES})

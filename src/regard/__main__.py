@@ -1,0 +1,7 @@
+"""`python -m regard` is `regard`."""
+
+import sys
+
+from regard.cli.app import main
+
+sys.exit(main())

@@ -1,0 +1,114 @@
+"""The shell around the verbs: `regard VERB ...`, its help, and how it fails.
+
+Exit codes: 0 success, 2 bad input, 130 interrupted, 1 anything else. Bad input never shows a traceback.
+"""
+
+import importlib
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+import typer
+from typer.main import get_command
+
+import regard
+from regard.errors import InputError
+
+# Each verb is `run` in the file of its name. Its summary stands here too, so that help need not load the file.
+VERBS = {
+    "demo": "Load a model that ships with regard and draw what it attends to.",
+    "models": "List the models: their sizes, papers, and what each was checked against.",
+    "convert": "Turn a published checkpoint into a folder that regard loads.",
+    "export": "Write a model in another library's format.",
+    "figure": "Draw a figure of the lectures, or check that a paper's claim holds.",
+}
+
+ABOUT = """The transformer family: train it, use it, look into it.
+
+Example: regard models "gpt*"
+
+Every verb explains itself: regard VERB --help."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    machine = "--json" in words
+    try:
+        code = call(words)
+        sys.stdout.flush()  # a reader who has left is noticed here, not at exit
+        return code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except InputError as error:
+        return complain(error, machine, code=2)
+    except typer.TyperException as error:  # an unknown verb or option, a missing argument
+        known = words[:1] if words and words[0] in VERBS else []
+        fix = f"see {' '.join(['regard', *known, '--help'])}"
+        return complain(InputError(error.format_message(), fix=fix), machine, code=2)
+    except (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
+        where = "" if error.filename is None else str(error.filename)
+        return complain(InputError(error.strerror or str(error), where=where), machine, code=2)
+    except Exception as error:
+        if os.environ.get("REGARD_DEBUG") == "1":
+            raise
+        what = f"{type(error).__name__}: {error}".splitlines()[0]
+        fix = "this is a fault in regard: run it with REGARD_DEBUG=1 and report what it prints, and `regard --version`"
+        return complain(InputError(what, fix=fix), machine, code=1)
+
+
+def call(words: list[str]) -> int:
+    """Hand the words to the verb that they name. A verb that fails without an error (a check that does not hold) exits
+    by `typer.Exit`."""
+    verb = next((word for word in words if not word.startswith("-")), "")
+    result = get_command(application(verb)).main(args=words, prog_name="regard", standalone_mode=False)
+    return result if isinstance(result, int) else 0
+
+
+def application(called: str) -> typer.Typer:
+    """All verbs with their summaries, the called one with its arguments too."""
+    app = typer.Typer(
+        help=ABOUT,
+        rich_markup_mode=None,  # rich would double the time of --help
+        add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(invoke_without_command=True)(shell)
+    for verb, summary in VERBS.items():
+        app.command(verb, short_help=summary)(function_of(verb) if verb == called else not_called)
+    return app
+
+
+def function_of(verb: str) -> Callable[..., None]:
+    run: Callable[..., None] = importlib.import_module(f"regard.cli.{verb}").run
+    return run
+
+
+def not_called() -> None:
+    """Stands for a verb that is listed in the help but not run."""
+
+
+def shell(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+) -> None:
+    if version:
+        print(f"regard {regard.__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+        raise typer.Exit(2)  # nothing was asked for, so nothing was done
+
+
+def complain(error: InputError, machine: bool, code: int) -> int:
+    """The one form of every error: JSON on stdout for machines, lines on stderr for people."""
+    if machine:
+        print(json.dumps({"error": error.as_dict()}, indent=2))
+    else:
+        print(f"regard: {error}", file=sys.stderr)
+    return code

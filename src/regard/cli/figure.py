@@ -1,0 +1,58 @@
+"""`regard figure`."""
+
+import json
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.cli.options import Json
+from regard.errors import InputError
+
+
+def run(
+    ids: Annotated[list[str] | None, typer.Argument(help="Which figures: 1.11 10.5b")] = None,
+    listed: Annotated[bool, typer.Option("--list", help="List the figures and draw nothing.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Every figure.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Fail if what a figure claims does not hold.")] = False,
+    out: Annotated[Path, typer.Option("--out", help="The folder to draw into.")] = Path("figures"),
+    as_json: Json = False,
+) -> None:
+    """Draw a figure of the lectures, or check that a paper's claim holds.
+
+    Example: regard figure 1.11 --check --out figures
+    """
+    from regard.figures import table
+
+    if listed:
+        rows = table.rows()
+        lines = [f"{row['id']}\t{row['title']}\t{row['last']}" for row in rows]
+        print(json.dumps(rows, indent=2) if as_json else "\n".join(lines))
+        return
+    results = [table.run(name, out, check) for name in chosen(ids or [], everything, table.FIGURES)]
+    print(json.dumps(results, indent=2) if as_json else "\n".join(verdict(result, out) for result in results))
+    if check and not all(result["holds"] for result in results):
+        raise typer.Exit(1)
+
+
+def chosen(ids: list[str], everything: bool, known: Mapping[str, str]) -> list[str]:
+    """The figures to draw, all of them known: a wrong id at the end must not cost the hours of those before it."""
+    if everything:
+        return list(known)
+    if not ids:
+        raise InputError("no figure was named", fix="name some (regard figure 1.11), or see regard figure --list")
+    wrong = [name for name in ids if name not in known]
+    if wrong:
+        near = [match for name in wrong for match in get_close_matches(name, known, n=2)]
+        expected = f"perhaps {', '.join(near)}" if near else ""
+        raise InputError("no such figure", got=", ".join(wrong), expected=expected, fix="see regard figure --list")
+    return ids
+
+
+def verdict(result: Mapping[str, object], out: Path) -> str:
+    """`holds` is None when nobody asked."""
+    words = {None: "drawn", True: "holds", False: "does not hold"}
+    held = result["holds"]
+    return f"{result['id']}\t{words[held if held is None else bool(held)]}\t{out}"

@@ -1,0 +1,72 @@
+"""`regard models`."""
+
+import dataclasses
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from regard.cli.options import Json
+from regard.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def run(
+    pattern: Annotated[str, typer.Argument(help='A name, * and ? allowed: "gpt*".')] = "*",
+    as_json: Json = False,
+) -> None:
+    """List the models: their sizes, papers, and what each was checked against.
+
+    Example: regard models "gpt*" --json
+    """
+    from regard.zoo import catalog
+
+    rows = [dataclasses.asdict(row) for row in catalog(pattern)]
+    if not rows:
+        raise InputError("no model has such a name", got=pattern, fix="`regard models` lists all of them")
+    if as_json:
+        print(json.dumps(rows, indent=2))
+    elif sys.stdout.isatty():
+        from rich.console import Console
+
+        Console().print(table(rows))
+    else:
+        for row in rows:
+            print("\t".join(cells(row)))
+
+
+def table(rows: list[dict[str, Any]]) -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    shown = Table("name", "sizes", "paper", "checked against", box=box.SIMPLE_HEAD)
+    for row in rows:
+        shown.add_row(*cells(row))
+    return shown
+
+
+def cells(row: dict[str, Any]) -> list[str]:
+    sizes = ", ".join(f"{name} {amount(value)}" for name, value in row["sizes"].items())
+    return [row["name"], sizes, f"{row['paper']} {row['link']}".strip(), evidence(row["verified_against"])]
+
+
+def amount(value: int | float) -> str:
+    """124439808 -> 124.4M; sizes below ten thousand stay as they are."""
+    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= max(unit, 1e4):
+            return f"{value / unit:.1f}{letter}"
+    return f"{value:g}"
+
+
+def evidence(found: object) -> str:
+    """What the reference was, and how far we are from it."""
+    if found is None:
+        return "nothing yet"
+    if isinstance(found, dict):
+        return ", ".join(
+            f"{name} {value:.1e}" if isinstance(value, float) else str(value) for name, value in found.items()
+        )
+    return str(found)

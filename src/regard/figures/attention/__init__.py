@@ -1,0 +1,1 @@
+"""Section 2 of the lectures: attention by itself."""

@@ -1,0 +1,100 @@
+"""2.8: seconds and peak bytes of attention mechanisms against the number of tokens, with fitted slopes.
+
+Each mechanism is built by its word from the table of mechanisms and runs as a layer, projections included. A mechanism
+joins the chart by a line in SHOWN; what its time must grow like stands beside it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from regard.figures import style
+from regard.figures.figure import Check, Numbers, seeded, within
+from regard.figures.measure import peak_bytes, seconds, slope
+from regard.nn.mechanisms import Choice, Site, build_mixer
+from regard.nn.tap import capture
+
+TITLE = "What attention costs"
+DECKS = ("000", "003", "004", "001", "002")
+CLAIM = "Dense attention takes time as N^2 (slope 1.8 to 2.1 from 1,024 tokens on), whatever its scores are."
+COST = 12.0
+SEED = 0
+
+SIZES = [256, 512, 1024, 1448, 2048, 4096]
+WIDTH = 32
+FIT = 1024  # slopes are those from here on
+
+
+@dataclass(frozen=True)
+class Curve:
+    choice: Choice
+    low: float
+    high: float  # between these two must the slope of its time be
+    tint: str
+    longest: int = 4096
+    looked_at: bool = False  # someone listens to its weights, so the map is formed
+
+
+SHOWN = {
+    "additive": Curve("additive", 1.8, 2.1, style.SECOND, longest=2048),
+    "softmax, explicit": Curve("softmax", 1.8, 2.1, style.EDGE, looked_at=True),
+    "softmax, fused": Curve("softmax", 1.8, 2.1, style.WEIGHT),
+}
+
+
+def compute() -> Numbers:
+    numbers: Numbers = {"width": WIDTH, "curves": {}}
+    with seeded(SEED), torch.no_grad():
+        for name, curve in SHOWN.items():
+            sizes = [size for size in SIZES if size <= curve.longest]
+            found: dict[str, list[float]] = {"seconds": [], "bytes": []}
+            for size in sizes:
+                work = layer(curve, torch.randn(1, size, WIDTH))
+                found["seconds"].append(float(f"{seconds(work, least=3):.3g}"))
+                found["bytes"].append(peak_bytes(work))
+            numbers["curves"][name] = {"sizes": sizes, **found}
+    return numbers
+
+
+def layer(curve: Curve, x: Tensor) -> Callable[[], Tensor]:
+    mixer = build_mixer(curve.choice, Site(dim=WIDTH, heads=1, length=x.shape[1])).eval()
+
+    def looked_at() -> Tensor:
+        with capture(mixer, "weights"):
+            return mixer(x)
+
+    return looked_at if curve.looked_at else lambda: mixer(x)
+
+
+def growth(found: dict[str, list[float]], measure: str) -> float:
+    """The slope from FIT tokens on."""
+    pairs = [(int(size), cost) for size, cost in zip(found["sizes"], found[measure], strict=True) if size >= FIT]
+    return slope([size for size, _ in pairs], [cost for _, cost in pairs])
+
+
+def draw(numbers: Numbers) -> Figure:
+    note = f"One layer, one head of width {numbers['width']}, one thread of a CPU; the exponents are fitted from {FIT:,} tokens on."
+    figure = style.page(TITLE, note, height=5.2)
+    panels = figure.subplots(1, 2)
+    for axes, measure, title in zip(panels, ("seconds", "bytes"), ("time", "peak memory"), strict=True):
+        for name, found in numbers["curves"].items():
+            y = found[measure]
+            axes.plot(found["sizes"], y, color=SHOWN[name].tint, marker="o")
+            text = f"{name.replace(', ', ',' + chr(10))}  $N^{{{growth(found, measure):.1f}}}$"
+            style.end_label(axes, found["sizes"][-1], y[-1], text, SHOWN[name].tint, size=10.5)
+        style.logarithmic(axes, [256, 512, 1024, 2048, 4096], "N", measure)
+        axes.set_title(title)
+        axes.set_xlim(225, 16000)
+    return figure
+
+
+def holds(numbers: Numbers) -> list[Check]:
+    curves = numbers["curves"]
+    explicit = curves["softmax, explicit"]
+    checks = [within("explicit: growth of peak bytes", growth(explicit, "bytes"), 1.8, 2.1)]
+    for name, curve in SHOWN.items():
+        checks.append(within(f"seconds: growth of {name}", growth(curves[name], "seconds"), curve.low, curve.high))
+    return checks

@@ -1,0 +1,73 @@
+"""2.4d: what attention costs as the sentence grows, N = 128 ... 4096: time and memory of the explicit form (the N x N map
+is formed) and of the fused kernel, which computes the same without ever forming it.
+
+Time grows with N^2 either way (deck 000: O(N^2 D)); the memory of the explicit form too, that of the fused one does not.
+"""
+
+import torch
+from matplotlib.figure import Figure
+
+from regard.figures import style
+from regard.figures.figure import Check, Numbers, below, seeded, within
+from regard.figures.measure import operations, peak_bytes, seconds, slope
+from regard.nn.attention import Softmax
+from regard.nn.mask import ALL
+
+TITLE = "Attention is quadratic"
+DECKS = ("000", "003", "004")
+CLAIM = "Time grows as N^2; so does the memory of the explicit form, but not that of the fused kernel."
+COST = 5.0
+SEED = 0
+
+SIZES = [128, 256, 512, 1024, 2048, 4096]
+WIDTH = 64
+
+
+def compute() -> Numbers:
+    kernel = Softmax()
+    numbers: Numbers = {"sizes": SIZES, "width": WIDTH, "operations": []}
+    numbers |= {name: {"seconds": [], "bytes": []} for name in ("explicit", "fused")}
+    with seeded(SEED), torch.no_grad():
+        for size in SIZES:
+            q, k, v = torch.randn(3, 1, 1, size, WIDTH)
+            forms = {
+                "explicit": lambda: kernel.explicit(q, k, v, ALL, None),  # noqa: B023
+                "fused": lambda: kernel.fused(q, k, v, ALL, None),  # noqa: B023
+            }
+            for name, form in forms.items():
+                numbers[name]["seconds"].append(float(f"{seconds(form):.3g}"))
+                numbers[name]["bytes"].append(peak_bytes(form))
+            numbers["operations"].append(operations(forms["explicit"]))
+    return numbers
+
+
+def draw(numbers: Numbers) -> Figure:
+    note = f"One head of width {numbers['width']}, one thread of a CPU, both axes logarithmic. Dotted: $N^2$."
+    figure = style.page(TITLE, note, height=4.9)
+    panels = figure.subplots(1, 2)
+    sizes = numbers["sizes"]
+    for axes, measure, title in zip(panels, ("seconds", "bytes"), ("time", "peak memory"), strict=True):
+        for name, tint in (("explicit", style.SECOND), ("fused", style.WEIGHT)):
+            y = numbers[name][measure]
+            axes.plot(sizes, y, color=tint, marker="o")
+            growth = f"$N^{{{slope(sizes[3:], y[3:]):.1f}}}$"
+            style.end_label(axes, sizes[-1], y[-1], f"{name}  {growth}", tint)
+        last = numbers["explicit"][measure][-1] * 2.2
+        axes.plot(sizes, [last * (size / sizes[-1]) ** 2 for size in sizes], color=style.EDGE, lw=1.2, ls=":")
+        style.logarithmic(axes, sizes, "N", measure)
+        axes.set_title(title)
+        axes.set_xlim(110, 14000)
+    return figure
+
+
+def holds(numbers: Numbers) -> list[Check]:
+    sizes, explicit, fused = numbers["sizes"], numbers["explicit"], numbers["fused"]
+    result = [4 * size * numbers["width"] for size in sizes]  # bytes of the output
+    extra = [whole - out for whole, out in zip(fused["bytes"], result, strict=True)]
+    return [
+        within("explicit: growth of operations", slope(sizes, numbers["operations"]), 1.99, 2.01),
+        within("explicit: growth of peak bytes, N >= 1024", slope(sizes[3:], explicit["bytes"][3:]), 1.8, 2.1),
+        below("fused: bytes beyond the result at N = 4096 over those at 1024", extra[-1] / extra[3], 1.1),
+        below("fused over explicit: peak bytes at N = 4096", fused["bytes"][-1] / explicit["bytes"][-1], 0.05),
+        within("seconds: growth of the fused form, N >= 1024", slope(sizes[3:], fused["seconds"][3:]), 1.8, 2.1),
+    ]

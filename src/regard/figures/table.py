@@ -1,0 +1,137 @@
+"""The table of figures: every picture of the lectures that the library draws again, by its number in the spec sheet.
+
+Reading the table imports neither torch nor matplotlib.
+"""
+
+import ast
+import importlib
+import json
+import os
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from regard import __version__
+
+if TYPE_CHECKING:
+    from regard.figures.figure import FigureModule
+
+FIGURES: dict[str, str] = {
+    "2.1": "regard.figures.attention.soft_dictionary",
+    "2.1b": "regard.figures.attention.video_search",
+    "2.1c": "regard.figures.attention.winner",
+    "2.1d": "regard.figures.attention.build_up",
+    "2.2": "regard.figures.attention.softmax_scale",
+    "2.2b": "regard.figures.attention.winner_takes_all",
+    "2.2c": "regard.figures.attention.root_scale",
+    "2.3": "regard.figures.attention.factorised",
+    "2.3b": "regard.figures.attention.additive_cost",
+    "2.4": "regard.figures.attention.step_by_step",
+    "2.4b": "regard.figures.attention.server_sense",
+    "2.4c": "regard.figures.attention.matrices",
+    "2.4d": "regard.figures.attention.dense_cost",
+    "2.4e": "regard.figures.attention.dot_stack",
+    "2.5": "regard.figures.attention.gpt3_sizes",
+    "2.5b": "regard.figures.attention.multi_head",
+    "2.5c": "regard.figures.attention.value_rank",
+    "2.5d": "regard.figures.attention.two_lookups",
+    "2.5e": "regard.figures.attention.head_grid",
+    "2.6": "regard.figures.attention.wiring",
+    "2.6b": "regard.figures.attention.no_mask",
+    "2.6c": "regard.figures.attention.river_bank",
+    "2.7": "regard.figures.attention.mask_matrices",
+    "2.7b": "regard.figures.attention.off_by_one",
+    "2.8": "regard.figures.attention.cost_chart",
+    "2.8b": "regard.figures.attention.all_pairs",
+}
+
+RESULTS = Path(__file__).parent / "results"  # what the last full run found, one small file a figure
+
+
+def rows() -> list[dict[str, object]]:
+    """One row for each figure: id, deck, title, claim, command, cost in seconds, and the last result."""
+    table: list[dict[str, object]] = []
+    for name, module in FIGURES.items():
+        about = literals(module)
+        row = {"id": name, "deck": " ".join(cast(tuple[str, ...], about["DECKS"])), "title": about["TITLE"]}
+        row |= {"claim": about["CLAIM"], "command": command(name), "cost": about["COST"], "last": last(name)}
+        table.append(row)
+    return table
+
+
+def run(name: str, out: Path, check: bool) -> dict[str, object]:
+    """Compute a figure and draw it: <id>.png, <id>.svg, <id>.json in ``out``; with ``check``, ask whether it holds."""
+    from regard.figures.style import METADATA, family
+
+    module = cast("FigureModule", importlib.import_module(FIGURES[name]))
+    numbers = module.compute()
+    checks = module.holds(numbers) if check else []
+    failed = [one.name for one in checks if not one.ok]
+    result: dict[str, object] = {"id": name, "title": module.TITLE, "holds": not failed if check else None}
+    result |= {"failed": failed, "decks": list(module.DECKS), "claim": module.CLAIM, "command": command(name)}
+    result |= {
+        "seed": module.SEED,
+        "regard": __version__,
+        "checks": [asdict(one) for one in checks],
+        "numbers": numbers,
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    with family():
+        picture = module.draw(numbers)
+        for kind in ("png", "svg"):
+            picture.savefig(out / f"{name}.part.{kind}", metadata=METADATA[kind])
+            os.replace(out / f"{name}.part.{kind}", out / f"{name}.{kind}")
+    write(out / f"{name}.json", result)
+    return result
+
+
+def command(name: str) -> str:
+    return f"regard figure {name}"
+
+
+def last(name: str) -> str:
+    """What the last recorded run found."""
+    path = RESULTS / f"{name}.json"
+    if not path.exists():
+        return "not recorded"
+    result = json.loads(path.read_text(encoding="utf8"))
+    if result["holds"]:
+        return f"holds ({len(result['checks'])} checks)"
+    return f"fails: {', '.join(result['failed'])}"
+
+
+def literals(module: str) -> dict[str, object]:
+    """The capitalised constants of a module, read from its text: importing it would import torch."""
+    spec = find_spec(module)
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError(f"the table names {module}, which does not exist")
+    found: dict[str, object] = {}
+    for line in ast.parse(Path(spec.origin).read_text(encoding="utf8")).body:
+        if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name):
+            name = line.targets[0].id
+            if name in ("TITLE", "DECKS", "CLAIM", "COST", "SEED"):
+                found[name] = ast.literal_eval(line.value)
+    return found
+
+
+def write(path: Path, result: dict[str, object]) -> None:
+    """Whole or not at all; a list of numbers on one line."""
+    part = path.with_suffix(".part.json")
+    part.write_text(compact(result) + "\n", encoding="utf8")
+    os.replace(part, path)
+
+
+def compact(value: object, indent: str = "") -> str:
+    """JSON that a person can read: objects one entry a line, lists without objects on one line."""
+    inner = indent + "  "
+    if isinstance(value, dict) and value:
+        lines = [f"{inner}{json.dumps(name)}: {compact(part, inner)}" for name, part in value.items()]
+        return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
+    if isinstance(value, list) and any(isinstance(part, dict) for part in value):
+        return (
+            "[\n"
+            + ",\n".join(inner + json.dumps(part, ensure_ascii=False, allow_nan=False) for part in value)
+            + f"\n{indent}]"
+        )
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,21 @@
+"""The training loop of the toys: enough for what learns in seconds; everything larger goes through the engine."""
+
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor, nn
+
+
+def fit(parameters: Iterable[nn.Parameter], loss: Callable[[], Tensor], *, steps: int, rate: float) -> list[float]:
+    """Adam with a rate that falls to zero along a cosine; ``loss`` draws its own batch. -> the loss at every step"""
+    optimizer = torch.optim.Adam(parameters, rate)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    history = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        value = loss()
+        value.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        schedule.step()
+        history.append(value.item())
+    return history

@@ -1,0 +1,77 @@
+"""GPT-2 <-> Hugging Face (model_type gpt2)."""
+
+from collections.abc import Collection
+from typing import Any
+
+from regard.models.gpt import Config
+
+from .foreign import THEIR_ACTIVATIONS, Foreign
+from .rules import Chain, Chunk, Dropped, Entry, Rule, Tied, Transpose
+
+ARCHITECTURE = "GPT2LMHeadModel"
+
+
+def config(theirs: Foreign) -> Config:
+    theirs.expect("scale_attn_weights", True)
+    theirs.expect("scale_attn_by_inverse_layer_idx", False)
+    theirs.expect("reorder_and_upcast_attn", False, True)  # the same numbers in float32
+    theirs.expect("add_cross_attention", False)
+    theirs.ignore("summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type")
+    theirs.ignore("summary_use_proj", "n_inner")
+    inner = theirs.data.get("n_inner")
+    dim = theirs.take("n_embd", int, 768)
+    return Config(
+        vocab=theirs.take("vocab_size", int, 50257),
+        length=theirs.take("n_positions", int, 1024),
+        dim=dim,
+        depth=theirs.take("n_layer", int, 12),
+        heads=theirs.take("n_head", int, 12),
+        hidden=None if inner is None else theirs.take("n_inner", int),
+        dropout=theirs.take("resid_pdrop", float, 0.1),
+        attention_dropout=theirs.take("attn_pdrop", float, 0.1),
+        embedding_dropout=theirs.take("embd_pdrop", float, 0.1),
+        eps=theirs.take("layer_norm_epsilon", float, 1e-5),
+        activation=theirs.activation("activation_function") if "activation_function" in theirs.data else "gelu_tanh",
+        tied=theirs.take("tie_word_embeddings", bool, True),
+    )
+
+
+def export_config(ours: Config) -> dict[str, Any]:
+    return {
+        "architectures": [ARCHITECTURE],
+        "model_type": "gpt2",
+        "vocab_size": ours.vocab,
+        "n_positions": ours.length,
+        "n_embd": ours.dim,
+        "n_layer": ours.depth,
+        "n_head": ours.heads,
+        "n_inner": ours.hidden,
+        "resid_pdrop": ours.dropout,
+        "attn_pdrop": ours.attention_dropout,
+        "embd_pdrop": ours.embedding_dropout,
+        "layer_norm_epsilon": ours.eps,
+        "activation_function": THEIR_ACTIVATIONS[ours.activation],
+        "tie_word_embeddings": ours.tied,
+    }
+
+
+def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
+    """The published gpt2 files name the model's parts without ``transformer.``; ``names`` tells which form it is."""
+    prefix = "" if names is not None and not any(name.startswith("transformer.") for name in names) else "transformer."
+    layer, block = prefix + "h.{i}.", "blocks.{i}."
+    qkv = (block + "mixer.q.{p}", block + "mixer.k.{p}", block + "mixer.v.{p}")
+    head: Entry = Tied("lm_head.weight", "embed.weight") if ours.tied else Rule("lm_head.weight", "head.weight")
+    return [
+        Rule(prefix + "wte.weight", "embed.weight"),
+        Rule(prefix + "wpe.weight", "positions.weight"),
+        Rule(layer + "ln_1.{p}", block + "mixer_residual.norm.{p}"),
+        Rule(layer + "attn.c_attn.{p}", qkv, Chain(Transpose(), Chunk(3))),
+        Rule(layer + "attn.c_proj.{p}", block + "mixer.out.{p}", Transpose()),
+        Dropped(layer + "attn.bias", "a buffer with the causal mask, which follows from the length"),
+        Dropped(layer + "attn.masked_bias", "a buffer with the number that stood for minus infinity"),
+        Rule(layer + "ln_2.{p}", block + "ffn_residual.norm.{p}"),
+        Rule(layer + "mlp.c_fc.{p}", block + "ffn.up.{p}", Transpose()),
+        Rule(layer + "mlp.c_proj.{p}", block + "ffn.down.{p}", Transpose()),
+        Rule(prefix + "ln_f.{p}", "norm.{p}"),
+        head,
+    ]

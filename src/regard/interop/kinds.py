@@ -1,0 +1,119 @@
+"""One table: the kinds of foreign checkpoints, by the ``model_type`` of their config."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from torch import Tensor
+
+from regard.errors import CheckpointError, InputError
+from regard.zoo import bare, config_data
+
+from . import bert, gpt2, marian, vit
+from .foreign import Foreign
+from .rules import Entry, Groups, converted, counted, export, listed, misfits, needed, spare
+
+
+@dataclass(frozen=True)
+class Kind:
+    family: str
+    config: Callable[[Foreign], Any]
+    complete: Callable[[Any, Collection[str]], Any]  # what only the tensors' names tell
+    rules: Callable[[Any, Collection[str] | None], list[Entry]]
+    export_config: Callable[[Any], dict[str, Any]]
+
+
+def as_it_is(config: Any, names: Collection[str]) -> Any:
+    return config
+
+
+KINDS: dict[str, Kind] = {
+    "gpt2": Kind("gpt", gpt2.config, as_it_is, gpt2.rules, gpt2.export_config),
+    "bert": Kind("bert", bert.config, bert.complete, bert.rules, bert.export_config),
+    "vit": Kind("vit", vit.config, vit.complete, vit.rules, vit.export_config),
+    "marian": Kind("transformer", marian.config, as_it_is, marian.rules, marian.export_config),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A foreign checkpoint as one of ours."""
+
+    family: str
+    config: Any
+    state: dict[str, Tensor]
+
+
+def read_foreign(
+    data: Mapping[str, Any], header: Mapping[str, tuple[int, ...]], read: Callable[[], dict[str, Tensor]], where: Path
+) -> Found:
+    """Every key of the config and every tensor of the file, accounted for, or one error that lists what is not."""
+    kind = KINDS.get(str(data.get("model_type")))
+    if kind is None:
+        raise CheckpointError(
+            "this kind of checkpoint is not known",
+            where=str(where / "config.json"),
+            got=f"model_type = {data.get('model_type')!r}",
+            expected=", ".join(KINDS),
+        )
+    foreign = Foreign(data)
+    try:
+        config = kind.config(foreign)
+    except ValueError as error:
+        foreign.problems.append(str(error))
+        foreign.guessed = True
+    problems = {"wrong in the config": foreign.finish()}
+    if foreign.guessed:  # then nothing can be said of the tensors
+        refuse(problems, where)
+    config = kind.complete(config, header)
+    believable(config, len(header), str(where))
+    rules = kind.rules(config, header)
+    wanted = {name: tuple(x.shape) for name, x in bare(kind.family, config).state_dict().items()}
+    given = {name: shape for name, shape in header.items() if not spare(name, rules)}
+    run = converted(read(), rules)
+    problems |= misfits(needed(wanted, rules), given) | {"unequal": run.unequal}
+    if any(problems.values()):
+        refuse(problems, where)
+    return Found(kind.family, config, run.finish("their tensors cannot be converted"))
+
+
+def refuse(problems: Groups, where: Path) -> NoReturn:
+    raise CheckpointError(
+        f"this checkpoint cannot be read exactly: {counted(problems)}",
+        where=str(where),
+        got=listed(problems),
+        expected="every key of config.json understood and supported, and exactly the tensors that it tells of",
+        fix="a key or a tensor that is skipped could change every number, so nothing is loaded",
+    )
+
+
+def write_foreign(family: str, config: Any, state: Mapping[str, Tensor]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Config and tensors as the other library keeps them; what it cannot say is an error, not a loss."""
+    kind = next((kind for kind in KINDS.values() if kind.family == family), None)
+    if kind is None:
+        raise InputError(f"a {family} has no counterpart there", expected=", ".join(k.family for k in KINDS.values()))
+    data, tensors = kind.export_config(config), export(state, kind.rules(config, None))
+    back = kind.complete(kind.config(Foreign(data)), tensors)
+    if back != config:
+        said, ours = config_data(back), config_data(config)
+        lost = [key for key in ours | said if ours.get(key) != said.get(key)]
+        raise InputError(
+            "their format cannot say all of this config",
+            got=", ".join(f"{key} = {ours.get(key)!r}" for key in lost),
+            expected=", ".join(f"{key} = {said.get(key)!r}" for key in lost),
+        )
+    return data, tensors
+
+
+def believable(config: Any, tensors: int, where: str) -> None:
+    """A config must not promise more layers than the file could hold: building them would take for ever."""
+    for key in ("depth", "decoder_depth"):
+        depth = getattr(config, key, None)
+        if depth is not None and depth > tensors:
+            raise CheckpointError(
+                "the config promises more layers than there are tensors",
+                where=where,
+                got=f"{key} = {depth}, {tensors} tensors",
+                expected="a config that belongs to these weights",
+            )

@@ -1,0 +1,116 @@
+"""The Transformer <-> Hugging Face's Marian (model_type marian): opus-mt and its kin."""
+
+from collections.abc import Collection
+from typing import Any
+
+import torch
+
+from regard.models.transformer import Config
+from regard.nn.positions import sinusoid
+
+from .foreign import THEIR_ACTIVATIONS, Foreign
+from .rules import Entry, Known, Reshape, Rule, Tied
+
+
+def config(theirs: Foreign) -> Config:
+    for key, value in {
+        "normalize_before": False,
+        "normalize_embedding": False,
+        "add_final_layer_norm": False,
+        "add_bias_logits": False,
+        "extra_pos_embeddings": 0,
+        "static_position_embeddings": True,
+        "share_encoder_decoder_embeddings": True,
+        "tie_word_embeddings": True,
+        "is_decoder": False,
+        "add_cross_attention": False,
+    }.items():
+        theirs.expect(key, value)
+    heads = theirs.take("encoder_attention_heads", int, 16)
+    hidden = theirs.take("encoder_ffn_dim", int, 4096)
+    vocab = theirs.take("vocab_size", int, 58101)
+    theirs.expect("decoder_attention_heads", heads)
+    theirs.expect("decoder_ffn_dim", hidden)
+    theirs.expect("decoder_vocab_size", vocab, None)
+    theirs.expect("num_hidden_layers", theirs.data.get("encoder_layers"))
+    theirs.ignore("encoder_layerdrop", "decoder_layerdrop", "classif_dropout", "max_position_embeddings")
+    return Config(
+        vocab=vocab,
+        dim=theirs.take("d_model", int, 1024),
+        depth=theirs.take("encoder_layers", int, 12),
+        decoder_depth=theirs.take("decoder_layers", int, 12),
+        heads=heads,
+        hidden=hidden,
+        dropout=theirs.take("dropout", float, 0.1),
+        attention_dropout=theirs.take("attention_dropout", float, 0.0),
+        hidden_dropout=theirs.take("activation_dropout", float, 0.0),
+        norm="post",
+        activation=theirs.activation("activation_function"),
+        waves="halves",
+        scaled=theirs.take("scale_embedding", bool, False),
+        output_bias=True,
+    )
+
+
+def export_config(ours: Config) -> dict[str, Any]:
+    depth = ours.depth if ours.decoder_depth is None else ours.decoder_depth
+    return {
+        "architectures": ["MarianMTModel"],
+        "model_type": "marian",
+        "vocab_size": ours.vocab,
+        "decoder_vocab_size": ours.vocab,
+        "d_model": ours.dim,
+        "encoder_layers": ours.depth,
+        "decoder_layers": depth,
+        "encoder_attention_heads": ours.heads,
+        "decoder_attention_heads": ours.heads,
+        "encoder_ffn_dim": ours.hidden,
+        "decoder_ffn_dim": ours.hidden,
+        "dropout": ours.dropout,
+        "attention_dropout": ours.attention_dropout,
+        "activation_dropout": ours.hidden_dropout,
+        "activation_function": THEIR_ACTIVATIONS[ours.activation],
+        "scale_embedding": ours.scaled,
+        "share_encoder_decoder_embeddings": True,
+        "tie_word_embeddings": True,
+        "is_encoder_decoder": True,
+        # Which words pad and end a sentence is not in our config, and their defaults are words of a larger vocabulary.
+        "pad_token_id": None,
+        "eos_token_id": None,
+        "forced_eos_token_id": None,
+    }
+
+
+def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
+    bias = Reshape((1, ours.vocab), (ours.vocab,))
+
+    def waves(shape: torch.Size) -> torch.Tensor:
+        fits = len(shape) == 2 and shape[1] == ours.dim  # a shape from a file may be anything
+        return sinusoid(torch.arange(shape[0] if fits else 0), ours.dim, ours.waves)
+
+    table: list[Entry] = [
+        Rule("model.shared.weight", "embed.weight"),
+        Rule("final_logits_bias", "output_bias", bias),
+        Tied("lm_head.weight", "embed.weight"),
+    ]
+    for stack in ("encoder", "decoder"):
+        layer, block = f"model.{stack}.layers." + "{i}.", stack + ".{i}."
+        table += [
+            Tied(f"model.{stack}.embed_tokens.weight", "embed.weight"),
+            Known(f"model.{stack}.embed_positions.weight", waves),
+            *attention(layer + "self_attn", block + "mixer"),
+            Rule(layer + "fc1.{p}", block + "ffn.up.{p}"),
+            Rule(layer + "fc2.{p}", block + "ffn.down.{p}"),
+            Rule(layer + "final_layer_norm.{p}", block + "ffn_residual.norm.{p}"),
+        ]
+    return [*table, *attention("model.decoder.layers.{i}.encoder_attn", "decoder.{i}.cross")]
+
+
+def attention(theirs: str, ours: str) -> list[Entry]:
+    return [
+        Rule(theirs + ".q_proj.{p}", ours + ".q.{p}"),
+        Rule(theirs + ".k_proj.{p}", ours + ".k.{p}"),
+        Rule(theirs + ".v_proj.{p}", ours + ".v.{p}"),
+        Rule(theirs + ".out_proj.{p}", ours + ".out.{p}"),
+        Rule(theirs + "_layer_norm.{p}", ours + "_residual.norm.{p}"),
+    ]

@@ -1,0 +1,608 @@
+"""A restricted reader for PyTorch's `.bin` and `.pt` files, which are programs in a zip.
+
+Such a file holds a small stack program (a pickle) whose opcodes may call anything. Here no such program is ever run.
+The opcodes are read one by one by a machine that knows dicts, lists, tuples, plain values and the few names that a
+state dict of tensors needs; those names are compared as text and never imported. Whatever else stands there is an
+error that names it. All this happens in a child process with limits on memory, time and output, which writes a
+safetensors file; the parent reads that one as it reads any other. There is no fallback to a reader that trusts more.
+
+The child needs neither torch nor a GPU, so it starts fast and its memory limit can be tight.
+"""
+
+import json
+import os
+import pickletools
+import struct
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TypeGuard
+
+import numpy as np
+
+from regard.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+MIB = 2**20
+PROGRAM_BYTES = 16 * MIB  # a program of 10,000 tensors takes about 2
+OPCODES = 2_000_000
+ENTRIES = 200_000
+AXES = 32  # numpy's limit before version 2
+SUFFIXES = (".bin", ".pt", ".pth", ".ckpt")
+# What the standard library's readers raise for bytes that make no sense.
+DAMAGE = (zipfile.BadZipFile, struct.error, ValueError, NotImplementedError, EOFError, RuntimeError, OverflowError)
+
+ORDERED = "collections OrderedDict"
+TENSOR = "torch._utils _rebuild_tensor_v2"
+PARAMETER = "torch._utils _rebuild_parameter"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """An element type: its name in safetensors and its bytes."""
+
+    name: str
+    size: int
+
+
+STORAGES = {
+    "torch DoubleStorage": Kind("F64", 8),
+    "torch FloatStorage": Kind("F32", 4),
+    "torch HalfStorage": Kind("F16", 2),
+    "torch BFloat16Storage": Kind("BF16", 2),
+    "torch LongStorage": Kind("I64", 8),
+    "torch IntStorage": Kind("I32", 4),
+    "torch ShortStorage": Kind("I16", 2),
+    "torch CharStorage": Kind("I8", 1),
+    "torch ByteStorage": Kind("U8", 1),
+    "torch BoolStorage": Kind("BOOL", 1),
+    "torch ComplexFloatStorage": Kind("C64", 8),
+}
+
+
+@dataclass(frozen=True)
+class Global:
+    """A name that the program asked for. It is only ever compared, never looked up."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Storage:
+    """A flat run of elements, in the zip entry ``data/key``."""
+
+    kind: Kind
+    key: str
+    count: int
+
+
+@dataclass(frozen=True)
+class View:
+    """A tensor: a strided window on a storage."""
+
+    storage: Storage
+    offset: int
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return prod(self.shape) * self.storage.kind.size
+
+
+# The parent's side.
+
+
+def read_pickled(path: Path) -> "dict[str, Tensor]":
+    """The tensors of a `.bin` or `.pt` file, of an index and its shards, or of a folder that holds one of these."""
+    from regard.interop import files  # it needs torch, which the child must not
+
+    path = Path(path)
+    if path.is_dir():
+        path = pickled_in(path)
+    if not path.name.endswith(".index.json"):
+        return read_one(path)
+    homes = files.shards(path, ".bin")
+    parts = {shard: read_one(shard) for shard in dict.fromkeys(homes.values())}
+    files.agree(path, homes, {shard: list(part) for shard, part in parts.items()})
+    return {name: parts[shard][name] for name, shard in homes.items()}
+
+
+def pickled_in(folder: Path) -> Path:
+    try:
+        names = sorted(entry.name for entry in folder.iterdir())
+    except OSError as error:
+        refuse(folder, f"the folder cannot be read: {error.strerror}")
+    for name in ("pytorch_model.bin", "pytorch_model.bin.index.json"):
+        if name in names:
+            return folder / name
+    found = [name for name in names if name.endswith(SUFFIXES)]
+    if len(found) == 1:
+        return folder / found[0]
+    raise CheckpointError(
+        "the folder has several files that could hold the weights" if found else "the folder has no PyTorch weights",
+        where=str(folder),
+        got=", ".join(map(shown, found)),
+        expected="pytorch_model.bin, or pytorch_model.bin.index.json with its shards, or one .bin or .pt file",
+        fix="give the path of the file itself",
+    )
+
+
+def read_one(path: Path) -> "dict[str, Tensor]":
+    """One file, through the child process."""
+    from regard.interop import files
+
+    if not path.is_file():
+        refuse(path, "is not there, or is no regular file")
+    seconds = seconds_for(path.stat().st_size)
+    with tempfile.TemporaryDirectory(prefix="regard-") as folder:
+        target, report = Path(folder) / "out.safetensors", Path(folder) / "report.json"
+        # -P and an empty working folder: a module lying beside a downloaded file must not be imported.
+        command = [sys.executable, "-P", "-m", "regard.interop.pickled", str(path.resolve()), str(target), str(report)]
+        root = str(Path(__file__).resolve().parents[2])
+        ways = os.pathsep.join(x for x in (root, os.environ.get("PYTHONPATH", "")) if x)
+        threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+        quiet = subprocess.DEVNULL  # what it prints could quote the file, so it is never passed on
+        try:
+            code = subprocess.run(
+                command,
+                cwd=folder,
+                env={**os.environ, "PYTHONPATH": ways, **threads},
+                stdin=quiet,
+                stdout=quiet,
+                stderr=quiet,
+                timeout=2 * seconds,
+                check=False,
+            ).returncode
+        except subprocess.TimeoutExpired:
+            refuse(path, f"reading took longer than {2 * seconds} seconds and was stopped")
+        except OSError as error:
+            refuse(path, f"the reading process could not be started: {error.strerror}")
+        if report.exists():
+            parts = {name: str(text) for name, text in files.read_json(report).items()}
+            raise CheckpointError(
+                parts.get("what", "cannot be read"),
+                where=str(path),
+                got=parts.get("got", ""),
+                expected=parts.get("expected", ""),
+                fix=parts.get("fix", ""),
+            )
+        if code != 0 or not target.exists():
+            refuse(path, f"the reading process ended with code {code}, at a limit of its memory or time")
+        # Copies, since what was read is mapped from a file that now goes.
+        return {name: tensor.clone() for name, tensor in files.weights_in(target).read().items()}
+
+
+# The child's side.
+
+
+def main(arguments: list[str]) -> int:
+    """Rewrite one file, or leave a report of why not. Nothing is printed."""
+    source, target, report = map(Path, arguments)
+    try:
+        confine(source.stat().st_size)
+        rewrite(source, target)
+        return 0
+    except CheckpointError as error:
+        parts = error.as_dict()
+    except MemoryError:
+        parts = {"what": f"{source.name}: reading needs more memory than a file of this size should"}
+    except OSError as error:
+        parts = {"what": f"{source.name}: cannot be read: {error.strerror}"}
+    parts.pop("where", None)  # the parent knows the path, and a path need not be text
+    report.write_text(json.dumps({name: text.encode("utf-8", "replace").decode() for name, text in parts.items()}))
+    return 1
+
+
+def confine(size: int) -> None:
+    """Limits by the operating system, should a check below be wrong: memory, time, output, no core file."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    seconds = seconds_for(size)
+    for kind, most in (
+        (resource.RLIMIT_AS, 2048 * MIB + 6 * size),
+        (resource.RLIMIT_CPU, seconds),
+        (resource.RLIMIT_FSIZE, output_limit(size) + PROGRAM_BYTES),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        hard = resource.getrlimit(kind)[1]
+        allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        with suppress(OSError, ValueError):  # some systems name a limit that they do not take
+            resource.setrlimit(kind, (allowed, allowed))
+
+
+def seconds_for(size: int) -> int:
+    return 60 + size // (20 * MIB)
+
+
+def output_limit(size: int) -> int:
+    """Tied tensors are one in the file and several in the result (four in T5), but not without end."""
+    return 4 * size + 64 * MIB
+
+
+def rewrite(source: Path, target: Path) -> None:
+    """Read a PyTorch zip and write the same tensors as safetensors, all sizes checked before anything is allocated."""
+    if not source.is_file():
+        refuse(source, "is not there, or is no regular file")
+    size = source.stat().st_size
+    with open(source, "rb") as file:
+        check_magic(file.read(4), source)
+        try:
+            with zipfile.ZipFile(file) as archive:
+                entries = checked_entries(archive, size, source)
+                folder = folder_of(entries, source)
+                order = entries.get(f"{folder}/byteorder")
+                if order is not None and content(archive, order, source) != b"little":
+                    refuse(source, "the numbers are stored in big-endian order, which is not supported")
+                program = content(archive, entries[f"{folder}/data.pkl"], source)
+                views = tensors_of(interpret(program, source), source)
+                for name, view in views.items():
+                    check_view(name, view, entries.get(f"{folder}/data/{view.storage.key}"), source)
+                if (total := sum(view.size for view in views.values())) > output_limit(size):
+                    refuse(source, f"the tensors would take {total} bytes, far more than the file's {size}")
+                try:
+                    with open(target, "xb") as out:
+                        write_tensors(out, archive, f"{folder}/data/", views, source)
+                except OSError as error:
+                    free = f"{total} bytes free in {target.parent}"
+                    refuse(source, f"its tensors could not be written: {error.strerror}", expected=free)
+        except CheckpointError:
+            raise
+        except DAMAGE as error:
+            refuse(source, f"the zip is damaged: {ascii(str(error))[1:-1][:200]}")
+        except OSError as error:
+            refuse(source, f"cannot be read: {error.strerror}")
+
+
+def check_magic(first: bytes, source: Path) -> None:
+    if first == b"PK\x03\x04":
+        return
+    if first[:1] == b"\x80":
+        refuse(
+            source,
+            "is in the old form of PyTorch before version 1.6, which is not read",
+            expected="a zip file, as torch.save has written since",
+            fix="if you trust its origin, load it and save it again with a current PyTorch",
+        )
+    refuse(source, "is not a PyTorch file", expected="a zip file, as torch.save writes")
+
+
+def checked_entries(archive: zipfile.ZipFile, size: int, source: Path) -> dict[str, zipfile.ZipInfo]:
+    """The entries by name. Only stored ones, so that all of them together are no larger than the file."""
+    entries: dict[str, zipfile.ZipInfo] = {}
+    if len(archive.filelist) > ENTRIES:
+        refuse(source, f"the zip has {len(archive.filelist)} entries, more than {ENTRIES}")
+    for entry in archive.filelist:
+        name = shown(entry.filename)
+        if entry.filename in entries:
+            refuse(source, f"the zip entry {name} stands twice")
+        if entry.flag_bits & 1:
+            refuse(source, f"the zip entry {name} is encrypted")
+        if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
+            refuse(source, f"the zip entry {name} is compressed", expected="stored entries, as torch.save writes")
+        entries[entry.filename] = entry
+    if (total := sum(entry.file_size for entry in entries.values())) > size:
+        refuse(source, f"the zip entries claim {total} bytes, the file has {size}")
+    return entries
+
+
+def folder_of(entries: dict[str, zipfile.ZipInfo], source: Path) -> str:
+    found = [name for name in entries if name.count("/") == 1 and name.endswith("/data.pkl")]
+    if len(found) != 1:
+        refuse(source, f"the zip has {len(found)} entries */data.pkl", expected="one, as torch.save writes")
+    folder = found[0].removesuffix("/data.pkl")
+    if f"{folder}/constants.pkl" in entries:
+        refuse(source, "is a TorchScript program, not a state dict")
+    if entries[found[0]].file_size > PROGRAM_BYTES:
+        refuse(source, f"data.pkl has {entries[found[0]].file_size} bytes, more than {PROGRAM_BYTES}")
+    return folder
+
+
+def content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, source: Path) -> bytes:
+    """One entry, its checksum verified by the zip reader."""
+    try:
+        data = archive.read(entry)
+    except DAMAGE as error:
+        refuse(source, f"the zip entry {shown(entry.filename)} is damaged: {ascii(str(error))[1:-1][:200]}")
+    if len(data) != entry.file_size:
+        refuse(source, f"the zip entry {shown(entry.filename)} ends early")
+    return data
+
+
+def check_view(name: str, view: View, entry: zipfile.ZipInfo | None, source: Path) -> None:
+    """Every number of a tensor against its storage, and the storage against its entry."""
+    what, storage = f"tensor {shown(name)}", view.storage
+    if entry is None:
+        refuse(source, f"{what} is in the storage {shown(storage.key)}, which the zip does not have")
+    if entry.file_size != storage.count * storage.kind.size:
+        need = storage.count * storage.kind.size
+        refuse(source, f"{what} is in the storage {shown(storage.key)} of {need} bytes, the zip has {entry.file_size}")
+    if len(view.shape) != len(view.stride) or len(view.shape) > AXES:
+        refuse(source, f"{what} has {len(view.shape)} sizes and {len(view.stride)} strides")
+    if prod(x for x in view.shape if x) >= 2**62:
+        refuse(source, f"{what} has the impossible shape {view.shape}")
+    last = view.offset + sum((size - 1) * step for size, step in zip(view.shape, view.stride, strict=True))
+    if prod(view.shape) and last >= storage.count:
+        refuse(source, f"{what} reaches element {last} of a storage of {storage.count}")
+
+
+def write_tensors(out: BinaryIO, archive: zipfile.ZipFile, folder: str, views: dict[str, View], source: Path) -> None:
+    """Header, then data, one storage in memory at a time. Wide types first, which keeps every tensor aligned."""
+    order = sorted(views, key=lambda name: (-views[name].storage.kind.size, views[name].storage.key, name))
+    header: dict[str, Any] = {}
+    reached = 0
+    for name in order:
+        view = views[name]
+        offsets = [reached, reached + view.size]
+        header[name] = {"dtype": view.storage.kind.name, "shape": view.shape, "data_offsets": offsets}
+        reached = offsets[1]
+    raw = json.dumps(header, ensure_ascii=False).encode("utf-8")
+    raw += b" " * (-len(raw) % 8)
+    out.write(len(raw).to_bytes(8, "little") + raw)
+    key, data = "", b""
+    for name in order:
+        view = views[name]
+        if not view.size:
+            continue
+        if view.storage.key != key or not data:
+            key, data = view.storage.key, content(archive, archive.getinfo(folder + view.storage.key), source)
+        out.write(gather(data, view))
+
+
+def gather(data: bytes, view: View) -> bytes:
+    """The elements of a view, row by row. Elements are opaque: no number is converted on the way."""
+    size = view.storage.kind.size
+    # The stride of an axis of one is free, and may be too large for numpy.
+    steps = tuple(step * size if length > 1 else 0 for length, step in zip(view.shape, view.stride, strict=True))
+    return np.ndarray(view.shape, dtype=f"V{size}", buffer=data, offset=view.offset * size, strides=steps).tobytes()
+
+
+def tensors_of(top: object, source: Path) -> dict[str, View]:
+    """The state dict: the top itself, or the only dict of tensors under "state_dict" or "model"."""
+    if not isinstance(top, dict):
+        refuse(source, f"holds a {type(top).__name__}, not a state dict")
+    if all_tensors(top):
+        return named(top, source)
+    if len(inner := [key for key in ("state_dict", "model") if all_tensors(top.get(key))]) == 1:
+        return named(top[inner[0]], source)
+    raise CheckpointError(
+        f"{source.name}: is not a state dict, and has {'two' if inner else 'none'} under 'state_dict' or 'model'",
+        where=str(source),
+        got=", ".join(f"{shown(key)}: {described(value)}" for key, value in list(top.items())[:100]) or "no keys",
+        expected="a dict of names and tensors",
+        fix="save the state dict alone, best as safetensors",
+    )
+
+
+def all_tensors(value: object) -> bool:
+    return isinstance(value, dict) and bool(value) and all(isinstance(x, View) for x in value.values())
+
+
+def named(state: dict[Any, View], source: Path) -> dict[str, View]:
+    for name in state:
+        if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= 1000 or name == "__metadata__":
+            refuse(source, f"{shown(name)} cannot be a tensor's name")
+    return state
+
+
+def described(value: object) -> str:
+    if isinstance(value, dict):
+        return f"a dict of {len(value)}"
+    return "a tensor" if isinstance(value, View) else type(value).__name__
+
+
+# The machine.
+
+
+def interpret(program: bytes, source: Path) -> object:
+    """What a program would build, if it asks only for what a state dict needs."""
+    machine = Machine(source)
+    end = -1
+    try:
+        for count, (opcode, argument, position) in enumerate(pickletools.genops(program)):
+            if count >= OPCODES:
+                refuse(source, f"the program has more than {OPCODES} opcodes")
+            if (step := STEPS.get(opcode.name)) is None:
+                refuse(source, f"the program has the opcode {opcode.name}, which no state dict needs")
+            step(machine, argument)
+            end = position or 0
+    except CheckpointError:
+        raise
+    except DAMAGE as error:
+        refuse(source, f"the program is damaged: {ascii(str(error))[1:-1][:200]}")
+    if end + 1 != len(program):
+        refuse(source, "the program has bytes after its end")
+    if len(machine.stack) != 1 or machine.marks:
+        refuse(source, "the program does not end with one value")
+    return machine.stack[0]
+
+
+class Machine:
+    """A stack, marks and a memo. It builds plain values and descriptions of tensors, and calls nothing."""
+
+    def __init__(self, source: Path) -> None:
+        self.source = source
+        self.stack: list[object] = []
+        self.marks: list[list[object]] = []  # the stacks that lie under each mark
+        self.memo: dict[int, object] = {}
+
+    def push(self, value: object) -> None:
+        self.stack.append(value)
+
+    def protocol(self, version: int) -> None:
+        if version not in (2, 3, 4, 5):
+            refuse(self.source, f"the program is of protocol {version}", expected="2 to 5")
+
+    def mark(self) -> None:
+        self.marks.append(self.stack)
+        self.stack = []
+
+    def top(self) -> object:
+        if not self.stack:
+            refuse(self.source, "the program takes a value where none is")
+        return self.stack[-1]
+
+    def pop(self) -> object:
+        value = self.top()
+        self.stack.pop()
+        return value
+
+    def pop_to_mark(self) -> list[object]:
+        if not self.marks:
+            refuse(self.source, "the program goes back to a mark where none is")
+        items, self.stack = self.stack, self.marks.pop()
+        return items
+
+    def pop_several(self, count: int) -> list[object]:
+        """The last ones, in the order in which they were pushed."""
+        if len(self.stack) < count:
+            refuse(self.source, "the program takes a value where none is")
+        items = self.stack[-count:]
+        del self.stack[-count:]
+        return items
+
+    def push_tuple(self, items: list[object]) -> None:
+        self.stack.append(tuple(items))
+
+    def put(self, place: int) -> None:
+        self.memo[place] = self.top()
+
+    def get(self, place: int) -> None:
+        if place not in self.memo:
+            refuse(self.source, f"the program recalls entry {place} of its memo, which is not there")
+        self.stack.append(self.memo[place])
+
+    def append(self, items: list[object]) -> None:
+        target = self.top()
+        if not isinstance(target, list):
+            refuse(self.source, f"the program appends to a {type(target).__name__}")
+        target.extend(items)
+
+    def set_items(self, items: list[object]) -> None:
+        target = self.top()
+        if not isinstance(target, dict) or len(items) % 2:
+            refuse(self.source, f"the program sets an item of a {type(target).__name__}")
+        for key, value in zip(items[::2], items[1::2], strict=True):
+            # Plain keys only: the hash of a tuple nested a million deep would break the interpreter itself.
+            if not isinstance(key, str | int | float | None):
+                refuse(self.source, f"the program uses a {type(key).__name__} as a key")
+            if key in target:
+                refuse(self.source, f"the key {shown(key)} is set twice")
+            target[key] = value
+
+    def ask(self, name: str) -> None:
+        if name not in (ORDERED, TENSOR, PARAMETER) and name not in STORAGES:
+            refuse(
+                self.source,
+                f"the program asks for {shown(name.replace(' ', '.', 1))}, which no state dict needs",
+                expected="tensors, parameters and plain values only",
+                fix="do not load this file with anything else; ask for safetensors, or save the state dict alone",
+            )
+        self.stack.append(Global(name))
+
+    def ask_by_stack(self) -> None:
+        attribute, module = self.pop(), self.pop()
+        if not isinstance(attribute, str) or not isinstance(module, str):
+            refuse(self.source, "the program asks for something whose name is not a text")
+        self.ask(f"{module} {attribute}")
+
+    def storage(self, identity: object) -> Storage:
+        match identity:
+            case ("storage", Global(name), str(key), str(), count) if name in STORAGES and whole(count):
+                return Storage(STORAGES[name], key, count)
+        refuse(self.source, "the program refers to a storage in an unknown way")
+
+    def call(self, function: object, arguments: object) -> object:
+        """What three known functions would return. None of them is called."""
+        match function, arguments:
+            case Global(name), () if name == ORDERED:
+                return OrderedDict()
+            case Global(name), (
+                Storage() as storage,
+                int(offset),
+                tuple(shape),
+                tuple(stride),
+                bool(),
+                dict(hooks),
+            ) if name == TENSOR and not hooks and all(whole(x) for x in (offset, *shape, *stride)):
+                return View(storage, offset, shape, stride)
+            case Global(name), (View() as view, bool(), dict(hooks)) if name == PARAMETER and not hooks:
+                return view
+        name = shown(function.name.replace(" ", ".", 1)) if isinstance(function, Global) else type(function).__name__
+        refuse(self.source, f"the program calls {name} with arguments that no state dict needs")
+
+    def build(self, state: object) -> None:
+        """Module.state_dict() hangs its `_metadata` on the dict as an attribute: known, and not needed."""
+        target = self.top()
+        if type(target) is not OrderedDict or not isinstance(state, dict) or list(state) != ["_metadata"]:
+            refuse(self.source, f"the program sets the attributes of a {type(target).__name__}")
+
+
+# All the opcodes that there are, for this reader.
+STEPS: dict[str, Callable[[Machine, Any], None]] = {
+    "PROTO": Machine.protocol,
+    "FRAME": lambda machine, _: None,
+    "STOP": lambda machine, _: None,
+    "NONE": lambda machine, _: machine.push(None),
+    "NEWTRUE": lambda machine, _: machine.push(True),
+    "NEWFALSE": lambda machine, _: machine.push(False),
+    "BININT": Machine.push,
+    "BININT1": Machine.push,
+    "BININT2": Machine.push,
+    "LONG1": Machine.push,
+    "BINFLOAT": Machine.push,
+    "BINUNICODE": Machine.push,
+    "SHORT_BINUNICODE": Machine.push,
+    "BINUNICODE8": Machine.push,
+    "EMPTY_DICT": lambda machine, _: machine.push({}),
+    "EMPTY_LIST": lambda machine, _: machine.push([]),
+    "EMPTY_TUPLE": lambda machine, _: machine.push(()),
+    "MARK": lambda machine, _: machine.mark(),
+    "TUPLE": lambda machine, _: machine.push_tuple(machine.pop_to_mark()),
+    "TUPLE1": lambda machine, _: machine.push_tuple(machine.pop_several(1)),
+    "TUPLE2": lambda machine, _: machine.push_tuple(machine.pop_several(2)),
+    "TUPLE3": lambda machine, _: machine.push_tuple(machine.pop_several(3)),
+    "APPEND": lambda machine, _: machine.append(machine.pop_several(1)),
+    "APPENDS": lambda machine, _: machine.append(machine.pop_to_mark()),
+    "SETITEM": lambda machine, _: machine.set_items(machine.pop_several(2)),
+    "SETITEMS": lambda machine, _: machine.set_items(machine.pop_to_mark()),
+    "BINPUT": Machine.put,
+    "LONG_BINPUT": Machine.put,
+    "MEMOIZE": lambda machine, _: machine.put(len(machine.memo)),
+    "BINGET": Machine.get,
+    "LONG_BINGET": Machine.get,
+    "GLOBAL": Machine.ask,
+    "STACK_GLOBAL": lambda machine, _: machine.ask_by_stack(),
+    "BINPERSID": lambda machine, _: machine.push(machine.storage(machine.pop())),
+    "REDUCE": lambda machine, _: machine.push(machine.call(*machine.pop_several(2))),
+    "BUILD": lambda machine, _: machine.build(machine.pop()),
+}
+
+
+def whole(value: object) -> TypeGuard[int]:
+    return type(value) is int and 0 <= value < 2**63
+
+
+def shown(name: object) -> str:
+    """A foreign name, safe to print: in quotes, escaped, and not longer than a line."""
+    return ascii(name[:200] if isinstance(name, str) else type(name).__name__)
+
+
+def refuse(source: Path, reason: str, *, expected: str = "", fix: str = "") -> NoReturn:
+    raise CheckpointError(f"{source.name}: {reason}", where=str(source), expected=expected, fix=fix) from None
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

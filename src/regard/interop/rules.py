@@ -1,0 +1,477 @@
+"""Checkpoint rules: one reversible table reads and writes other people's tensors.
+
+A table is a list of entries. Every tensor of a checkpoint must be named by exactly one of them, so that nothing is
+lost, doubled or left at its random start without an error that says so. The order of the entries means nothing.
+Everything also runs on meta tensors, so that a conversion is checked from shapes before any data is read.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from regard.errors import CheckpointError
+
+
+class Op(Protocol):
+    """A reversible change of tensors, some of theirs -> some of ours. What it cannot change is a ValueError."""
+
+    def __call__(self, tensors: list[Tensor]) -> list[Tensor]: ...
+
+    def reverse(self) -> "Op": ...
+
+
+@dataclass(frozen=True)
+class Same:
+    """The tensors as they are."""
+
+    def __call__(self, tensors: list[Tensor]) -> list[Tensor]:
+        return tensors
+
+    def reverse(self) -> Op:
+        return self
+
+
+SAME = Same()
+
+
+@dataclass(frozen=True)
+class Transpose:
+    """Swap the two axes of a matrix (TensorFlow, Conv1D). A bias has one axis and stays."""
+
+    def __call__(self, tensors: list[Tensor]) -> list[Tensor]:
+        if bad := [tuple(x.shape) for x in tensors if x.ndim not in (1, 2)]:
+            raise ValueError(f"Transpose takes a matrix, or a bias that it leaves alone, got shape {bad[0]}")
+        return [x.mT if x.ndim == 2 else x for x in tensors]
+
+    def reverse(self) -> Op:
+        return self
+
+
+@dataclass(frozen=True)
+class Permute:
+    """Reorder all axes: axis ``i`` of ours is axis ``axes[i]`` of theirs (a convolution stored as HWIO)."""
+
+    axes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if sorted(self.axes) != list(range(len(self.axes))):
+            raise ValueError(f"Permute needs each axis once, got {self.axes}")
+
+    def __call__(self, tensors: list[Tensor]) -> list[Tensor]:
+        if bad := [tuple(x.shape) for x in tensors if x.ndim != len(self.axes)]:
+            raise ValueError(f"Permute{self.axes} takes {len(self.axes)} axes, got shape {bad[0]}")
+        return [x.permute(self.axes) for x in tensors]
+
+    def reverse(self) -> Op:
+        return Permute(tuple(self.axes.index(axis) for axis in range(len(self.axes))))
+
+
+@dataclass(frozen=True)
+class Reshape:
+    """One shape of theirs becomes one of ours. Both are stated, so that it can be undone."""
+
+    theirs: tuple[int, ...]
+    ours: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if min((*self.theirs, *self.ours), default=0) < 0 or prod(self.theirs) != prod(self.ours):
+            raise ValueError(f"Reshape needs two shapes of one size, got {self.theirs} and {self.ours}")
+
+    def __call__(self, tensors: list[Tensor]) -> list[Tensor]:
+        if bad := [tuple(x.shape) for x in tensors if tuple(x.shape) != self.theirs]:
+            raise ValueError(f"Reshape takes shape {self.theirs}, got {bad[0]}")
+        return [x.reshape(self.ours) for x in tensors]
+
+    def reverse(self) -> Op:
+        return Reshape(self.ours, self.theirs)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """One tensor into equal parts along an axis (a fused q, k, v)."""
+
+    parts: int
+    axis: int = 0
+
+    def __post_init__(self) -> None:
+        if self.parts < 1:
+            raise ValueError(f"{self} needs at least one part")
+
+    def __call__(self, tensors: list[Tensor]) -> list[Tensor]:
+        if len(tensors) != 1:
+            raise ValueError(f"Chunk takes one tensor, got {len(tensors)}")
+        (x,) = tensors
+        if not -x.ndim <= self.axis < x.ndim or x.shape[self.axis] % self.parts:
+            raise ValueError(f"Chunk needs {self.parts} equal parts along axis {self.axis}, got shape {tuple(x.shape)}")
+        # Not x.chunk: it gives fewer parts when the axis is empty.
+        return list(x.tensor_split(self.parts, self.axis))
+
+    def reverse(self) -> Op:
+        return Fuse(self.parts, self.axis)
+
+
+@dataclass(frozen=True)
+class Fuse:
+    """Equal tensors, one after the other along an axis, into one."""
+
+    parts: int
+    axis: int = 0
+
+    def __post_init__(self) -> None:
+        if self.parts < 1:
+            raise ValueError(f"{self} needs at least one part")
+
+    def __call__(self, tensors: list[Tensor]) -> list[Tensor]:
+        found = [tuple(x.shape) for x in tensors]
+        if len(tensors) != self.parts or len(set(found)) != 1:
+            raise ValueError(f"Fuse needs {self.parts} tensors of one shape, got {', '.join(map(str, found))}")
+        if not -tensors[0].ndim <= self.axis < tensors[0].ndim:
+            raise ValueError(f"Fuse needs an axis {self.axis}, got shape {found[0]}")
+        if len({x.dtype for x in tensors}) != 1:  # torch.cat would widen some of them, and the way back is lost
+            raise ValueError(f"Fuse needs one dtype, got {', '.join(str(x.dtype) for x in tensors)}")
+        return [torch.cat(tensors, self.axis)]
+
+    def reverse(self) -> Op:
+        return Chunk(self.parts, self.axis)
+
+
+@dataclass(frozen=True, init=False)
+class Chain:
+    """Several changes, from left to right on the way in and from right to left on the way out."""
+
+    ops: tuple[Op, ...]
+
+    def __init__(self, *ops: Op) -> None:
+        object.__setattr__(self, "ops", ops)
+
+    def __call__(self, tensors: list[Tensor]) -> list[Tensor]:
+        for op in self.ops:
+            tensors = op(tensors)
+        return tensors
+
+    def reverse(self) -> Op:
+        return Chain(*(op.reverse() for op in reversed(self.ops)))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``theirs`` becomes ``ours``. ``{name}`` stands for one part of a dotted name, in every template of the rule."""
+
+    theirs: str | tuple[str, ...]
+    ours: str | tuple[str, ...]
+    op: Op = field(default=SAME)
+
+    def __post_init__(self) -> None:
+        if not self.theirs or not self.ours:
+            raise ValueError(f"{self} has no names on one side: use Dropped or Ours, which say so")
+        if len({frozenset(places(template)) for template in (*several(self.theirs), *several(self.ours))}) != 1:
+            raise ValueError(f"{self} must have the same {{placeholders}} in every template, or it cannot be reversed")
+
+
+@dataclass(frozen=True)
+class Tied:
+    """A tensor of theirs that, changed by ``op``, equals our ``ours``. It may be absent; unequal, it is an error.
+
+    On the way out it is written again only if ``written``, since some formats store the copy and some do not.
+    """
+
+    theirs: str
+    ours: str
+    written: bool = False
+    op: Op = field(default=SAME)
+
+    def __post_init__(self) -> None:
+        theirs, ours = set(places(self.theirs)), set(places(self.ours))
+        if not ours <= theirs or (self.written and ours != theirs):
+            raise ValueError(f"{self} has {{placeholders}} that the other side does not give")
+
+
+@dataclass(frozen=True)
+class Ours:
+    """A tensor of ours that they lack, such as a buffer that follows from the config. ``make`` gives its value."""
+
+    name: str
+    make: Callable[[], Tensor]
+
+    def __post_init__(self) -> None:
+        if list(places(self.name)):
+            raise ValueError(f"Ours names one tensor, without {{placeholders}}, got {self.name!r}")
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A tensor of theirs that is knowingly not used, and why."""
+
+    theirs: str
+    why: str
+
+    def __post_init__(self) -> None:
+        list(places(self.theirs))
+        if not self.why.strip():
+            raise ValueError(f"Dropped({self.theirs!r}) must say why")
+
+
+@dataclass(frozen=True)
+class Known:
+    """A tensor of theirs that follows from the config, such as sinusoids: ``make`` computes it for a shape.
+
+    It may be absent. If it holds other values, dropping it would change the model, so that is an error.
+    """
+
+    theirs: str
+    make: Callable[[torch.Size], Tensor]
+
+
+Entry = Rule | Tied | Ours | Dropped | Known
+
+
+def convert(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> dict[str, Tensor]:
+    """Their tensors -> ours. All problems come in one CheckpointError, each by the tensor's name."""
+    return converted(state, rules).finish("their tensors cannot be converted")
+
+
+def converted(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> "Run":
+    """The same pass, whose problems nobody has been told yet."""
+    run = Run(state)
+    for entry in rules:
+        match entry:
+            case Rule():
+                run.rule(several(entry.theirs), several(entry.ours), entry.op)
+            case Dropped():
+                run.claim(entry.theirs, "Dropped")
+            case Known():
+                run.known(entry)
+            case Ours():
+                run.write(entry.name, entry.make(), f"Ours({entry.name!r})")
+    for entry in rules:
+        if isinstance(entry, Tied):  # last, since the original may come from any rule
+            run.tied(entry)
+    return run
+
+
+def export(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> dict[str, Tensor]:
+    """Our tensors -> theirs, by the same table read backwards. Dropped tensors and unwritten ties are not made up."""
+    run = Run(state)
+    for entry in rules:
+        match entry:
+            case Rule():
+                run.rule(several(entry.ours), several(entry.theirs), entry.op.reverse())
+            case Ours():
+                run.left_behind(entry)
+    for entry in rules:
+        if isinstance(entry, Tied) and entry.written:
+            run.write_again(entry)
+    return run.finish("our tensors cannot be exported")
+
+
+def shapes(header: Mapping[str, tuple[int, ...]], rules: Sequence[Entry]) -> dict[str, tuple[int, ...]]:
+    """Their shapes -> ours, with every check of ``convert`` but the equality of tied values. No data is needed."""
+    with torch.device("meta"):
+        state = convert({name: torch.empty(shape) for name, shape in header.items()}, rules)
+    return {name: tuple(x.shape) for name, x in state.items()}
+
+
+def needed(ours: Mapping[str, tuple[int, ...]], rules: Sequence[Entry]) -> dict[str, tuple[int, ...]]:
+    """Their tensors without which a model of these shapes is not complete."""
+    with torch.device("meta"):
+        state = export({name: torch.empty(shape) for name, shape in ours.items()}, rules)
+    return {name: tuple(x.shape) for name, x in state.items() if not spare(name, rules)}
+
+
+def spare(name: str, rules: Sequence[Entry]) -> bool:
+    """Whether a tensor of theirs may as well be absent: a copy, or what follows from the config."""
+    return any(isinstance(x, Tied | Dropped | Known) and parts_of(x.theirs, name) is not None for x in rules)
+
+
+Groups = dict[str, list[str]]
+
+
+def misfits(expected: Mapping[str, tuple[int, ...]], found: Mapping[str, tuple[int, ...]]) -> Groups:
+    """Every missing, unexpected and misshapen tensor."""
+    both = [name for name in expected if name in found and tuple(expected[name]) != tuple(found[name])]
+    return {
+        "missing": [f"{name} {tuple(expected[name])}" for name in in_order(expected.keys() - found.keys())],
+        "unexpected": [f"{name} {tuple(found[name])}" for name in in_order(found.keys() - expected.keys())],
+        "misshapen": [f"{x} {tuple(found[x])}, expected {tuple(expected[x])}" for x in in_order(both)],
+    }
+
+
+def counted(groups: Groups) -> str:
+    return ", ".join(f"{len(lines)} {kind}" for kind, lines in groups.items() if lines)
+
+
+def listed(groups: Groups) -> str:
+    return "".join(f"\n    {kind}:" + "".join(f"\n      {x}" for x in lines) for kind, lines in groups.items() if lines)
+
+
+def fit(expected: Mapping[str, tuple[int, ...]], found: Mapping[str, tuple[int, ...]], where: str) -> None:
+    """Raise one CheckpointError that names every missing, unexpected and misshapen tensor."""
+    groups = misfits(expected, found)
+    if any(groups.values()):
+        raise CheckpointError(
+            f"the tensors do not fit the model: {counted(groups)}",
+            where=where,
+            got=listed(groups),
+            expected=f"exactly the model's {len(expected)} tensors, with their shapes",
+            fix="use the config that belongs to these weights; no tensor is ever skipped or left at its random start",
+        )
+
+
+class Run:
+    """One pass of a table over a checkpoint: what was claimed, what was written, and what went wrong."""
+
+    def __init__(self, state: Mapping[str, Tensor]) -> None:
+        self.state = state
+        self.claims: dict[str, list[str]] = {name: [] for name in state}
+        self.out: dict[str, Tensor] = {}
+        self.writers: dict[str, str] = {}
+        self.problems: list[str] = []
+        self.unequal: list[str] = []  # what must be a copy, or follow from the config, and is not
+        self.by_length: dict[int, list[str]] = {}
+        for name in state:
+            self.by_length.setdefault(name.count("."), []).append(name)
+
+    def named(self, template: str) -> dict[str, dict[str, str]]:
+        """The tensors that a template names, each with its parts."""
+        candidates = self.by_length.get(template.count("."), [])
+        return {name: parts for name in candidates if (parts := parts_of(template, name)) is not None}
+
+    def claim(self, template: str, by: str) -> dict[str, dict[str, str]]:
+        """The same, and note that an entry has named them."""
+        hits = self.named(template)
+        for name in hits:
+            self.claims[name].append(f"{by} {template!r}")
+        return hits
+
+    def rule(self, sources: tuple[str, ...], targets: tuple[str, ...], op: Op) -> None:
+        """Apply one rule to every group of tensors that it names."""
+        groups: dict[tuple[str, ...], dict[str, str]] = {}  # ordered, and each set of parts once
+        for template in sources:
+            for parts in self.claim(template, "Rule").values():
+                groups[tuple(parts[key] for key in sorted(parts))] = parts
+        for parts in groups.values():
+            names, made = [fill(x, parts) for x in sources], [fill(x, parts) for x in targets]
+            present, absent = [x for x in names if x in self.state], [x for x in names if x not in self.state]
+            if absent:
+                self.problems.append(f"{', '.join(absent)}: missing beside {', '.join(present)}")
+                continue
+            try:
+                tensors = op([self.state[name] for name in names])
+                if len(tensors) != len(made):
+                    raise ValueError(f"the rule names {len(made)} tensors, its op gave {len(tensors)}")
+            except (ValueError, RuntimeError) as error:
+                self.problems.append(f"{', '.join(names)}: {error}")
+                continue
+            for name, tensor in zip(made, tensors, strict=True):
+                self.write(name, tensor, ", ".join(names))
+
+    def write(self, name: str, tensor: Tensor, writer: str) -> None:
+        if name in self.out:
+            self.problems.append(f"{name}: written twice, from {self.writers[name]} and from {writer}")
+        self.out[name], self.writers[name] = tensor, writer
+
+    def tied(self, entry: Tied) -> None:
+        """Check the tensors that must be copies."""
+        for name, parts in self.claim(entry.theirs, "Tied").items():
+            ours = fill(entry.ours, parts)
+            if ours not in self.out:
+                self.problems.append(f"{name}: tied to {ours}, which no tensor became")
+                continue
+            try:
+                (copy,) = entry.op([self.state[name]])
+            except (ValueError, RuntimeError) as error:
+                self.problems.append(f"{name}: {error}")
+                continue
+            if not equal(copy, self.out[ours]):
+                self.unequal.append(f"{name}: tied to {ours}, but not equal to it")
+
+    def known(self, entry: Known) -> None:
+        """Check the tensors that could as well be computed; others round differently."""
+        for name in self.claim(entry.theirs, "Known"):
+            theirs = self.state[name]
+            if not theirs.is_meta:
+                ours = entry.make(theirs.shape)
+                same = theirs.is_floating_point() and ours.shape == theirs.shape
+                if not same or not torch.allclose(ours.to(theirs.dtype), theirs, rtol=0, atol=1e-3):
+                    self.unequal.append(f"{name}: should follow from the config, but holds other values")
+
+    def write_again(self, entry: Tied) -> None:
+        for ours, parts in self.named(entry.ours).items():
+            try:
+                (copy,) = entry.op.reverse()([self.state[ours]])
+            except (ValueError, RuntimeError) as error:
+                self.problems.append(f"{ours}: {error}")
+                continue
+            self.write(fill(entry.theirs, parts), copy, ours)
+
+    def left_behind(self, entry: Ours) -> None:
+        """Their format has no place for it, which is no loss only while it still has its made value."""
+        for name in self.claim(entry.name, "Ours"):
+            if not equal(self.state[name], entry.make()):
+                self.problems.append(f"{name}: its value has changed, and their format has no place for it")
+
+    def finish(self, what: str) -> dict[str, Tensor]:
+        self.problems += self.unequal
+        for name in in_order(self.claims):
+            if len(by := self.claims[name]) != 1:
+                self.problems.append(f"{name}: named by {' and by '.join(by) if by else 'no rule'}")
+        if self.problems:
+            raise CheckpointError(
+                f"{what}: {len(self.problems)} problem{'s' if len(self.problems) > 1 else ''}",
+                got="".join(f"\n    {problem}" for problem in self.problems),
+                expected="every tensor named by exactly one rule, complete and of the right shape",
+                fix="check that these weights are of the model that the config names; no tensor is skipped",
+            )
+        return self.out
+
+
+def several(names: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else names
+
+
+def places(template: str) -> Iterable[str]:
+    """The placeholders of a template. A brace anywhere else is a slip of the table, and an error."""
+    for part in template.split("."):
+        if part[:1] == "{" and part[-1:] == "}" and part[1:-1].isidentifier():
+            yield part[1:-1]
+        elif "{" in part or "}" in part or not part:
+            raise ValueError(f"{template!r}: {part!r} is neither a plain part nor one whole {{placeholder}}")
+
+
+def parts_of(template: str, name: str) -> dict[str, str] | None:
+    """The parts of a name that stand at the placeholders, or None. No regular expression: linear in the name."""
+    parts: dict[str, str] = {}
+    wanted, given = template.split("."), name.split(".")
+    if len(wanted) != len(given):
+        return None
+    for want, got in zip(wanted, given, strict=True):
+        if not want.startswith("{"):
+            if want != got:
+                return None
+        elif not got or parts.setdefault(want[1:-1], got) != got:
+            return None
+    return parts
+
+
+def fill(template: str, parts: Mapping[str, str]) -> str:
+    return ".".join(parts[x[1:-1]] if x.startswith("{") else x for x in template.split("."))
+
+
+def equal(one: Tensor, two: Tensor) -> bool:
+    """Same shape, dtype and values. On the meta device there are no values to compare."""
+    if one.shape != two.shape or one.dtype != two.dtype:
+        return False
+    return one.is_meta or two.is_meta or torch.equal(one, two)
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Names sorted as people count: block 2 before block 10."""
+
+    def key(name: str) -> list[tuple[int, int, str]]:
+        return [(0, int(x), x) if x.isdecimal() and len(x) < 10 else (1, 0, x) for x in name.split(".")]
+
+    return sorted(names, key=key)

@@ -1,0 +1,85 @@
+"""ViT <-> Hugging Face (model_type vit): with a classifier, or the bare encoder with its pooler."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from regard.models.vit import Config
+
+from .foreign import THEIR_ACTIVATIONS, Foreign
+from .rules import Entry, Rule
+
+
+def config(theirs: Foreign) -> Config:
+    theirs.expect("pooler_act", "tanh")
+    theirs.ignore("encoder_stride", "pooler_output_size", "id2label")
+    labels = theirs.data.get("id2label")
+    return Config(
+        image=theirs.take("image_size", int, 224),
+        patch=theirs.take("patch_size", int, 16),
+        channels=theirs.take("num_channels", int, 3),
+        classes=len(labels) if isinstance(labels, dict) else theirs.take("num_labels", int, 2),
+        dim=theirs.take("hidden_size", int, 768),
+        depth=theirs.take("num_hidden_layers", int, 12),
+        heads=theirs.take("num_attention_heads", int, 12),
+        hidden=theirs.take("intermediate_size", int, 3072),
+        dropout=theirs.take("hidden_dropout_prob", float, 0.0),
+        attention_dropout=theirs.take("attention_probs_dropout_prob", float, 0.0),
+        eps=theirs.take("layer_norm_eps", float, 1e-12),
+        activation=theirs.activation("hidden_act"),
+        qkv_bias=theirs.take("qkv_bias", bool, True),
+    )
+
+
+def complete(ours: Config, names: Collection[str]) -> Config:
+    """A bare encoder has no classifier, and may have a tanh layer on the class token."""
+    if any(name.startswith("classifier.") for name in names):
+        return ours
+    pooler = any(name.startswith("pooler.") for name in names)
+    return replace(ours, classes=0, representation=ours.dim if pooler else None)
+
+
+def export_config(ours: Config) -> dict[str, Any]:
+    labels = {str(i): f"LABEL_{i}" for i in range(ours.classes)}
+    named = {"id2label": labels, "label2id": {label: int(i) for i, label in labels.items()}} if labels else {}
+    return {
+        "architectures": ["ViTForImageClassification" if ours.classes else "ViTModel"],
+        "model_type": "vit",
+        "image_size": ours.image,
+        "patch_size": ours.patch,
+        "num_channels": ours.channels,
+        "hidden_size": ours.dim,
+        "num_hidden_layers": ours.depth,
+        "num_attention_heads": ours.heads,
+        "intermediate_size": ours.hidden,
+        "hidden_dropout_prob": ours.dropout,
+        "attention_probs_dropout_prob": ours.attention_dropout,
+        "layer_norm_eps": ours.eps,
+        "hidden_act": THEIR_ACTIVATIONS[ours.activation],
+        "qkv_bias": ours.qkv_bias,
+        **named,
+    }
+
+
+def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
+    prefix = "vit." if ours.classes else ""
+    layer, block = prefix + "encoder.layer.{i}.", "blocks.{i}."
+    table: list[Entry] = [
+        Rule(prefix + "embeddings.cls_token", "class_token"),
+        Rule(prefix + "embeddings.position_embeddings", "positions"),
+        Rule(prefix + "embeddings.patch_embeddings.projection.{p}", "patch.projection.{p}"),
+        Rule(layer + "attention.attention.query.{p}", block + "mixer.q.{p}"),
+        Rule(layer + "attention.attention.key.{p}", block + "mixer.k.{p}"),
+        Rule(layer + "attention.attention.value.{p}", block + "mixer.v.{p}"),
+        Rule(layer + "attention.output.dense.{p}", block + "mixer.out.{p}"),
+        Rule(layer + "layernorm_before.{p}", block + "mixer_residual.norm.{p}"),
+        Rule(layer + "intermediate.dense.{p}", block + "ffn.up.{p}"),
+        Rule(layer + "output.dense.{p}", block + "ffn.down.{p}"),
+        Rule(layer + "layernorm_after.{p}", block + "ffn_residual.norm.{p}"),
+        Rule(prefix + "layernorm.{p}", "norm.{p}"),
+    ]
+    if ours.classes:
+        table.append(Rule("classifier.{p}", "head.{p}"))
+    elif ours.representation:
+        table.append(Rule("pooler.dense.{p}", "representation.{p}"))
+    return table

@@ -1,0 +1,248 @@
+"""A model with all that belongs to it, and the ways to get one: by name, from a folder of ours, from one of theirs."""
+
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import regard
+from regard.data.text import Text
+from regard.errors import CheckpointError, InputError
+from regard.interop.files import json_bytes, read_json, weights_of, widened
+from regard.interop.files import save as write_folder
+from regard.interop.kinds import Found, believable, read_foreign, write_foreign
+from regard.interop.pickled import read_pickled
+from regard.interop.rules import fit
+from regard.look.maps import Looked, look_at
+from regard.models.bert import BERT, mean
+from regard.nn.attention import MultiHeadAttention
+from regard.nn.axis import Axis
+from regard.zoo import FAMILIES, bare, config_data, preset, read_config
+
+FORMAT = 1
+KEYS = ("format", "regard", "model", "config", "task", "processor")
+
+Anything = TypeVar("Anything", "Model", nn.Module)
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A net, and what it takes to use it. Calls and the usual methods of a module pass through to the net."""
+
+    family: str
+    net: nn.Module
+    processor: Text | None = None
+    task: str | None = None
+    card: str = ""
+
+    @property
+    def config(self) -> Any:
+        return self.net.config
+
+    def __call__(self, *inputs: Tensor, look: str | None = None, **named: Any) -> Any:
+        """The net's output; with ``look``, a name pattern such as "decoder.*.cross", that output and those maps."""
+        if look is None:
+            return self.net(*inputs, **named)
+        axes: Mapping[str, Axis] = self.net.axes(*inputs)  # type: ignore[operator]
+        axes = {name: self.labelled(axis, x) for (name, axis), x in zip(axes.items(), inputs, strict=False)}
+        table = FAMILIES[self.family].axes
+        return look_at(self.net, look, lambda: self.net(*inputs, **named), table=table, axes=axes)
+
+    def labelled(self, axis: Axis, ids: Tensor) -> Axis:
+        """The words of a single text, on its axis."""
+        if axis.kind != "text" or self.processor is None or len(ids) != 1:
+            return axis
+        return replace(axis, labels=self.processor.labels(ids[0].tolist()))
+
+    def look(self, text: str, pattern: str = "*") -> Looked[Any]:
+        """What the model looks at while it reads a text."""
+        tokens = self.text().encode([text], getattr(self.config, "length", None))
+        with torch.inference_mode():
+            looked: Looked[Any] = self(tokens.ids, look=pattern)
+        return looked
+
+    def embed(self, texts: str | Sequence[str], batch: int = 32) -> Tensor:
+        """Sentence embeddings: the mean of the last layer's states, of length 1.  -> (texts, d)"""
+        if not isinstance(self.net, BERT):
+            raise InputError(f"a {self.family} gives no sentence embeddings", expected="a bert")
+        texts = [texts] if isinstance(texts, str) else list(texts)
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))  # alike lengths together: little padding
+        rows: dict[int, Tensor] = {}
+        with torch.inference_mode():
+            for start in range(0, len(order), batch):
+                some = order[start : start + batch]
+                tokens = self.text().encode([texts[i] for i in some], self.config.length)
+                states = self.net(tokens.ids, keys=tokens.keys).states
+                rows |= dict(zip(some, F.normalize(mean(states, tokens.keys), dim=-1), strict=True))
+        return torch.stack([rows[i] for i in range(len(texts))]) if texts else torch.empty(0, self.config.dim)
+
+    def text(self) -> Text:
+        if self.processor is None:
+            raise InputError(
+                "this model has no tokenizer", fix="put its tokenizer.json into the folder it is loaded from"
+            )
+        return self.processor
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        return self.net.parameters()
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return self.net.state_dict()
+
+    def to(self, where: torch.device | torch.dtype | str) -> "Model":
+        self.net.to(where)
+        return self
+
+    def eval(self) -> "Model":
+        self.net.eval()
+        return self
+
+    def train(self, mode: bool = True) -> "Model":
+        self.net.train(mode)
+        return self
+
+
+def build(name: str, **changes: Any) -> Model:
+    """A model of a named size with random weights, any key of its config changed: build("gpt-small", dropout=0.0)."""
+    family, config = preset(name, changes)
+    bare(family, config)  # an attention that this model cannot take is refused before memory is used
+    return Model(family, FAMILIES[family].net(config))
+
+
+def load(model: str | Path) -> Model:
+    """A shipped model by its name, or a folder: of ours, or with a Hugging Face checkpoint.
+
+    A bare string is a name; a path contains a separator or is a Path. Every tensor is accounted for, or it is an error.
+    """
+    if isinstance(model, str) and not any(separator in model for separator in "/\\"):
+        shipped = files("regard").joinpath("pretrained", model)
+        if not model.startswith(".") and shipped.is_dir():
+            with as_file(shipped) as folder:
+                return load(folder)
+        raise InputError(
+            "no shipped model has this name",
+            got=model,
+            expected=", ".join(sorted(x.name for x in files("regard").joinpath("pretrained").iterdir() if x.is_dir())),
+            fix=f"to load a folder, write a path: ./{model}; to start with random weights, use regard.build",
+        )
+    folder = Path(model)
+    if (folder / "regard.json").exists():
+        return load_ours(folder)
+    if (folder / "config.json").exists():
+        weights = weights_of(folder)
+        return load_theirs(folder, weights.shapes(), lambda: weights.read(torch.float32))
+    raise InputError(
+        "this is no model folder" if folder.is_dir() else "there is no such folder",
+        where=str(folder),
+        expected="a folder with regard.json, or with config.json and *.safetensors",
+    )
+
+
+def load_ours(folder: Path) -> Model:
+    """Folder format 1."""
+    where = folder / "regard.json"
+    data = read_json(where)
+    if data.get("format") != FORMAT:
+        raise CheckpointError(
+            "this folder is of a format that this version cannot read",
+            where=str(where),
+            got=f"format = {data.get('format')!r}",
+            expected=f"{FORMAT}",
+            fix="use the version of regard that wrote it, or a newer one",
+        )
+    if wrong := sorted(data.keys() ^ set(KEYS)):
+        raise CheckpointError(
+            "keys are missing or unknown", where=str(where), got=", ".join(wrong), expected=", ".join(KEYS)
+        )
+    family, config = data["model"], data["config"]
+    if not isinstance(family, str) or family not in FAMILIES or not isinstance(config, dict):
+        expected = f"model: one of {', '.join(FAMILIES)}; config: a table"
+        raise CheckpointError("this is no model", where=str(where), got=f"model = {family!r}", expected=expected)
+    weights = weights_of(folder)
+    settings = read_config(family, config, str(where))
+    believable(settings, len(weights.header), str(folder))
+    net = bare(family, settings)
+    fit({name: tuple(x.shape) for name, x in net.state_dict().items()}, weights.shapes(), str(folder))
+    return filled(net, Found(family, settings, weights.read(torch.float32)), folder, data["task"])
+
+
+def load_theirs(folder: Path, header: Mapping[str, tuple[int, ...]], read: Callable[[], dict[str, Tensor]]) -> Model:
+    found = read_foreign(read_json(folder / "config.json"), header, read, folder)
+    return filled(bare(found.family, found.config), found, folder, None)
+
+
+def filled(net: nn.Module, found: Found, folder: Path, task: str | None) -> Model:
+    """The net with its weights, ready for inference, and what else the folder holds."""
+    net.load_state_dict(found.state, strict=True, assign=True)
+    tokenizer, card = folder / "tokenizer.json", folder / "card.md"
+    processor = Text.from_bytes(tokenizer.read_bytes(), str(tokenizer)) if tokenizer.is_file() else None
+    text = card.read_text("utf-8", errors="replace") if card.is_file() else ""
+    return Model(found.family, net.eval(), processor, task, text)
+
+
+def save(model: Model, folder: str | Path, replace: bool = False) -> None:
+    """Write folder format 1, whole or not at all."""
+    state = checked_state(model)
+    data = {
+        "format": FORMAT,
+        "regard": regard.__version__,
+        "model": model.family,
+        "config": config_data(model.config),
+        "task": model.task,
+        "processor": None if model.processor is None else {"kind": "text"},
+    }
+    write_folder(Path(folder), {"regard.json": json_bytes(data), "model.safetensors": state, **extras(model)}, replace)
+
+
+def extras(model: Model) -> dict[str, bytes]:
+    tokenizer = {} if model.processor is None else {"tokenizer.json": model.processor.to_bytes()}
+    return tokenizer | ({"card.md": model.card.encode("utf-8")} if model.card else {})
+
+
+def checked_state(model: Model) -> dict[str, Tensor]:
+    """The weights under the names that the family's config gives; a prepared or wrapped net has others."""
+    state = model.state_dict()
+    wanted = {name: tuple(x.shape) for name, x in bare(model.family, model.config).state_dict().items()}
+    fit(wanted, {name: tuple(x.shape) for name, x in state.items()}, "the model to be saved")
+    return state
+
+
+def convert(source: Path, out: Path) -> None:
+    """A foreign folder into one of ours. Only here are .bin and .pt files read, by a reader that cannot run code."""
+    source = Path(source)
+    if not (source / "config.json").exists():
+        raise InputError("this is no foreign model folder", where=str(source), expected="a folder with a config.json")
+    if any(path.suffix == ".safetensors" for path in source.iterdir()):
+        model = load(source)
+    else:
+        state = {name: widened(x, torch.float32) for name, x in read_pickled(source).items()}
+        model = load_theirs(source, {name: tuple(x.shape) for name, x in state.items()}, lambda: state)
+    save(model, out)
+
+
+def export(model: str | Path, out: Path, to: str = "hf") -> None:
+    """A model in another library's format."""
+    if to != "hf":
+        raise InputError("this format is not known", got=to, expected="hf")
+    loaded = load(model)
+    config, state = write_foreign(loaded.family, loaded.config, checked_state(loaded))
+    tokenizer = {name: raw for name, raw in extras(loaded).items() if name == "tokenizer.json"}
+    write_folder(Path(out), {"config.json": json_bytes(config), "model.safetensors": state, **tokenizer})
+
+
+def prepare(model: Anything) -> Anything:
+    """A twin for inference, q, k and v in one product. It shares the weights and cannot be saved."""
+    if isinstance(model, Model):
+        return replace(model, net=prepare(model.net))
+    shared = {id(x): x for x in (*model.parameters(), *model.buffers())}
+    twin = copy.deepcopy(model, shared).eval()
+    for module in twin.modules():
+        if isinstance(module, MultiHeadAttention):
+            module.fuse()
+    return twin

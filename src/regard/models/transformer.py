@@ -1,0 +1,161 @@
+"""The Transformer.
+
+Attention Is All You Need (Vaswani et al., 2017), https://arxiv.org/abs/1706.03762
+An encoder reads the source, a decoder writes the target word by word and looks at the encoder's last layer; both are
+attention and feed-forward layers alone, so a whole sentence is read at once.
+
+Differs from the paper: pre-norm (Xiong et al., 2020) and Admin (Liu et al., 2020) are there too.
+
+Shapes: b batch, m source words, n target words, d width, v vocabulary.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.nn.axis import Axis
+from regard.nn.block import Block
+from regard.nn.cache import Cache, place
+from regard.nn.config import above_zero, divides, positive, shares
+from regard.nn.embed import scaled
+from regard.nn.feedforward import MLP, activation
+from regard.nn.mask import Mask
+from regard.nn.mechanisms import Choice, Site, build_mixer, layered
+from regard.nn.positions import Layout, sinusoid
+from regard.nn.residual import Branch, Residual, build_residual, profile
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    vocab: int = 37000  # source, target and softmax share one table
+    dim: int = 512
+    depth: int = 6  # of the encoder, and of the decoder unless that is given
+    decoder_depth: int | None = None
+    heads: int = 8
+    hidden: int = 2048
+    dropout: float = 0.1
+    attention_dropout: float = 0.0  # on the weights
+    hidden_dropout: float = 0.0  # within the feed-forward
+    norm: Literal["pre", "post", "admin"] = "post"
+    eps: float = 1e-5
+    activation: str = "relu"
+    waves: Layout = "interleaved"  # how sines and cosines are laid out
+    scaled: bool = True  # embeddings times sqrt(dim)
+    output_bias: bool = False  # one more number per word (Marian)
+    attention: Choice = "softmax"
+    cross: Choice = "softmax"
+
+    def __post_init__(self) -> None:
+        positive(self, "vocab", "dim", "depth", "decoder_depth", "heads", "hidden")
+        above_zero(self, "eps")
+        shares(self, "dropout", "attention_dropout", "hidden_dropout")
+        divides(self, "heads", "dim")
+        activation(self.activation)
+
+
+PRESETS = {
+    "transformer-small": Config(vocab=8000, dim=256, depth=3, heads=4, hidden=1024),
+    "transformer-base": Config(),
+    "transformer-big": Config(dim=1024, heads=16, hidden=4096, dropout=0.3),
+    "transformer-base-pre": Config(norm="pre"),
+    "transformer-base-admin": Config(norm="admin"),
+}
+
+AXES = {
+    "encoder.*.mixer": ("source", "source"),
+    "decoder.*.mixer": ("target", "target"),
+    "decoder.*.cross": ("target", "source"),
+}
+
+
+class Transformer(nn.Module):
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self.config = config
+        self.embed = nn.Embedding(config.vocab, config.dim)
+        self.dropout = nn.Dropout(config.dropout)
+        decoder_depth = config.depth if config.decoder_depth is None else config.decoder_depth
+        self.encoder = nn.ModuleList(
+            self.block(choice, causal=False) for choice in layered(config.attention, config.depth)
+        )
+        self.decoder = nn.ModuleList(
+            self.block(choice, causal=True, cross=cross)
+            for choice, cross in zip(
+                layered(config.attention, decoder_depth), layered(config.cross, decoder_depth), strict=True
+            )
+        )
+        final = config.norm == "pre"  # post-norm ends in a norm by itself
+        self.encoder_norm = nn.LayerNorm(config.dim, config.eps) if final else None
+        self.decoder_norm = nn.LayerNorm(config.dim, config.eps) if final else None
+        self.output_bias = nn.Parameter(torch.zeros(config.vocab)) if config.output_bias else None
+        self.reset()
+
+    def block(self, choice: Choice, *, causal: bool, cross: Choice | None = None) -> Block:
+        config = self.config
+        site = Site(dim=config.dim, heads=config.heads, causal=causal, dropout=config.attention_dropout)
+        beyond = Site(dim=config.dim, heads=config.heads, cross=True, dropout=config.attention_dropout)
+        act = activation(config.activation)
+        return Block(
+            build_mixer(choice, site),
+            MLP(config.dim, config.hidden, act, dropout=config.hidden_dropout),
+            self.residual,
+            cross=None if cross is None else build_mixer(cross, beyond),
+        )
+
+    def residual(self) -> Residual:
+        config = self.config
+        norm, branch = nn.LayerNorm(config.dim, config.eps), Branch(config.dim, dropout=config.dropout)
+        return build_residual(config.norm, norm, branch, config.dim)
+
+    def reset(self) -> None:
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+        nn.init.normal_(self.embed.weight, std=self.config.dim**-0.5)
+
+    def tokens(self, ids: Tensor, positions: Tensor) -> Tensor:
+        """(b, n) -> (b, n, d): embedding and position"""
+        x = scaled(self.embed, ids) if self.config.scaled else self.embed(ids)
+        return self.dropout(x + sinusoid(positions, self.config.dim, self.config.waves).to(x.dtype))
+
+    def encode(self, source: Tensor, keys: Tensor | None = None) -> Tensor:
+        """(b, m) -> (b, m, d); keys is False at padding"""
+        x = self.tokens(source, place(source.shape[1], keys, None, source.device).positions)
+        for block in self.encoder:
+            x = block(x, mask=Mask(keys=keys))
+        return x if self.encoder_norm is None else self.encoder_norm(x)
+
+    def decode(
+        self,
+        target: Tensor,
+        memory: Tensor,
+        *,
+        source_keys: Tensor | None = None,
+        keys: Tensor | None = None,
+        cache: Cache | None = None,
+    ) -> Tensor:
+        """(b, n), (b, m, d) -> (b, n, v); with a cache, the target holds only the new words"""
+        here = place(target.shape[1], keys, cache, target.device)
+        x = self.tokens(target, here.positions)
+        for block in self.decoder:
+            x = block(x, memory, mask=here.mask, context_mask=Mask(keys=source_keys), cache=cache)
+        x = x if self.decoder_norm is None else self.decoder_norm(x)
+        return F.linear(x, self.embed.weight, self.output_bias)
+
+    def forward(
+        self, source: Tensor, target: Tensor, *, source_keys: Tensor | None = None, keys: Tensor | None = None
+    ) -> Tensor:
+        """(b, m), (b, n) -> (b, n, v): the target is what was written so far, shifted right by a start symbol"""
+        return self.decode(target, self.encode(source, source_keys), source_keys=source_keys, keys=keys)
+
+    def profile(self, source: Tensor, target: Tensor) -> None:
+        """Admin's first phase on one batch: sets every omega (section 4.2 of its paper)."""
+        profile([self.encoder, self.decoder], lambda: self(source, target))
+
+    def axes(self, source: Tensor, target: Tensor) -> dict[str, Axis]:
+        return {"source": Axis("text", source.shape[1]), "target": Axis("text", target.shape[1])}

@@ -1,0 +1,150 @@
+"""Vision Transformer.
+
+An Image is Worth 16x16 Words (Dosovitskiy et al., 2021), https://arxiv.org/abs/2010.11929
+Cut the image into patches, embed each as a token, add learned positions, run an ordinary pre-norm encoder.
+
+Differs from the paper: ``pool = "mean"`` is there too, because most later ViTs use it.
+
+Shapes: b batch, n tokens (patches, after the class token if there is one), d width, c classes.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from regard.nn.axis import Axis
+from regard.nn.block import Block
+from regard.nn.config import above_zero, divides, positive, shares
+from regard.nn.embed import Patches
+from regard.nn.feedforward import MLP, activation
+from regard.nn.mechanisms import Choice, Site, build_mixer, layered
+from regard.nn.positions import interpolate
+from regard.nn.residual import Branch, PreNorm
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    image: int = 224
+    patch: int = 16
+    channels: int = 3
+    classes: int = 1000  # 0: no head, the pooled features come out
+    dim: int = 768
+    depth: int = 12
+    heads: int = 12
+    hidden: int = 3072
+    pool: Literal["class", "mean"] = "class"
+    representation: int | None = None  # width of a tanh layer before the head (the paper's pre-training head)
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    drop_path: float = 0.0  # of the last block; it grows from 0 with depth
+    eps: float = 1e-6
+    activation: str = "gelu"
+    qkv_bias: bool = True
+    attention: Choice = "softmax"
+
+    def __post_init__(self) -> None:
+        positive(self, "image", "patch", "channels", "dim", "depth", "heads", "hidden", "representation")
+        above_zero(self, "eps")
+        shares(self, "dropout", "attention_dropout", "drop_path")
+        divides(self, "heads", "dim")
+        divides(self, "patch", "image")
+        activation(self.activation)
+        if self.classes < 0:
+            raise ValueError(f"classes = {self.classes} is not at least 0")
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        return self.image // self.patch, self.image // self.patch
+
+
+PRESETS = {
+    "vit-tiny": Config(dim=192, heads=3, hidden=768),
+    "vit-small": Config(dim=384, heads=6, hidden=1536),
+    "vit-base": Config(),
+    "vit-large": Config(dim=1024, depth=24, heads=16, hidden=4096),
+    "vit-huge": Config(patch=14, dim=1280, depth=32, heads=16, hidden=5120),
+    "vit-cifar": Config(image=32, patch=4, classes=10, dim=192, depth=9, heads=3, hidden=384, pool="mean"),
+}
+
+AXES = {"blocks.*.mixer": ("patches", "patches")}
+
+
+class ViT(nn.Module):
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self.config = config
+        self.patch = Patches(config.patch, config.channels, config.dim)
+        special = int(config.pool == "class")
+        self.class_token = nn.Parameter(torch.empty(1, 1, config.dim)) if special else None
+        self.positions = nn.Parameter(torch.empty(1, special + config.grid[0] * config.grid[1], config.dim))
+        self.dropout = nn.Dropout(config.dropout)
+        self.blocks = nn.ModuleList(
+            self.block(choice, config.drop_path * i / max(config.depth - 1, 1))
+            for i, choice in enumerate(layered(config.attention, config.depth))
+        )
+        self.norm = nn.LayerNorm(config.dim, config.eps)
+        self.representation = None if config.representation is None else nn.Linear(config.dim, config.representation)
+        self.head = nn.Linear(config.representation or config.dim, config.classes) if config.classes else None
+        self.reset()
+
+    def block(self, choice: Choice, drop_path: float) -> Block:
+        config = self.config
+        site = Site(
+            dim=config.dim,
+            heads=config.heads,
+            length=self.positions.shape[1],
+            dropout=config.attention_dropout,
+            biases="qkvo" if config.qkv_bias else "o",
+        )
+        return Block(
+            build_mixer(choice, site),
+            MLP(config.dim, config.hidden, activation(config.activation), dropout=config.dropout),
+            lambda: PreNorm(
+                nn.LayerNorm(config.dim, config.eps),
+                Branch(config.dim, dropout=config.dropout, drop_path=drop_path),
+            ),
+        )
+
+    def reset(self) -> None:
+        """As the paper's code: Xavier projections, small positions, a zero head, so that training starts at uniform."""
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+        nn.init.normal_(self.positions, std=0.02)
+        if self.class_token is not None:
+            nn.init.zeros_(self.class_token)
+        if self.head is not None:
+            nn.init.zeros_(self.head.weight)
+
+    def tokens(self, images: Tensor) -> Tensor:
+        """(b, channels, height, width) -> (b, n, d); at another size than the config's, positions are interpolated"""
+        x = self.patch(images)
+        grid = x.shape[1], x.shape[2]
+        x = x.flatten(1, 2)
+        if self.class_token is not None:
+            x = torch.cat((self.class_token.expand(len(x), -1, -1), x), dim=1)
+        return self.dropout(x + interpolate(self.positions, self.config.grid, grid))
+
+    def features(self, images: Tensor) -> Tensor:
+        """(b, channels, height, width) -> (b, n, d)"""
+        x = self.tokens(images)
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(b, channels, height, width) -> (b, c)"""
+        x = self.features(images)
+        x = x[:, 0] if self.config.pool == "class" else x.mean(dim=1)
+        if self.representation is not None:
+            x = torch.tanh(self.representation(x))
+        return x if self.head is None else self.head(x)
+
+    def axes(self, images: Tensor) -> dict[str, Axis]:
+        rows, columns = images.shape[-2] // self.config.patch, images.shape[-1] // self.config.patch
+        special = int(self.config.pool == "class")
+        return {"patches": Axis("image", special + rows * columns, grid=(rows, columns))}

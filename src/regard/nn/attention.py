@@ -1,0 +1,314 @@
+"""Attention: one mixer (projections, heads, cache) around one kernel (who looks at whom).
+
+Attention Is All You Need (Vaswani et al., 2017), https://arxiv.org/abs/1706.03762, section 3.2
+    Attention(Q, K, V) = softmax(Q K^T / sqrt(e)) V
+
+Shapes: b batch (any leading axes), q queries, k keys, h heads, g groups of heads that share keys and values,
+d width of the model, e width of a head, f width of a head's values.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .cache import Cache, Slot
+from .mask import ALL, Bias, Mask, add_bias, masked_softmax
+from .positions import Rotary
+from .replay import recompute
+from .tap import Tap
+
+DENSE = 1 << 20  # scores of one head that may stand in memory at once; beyond, attention goes tile by tile
+
+
+class Mixer(nn.Module):
+    """Moves information between positions: (b, q, d) -> (b, q, d). All that a block knows about attention.
+
+    What a mixer cannot honour (a context, a mask, a bias, a cache) it refuses with a ValueError; it never ignores it.
+    """
+
+    def forward(
+        self,
+        x: Tensor,
+        context: Tensor | None = None,
+        *,
+        mask: Mask = ALL,
+        bias: Bias | None = None,
+        cache: Cache | None = None,
+    ) -> Tensor:
+        raise NotImplementedError
+
+
+class Kernel(nn.Module):
+    """Attention on heads that are already projected.
+
+    ``weights`` is the definition and ``forward`` a way to compute it: for every kernel
+    ``forward(q, k, v) == weights(q, k) @ v``. A fast kernel overrides ``forward`` and never forms the matrix there;
+    ``weights`` still forms it for whoever wants to look. Keys and values may have fewer heads than the queries.
+    """
+
+    def __init__(self, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+
+    def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
+        """(b, h, q, e), (b, g, k, e) -> (b, h, q, k)"""
+        raise NotImplementedError
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
+        """(b, h, q, e), (b, g, k, e), (b, g, k, f) -> (b, h, q, f)"""
+        return by_rows(self.explicit, q, k, v, mask, bias)
+
+    def explicit(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask, bias: Bias | None) -> Tensor:
+        return self.dropout(self.weights(q, k, mask, bias)) @ spread(v, q.shape[-3])
+
+    def step(self, slot: Slot, q: Tensor, k: Tensor, v: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
+        """Decode: the q, k, v of the new positions alone -> (b, h, q, f); the past is in the slot."""
+        return self(q, slot.append("k", k), slot.append("v", v), mask, bias)
+
+
+def spread(x: Tensor, heads: int) -> Tensor:
+    """(b, g, k, e) -> (b, h, k, e): each group of keys or values serves h/g heads that follow each other."""
+    return x if x.shape[-3] == heads else x.repeat_interleave(heads // x.shape[-3], -3)
+
+
+Attend = Callable[[Tensor, Tensor, Tensor, Mask, Bias | None], Tensor]
+
+
+def by_rows(
+    attend: Attend, q: Tensor, k: Tensor, v: Tensor, mask: Mask, bias: Bias | None, footprint: int = 1
+) -> Tensor:
+    """Attention for some queries at a time, so that few scores of ``footprint`` numbers stand in memory at once.
+
+    It serves every kernel in which a query's weights depend on no other query. In training each part is computed
+    again for its gradient, so that the parts do not add up to the whole matrix.
+    """
+    rows, columns = q.shape[-2], k.shape[-2]
+    if rows * columns * footprint <= DENSE:
+        return attend(q, k, v, mask, bias)
+    height = max(DENSE // (columns * footprint), 1)
+    parts = []
+    for top in range(0, rows, height):
+        tile = slice(top, min(top + height, rows))
+        seen = mask.reach(tile, columns)
+
+        def part(q: Tensor, k: Tensor, v: Tensor, tile: slice = tile, seen: int = seen) -> Tensor:
+            some = None if bias is None else bias.tile(tile, seen)
+            return attend(q[..., tile, :], k[..., :seen, :], v[..., :seen, :], mask.tile(tile, seen), some)
+
+        parts.append(recompute(part, q, k, v) if torch.is_grad_enabled() else part(q, k, v))
+    return torch.cat(parts, -2)
+
+
+class Softmax(Kernel):
+    """Scaled dot-product attention, by the fused kernel. Nothing of size q x k stands in memory unless it is small."""
+
+    def __init__(self, dropout: float = 0.0, scale: float | None = None) -> None:
+        super().__init__(dropout)
+        self.scale = scale  # 1/sqrt(e) unless given
+
+    def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
+        scale = q.shape[-1] ** -0.5 if self.scale is None else self.scale
+        scores = add_bias(q @ spread(k, q.shape[-3]).mT * scale, bias)
+        return masked_softmax(scores, mask.dense(q.shape[-2], k.shape[-2], q.device))
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
+        dropping = self.training and self.dropout.p > 0
+        if not dropping and bias is None and (plain_causal(mask, q, k) or not (mask.causal or mask.pairs is not None)):
+            return self.fused(q, k, v, mask, bias)  # flash knows this mask by itself, or one row of it serves all
+        return by_rows(self.fused, q, k, v, mask, bias)
+
+    def fused(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask, bias: Bias | None) -> Tensor:
+        """PyTorch's fused kernel, which wants four axes and values as wide as keys."""
+        causal = plain_causal(mask, q, k) and bias is None
+        added = None if causal else mask.dense(q.shape[-2], k.shape[-2], q.device)
+        if bias is not None:
+            numbers = bias.dense(q.shape[-2], k.shape[-2], q.device).to(q.dtype)
+            added = numbers if added is None else numbers.masked_fill(~added, -torch.inf)
+        lead, width, wide = q.shape[:-3], v.shape[-1], max(q.shape[-1], v.shape[-1])
+        scale = q.shape[-1] ** -0.5 if self.scale is None else self.scale
+        q, k, v = (x if x.shape[-1] == wide else F.pad(x, (0, wide - x.shape[-1])) for x in (q, k, v))
+        if len(lead) != 1:
+            q, k, v = (x.reshape(-1, *x.shape[-3:]) for x in (q, k, v))
+            if added is not None and added.ndim > 3:
+                added = added.expand(*lead, *added.shape[-3:]).reshape(-1, *added.shape[-3:])
+        if added is not None and added.ndim == 3:
+            added = added.unsqueeze(0)  # with three axes PyTorch would leave the fused kernel and form q x k
+        dropout = self.dropout.p if self.training else 0.0
+        grouped = q.shape[-3] != k.shape[-3]
+        y = F.scaled_dot_product_attention(q, k, v, added, dropout, causal, scale=scale, enable_gqa=grouped)
+        return y.reshape(*lead, *y.shape[-3:])[..., :width]
+
+
+def plain_causal(mask: Mask, q: Tensor, k: Tensor) -> bool:
+    """Whether this is the one mask that the fused kernel knows by itself."""
+    square = q.shape[-2] == k.shape[-2] and isinstance(mask.start, int) and mask.start == 0
+    return mask.causal and square and mask.keys is None and mask.pairs is None
+
+
+class MultiHeadAttention(Mixer):
+    """Project to heads, let the kernel mix, project back. With a context this is cross-attention.
+
+    ``project``, ``attend`` and ``merge`` can be called apart. ``biases`` names the projections that have one, of
+    "qkvo"; ``shared`` the two that are one and the same. ``groups`` of heads may share their keys and values.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        heads: int,
+        *,
+        kernel: Kernel | None = None,
+        context_dim: int | None = None,
+        head_dim: int | None = None,
+        value_dim: int | None = None,
+        groups: int | None = None,
+        biases: str = "qkvo",
+        shared: Literal["", "qk", "kv"] = "",
+        rotary: Rotary | None = None,
+    ) -> None:
+        super().__init__()
+        groups, context_dim = groups or heads, context_dim or dim
+        if head_dim is None and dim % heads:
+            raise ValueError(f"the width {dim} is not a multiple of {heads} heads; give head_dim")
+        if heads % groups:
+            raise ValueError(f"{heads} heads cannot be split into {groups} equal groups")
+        head_dim = head_dim or dim // heads
+        value_dim = value_dim or head_dim
+        if shared == "kv" and value_dim != head_dim:
+            raise ValueError(f"keys and values of widths {head_dim} and {value_dim} cannot share one projection")
+        if shared == "qk" and (groups != heads or context_dim != dim):
+            raise ValueError("queries and keys can share one projection only with equal widths and numbers of heads")
+        self.heads, self.groups = heads, groups
+        self.q = nn.Linear(dim, heads * head_dim, bias="q" in biases)
+        self.k = None if shared == "qk" else nn.Linear(context_dim, groups * head_dim, bias="k" in biases)
+        self.v = None if shared == "kv" else nn.Linear(context_dim, groups * value_dim, bias="v" in biases)
+        self.out = nn.Linear(heads * value_dim, dim, bias="o" in biases)
+        self.rotary = rotary
+        self.kernel = kernel or Softmax()
+        self.queries, self.keys, self.values = Tap(), Tap(), Tap()  # (b, h, q, e), (b, g, k, e), (b, g, k, f)
+        self.weights = Tap()  # (b, h, q, k); only this one leaves the fast path
+        self.mixed = Tap()  # (b, h, q, f): what each head brings, before the last projection
+        self.fused: nn.Linear | None = None  # q, k and v in one product, made by ``fuse``
+
+    def forward(
+        self,
+        x: Tensor,
+        context: Tensor | None = None,
+        *,
+        mask: Mask = ALL,
+        bias: Bias | None = None,
+        cache: Cache | None = None,
+    ) -> Tensor:
+        if context is not None:
+            return self.cross(x, context, mask, bias, cache)
+        x = silence(x, mask.keys, mask.start if mask.causal else 0)
+        q, k, v = self.project(x, x, x)
+        if self.rotary is not None:
+            q, k = self.rotary(q, mask.start), self.rotary(k, mask.start)
+        return self.merge(self.attend(q, k, v, mask, bias, None if cache is None else cache.slot(self)))
+
+    def cross(self, x: Tensor, context: Tensor, mask: Mask, bias: Bias | None, cache: Cache | None) -> Tensor:
+        """The context never changes while decoding: its keys and values are made once per sentence."""
+        if self.rotary is not None:
+            raise ValueError("rotary positions compare places in one sequence, so they cannot serve a context")
+        slot = Slot(0) if cache is None else cache.context(self)
+        if "k" not in slot:
+            context = silence(context, mask.keys, 0)
+            slot["k"], slot["v"] = self.project_context(context, context)
+        q, k, v = split(self.q(x), self.heads), slot["k"], slot["v"]
+        beams, left = divmod(len(q), len(k))
+        if left or not beams:
+            raise ValueError(f"{len(q)} rows of queries cannot share {len(k)} contexts equally")
+        if beams == 1:
+            return self.merge(self.attend(q, k, v, mask, bias))
+        if bias is not None or mask.pairs is not None or mask.causal:
+            raise ValueError("beams that share a context can honour Mask.keys alone, not a bias, pairs or causal")
+        if self.weights.live:  # whoever looks wants a map for each beam
+            keys = None if mask.keys is None else mask.keys.repeat_interleave(beams, 0)
+            k, v = k.repeat_interleave(beams, 0), v.repeat_interleave(beams, 0)
+            return self.merge(self.attend(q, k, v, Mask(keys=keys)))
+        n = q.shape[-2]
+        q = q.unflatten(0, (-1, beams)).transpose(1, 2).flatten(2, 3)  # (b*beams, h, n, e) -> (b, h, beams*n, e)
+        y = self.attend(q, k, v, mask, None)
+        return self.merge(y.unflatten(2, (beams, n)).transpose(1, 2).flatten(0, 1))
+
+    def project(self, queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """(b, q, d), (b, k, d), (b, k, d) -> (b, h, q, e), (b, g, k, e), (b, g, k, f)"""
+        if self.fused is None or queries is not keys or keys is not values:
+            return split(self.q(queries), self.heads), *self.project_context(keys, values)
+        sizes = [x.out_features for x in (self.q, self.k, self.v) if x is not None]
+        parts = self.fused(keys).split(sizes, -1)
+        q, k, v = parts[0], parts[0 if self.k is None else 1], parts[-1]  # what is shared has no part of its own
+        return split(q, self.heads), split(k, self.groups), split(v, self.groups)
+
+    def project_context(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """(b, k, d), (b, k, d) -> (b, g, k, e), (b, g, k, f)"""
+        k = (self.q if self.k is None else self.k)(keys)
+        v = k if self.v is None else self.v(values)
+        return split(k, self.groups), split(v, self.groups)
+
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = ALL, bias: Bias | None = None, slot: Slot | None = None
+    ) -> Tensor:
+        """(b, h, q, e), (b, g, k, e), (b, g, k, f) -> (b, h, q, f); with a slot, k and v are those of new positions"""
+        q, k, v = self.queries(q), self.keys(k), self.values(v)
+        if not self.weights.live:
+            y = self.kernel(q, k, v, mask, bias) if slot is None else self.kernel.step(slot, q, k, v, mask, bias)
+        else:
+            if slot is not None:
+                k, v = self.remember(slot, q, k, v, mask, bias)
+            weights = self.weights(self.kernel.weights(q, k, mask, bias))
+            y = self.kernel.dropout(weights) @ spread(v, q.shape[-3])
+        return self.mixed(y)
+
+    def remember(
+        self, slot: Slot, q: Tensor, k: Tensor, v: Tensor, mask: Mask, bias: Bias | None
+    ) -> tuple[Tensor, Tensor]:
+        """All keys and values so far, also of a kernel that keeps sums instead, whose sums go on."""
+        total = int(mask.start) + k.shape[-2]
+        self.kernel.step(slot, q, k, v, mask, bias)
+        if "k" in slot and slot["k"].shape[-2] == total:
+            return slot["k"], slot["v"]
+        keys, values = slot.append("heard k", k), slot.append("heard v", v)
+        if keys.shape[-2] != total:
+            raise ValueError("this attention keeps sums, not keys: to look at it, listen from the first step on")
+        return keys, values
+
+    def merge(self, y: Tensor) -> Tensor:
+        """(b, h, n, f) -> (b, n, d)"""
+        return self.out(y.transpose(-3, -2).flatten(-2))
+
+    @torch.no_grad()
+    def fuse(self) -> None:
+        """Make q, k and v one product, for inference: the same numbers, fewer and larger products."""
+        parts = [x for x in (self.q, self.k, self.v) if x is not None]
+        if len(parts) < 2 or len({x.in_features for x in parts}) > 1:
+            return
+        some = any(x.bias is not None for x in parts)
+        with torch.device("meta"):
+            self.fused = nn.Linear(parts[0].in_features, sum(x.out_features for x in parts), bias=some)
+        self.fused.weight = nn.Parameter(torch.cat([x.weight.data for x in parts]), requires_grad=False)
+        if some:
+            biases = [x.weight.new_zeros(x.out_features) if x.bias is None else x.bias.data for x in parts]
+            self.fused.bias = nn.Parameter(torch.cat(biases), requires_grad=False)
+
+
+def split(x: Tensor, heads: int) -> Tensor:
+    """(b, n, h*e) -> (b, h, n, e)"""
+    return x.unflatten(-1, (heads, x.shape[-1] // heads)).transpose(-3, -2)
+
+
+def silence(x: Tensor, keys: Tensor | None, first: int | Tensor) -> Tensor:
+    """Zero what stands at padding: were it NaN, a weight of zero would not keep it from outputs and gradients.
+
+    (b, n, d) -> (b, n, d), the first of them at place ``first`` of ``keys``
+    """
+    if keys is None:
+        return x
+    offset = first[:, None] if isinstance(first, Tensor) and first.ndim else first
+    places = torch.arange(x.shape[-2], device=x.device) + offset
+    real = keys.gather(-1, places) if places.ndim > 1 else keys[..., places]
+    return x.masked_fill(~real[..., None], 0.0)

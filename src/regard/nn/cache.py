@@ -1,0 +1,120 @@
+"""What a model remembers between decoding steps."""
+
+from copy import copy
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from .mask import Mask
+
+
+class Slot:
+    """The named, batch-first tensors of one call site: keys and values, an RNN's state, Performer's sums."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.tensors: dict[str, Tensor] = {}
+        self.lengths: dict[str, int] = {}  # of those that grow
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.tensors
+
+    def __getitem__(self, name: str) -> Tensor:
+        x = self.tensors[name]
+        return x[..., : self.lengths[name], :] if name in self.lengths else x
+
+    def __setitem__(self, name: str, state: Tensor) -> None:
+        self.tensors[name] = state
+
+    def append(self, name: str, new: Tensor) -> Tensor:
+        """Add (..., n, e) behind what is there, in place, and return all of it as a view."""
+        length = self.lengths.get(name, 0)
+        total = length + new.shape[-2]
+        self.lengths[name] = total
+        buffer = self.tensors.get(name)
+        if torch.is_grad_enabled() and (new.requires_grad or (buffer is not None and buffer.requires_grad)):
+            # A gradient needs every earlier version of the buffer, so nothing may be written in place.
+            self.tensors[name] = new if buffer is None else torch.cat((buffer[..., :length, :], new), -2)
+        elif buffer is None or buffer.shape[-2] < total:
+            room = max(total, self.capacity, 2 * length)
+            grown = new.new_zeros(*new.shape[:-2], room, new.shape[-1])  # zeros: a masked slot must still be finite
+            if buffer is not None:
+                grown[..., :length, :] = buffer[..., :length, :]
+            grown[..., length:total, :] = new
+            self.tensors[name] = grown
+        else:
+            buffer[..., length:total, :] = new
+        return self[name]
+
+    def reorder(self, rows: Tensor) -> None:
+        self.tensors = {name: x.index_select(0, rows) for name, x in self.tensors.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Where new tokens stand: whom they may see, and the position of each in its own sentence, (n,) or (b, n)."""
+
+    mask: Mask
+    positions: Tensor
+
+
+class Cache:
+    """One slot for each call site. A layer that is called at several sites gets a name for each by ``at``.
+
+    What comes from the context is kept apart, once per sentence: beams fold into the query axis there, and only the
+    other slots are reordered.
+    """
+
+    def __init__(self, capacity: int = 0) -> None:
+        self.capacity = capacity  # how many tokens to make room for at once; more still fit
+        self.site = ""
+        self.slots: dict[tuple[str, nn.Module], Slot] = {}
+        self.contexts: dict[tuple[str, nn.Module], Slot] = {}
+        self.length = 0  # places taken so far
+        self.keys: Tensor | None = None  # (b, length), False at padding; None while there is none
+        self.position: Tensor | None = None  # (b,) real tokens so far; None while every place holds one
+
+    def at(self, site: str) -> "Cache":
+        """The same cache for one more call of a shared layer."""
+        there = copy(self)
+        there.site = f"{self.site}/{site}"
+        return there
+
+    def slot(self, owner: nn.Module) -> Slot:
+        return self.slots.setdefault((self.site, owner), Slot(self.capacity))
+
+    def context(self, owner: nn.Module) -> Slot:
+        return self.contexts.setdefault((self.site, owner), Slot(0))
+
+    def take(self, n: int, keys: Tensor | None, device: torch.device) -> Place:
+        """Take the next n places; ``keys`` (b, n) is False at those that hold padding."""
+        start = self.length
+        self.length += n
+        if keys is None and self.keys is None:
+            return Place(Mask(causal=True, start=start), torch.arange(start, start + n, device=device))
+        if keys is None:
+            assert self.keys is not None
+            keys = self.keys.new_ones(len(self.keys), n)
+        if self.keys is None or self.position is None:
+            self.keys = keys.new_ones(len(keys), start)
+            self.position = torch.full((len(keys),), start, device=device)
+        self.keys = torch.cat((self.keys, keys), 1)
+        positions = self.position[:, None] + keys.cumsum(1) - 1
+        self.position = self.position + keys.sum(1)
+        return Place(Mask(causal=True, start=start, keys=self.keys), positions.clamp(min=0))
+
+    def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
+        """Keep the given rows, in that order; and of the contexts the given sentences, when some are finished."""
+        for slot in self.slots.values():
+            slot.reorder(rows)
+        if self.keys is not None and self.position is not None:
+            self.keys, self.position = self.keys.index_select(0, rows), self.position.index_select(0, rows)
+        if sentences is not None:
+            for slot in self.contexts.values():
+                slot.reorder(sentences)
+
+
+def place(n: int, keys: Tensor | None, cache: Cache | None, device: torch.device) -> Place:
+    """The place of n new tokens in a decoder, with or without a past. Padding on either side takes no position."""
+    return (Cache() if cache is None else cache).take(n, keys, device)

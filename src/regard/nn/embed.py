@@ -1,0 +1,26 @@
+"""Tokens and patches into vectors."""
+
+import math
+
+from torch import Tensor, nn
+
+
+class Patches(nn.Module):
+    """Cut an image into squares and map each to a vector: one convolution whose stride is its size."""
+
+    def __init__(self, size: int, channels: int, dim: int) -> None:
+        super().__init__()
+        self.size = size
+        self.projection = nn.Conv2d(channels, dim, size, stride=size)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(b, channels, height, width) -> (b, rows, columns, d)"""
+        height, width = images.shape[-2:]
+        if height % self.size or width % self.size:
+            raise ValueError(f"an image of {height} x {width} cannot be cut into patches of {self.size} x {self.size}")
+        return self.projection(images).movedim(1, -1)
+
+
+def scaled(embedding: nn.Embedding, ids: Tensor) -> Tensor:
+    """Embeddings times sqrt(d), as Vaswani et al. (2017), section 3.4.  (b, n) -> (b, n, d)"""
+    return embedding(ids) * math.sqrt(embedding.embedding_dim)

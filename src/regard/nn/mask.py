@@ -1,0 +1,113 @@
+"""Who may look at whom, and what is added to the scores. In this library True always means "may be looked at"."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Mask:
+    """Kept in parts, because not every kernel can use a full matrix, and no kernel should form one without need.
+
+    causal: query i sees the keys up to ``start + i``, whatever the number of keys: those a cache has room for but
+            has not written are never seen.
+    start:  the place of the first query among the keys; an int, or a tensor: one for all rows, or (b,).
+    keys:   bool (..., k), False at padding.
+    pairs:  bool, broadcasts to (..., h, q, k): any further restriction.
+    """
+
+    causal: bool = False
+    start: int | Tensor = 0
+    keys: Tensor | None = None
+    pairs: Tensor | None = None
+
+    def dense(self, rows: int, columns: int, device: torch.device) -> Tensor | None:
+        """All parts as one bool tensor that broadcasts to (..., h, q, k); None when everything is allowed."""
+        parts = []
+        if self.causal and not (isinstance(self.start, int) and self.start + 1 >= columns):
+            parts.append(offsets(rows, columns, self.start, device) <= 0)
+        if self.keys is not None:
+            parts.append(self.keys[..., None, None, :])
+        if self.pairs is not None:
+            parts.append(self.pairs)
+        if not parts:
+            return None
+        allowed = parts[0]
+        for part in parts[1:]:
+            allowed = allowed & part
+        return allowed
+
+    def tile(self, rows: slice, columns: int) -> "Mask":
+        """The mask of some of the queries and of the first keys."""
+        keys = None if self.keys is None else self.keys[..., :columns]
+        pairs = None if self.pairs is None else cut(self.pairs, rows, slice(0, columns))
+        return Mask(self.causal, self.start + rows.start, keys, pairs)
+
+    def reach(self, rows: slice, columns: int) -> int:
+        """How many keys, from the first on, these queries may see at all: a causal tile need not touch the rest."""
+        return min(columns, self.start + rows.stop) if self.causal and isinstance(self.start, int) else columns
+
+    def structured(self, mechanism: str) -> "Mask":
+        """This mask for a kernel that never forms the score matrix; it raises what such a kernel cannot honour."""
+        if self.pairs is not None:
+            raise ValueError(f"{mechanism} never forms the score matrix, so it cannot honour Mask.pairs")
+        return self
+
+
+ALL = Mask()
+CAUSAL = Mask(causal=True)
+
+
+class Bias(Protocol):
+    """What is added to the scores before the softmax; like a mask it can be asked for a tile of itself."""
+
+    def dense(self, rows: int, columns: int, device: torch.device) -> Tensor:
+        """-> broadcasts to (..., h, q, k)"""
+        ...
+
+    def tile(self, rows: slice, columns: int) -> "Bias":
+        """The bias of some of the queries and of the first keys."""
+        ...
+
+
+def offsets(rows: int, columns: int, start: int | Tensor, device: torch.device) -> Tensor:
+    """Place of the key minus place of the query: (q, k), or (b, 1, q, k) when each row has a start of its own."""
+    first = start[:, None, None, None] if isinstance(start, Tensor) and start.ndim else start
+    return torch.arange(columns, device=device) - torch.arange(rows, device=device)[:, None] - first
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """A bias that is there as a tensor: AlphaFold's pairs, Swin's table."""
+
+    value: Tensor
+
+    def dense(self, rows: int, columns: int, device: torch.device) -> Tensor:
+        return self.value
+
+    def tile(self, rows: slice, columns: int) -> "Given":
+        return Given(cut(self.value, rows, slice(0, columns)))
+
+
+def cut(x: Tensor, rows: slice, columns: slice) -> Tensor:
+    """A tile of the last two axes; an axis of size 1 stands for all."""
+    x = x if x.shape[-1] == 1 else x[..., columns]
+    return x if x.ndim < 2 or x.shape[-2] == 1 else x[..., rows, :]
+
+
+def add_bias(scores: Tensor, bias: Bias | None) -> Tensor:
+    """(..., h, q, k) -> (..., h, q, k)"""
+    if bias is None:
+        return scores
+    return scores + bias.dense(scores.shape[-2], scores.shape[-1], scores.device).to(scores.dtype)
+
+
+def masked_softmax(scores: Tensor, allowed: Tensor | None) -> Tensor:
+    """Softmax over the keys, in float32 at least; a row that may look at nothing gets zeros, not NaN."""
+    precise = torch.promote_types(scores.dtype, torch.float32)
+    if allowed is None:
+        return scores.softmax(-1, dtype=precise).to(scores.dtype)
+    weights = scores.masked_fill(~allowed, -torch.inf).softmax(-1, dtype=precise).to(scores.dtype)
+    return weights.masked_fill(~allowed, 0.0)

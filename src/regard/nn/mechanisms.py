@@ -1,0 +1,128 @@
+"""One table: the word that picks an attention, its settings, and how it is built for a place in a model."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from .attention import Kernel, Mixer, MultiHeadAttention, Softmax
+from .config import parse
+from .kernels.additive import Additive
+from .kernels.cosine import Cosine
+from .kernels.luong import Concat, General, LocalP
+from .kernels.talking import TalkingHeads
+from .kernels.topk import TopK
+from .positions import Rotary
+
+Choice = str | Mapping[str, Any] | tuple[Any, ...]  # a name, a table with ``kind``, or several that take turns
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """A place in a model that wants an attention; what a mechanism cannot serve there it refuses."""
+
+    dim: int
+    heads: int
+    length: int | None = None  # the longest input, where the model knows one
+    causal: bool = False
+    cross: bool = False
+    dropout: float = 0.0
+    context_dim: int | None = None
+    head_dim: int | None = None
+    groups: int | None = None
+    biases: str = "qkvo"
+    rotary: Rotary | None = None
+
+    @property
+    def width(self) -> int:
+        """of one head"""
+        return self.head_dim or self.dim // self.heads
+
+    def attention(self, kernel: Kernel) -> MultiHeadAttention:
+        return MultiHeadAttention(
+            self.dim,
+            self.heads,
+            kernel=kernel,
+            context_dim=self.context_dim,
+            head_dim=self.head_dim,
+            groups=self.groups,
+            biases=self.biases,
+            rotary=self.rotary,
+        )
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    settings: type
+    build: Callable[[Any, Site], Mixer]
+    idea: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plain:
+    """No settings."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scaled:
+    scale: float | None = None  # 1/sqrt(width of a head) unless given
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    window: int = 10  # keys on either side
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keep:
+    keep: int = 8  # keys for each query
+
+
+def local_p(settings: Window, site: Site) -> Mixer:
+    if site.causal:
+        raise ValueError("local-p attention predicts a place in the whole sentence, so it cannot be causal")
+    return site.attention(LocalP(site.heads, site.width, settings.window, site.dropout))
+
+
+MECHANISMS: dict[str, Mechanism] = {
+    "softmax": Mechanism(
+        Scaled, lambda c, s: s.attention(Softmax(s.dropout, c.scale)), "softmax(q.k / sqrt e), fused (Vaswani 2017)"
+    ),
+    "dot": Mechanism(Plain, lambda c, s: s.attention(Softmax(s.dropout, 1.0)), "q.k, not scaled (Luong 2015)"),
+    "general": Mechanism(Plain, lambda c, s: s.attention(General(s.heads, s.width, s.dropout)), "q.Wk (Luong 2015)"),
+    "additive": Mechanism(
+        Plain, lambda c, s: s.attention(Additive(s.heads, s.width, s.dropout)), "v.tanh(q + k) (Bahdanau 2015)"
+    ),
+    "concat": Mechanism(
+        Plain, lambda c, s: s.attention(Concat(s.heads, s.width, s.dropout)), "v.tanh(W[q; k]) (Luong 2015)"
+    ),
+    "local-p": Mechanism(Window, local_p, "near a predicted place (Luong 2015)"),
+    "cosine": Mechanism(Plain, lambda c, s: s.attention(Cosine(s.heads, s.dropout)), "cos(q, k) / tau (Swin v2)"),
+    "top-k": Mechanism(Keep, lambda c, s: s.attention(TopK(c.keep, s.dropout)), "the k best keys (Zhao 2019)"),
+    "talking": Mechanism(
+        Plain, lambda c, s: s.attention(TalkingHeads(s.heads, s.dropout)), "heads exchange scores (Shazeer 2020, CaiT)"
+    ),
+}
+
+
+def build_mixer(choice: Choice, site: Site) -> Mixer:
+    """The attention that was picked, for this place; a ValueError says what is unknown or cannot be served here."""
+    table = {"kind": choice} if isinstance(choice, str) else dict(choice) if isinstance(choice, Mapping) else {}
+    kind = table.pop("kind", None)
+    if not isinstance(kind, str) or kind not in MECHANISMS:
+        near = get_close_matches(kind, MECHANISMS, 1) if isinstance(kind, str) else []
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"unknown attention {choice!r}{hint}; known are {', '.join(MECHANISMS)}")
+    mechanism = MECHANISMS[kind]
+    try:
+        return mechanism.build(parse(mechanism.settings, table), site)
+    except ValueError as error:
+        raise ValueError(f"attention {kind!r}: {error}") from error
+
+
+def layered(choice: Choice, depth: int) -> list[Choice]:
+    """One choice for each layer: several take turns (GPT-3 alternates dense and banded)."""
+    turns = list(choice) if isinstance(choice, list | tuple) else [choice]
+    if not turns:
+        raise ValueError("attention is an empty list; give at least one name")
+    return [turns[i % len(turns)] for i in range(depth)]

@@ -1,0 +1,191 @@
+"""Where a token stands: added to its embedding, turned into its queries and keys, or added to the scores.
+
+Nothing here keeps a buffer: a table is a function of its sizes, made once and remembered, so a model can be built
+without memory and filled from a file.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .mask import offsets
+
+Layout = Literal["interleaved", "halves"]
+
+
+def sinusoid(positions: Tensor, dim: int, layout: Layout = "interleaved", base: float = 10000.0) -> Tensor:
+    """Vaswani et al. (2017), section 3.5: sin and cos of p / base^(2i/d).  (..., n) -> (..., n, d)
+
+    The paper interleaves them; "halves" puts all sines first (tensor2tensor, Marian). An odd width ends with a sine.
+    """
+    waves = (dim + 1) // 2
+    frequency = torch.exp(torch.arange(waves, device=positions.device) * (-2 * math.log(base) / dim))
+    angle = positions[..., None].float() * frequency
+    if layout == "halves":
+        return torch.cat((angle.sin(), angle.cos()), -1)[..., :dim]
+    return torch.stack((angle.sin(), angle.cos()), -1).flatten(-2)[..., :dim]
+
+
+class Learned(nn.Module):
+    """One free vector for each position; asking beyond the last one is an error, not a wrong answer."""
+
+    def __init__(self, length: int, dim: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(length, dim))
+        nn.init.normal_(self.weight, std=0.02)
+
+    def forward(self, positions: Tensor) -> Tensor:
+        """(..., n) -> (..., n, d)"""
+        if positions.numel() and not torch.compiler.is_compiling() and not positions.is_meta:
+            last = int(positions.max())
+            if last >= len(self.weight):
+                raise ValueError(
+                    f"position {last} asked of a model with {len(self.weight)} positions; shorten the input"
+                )
+        return F.embedding(positions, self.weight)
+
+
+class Rotary(nn.Module):
+    """RoFormer (Su et al., 2021), https://arxiv.org/abs/2104.09864: turn each pair of a head's features by an angle
+    that grows with the position, so that q.k depends on the distance alone.
+
+    "interleaved" pairs neighbours as the paper does; "halves" pairs i with i + d/2 (Llama as others publish it).
+    ``turned`` is how many features of a head take part; the rest stay as they are.
+    """
+
+    def __init__(self, turned: int, *, base: float = 10000.0, layout: Layout = "interleaved") -> None:
+        super().__init__()
+        if turned % 2:
+            raise ValueError(f"rotary positions turn pairs of features, so their number cannot be odd: {turned}")
+        self.turned, self.base, self.layout = turned, base, layout
+
+    def forward(self, x: Tensor, start: int | Tensor = 0) -> Tensor:
+        """(..., n, e) -> (..., n, e), the first at position ``start``"""
+        place = torch.arange(x.shape[-2], device=x.device)
+        place = place + (start[..., None, None] if isinstance(start, Tensor) and start.ndim else start)
+        frequency = self.base ** (-torch.arange(0, self.turned, 2, device=x.device) / self.turned)
+        angle = place[..., None].float() * frequency  # (..., n, turned/2)
+        cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+        turned, rest = x[..., : self.turned], x[..., self.turned :]
+        if self.layout == "halves":
+            a, b = turned.chunk(2, -1)
+            both = torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
+        else:
+            a, b = turned[..., ::2], turned[..., 1::2]
+            both = torch.stack((a * cos - b * sin, b * cos + a * sin), -1).flatten(-2)
+        return torch.cat((both, rest), -1) if rest.shape[-1] else both
+
+
+@dataclass(frozen=True, eq=False)
+class ALiBi:
+    """Press et al. (2022), https://arxiv.org/abs/2108.12409: each head loses a fixed slope per step of distance.
+
+    A bias, not a module: it has nothing to learn. ``start`` is the position of the first query.
+    """
+
+    heads: int
+    start: int | Tensor = 0
+
+    def slopes(self, device: torch.device) -> Tensor:
+        """Powers of 2^(-8/h); what a power of two lacks in heads is taken from the next, every other one."""
+        whole = 2 ** int(math.log2(self.heads))
+        ladder = [2 ** (-8 * (i + 1) / whole) for i in range(whole)]
+        finer = [2 ** (-4 * (i + 1) / whole) for i in range(2 * whole)]
+        return torch.tensor(ladder + finer[::2][: self.heads - whole], device=device)
+
+    def dense(self, rows: int, columns: int, device: torch.device) -> Tensor:
+        """-> (h, q, k), or (b, h, q, k) when each row has a start of its own"""
+        return -self.slopes(device)[:, None, None] * offsets(rows, columns, self.start, device).abs()
+
+    def tile(self, rows: slice, columns: int) -> "ALiBi":
+        return ALiBi(self.heads, self.start + rows.start)
+
+
+def buckets(offset: Tensor, count: int, longest: int, *, both: bool) -> Tensor:
+    """T5 (Raffel et al., 2020), section 2.1: near distances one bucket each, far ones share buckets of growing width.
+
+    offset is key minus query. Looking both ways, half of the buckets are for keys that come later.
+    """
+    later = torch.zeros_like(offset)
+    if both:
+        count //= 2
+        later = (offset > 0) * count
+    steps = offset.abs() if both else (-offset).clamp(min=0)
+    exact = count // 2
+    growth = torch.log(steps.clamp(min=1).float() / exact) / math.log(longest / exact) * (count - exact)
+    far = (exact + growth.long()).clamp(max=count - 1)
+    return later + torch.where(steps < exact, steps, far)
+
+
+class Buckets(nn.Module):
+    """T5's relative positions: one number for each bucket of distances and each head, shared by a stack's layers."""
+
+    def __init__(self, heads: int, count: int = 32, longest: int = 128, *, both: bool = True) -> None:
+        super().__init__()
+        self.count, self.longest, self.both = count, longest, both
+        self.weight = nn.Parameter(torch.empty(count, heads))
+        nn.init.normal_(self.weight, std=heads**-0.5)
+
+    def forward(self, start: int | Tensor = 0) -> "BucketBias":
+        return BucketBias(self, start)
+
+
+@dataclass(frozen=True, eq=False)
+class BucketBias:
+    table: Buckets
+    start: int | Tensor
+
+    def dense(self, rows: int, columns: int, device: torch.device) -> Tensor:
+        """-> (h, q, k), or (b, h, q, k) when each row has a start of its own"""
+        offset = offsets(rows, columns, self.start, device)
+        bucket = buckets(offset, self.table.count, self.table.longest, both=self.table.both)
+        numbers = self.table.weight[bucket].movedim(-1, -3)
+        return numbers.squeeze(1) if bucket.ndim > 2 else numbers
+
+    def tile(self, rows: slice, columns: int) -> "BucketBias":
+        return BucketBias(self.table, self.start + rows.start)
+
+
+@lru_cache(maxsize=64)
+def window_offsets(height: int, width: int, device: torch.device) -> Tensor:
+    """Swin's relative index: query minus key, row and column, as one number.  -> (height*width, height*width)"""
+    with torch.inference_mode(False):  # remembered tensors must serve training too
+        y, x = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+        y, x = y.flatten(), x.flatten()
+        rows = y[:, None] - y + height - 1
+        columns = x[:, None] - x + width - 1
+        return (rows * (2 * width - 1) + columns).to(device)
+
+
+class WindowBias(nn.Module):
+    """Swin (Liu et al., 2021), section 3.2: one number for each head and each 2-D offset within a window."""
+
+    def __init__(self, heads: int, height: int, width: int) -> None:
+        super().__init__()
+        self.height, self.width = height, width
+        self.weight = nn.Parameter(torch.empty((2 * height - 1) * (2 * width - 1), heads))
+        nn.init.trunc_normal_(self.weight, std=0.02)
+
+    def forward(self) -> Tensor:
+        """-> (h, n, n), n = height * width"""
+        return self.weight[window_offsets(self.height, self.width, self.weight.device)].movedim(-1, 0)
+
+
+def interpolate(table: Tensor, old: tuple[int, int], new: tuple[int, int]) -> Tensor:
+    """Learned 2-D positions for another grid, bicubic.  (1, special + rows*columns, d) -> (1, special + new, d)
+
+    What stands before the grid (a class token) is kept as it is.
+    """
+    if old == new:
+        return table
+    special = table.shape[1] - old[0] * old[1]
+    if special < 0:
+        raise ValueError(f"a table of {table.shape[1]} positions cannot hold a grid of {old[0]} x {old[1]}")
+    grid = table[:, special:].unflatten(1, old).movedim(-1, 1)
+    grid = F.interpolate(grid, size=new, mode="bicubic", align_corners=False)
+    return torch.cat((table[:, :special], grid.movedim(1, -1).flatten(1, 2)), 1)

@@ -1,0 +1,133 @@
+"""The zoo: one explicit table of model families, and the sizes of each that have a name."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from importlib.resources import files
+from typing import Any
+
+import torch
+from torch import nn
+
+from regard.errors import ConfigError, InputError
+from regard.models import bert, gpt, transformer, vit
+from regard.nn.config import parse
+
+
+@dataclass(frozen=True)
+class Family:
+    """One model file: its config, its net, its named sizes, and what the axes of its maps are."""
+
+    config: type
+    net: Callable[[Any], nn.Module]
+    presets: Mapping[str, Any]
+    axes: Mapping[str, tuple[str, str]]
+    paper: str
+    link: str
+
+
+FAMILIES: dict[str, Family] = {
+    "transformer": Family(
+        transformer.Config,
+        transformer.Transformer,
+        transformer.PRESETS,
+        transformer.AXES,
+        "Vaswani et al. 2017, Attention Is All You Need",
+        "https://arxiv.org/abs/1706.03762",
+    ),
+    "gpt": Family(
+        gpt.Config,
+        gpt.GPT,
+        gpt.PRESETS,
+        gpt.AXES,
+        "Radford et al. 2019, Language Models are Unsupervised Multitask Learners",
+        "https://openai.com/index/better-language-models",
+    ),
+    "bert": Family(
+        bert.Config,
+        bert.BERT,
+        bert.PRESETS,
+        bert.AXES,
+        "Devlin et al. 2019, BERT",
+        "https://arxiv.org/abs/1810.04805",
+    ),
+    "vit": Family(
+        vit.Config,
+        vit.ViT,
+        vit.PRESETS,
+        vit.AXES,
+        "Dosovitskiy et al. 2021, An Image is Worth 16x16 Words",
+        "https://arxiv.org/abs/2010.11929",
+    ),
+}
+
+PRESETS: dict[str, str] = {name: family for family, entry in FAMILIES.items() for name in entry.presets}
+
+
+@dataclass(frozen=True)
+class Row:
+    """What the catalog says of one model."""
+
+    name: str
+    family: str
+    paper: str
+    link: str
+    sizes: dict[str, int]
+    verified_against: dict[str, Any] | None
+
+
+def catalog(pattern: str = "*") -> list[Row]:
+    """The models whose names match: papers, sizes, and what each was checked against, how closely."""
+    verified = json.loads(files("regard").joinpath("verified.json").read_text("utf-8"))
+    rows = []
+    for name, family in PRESETS.items():
+        if fnmatchcase(name, pattern):
+            entry = FAMILIES[family]
+            config = entry.presets[name]
+            shown = [key for key in ("dim", "depth", "heads", "length", "vocab", "classes") if hasattr(config, key)]
+            sizes = {"parameters": parameters(bare(family, config))} | {key: getattr(config, key) for key in shown}
+            rows.append(Row(name, family, entry.paper, entry.link, sizes, verified.get(family)))
+    return rows
+
+
+def preset(name: str, changes: Mapping[str, Any]) -> tuple[str, Any]:
+    """The family and config of a named model, some keys changed."""
+    if name not in PRESETS:
+        near = get_close_matches(name, PRESETS, 1)
+        raise InputError(
+            "no model has this name",
+            got=name,
+            expected=", ".join(PRESETS),
+            fix=f"did you mean {near[0]!r}?" if near else "`regard models` lists all of them",
+        )
+    family = PRESETS[name]
+    config = FAMILIES[family].presets[name]
+    return family, read_config(family, config_data(config) | dict(changes), where=f"{name} with {dict(changes)}")
+
+
+def read_config(family: str, data: Mapping[str, Any], where: str) -> Any:
+    """A family's config from plain data, strictly."""
+    try:
+        return parse(FAMILIES[family].config, data)
+    except ValueError as error:
+        raise ConfigError(f"this is no config of the {family} family", where=where, got=str(error)) from None
+
+
+def config_data(config: Any) -> dict[str, Any]:
+    """A config as plain data for JSON or TOML; what is not set is left out."""
+    return {key: value for key, value in asdict(config).items() if value is not None}
+
+
+def bare(family: str, config: Any) -> nn.Module:
+    """The net without memory, to be measured, checked or filled."""
+    try:
+        with torch.device("meta"):
+            return FAMILIES[family].net(config)
+    except ValueError as error:
+        raise ConfigError(f"this {family} cannot be built", got=str(error)) from None
+
+
+def parameters(net: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in net.parameters())

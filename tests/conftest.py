@@ -1,0 +1,86 @@
+"""What every test may ask for: a device, the folder of real data; and the same random numbers in every run.
+
+torch is imported where it is used: the process that only hands tests to workers starts without it.
+"""
+
+import os
+import zlib
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import hypothesis
+import pytest
+
+import regard
+
+if TYPE_CHECKING:
+    import torch
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Before torch is imported: sums keep their order on any machine, and workers do not fight for the cores.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--device", default="cpu", help="where parity tests run: cpu, cuda, cuda:1, mps (default: cpu)")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"regard {regard.__version__} from {Path(regard.__file__).parent}, torch {version('torch')}"
+
+
+@pytest.fixture(scope="session")
+def device(request: pytest.FixtureRequest) -> "torch.device":
+    """The device of --device. One that this machine lacks is an error, not a skip: nothing would have been checked."""
+    import torch
+
+    chosen = torch.device(request.config.getoption("--device"))
+    torch.empty(1, device=chosen)
+    return chosen
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real data: $REGARD_DATA, or shared/data beside the repository."""
+    folder = Path(os.environ.get("REGARD_DATA") or ROOT.parent / "shared" / "data")
+    if not folder.is_dir():
+        pytest.skip(f"needs real data, and there is no folder {folder}: name it by REGARD_DATA (docs/data.md)")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def seed(request: pytest.FixtureRequest) -> None:
+    """Each test has its own random numbers, the same whatever ran before it and on whichever worker."""
+    import torch
+
+    torch.manual_seed(zlib.crc32(request.node.nodeid.encode()))
+
+
+class TorchRandom:
+    """torch's generator as hypothesis wants it, so that each example starts alike and a failing one can be repeated."""
+
+    def seed(self, value: int) -> None:
+        import torch
+
+        torch.manual_seed(value)
+
+    def getstate(self) -> "torch.Tensor":
+        import torch
+
+        return torch.get_rng_state()
+
+    def setstate(self, state: "torch.Tensor") -> None:
+        import torch
+
+        torch.set_rng_state(state)
+
+
+TORCH_RANDOM = TorchRandom()  # hypothesis keeps only a weak reference
+hypothesis.register_random(TORCH_RANDOM)
+
+# The same examples in every run; HYPOTHESIS_PROFILE=search looks for new ones. No deadline: a busy machine is no fault.
+hypothesis.settings.register_profile("repeat", deadline=None, derandomize=True, max_examples=50)
+hypothesis.settings.register_profile("search", deadline=None, max_examples=1000, print_blob=True)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))

@@ -1,0 +1,262 @@
+"""The law of every kernel, forward(q, k, v) == weights(q, k) @ v, and what any attention must keep."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regard.nn.attention import Kernel, spread
+from regard.nn.cache import Slot
+from regard.nn.mask import ALL, Bias, Given, Mask
+from tests.contracts.tools import (
+    BIASES,
+    CHOICES,
+    DECODERS,
+    HEADS,
+    KERNELS,
+    MASKS,
+    WIDTH,
+    close,
+    gradients,
+    kernel,
+    mixer,
+    numbers,
+    ragged,
+    spelled,
+)
+
+# Whose rows do not sum to 1: local-p fades what is far from its place, talking heads add weights of other heads.
+AT_MOST_ONE = {"local-p", "local-p-window"}
+FREE = {"talking"}
+# Who knows where a key stands, so that shuffled keys are another question.
+POSITIONAL = {"local-p", "local-p-window"}
+
+SIZES = [(5, 5), (3, 7), (1, 6), (1, 1)]  # queries, keys
+
+REFUSED = [(name, mask) for name in KERNELS for mask in MASKS if MASKS[mask](2, 2, 2).causal and name not in DECODERS]
+SERVED = [(name, mask) for name in KERNELS for mask in MASKS if (name, mask) not in REFUSED]
+
+
+def heads_of(sizes: tuple[int, int], *, groups: int = HEADS, values: int = WIDTH) -> list[torch.Tensor]:
+    q, k = sizes
+    return [
+        numbers(3, HEADS, q, WIDTH, grad=True),
+        numbers(3, groups, k, WIDTH, grad=True),
+        numbers(3, groups, k, values, grad=True),
+    ]
+
+
+@pytest.mark.parametrize(("name", "mask"), SERVED)
+def test_law(name: str, mask: str) -> None:
+    """In outputs and gradients, in evaluation and in training."""
+    attention = kernel(CHOICES[name])
+    for size in SIZES:
+        given_mask = MASKS[mask](3, *size)
+        check_law(name, attention.eval(), size, given_mask, None)
+    check_law(name, attention.train(), (3, 7), MASKS[mask](3, 3, 7), None)
+
+
+@pytest.mark.parametrize("bias", BIASES)
+@pytest.mark.parametrize(
+    ("name", "mask"), [case for case in SERVED if case[1] in ("none", "start-rows", "left", "all")]
+)
+def test_law_with_bias(name: str, mask: str, bias: str) -> None:
+    for size in ((5, 5), (3, 7)):
+        given_mask = MASKS[mask](3, *size)
+        check_law(name, kernel(CHOICES[name]), size, given_mask, BIASES[bias](given_mask, *size))
+
+
+def check_law(name: str, attention: Kernel, size: tuple[int, int], mask: Mask, bias: Bias | None) -> None:
+    q, k, v = heads_of(size)
+    weights = attention.weights(q, k, mask, bias)
+    allowed = spelled(mask, 3, *size)
+    assert weights.shape == (3, HEADS, *size)
+    assert not weights[~allowed].any(), "a key that may not be looked at has weight"
+    sums, nobody = weights.sum(-1), ~allowed.any(-1)
+    if name in AT_MOST_ONE:
+        assert (sums <= 1 + 1e-12).all()
+    elif name not in FREE:
+        close(sums, (~nobody).double())
+    y, wanted = attention(q, k, v, mask, bias), weights @ v
+    assert not y[nobody].any(), "a row that may look at nothing gives zeros"
+    close(y, wanted)
+    inputs = [q, k, v, *attention.parameters()]
+    for found, expected in zip(gradients(y, *inputs), gradients(wanted, *inputs), strict=True):
+        assert found.isfinite().all()
+        close(found, expected)
+
+
+@pytest.mark.parametrize(("name", "mask"), REFUSED)
+def test_what_cannot_be_honoured_is_refused(name: str, mask: str) -> None:
+    """By the definition, by the fast way and when the model is built; nothing else is refused today."""
+    assert {name for name, _ in REFUSED} == {"local-p", "local-p-window"}
+    attention, (q, k, v) = kernel(CHOICES[name]), heads_of((3, 5))
+    given_mask = MASKS[mask](3, 3, 5)
+    with pytest.raises(ValueError, match="causal"):
+        attention.weights(q, k, given_mask)
+    with pytest.raises(ValueError, match="causal"):
+        attention(q, k, v, given_mask)
+    with pytest.raises(ValueError, match="causal"):
+        attention.step(Slot(0), q, k[:, :, :3], v[:, :, :3], given_mask)
+    with pytest.raises(ValueError, match="causal"):
+        mixer(CHOICES[name], causal=True)
+
+
+@pytest.mark.parametrize("bias", ["given", "alibi", "buckets"])
+@pytest.mark.parametrize("name", KERNELS)
+def test_bias_is_not_ignored(name: str, bias: str) -> None:
+    """Each number of a bias has a say in its own pair."""
+    attention, (q, k, v) = kernel(CHOICES[name]), heads_of((4, 6))
+    added = BIASES[bias](ALL, 4, 6)
+    assert not torch.allclose(attention(q, k, v), attention(q, k, v, ALL, added))
+    weights = attention.weights(q, k)
+    raised = torch.zeros(HEADS, 4, 6).double()
+    raised[1, 2, 3] = 1.0
+    changed = (attention.weights(q, k, ALL, Given(raised)) - weights).abs().sum((0, -1)) > 1e-9
+    assert not changed[:, [0, 1, 3]].any(), "another query was moved"
+    if (weights[:, 1, 2, 3] > 1e-3).all():
+        assert changed[1, 2]
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize(("name", "mask"), [case for case in SERVED if case[1] in ("none", "causal", "left", "all")])
+def test_groups_of_heads_share_keys(name: str, groups: int, mask: str) -> None:
+    """Head i looks at group i // (heads / groups): the same as with each group's keys written out."""
+    attention, (q, k, v) = kernel(CHOICES[name]), heads_of((3, 5), groups=groups, values=6)
+    given_mask = MASKS[mask](3, 3, 5)
+    order = [i // (HEADS // groups) for i in range(HEADS)]
+    y = attention(q, k, v, given_mask)
+    wanted = attention(q, k[:, order], v[:, order], given_mask)
+    close(y, wanted)
+    close(attention.weights(q, k, given_mask) @ v[:, order], wanted)
+    close(spread(k, HEADS), k[:, order])
+    for found, expected in zip(gradients(y, q, k, v), gradients(wanted, q, k, v), strict=True):
+        close(found, expected)
+
+
+@pytest.mark.parametrize("values", [1, 3, 9])
+@pytest.mark.parametrize("name", KERNELS)
+def test_values_of_another_width(name: str, values: int) -> None:
+    attention, (q, k, v) = kernel(CHOICES[name]), heads_of((3, 5), values=values)
+    y = attention(q, k, v)
+    assert y.shape == (3, HEADS, 3, values)
+    close(y, attention.weights(q, k) @ v)
+
+
+@pytest.mark.parametrize(
+    ("name", "mask"), [case for case in SERVED if case[1] in ("none", "causal", "left", "pairs", "causal-left")]
+)
+def test_any_leading_axes(name: str, mask: str) -> None:
+    """(b, s, h, n, e), as rows of an alignment have it, is b calls; and there may be no batch at all."""
+    attention = kernel(CHOICES[name])
+    q, k, v = numbers(2, 3, HEADS, 4, WIDTH), numbers(2, 3, HEADS, 6, WIDTH), numbers(2, 3, HEADS, 6, 5)
+    given_mask = MASKS[mask](3, 4, 6)
+    bias = Given(numbers(HEADS, 4, 6))
+    for added in (None, bias):
+        y = attention(q, k, v, given_mask, added)
+        wanted = torch.stack([attention(*rows, given_mask, added) for rows in zip(q, k, v, strict=True)])
+        close(y, wanted)
+        close(attention.weights(q, k, given_mask, added) @ v, wanted)
+        part = Mask(
+            given_mask.causal,
+            given_mask.start,
+            None if given_mask.keys is None else given_mask.keys[1],
+            None if given_mask.pairs is None else given_mask.pairs[1],
+        )
+        close(attention(q[0, 1], k[0, 1], v[0, 1], part, added), wanted[0, 1])
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_each_set_of_leading_axes_has_its_own_keys_and_bias(name: str) -> None:
+    attention = kernel(CHOICES[name])
+    q, k, v = numbers(2, 3, HEADS, 4, WIDTH), numbers(2, 3, HEADS, 6, WIDTH), numbers(2, 3, HEADS, 6, WIDTH)
+    keys = torch.rand(2, 3, 6) < 0.7
+    keys[..., 0] = True
+    bias = numbers(2, 1, HEADS, 4, 6)  # AlphaFold: one for all rows of an alignment
+    y = attention(q, k, v, Mask(keys=keys), Given(bias))
+    for b in range(2):
+        for s in range(3):
+            close(y[b, s], attention(q[b, s], k[b, s], v[b, s], Mask(keys=keys[b, s]), Given(bias[b, 0])))
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("name", KERNELS)
+def test_padding_is_as_if_it_were_not_there(name: str, side: str) -> None:
+    attention, (q, k, v) = kernel(CHOICES[name]), heads_of((4, 9))
+    keys = ragged(3, 9, side)
+    y = attention(q, k, v, Mask(keys=keys))
+    huge = torch.where(keys[:, None, :, None], v, 1e6)
+    close(attention(q, k, huge, Mask(keys=keys)), y)
+    for row in range(3):
+        real = keys[row]
+        close(y[row], attention(q[row : row + 1], k[row : row + 1, :, real], v[row : row + 1, :, real])[0])
+
+
+@pytest.mark.parametrize("name", [name for name in KERNELS if name in DECODERS])
+def test_a_later_key_never_matters(name: str) -> None:
+    """Not if it is huge, either; and each query alone sees the keys up to its own place."""
+    attention, (q, k, v) = kernel(CHOICES[name]), heads_of((3, 7))
+    mask = Mask(causal=True, start=2)
+    y = attention(q, k, v, mask)
+    for i in range(3):
+        later = (torch.arange(7) > 2 + i)[:, None]
+        moved = attention(q, torch.where(later, 1e4, k), torch.where(later, -1e4, v), mask)
+        close(moved[:, :, : i + 1], y[:, :, : i + 1])
+        close(attention(q[:, :, i : i + 1], k[:, :, : 3 + i], v[:, :, : 3 + i])[:, :, 0], y[:, :, i])
+
+
+@pytest.mark.parametrize("name", [name for name in KERNELS if name not in POSITIONAL])
+def test_keys_have_no_order(name: str) -> None:
+    attention, (q, k, v) = kernel(CHOICES[name]), heads_of((3, 6))
+    keys, order = ragged(3, 6, "right"), torch.randperm(6)
+    close(attention(q, k[:, :, order], v[:, :, order], Mask(keys=keys[:, order])), attention(q, k, v, Mask(keys=keys)))
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_queries_do_not_know_of_each_other(name: str) -> None:
+    attention, (q, k, v) = kernel(CHOICES[name]), heads_of((4, 6))
+    order = torch.randperm(4)
+    close(attention(q[:, :, order], k, v), attention(q, k, v)[:, :, order])
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_output_is_a_mixture_of_values(name: str) -> None:
+    """Linear in v; where rows sum to 1, within the hull of v, and one key alone gives its own value."""
+    attention, (q, k, v) = kernel(CHOICES[name]), heads_of((3, 6))
+    other = numbers(3, HEADS, 6, WIDTH)
+    close(attention(q, k, 2 * v - 3 * other), 2 * attention(q, k, v) - 3 * attention(q, k, other))
+    if name in AT_MOST_ONE | FREE:
+        return
+    for _ in range(10):
+        direction = numbers(WIDTH, 1)
+        along, ends = attention(q, k, v) @ direction, v @ direction
+        assert (along <= ends.amax(-2, keepdim=True) + 1e-12).all()
+        assert (along >= ends.amin(-2, keepdim=True) - 1e-12).all()
+    close(attention(q, k[:, :, :1], v[:, :, :1]), v[:, :, :1].expand(3, HEADS, 3, WIDTH))
+
+
+@settings(max_examples=15)
+@given(data=st.data())
+@pytest.mark.parametrize("name", KERNELS)
+def test_law_for_any_shape(name: str, data: st.DataObject) -> None:
+    attention = kernel(CHOICES[name])
+    rows, more = data.draw(st.integers(1, 6), "queries"), data.draw(st.integers(0, 6), "keys beyond")
+    groups, values = data.draw(st.sampled_from([1, 2, 4]), "groups"), data.draw(st.integers(1, 7), "width of values")
+    causal = name in DECODERS and data.draw(st.booleans(), "causal")
+    columns = rows + more
+    lengths = data.draw(st.lists(st.integers(0, columns), min_size=3, max_size=3), "lengths")
+    places, lengths = torch.arange(columns), torch.tensor(lengths)[:, None]
+    keys = places < lengths if data.draw(st.booleans(), "right") else places >= columns - lengths
+    pairs = torch.rand(3, 1, rows, columns) < data.draw(st.floats(0, 1), "share of pairs")
+    start = data.draw(st.integers(0, more), "start")
+    mask = Mask(
+        causal,
+        data.draw(st.sampled_from([start, torch.tensor(start), torch.arange(3) % (more + 1)]), "start"),
+        data.draw(st.sampled_from([None, keys]), "keys"),
+        data.draw(st.sampled_from([None, pairs]), "pairs"),
+    )
+    q, k, v = heads_of((rows, columns), groups=groups, values=values)
+    weights, y = attention.weights(q, k, mask), attention(q, k, v, mask)
+    close(y, weights @ v.repeat_interleave(HEADS // groups, 1))
+    assert not weights[~spelled(mask, 3, rows, columns)].any()
+    assert all(g.isfinite().all() for g in gradients(y, q, k, v))

@@ -1,0 +1,163 @@
+"""Attention for some queries at a time: the same numbers, and never a whole matrix in memory."""
+
+import pytest
+import torch
+from torch import Tensor
+
+import regard.nn.attention
+from regard.nn.attention import Kernel, Softmax
+from regard.nn.mask import ALL, CAUSAL, Bias, Given, Mask
+from regard.nn.positions import ALiBi
+from tests.contracts.tools import (
+    BIASES,
+    CHOICES,
+    DECODERS,
+    HEADS,
+    KERNELS,
+    MASKS,
+    WIDTH,
+    Largest,
+    close,
+    gradients,
+    kernel,
+    numbers,
+    ragged,
+    stirred,
+)
+
+SERVED = [(name, mask) for name in KERNELS for mask in MASKS if name in DECODERS or not MASKS[mask](2, 2, 2).causal]
+
+
+@pytest.mark.parametrize(("name", "mask"), SERVED)
+def test_tiles_are_the_whole(name: str, mask: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outputs and gradients, for tiles of one row and of several, with every bias."""
+    attention = kernel(CHOICES[name])
+    q, k, v = numbers(3, HEADS, 5, WIDTH, grad=True), numbers(3, 2, 7, WIDTH, grad=True), numbers(3, 2, 7, 3, grad=True)
+    given_mask = MASKS[mask](3, 5, 7)
+    for bias in BIASES if mask in ("left", "start-rows", "all") else ["no-bias"]:
+        added = BIASES[bias](given_mask, 5, 7)
+        learned = list(added.table.parameters()) if bias == "buckets" else []
+        inputs = [q, k, v, *attention.parameters(), *learned]
+        whole = attention(q, k, v, given_mask, added)
+        wanted = gradients(whole, *inputs)
+        for rows in (1, 2):
+            footprint = WIDTH if name in ("additive", "concat") else 1
+            monkeypatch.setattr(regard.nn.attention, "DENSE", rows * 7 * footprint)
+            tiled = attention(q, k, v, given_mask, added)
+            close(tiled, whole)
+            for found, expected in zip(gradients(tiled, *inputs), wanted, strict=True):
+                close(found, expected)
+        with torch.no_grad():
+            close(attention.eval()(q, k, v, given_mask, added), whole)
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize("dense", [1, 15, 1 << 20])
+@pytest.mark.parametrize("name", KERNELS)
+def test_dropout_is_replayed(name: str, dense: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gradient is that of the very weights that were dropped in the forward pass, whatever was drawn since."""
+    monkeypatch.setattr(regard.nn.attention, "DENSE", dense)
+    attention = kernel(CHOICES[name], dropout=0.4).train()
+    mask = Mask(causal=name in DECODERS, keys=ragged(2, 6, "right"))
+    q, k, v = (numbers(2, HEADS, 6, WIDTH, grad=True) for _ in range(3))
+    toward, along = numbers(2, HEADS, 6, WIDTH), [numbers(2, HEADS, 6, WIDTH) for _ in range(3)]
+
+    def run(step: float) -> Tensor:
+        torch.manual_seed(3)
+        return attention(*(x + step * a for x, a in zip((q, k, v), along, strict=True)), mask)
+
+    y = run(0.0)
+    torch.rand(7)
+    slopes = torch.autograd.grad((y * toward).sum(), (q, k, v))
+    close(run(0.0), y)
+    with torch.no_grad():
+        measured = ((run(1e-6) - run(-1e-6)) * toward).sum() / 2e-6
+        assert not torch.allclose(attention(q, k, v, mask), y), "another draw drops other weights"
+    close(sum((slope * a).sum() for slope, a in zip(slopes, along, strict=True)), measured, 1e-6)
+
+
+@pytest.mark.parametrize("dense", [1, 1 << 20])
+@pytest.mark.parametrize("name", KERNELS)
+def test_dropout_acts_on_the_weights(name: str, dense: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regard.nn.attention, "DENSE", dense)
+    attention = kernel(CHOICES[name], dropout=0.25).train()
+    q, k = numbers(8, HEADS, 12, WIDTH), numbers(8, HEADS, 12, WIDTH)
+    eye = torch.eye(12, dtype=torch.float64).expand(8, HEADS, 12, 12)
+    weights, dropped = attention.weights(q, k), attention(q, k, eye)  # values that show each weight by itself
+    kept = dropped != 0
+    close(dropped[kept], weights[kept] / 0.75)
+    looked = weights != 0
+    assert abs(float(kept[looked].double().mean()) - 0.75) < 0.05
+    for axis in (0, 1, 2, 3):  # each weight for itself: no head, row or key is dropped as a whole
+        both = looked & looked.roll(1, axis)
+        assert (kept != kept.roll(1, axis))[both].any()
+    mixed = attention(q, k, numbers(8, HEADS, 12, WIDTH))
+    assert (mixed != 0).double().mean() > 0.8, "outputs were dropped, not weights"
+    close(attention.eval()(q, k, eye), weights)
+
+
+LONG = {
+    "none": ALL,
+    "causal": CAUSAL,
+    "later-start": Mask(causal=True, start=torch.tensor(0)),
+    "left": Mask(keys=ragged(1, 96, "left")),
+    "keys-of-all": Mask(keys=ragged(1, 96, "left")[0]),
+    "causal-left": Mask(causal=True, keys=ragged(1, 96, "left")),
+}
+
+
+@pytest.mark.parametrize("mode", ["eval", "train"])
+@pytest.mark.parametrize(
+    ("name", "mask"),
+    [(name, mask) for name in KERNELS for mask in LONG if name in DECODERS or not LONG[mask].causal],
+)
+def test_no_matrix_stands_in_memory(name: str, mask: str, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regard.nn.attention, "DENSE", 1024)
+    attention = kernel(CHOICES[name], dropout=0.1).train(mode == "train")
+    check_memory(attention, 96, LONG[mask], None, mode)
+    if name == "softmax":
+        check_memory(attention, 96, LONG[mask], ALiBi(1), mode)
+
+
+def check_memory(attention: Kernel, n: int, mask: Mask, bias: Bias | None, mode: str) -> None:
+    heads = HEADS if any(len(p) == HEADS for p in attention.parameters()) else 1
+    q, k, v = (numbers(1, heads, n, WIDTH, grad=mode == "train") for _ in range(3))
+    with Largest() as seen, torch.set_grad_enabled(mode == "train"):
+        y = attention(q, k, v, mask, bias)
+        if mode == "train":
+            y.sum().backward()
+    assert seen.numel < n * n / 2, f"{seen.numel} numbers at once, of {n} x {n} scores"
+
+
+@pytest.mark.parametrize("mode", ["eval", "train"])
+@pytest.mark.parametrize("mask", [CAUSAL, Mask(causal=True, keys=ragged(1, 2048, "right")), ALL])
+def test_the_real_limit(mask: Mask, mode: str) -> None:
+    """A sequence of 2,048 has four times as many scores as may stand in memory."""
+    attention = stirred(Softmax(0.1)).train(mode == "train")
+    q, k, v = (torch.randn(1, 1, 2048, 2, requires_grad=True) for _ in range(3))
+    with Largest() as seen, torch.set_grad_enabled(mode == "train"):
+        y = attention(q, k, v, mask)
+        if mode == "train":
+            y.sum().backward()
+    assert seen.numel <= regard.nn.attention.DENSE <= 1 << 20
+
+
+def test_groups_stay_together_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys and values that several heads share are not written out for each in the fused way."""
+    monkeypatch.setattr(regard.nn.attention, "DENSE", 1024)
+    q, k, v = numbers(1, 8, 64, WIDTH), numbers(1, 1, 64, WIDTH), numbers(1, 1, 64, WIDTH)
+    with Largest() as seen, torch.no_grad():
+        Softmax()(q, k, v, CAUSAL)
+    assert seen.numel <= q.numel()
+
+
+def test_a_causal_tile_does_not_touch_what_comes_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the scores of a causal mask are never computed."""
+    monkeypatch.setattr(regard.nn.attention, "DENSE", 4 * 64)
+    widths = []
+    attention = kernel("additive")
+    inner = attention.weights
+    monkeypatch.setattr(attention, "weights", lambda q, k, *more: widths.append(k.shape[-2]) or inner(q, k, *more))
+    x = numbers(1, HEADS, 64, WIDTH)
+    attention(x, x, x, CAUSAL, Given(numbers(HEADS, 64, 64)))
+    assert widths == list(range(1, 65))

@@ -1,0 +1,118 @@
+"""What goes out is what came in, and the reference loads it."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+import regard
+from regard.errors import InputError
+from regard.model import export, save
+from tests.parity.ours import assert_close, run
+from tests.parity.twins import CASES, FAMILIES, batch, reference, run_reference, saved
+
+# Our config has no place for them, and no output depends on them.
+LOST = {"bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id", "forced_eos_token_id"}
+LOST |= {"transformers_version", "_name_or_path", "dtype"}
+
+
+def reloaded(case: str, like: nn.Module, folder: Path) -> nn.Module:
+    """By the reference, which must find every tensor that it wants, and no other."""
+    bare = {"add_pooling_layer": False} if case.endswith("-bare") else {}
+    model, info = type(like).from_pretrained(folder, output_loading_info=True, attn_implementation="eager", **bare)
+    assert {key: found for key, found in info.items() if found} == {}
+    return model.eval()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_import_then_export_is_the_identity(case: str, tmp_path: Path) -> None:
+    model = reference(case)
+    there, back = saved(model, tmp_path / "there"), tmp_path / "back"
+    export(there, back)
+    theirs, ours = load_file(there / "model.safetensors"), load_file(back / "model.safetensors")
+    assert ours.keys() == theirs.keys()
+    assert [name for name in ours if ours[name].dtype != theirs[name].dtype] == []
+    assert [name for name in ours if not torch.equal(ours[name], theirs[name])] == []
+    again = reloaded(case, model, back)
+    said, meant = again.config.to_dict(), model.config.to_dict()
+    if model.config.model_type == "marian":  # sinusoids of any length, and two names of one function
+        said["max_position_embeddings"] = meant["max_position_embeddings"]
+        meant["activation_function"] = meant["activation_function"].replace("swish", "silu")
+    assert {k: v for k, v in said.items() if k not in LOST} == {k: v for k, v in meant.items() if k not in LOST}
+    inputs = batch(case)
+    first, second = run_reference(case, model, inputs), run_reference(case, again, inputs)
+    for name, x in first.outputs.items():  # the place in memory may change the order of a sum
+        torch.testing.assert_close(second.outputs[name], x, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "arch"),
+    [
+        ("gpt-tiny", {"hidden": 96}, "GPT2LMHeadModel"),
+        ("gpt-tiny", {"tied": False, "activation": "silu"}, "GPT2LMHeadModel"),
+        ("bert-tiny", {"vocab": 99}, "BertModel"),
+        ("bert-tiny", {"vocab": 99, "head": "words", "pooler": False}, "BertForMaskedLM"),
+        ("bert-tiny", {"vocab": 99, "head": "pretraining"}, "BertForPreTraining"),
+        ("vit-cifar", {"pool": "class", "depth": 2}, "ViTForImageClassification"),
+        ("vit-cifar", {"pool": "class", "depth": 2, "classes": 0, "representation": 192}, "ViTModel"),
+        (
+            "transformer-small",
+            {"vocab": 60, "dim": 32, "hidden": 48, "waves": "halves", "output_bias": True, "decoder_depth": 1},
+            "MarianMTModel",
+        ),
+    ],
+)
+def test_a_model_of_ours_goes_out(name: str, changes: dict[str, object], arch: str, tmp_path: Path) -> None:
+    """Built here, with sizes that no twin has, and run by the reference."""
+    import transformers
+
+    model = regard.build(name, **changes).eval()
+    for x in model.parameters():
+        torch.nn.init.normal_(x, std=0.1)
+    save(model, tmp_path / "ours")
+    export(tmp_path / "ours", tmp_path / "theirs")
+    kind = getattr(transformers, arch)
+    case = next(case for case in CASES if FAMILIES[case] == model.family)
+    theirs, info = kind.from_pretrained(tmp_path / "theirs", output_loading_info=True, attn_implementation="eager")
+    assert {key: found for key, found in info.items() if found} == {}
+    inputs = {"images": torch.randn(2, 3, 32, 32)} if model.family == "vit" else batch(case)
+    ours, found = run(model.family, model.net, inputs), run_reference(case, theirs.eval(), inputs)
+    assert_close(ours.outputs, found.outputs)
+    assert_close(ours.maps, found.maps)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "key"),
+    [
+        ("transformer-small", {"vocab": 60, "dim": 32, "norm": "pre"}, "norm"),
+        ("transformer-small", {"vocab": 60, "dim": 32, "norm": "admin"}, "omega"),
+        ("transformer-small", {"vocab": 60, "dim": 32, "waves": "interleaved", "output_bias": True}, "waves"),
+        ("gpt-tiny", {"attention": "top-k"}, "attention"),
+        ("vit-cifar", {"pool": "mean", "depth": 1}, "pool"),
+        ("vit-cifar", {"pool": "class", "depth": 1, "representation": 24}, "representation"),
+        ("vit-cifar", {"pool": "class", "depth": 1, "drop_path": 0.1}, "drop_path"),
+    ],
+)
+def test_what_their_format_cannot_say_is_an_error(
+    name: str, changes: dict[str, object], key: str, tmp_path: Path
+) -> None:
+    save(regard.build(name, **changes), tmp_path / "ours")
+    with pytest.raises(InputError, match=key):
+        export(tmp_path / "ours", tmp_path / "theirs")
+    assert not (tmp_path / "theirs").exists()
+
+
+def test_only_one_format_is_known(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="onnx"):
+        export(saved(reference("gpt"), tmp_path / "there"), tmp_path / "back", to="onnx")
+
+
+def test_the_config_is_plain_json(tmp_path: Path) -> None:
+    export(saved(reference("vit"), tmp_path / "there"), tmp_path / "back")
+    data = json.loads((tmp_path / "back" / "config.json").read_text())
+    assert data["model_type"] == "vit"
+    assert data["architectures"] == ["ViTForImageClassification"]
+    assert list(data["label2id"].values()) == [0, 1, 2, 3, 4]

@@ -1,0 +1,203 @@
+"""A checkpoint that is not exactly what its config says is refused, with one error that names all of its problems."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+import regard
+from regard.errors import CheckpointError
+from tests.parity.twins import reference, saved
+
+State = dict[str, Tensor]
+Config = dict[str, Any]
+
+
+def refused(case: str, folder: Path, change: Callable[[State, Config], object]) -> str:
+    """The message about a folder of this case after a change."""
+    saved(reference(case), folder)
+    state, config = load_file(folder / "model.safetensors"), json.loads((folder / "config.json").read_text())
+    change(state, config)
+    save_file(state, folder / "model.safetensors", {"format": "pt"})
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(CheckpointError) as caught:
+        regard.load(folder)
+    assert str(folder) in str(caught.value)
+    return str(caught.value)
+
+
+def everything_wrong_with_gpt(state: State, config: Config) -> None:
+    state["transformer.h.0.attn.rotary.frequency"] = torch.zeros(3)
+    state["transformer.h.2.ln_1.weight"] = torch.zeros(20)  # there is no third layer
+    del state["transformer.h.0.ln_1.bias"], state["transformer.ln_f.weight"]
+    state["transformer.h.1.attn.c_attn.weight"] = torch.zeros(20, 40)
+    state["transformer.h.1.mlp.c_fc.bias"] = torch.zeros(3)
+    state["lm_head.weight"] = state["transformer.wte.weight"] + 1
+    config |= {"activation_function": "mish", "scale_attn_by_inverse_layer_idx": True, "sliding_window": 4}
+
+
+def everything_wrong_with_bert(state: State, config: Config) -> None:
+    state["bert.encoder.layer.0.crossattention.self.query.weight"] = torch.zeros(20, 20)
+    del state["bert.pooler.dense.weight"], state["bert.pooler.dense.bias"]
+    state["cls.predictions.bias"] = torch.zeros(5)
+    state["cls.predictions.decoder.weight"] = torch.zeros(37, 20)
+    config |= {"hidden_act": "quick_gelu", "is_decoder": True, "rope_theta": 10000.0}
+
+
+def everything_wrong_with_vit(state: State, config: Config) -> None:
+    state["vit.embeddings.mask_token"] = torch.zeros(1, 1, 20)
+    del state["classifier.weight"]
+    state["vit.embeddings.position_embeddings"] = torch.zeros(1, 9, 20)
+    state["vit.encoder.layer.1.attention.attention.key.bias"] = torch.zeros(20, 1)
+    config |= {"hidden_act": "hard_swish", "pooler_act": "relu", "layer_scale": 0.1}
+
+
+def everything_wrong_with_marian(state: State, config: Config) -> None:
+    state["model.encoder.layernorm_embedding.weight"] = torch.zeros(20)
+    del state["final_logits_bias"], state["model.decoder.layers.1.encoder_attn_layer_norm.bias"]
+    state["model.decoder.layers.0.encoder_attn.k_proj.weight"] = torch.zeros(20, 10)
+    state["model.decoder.embed_tokens.weight"] = state["model.shared.weight"].flip(0)
+    state["model.encoder.embed_positions.weight"] = torch.zeros(12, 20)
+    config |= {"activation_function": "prelu", "normalize_before": True, "decoder_ffn_dim": 99, "alibi": True}
+
+
+WRONG: dict[str, tuple[Callable[[State, Config], None], list[str]]] = {
+    "gpt": (
+        everything_wrong_with_gpt,
+        [
+            "unexpected:\n      transformer.h.0.attn.rotary.frequency (3,)\n      transformer.h.2.ln_1.weight (20,)",
+            "missing:\n      transformer.h.0.ln_1.bias (20,)\n      transformer.ln_f.weight (20,)",
+            "transformer.h.1.attn.c_attn.weight (20, 40), expected (20, 60)",
+            "transformer.h.1.mlp.c_fc.bias (3,), expected (80,)",
+            "lm_head.weight: tied to embed.weight, but not equal",
+            "activation_function = 'mish'",
+            "scale_attn_by_inverse_layer_idx = True",
+            "sliding_window",
+        ],
+    ),
+    "bert-pretraining": (
+        everything_wrong_with_bert,
+        [
+            "unexpected:\n      bert.encoder.layer.0.crossattention.self.query.weight (20, 20)",
+            "missing:\n      bert.pooler.dense.bias (20,)\n      bert.pooler.dense.weight (20, 20)",
+            "cls.predictions.bias (5,), expected (37,)",
+            "cls.predictions.decoder.weight: tied to embed.weight, but not equal",
+            "hidden_act = 'quick_gelu'",
+            "is_decoder = True",
+            "rope_theta",
+        ],
+    ),
+    "vit": (
+        everything_wrong_with_vit,
+        [
+            "unexpected:\n      vit.embeddings.mask_token (1, 1, 20)",
+            "missing:\n      classifier.weight (5, 20)",
+            "vit.embeddings.position_embeddings (1, 9, 20), expected (1, 10, 20)",
+            "vit.encoder.layer.1.attention.attention.key.bias (20, 1), expected (20,)",
+            "hidden_act = 'hard_swish'",
+            "pooler_act = 'relu'",
+            "layer_scale",
+        ],
+    ),
+    "transformer": (
+        everything_wrong_with_marian,
+        [
+            "unexpected:\n      model.encoder.layernorm_embedding.weight (20,)",
+            "final_logits_bias (1, 37)",
+            "model.decoder.layers.1.encoder_attn_layer_norm.bias (20,)",
+            "model.decoder.layers.0.encoder_attn.k_proj.weight (20, 10), expected (20, 20)",
+            "model.decoder.embed_tokens.weight: tied to embed.weight, but not equal",
+            "model.encoder.embed_positions.weight: should follow from the config",
+            "activation_function = 'prelu'",
+            "normalize_before = True",
+            "decoder_ffn_dim = 99",
+            "alibi",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_all_problems_come_in_one_error(case: str, tmp_path: Path) -> None:
+    change, problems = WRONG[case]
+    message = refused(case, tmp_path, change)
+    assert [problem for problem in problems if problem not in message] == []
+
+
+@pytest.mark.parametrize("case", ["gpt-untied", "bert-pretraining", "vit-pooled", "transformer"])
+def test_no_tensor_may_be_missing(case: str, tmp_path: Path) -> None:
+    """None keeps its random start. Those outside of the layers tell which heads there are, so each goes by itself."""
+    folder = saved(reference(case), tmp_path)
+    state = load_file(folder / "model.safetensors")
+    inner = {name for name in state if ".0." in name or ".1." in name}
+    for gone in ({name} for name in state if name not in inner):
+        assert missing(folder, state, gone) == gone
+    assert missing(folder, state, {name for name in inner if ".0." in name}) == {x for x in inner if ".0." in x}
+
+
+def missing(folder: Path, state: State, gone: set[str]) -> set[str]:
+    """The names that the error calls missing, when these are."""
+    save_file({x: state[x] for x in state if x not in gone}, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(CheckpointError) as caught:
+        regard.load(folder)
+    lines = caught.value.got.partition("missing:\n")[2].split("\n")
+    return {line.split()[0] for line in lines if line.startswith("      ")}
+
+
+@pytest.mark.parametrize("case", ["gpt", "bert-words", "vit", "transformer"])
+def test_junk_is_refused(case: str, tmp_path: Path) -> None:
+    junk = ["junk", "model.junk.weight", "a.b.c.d.e.f.g.weight", "lm_head.bias.weight"]
+    message = refused(case, tmp_path, lambda state, config: state.update({name: torch.zeros(7) for name in junk}))
+    assert [name for name in junk if f"      {name} (7,)" not in message] == []
+
+
+@pytest.mark.parametrize("case", ["gpt", "bert-words", "vit", "transformer"])
+def test_a_config_of_another_size(case: str, tmp_path: Path) -> None:
+    """Half of the layers would be left at their random start."""
+    key = {"gpt": "n_layer", "transformer": "decoder_layers"}.get(case, "num_hidden_layers")
+    message = refused(case, tmp_path, lambda state, config: config.update({key: 3}))
+    assert "missing" in message
+    assert ".2." in message
+
+
+@pytest.mark.parametrize(
+    ("case", "key", "value"),
+    [
+        ("gpt", "n_embd", "20"),
+        ("gpt", "n_layer", 2.5),
+        ("gpt", "n_inner", "wide"),
+        ("gpt", "n_head", 3),
+        ("gpt", "n_layer", 10**9),
+        ("gpt", "tie_word_embeddings", 1),
+        ("gpt", "add_cross_attention", True),
+        ("bert", "hidden_act", 3),
+        ("bert", "position_embedding_type", "relative_key"),
+        ("bert", "layer_norm_eps", None),
+        ("bert", "tie_word_embeddings", False),
+        ("bert", "pruned_heads", {"0": [1]}),
+        ("vit", "image_size", [12, 12]),
+        ("vit", "patch_size", 5),
+        ("vit", "qkv_bias", "yes"),
+        ("transformer", "scale_embedding", None),
+        ("transformer", "decoder_attention_heads", 1),
+        ("transformer", "share_encoder_decoder_embeddings", False),
+        ("transformer", "model_type", "bart"),
+        ("transformer", "model_type", None),
+    ],
+)
+def test_a_value_that_is_not_understood(case: str, key: str, value: object, tmp_path: Path) -> None:
+    message = refused(case, tmp_path, lambda state, config: config.update({key: value}))
+    assert key in message or {"n_head": "heads", "patch_size": "patch", "n_layer": "depth"}.get(key, key) in message
+
+
+def test_positions_of_a_shape_from_nowhere(tmp_path: Path) -> None:
+    """A table that claims any number of empty rows asks for no memory."""
+    name = "model.encoder.embed_positions.weight"
+    for i, shape in enumerate([(), (20,), (10**12, 0), (2, 3, 4)]):
+        empty = torch.zeros(shape)
+        assert name in refused("transformer", tmp_path / str(i), lambda state, config, x=empty: state.update({name: x}))

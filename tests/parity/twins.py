@@ -1,0 +1,266 @@
+"""Tiny random twins: models of the reference library with a few thousand weights, saved, and loaded as ours.
+
+Every parameter is drawn anew, since what still has its initial value (a bias of 0, a norm of 1) hides a mistake.
+"""
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import regard
+from regard.nn.positions import sinusoid
+from tests.parity.ours import Inputs, Run, Tensors, at_real, entering, run
+
+transformers = pytest.importorskip("transformers", reason="the reference is not installed: pip install regard[parity]")
+transformers.utils.logging.set_verbosity_error()
+transformers.utils.logging.disable_progress_bar()
+
+VOCAB, LENGTH, DIM, HEADS = 37, 12, 20, 2
+
+
+# --------------------------------------------------------------------------------------------------- the references
+
+
+def gpt(**changes: Any) -> nn.Module:
+    sizes = {"vocab_size": VOCAB, "n_positions": LENGTH, "n_embd": DIM, "n_layer": 2, "n_head": HEADS}
+    ids = {"bos_token_id": 0, "eos_token_id": 0}
+    return transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes | ids | changes))
+
+
+def bert_config(**changes: Any) -> Any:
+    sizes = {"vocab_size": VOCAB, "max_position_embeddings": LENGTH, "hidden_size": DIM, "intermediate_size": 28}
+    depth = {"num_hidden_layers": 2, "num_attention_heads": HEADS}
+    return transformers.BertConfig(**sizes | depth | changes)
+
+
+def vit_config(**changes: Any) -> Any:
+    sizes = {"image_size": 12, "patch_size": 4, "hidden_size": DIM, "intermediate_size": 28}
+    depth = {"num_hidden_layers": 2, "num_attention_heads": HEADS}
+    return transformers.ViTConfig(**sizes | depth | changes)
+
+
+def marian(**changes: Any) -> nn.Module:
+    sizes = {"vocab_size": VOCAB, "d_model": DIM, "max_position_embeddings": LENGTH}
+    for side in ("encoder", "decoder"):
+        sizes |= {f"{side}_layers": 2, f"{side}_attention_heads": HEADS, f"{side}_ffn_dim": 28}
+    ids = {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0, "forced_eos_token_id": 1}
+    return transformers.MarianMTModel(transformers.MarianConfig(**sizes | ids | changes))
+
+
+CASES: dict[str, Callable[[], nn.Module]] = {
+    "gpt": gpt,
+    "gpt-untied": lambda: gpt(tie_word_embeddings=False),
+    "gpt-inner": lambda: gpt(n_inner=36, n_layer=3, layer_norm_epsilon=1e-3),
+    "gpt-relu": lambda: gpt(activation_function="relu", n_head=1),
+    "gpt-gelu": lambda: gpt(activation_function="gelu"),
+    "gpt-silu": lambda: gpt(activation_function="silu"),
+    "bert": lambda: transformers.BertModel(bert_config()),
+    "bert-bare": lambda: transformers.BertModel(bert_config(), add_pooling_layer=False),
+    "bert-words": lambda: transformers.BertForMaskedLM(bert_config(type_vocab_size=3)),
+    "bert-pretraining": lambda: transformers.BertForPreTraining(bert_config()),
+    "bert-relu": lambda: transformers.BertForMaskedLM(bert_config(hidden_act="relu", layer_norm_eps=1e-3)),
+    "bert-silu": lambda: transformers.BertForPreTraining(bert_config(hidden_act="silu", num_attention_heads=1)),
+    "bert-tanh-gelu": lambda: transformers.BertForMaskedLM(bert_config(hidden_act="gelu_new")),
+    "vit": lambda: transformers.ViTForImageClassification(vit_config(num_labels=5)),
+    "vit-two-classes": lambda: transformers.ViTForImageClassification(vit_config()),
+    "vit-one-channel": lambda: transformers.ViTForImageClassification(vit_config(num_labels=1, num_channels=1)),
+    "vit-no-qkv-bias": lambda: transformers.ViTForImageClassification(vit_config(num_labels=3, qkv_bias=False)),
+    "vit-relu": lambda: transformers.ViTForImageClassification(vit_config(num_labels=3, hidden_act="relu")),
+    "vit-pooled": lambda: transformers.ViTModel(vit_config(layer_norm_eps=1e-3)),
+    "vit-bare": lambda: transformers.ViTModel(vit_config(num_attention_heads=1), add_pooling_layer=False),
+    "transformer": lambda: marian(activation_function="swish", scale_embedding=True),
+    "transformer-unscaled": lambda: marian(activation_function="relu", scale_embedding=False),
+    "transformer-deep-encoder": lambda: marian(encoder_layers=3, decoder_layers=1),
+    "transformer-deep-decoder": lambda: marian(encoder_layers=1, decoder_layers=3, encoder_attention_heads=1,
+                                               decoder_attention_heads=1),
+}
+FAMILIES = {case: case.split("-")[0] for case in CASES}
+
+
+def reference(case: str, seed: int = 0) -> nn.Module:
+    """One of the cases with all its weights drawn anew: norms around 1, all else around 0."""
+    model = CASES[case]().eval()
+    model.set_attn_implementation("eager")  # the one that gives its attention maps
+    redraw(model, seed)
+    return model
+
+
+@torch.no_grad()
+def redraw(model: nn.Module, seed: int) -> None:
+    draw = torch.Generator().manual_seed(seed)
+    for name, x in free(model).items():
+        centre = 1.0 if x.ndim == 1 and name.endswith("weight") else 0.0
+        x.copy_(centre + 0.2 * torch.randn(x.shape, generator=draw))
+
+
+def free(model: nn.Module) -> Tensors:
+    """What can be learned. Marian's sinusoids are fixed; its output bias is a buffer there and a parameter of ours."""
+    found = {name: x for name, x in model.named_parameters() if x.requires_grad}
+    return found | {name: x for name, x in model.named_buffers() if name == "final_logits_bias"}
+
+
+# ------------------------------------------------------------------------------------------------- inputs and runs
+
+
+def batch(case: str, *, length: int = 7, padding: str = "none", seed: int = 1) -> Tensors:
+    """Inputs for a case. Padded rows have ``length``, about half of it, and one real token."""
+    draw = torch.Generator().manual_seed(seed)
+    if FAMILIES[case] == "vit":
+        channels = 1 if case == "vit-one-channel" else 3
+        return {"images": torch.randn(3, channels, 12, 12, generator=draw)}
+    if FAMILIES[case] == "transformer":
+        source, source_keys = tokens(length, padding, draw)
+        target, keys = tokens(max(length - 2, 1), padding, draw)
+        return {"source": source, "target": target} | some(source_keys=source_keys, keys=keys)
+    ids, keys = tokens(length, padding, draw)
+    segments = {"segments": torch.randint(2, ids.shape, generator=draw)} if FAMILIES[case] == "bert" else {}
+    return {"ids": ids} | segments | some(keys=keys)
+
+
+def tokens(length: int, padding: str, draw: torch.Generator) -> tuple[Tensor, Tensor | None]:
+    """(3, length), with padding where it is False: on the left, the right, or nowhere."""
+    ids = torch.randint(2, VOCAB, (3, length), generator=draw)
+    if padding == "none":
+        return ids, None
+    keys = torch.arange(length) < torch.tensor([length, (length + 1) // 2, 1])[:, None]
+    keys = keys.flip(1) if padding == "left" else keys
+    return ids.masked_fill(~keys, 0), keys
+
+
+def some(**tensors: Tensor | None) -> Tensors:
+    return {name: x for name, x in tensors.items() if x is not None}
+
+
+def row(inputs: Inputs, i: int) -> Tensors:
+    """One row of a batch by itself, its padding cut off."""
+    found = {}
+    for name, x in inputs.items():
+        keys = inputs.get("source_keys" if name.startswith("source") else "keys")
+        if not name.endswith("keys"):
+            found[name] = x[i : i + 1] if keys is None else x[i : i + 1, keys[i]]
+    return found
+
+
+def positions(keys: Tensor) -> Tensor:
+    """Padding takes no position."""
+    return (keys.cumsum(1) - 1).clamp(min=0)
+
+
+def run_reference(case: str, model: nn.Module, inputs: Inputs) -> Run:
+    """The reference's outputs and maps, under our names."""
+    see = {"output_attentions": model.config._attn_implementation == "eager", "output_hidden_states": True}
+    family, keys = FAMILIES[case], inputs.get("keys")
+    masks = {} if keys is None else {"attention_mask": keys.long()}
+    places = {} if keys is None else {"position_ids": positions(keys)}
+    if family == "vit":
+        with entering(inputs) as entered:
+            out = model(inputs["images"], interpolate_pos_encoding=True, **see)
+        outputs = some(logits=out.get("logits"), states=out.get("last_hidden_state"), pooled=out.get("pooler_output"))
+    elif family == "transformer":
+        masks = {} if keys is None else {"decoder_attention_mask": keys.long()}
+        masks |= {"attention_mask": inputs["source_keys"].long()} if "source_keys" in inputs else {}
+        with entering(inputs, model.get_encoder().embed_tokens, model.get_decoder().embed_tokens) as entered:
+            out = model(input_ids=inputs["source"], decoder_input_ids=inputs["target"], **masks, **see)
+        outputs = {"memory": out.encoder_last_hidden_state, "logits": out.logits}
+    else:
+        segments = {"token_type_ids": inputs["segments"]} if family == "bert" else {}
+        with entering(inputs, model.get_input_embeddings()) as entered:
+            out = model(inputs["ids"], **segments, **masks, **places, **see)
+        outputs = {"logits": out.logits} if family == "gpt" else of_bert(model, out)
+    return Run(at_real(outputs, inputs), at_real(maps_of(out), inputs, rows=-2), entered)
+
+
+def of_bert(model: nn.Module, out: Any) -> Tensors:
+    """Its pooled state is among the outputs of the bare encoder alone; of a larger model we ask the pooler."""
+    states = out.hidden_states[-1]
+    pooler = model.base_model.pooler
+    words = out.get("prediction_logits", out.get("logits"))
+    return {"states": states} | some(
+        pooled=None if pooler is None else pooler(states), words=words, follows=out.get("seq_relationship_logits")
+    )
+
+
+def maps_of(out: Any) -> Tensors:
+    places = {
+        "attentions": "blocks.{}.mixer",
+        "encoder_attentions": "encoder.{}.mixer",
+        "decoder_attentions": "decoder.{}.mixer",
+        "cross_attentions": "decoder.{}.cross",
+    }
+    return {
+        place.format(i): x.detach() for key, place in places.items() for i, x in enumerate(out.get(key) or ())
+    }
+
+
+# ------------------------------------------------------------------------------------------------ between the two
+
+
+def saved(model: nn.Module, folder: Path, **how: Any) -> Path:
+    model.save_pretrained(folder, **how)
+    return folder
+
+
+def gradients(model: nn.Module, folder: Path) -> Tensors:
+    """The reference's gradients under our names: saved as if they were its weights, and read by the same rules."""
+    carrier = copy.deepcopy(model)
+    for ours, theirs in zip(free(carrier).values(), free(model).values(), strict=True):
+        ours.data = torch.zeros_like(theirs) if theirs.grad is None else theirs.grad.clone()
+    return regard.load(saved(carrier, folder)).state_dict()
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """The reference and ours, with the same weights."""
+
+    case: str
+    theirs: nn.Module
+    ours: nn.Module
+
+    @property
+    def family(self) -> str:
+        return FAMILIES[self.case]
+
+    def double(self) -> "Pair":
+        """In float64. Where the reference's eager attention leaves it (ViT's softmax), its fused one does not. Sinusoids
+        are in float32 on both sides, rounded differently: here they are ours, and compared by themselves elsewhere."""
+        for buffer in self.theirs.buffers():
+            buffer.requires_grad_(False)  # a cast of it would be no leaf
+        theirs = copy.deepcopy(self.theirs).double()
+        if self.family == "vit":
+            theirs.set_attn_implementation("sdpa")
+        if self.family == "transformer":
+            for stack in (theirs.get_encoder(), theirs.get_decoder()):
+                table = stack.embed_positions.weight
+                table.data = sinusoid(torch.arange(len(table), device=table.device), DIM, "halves").to(table)
+        return Pair(self.case, theirs, copy.deepcopy(self.ours).double())
+
+    def gradients(self, inputs: Inputs, folder: Path) -> tuple[Tensors, Tensors]:
+        """Of all parameters and of what went in, ours and theirs, under our names."""
+        found = []
+        for net, go in ((self.ours, self.run_ours), (self.theirs, self.run_theirs)):
+            for x in free(net).values():
+                x.requires_grad_().grad = None
+            mine = {name: x.detach().requires_grad_() if name == "images" else x for name, x in inputs.items()}
+            passed = go(mine)
+            passed.backward()
+            found.append({f"entered.{i}": x.grad for i, x in enumerate(passed.entered)})
+        ours = {name: x.grad for name, x in self.ours.named_parameters()}
+        theirs = {name: x.to(ours[name]) for name, x in gradients(self.theirs, folder).items()}
+        return ours | found[0], theirs | found[1]
+
+    def run_ours(self, inputs: Inputs) -> Run:
+        return run(self.family, self.ours, inputs)
+
+    def run_theirs(self, inputs: Inputs) -> Run:
+        return run_reference(self.case, self.theirs, inputs)
+
+
+def paired(case: str, folder: Path, device: torch.device | str = "cpu") -> Pair:
+    model = reference(case)
+    return Pair(case, model.to(device), regard.load(saved(model, folder)).net.to(device))

@@ -1,0 +1,263 @@
+"""The command line: its help, its errors, its exit codes."""
+
+import dataclasses
+import importlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import regard
+from regard.cli.app import VERBS, main
+from regard.errors import InputError
+
+
+@dataclasses.dataclass
+class Evidence:
+    reference: str
+    version: str
+    difference: float
+
+
+@dataclasses.dataclass
+class Row:
+    name: str
+    paper: str
+    link: str
+    sizes: dict[str, int | float]
+    verified_against: Evidence | None
+
+
+ROWS = [
+    Row("gpt2", "Radford et al., 2019", "https://example.org", {"parameters": 124_439_808, "depth": 12}, None),
+    Row("gpt2-tiny", "", "", {"parameters": 9_999}, Evidence("somebody", "1.2", 3e-7)),
+]
+
+
+@pytest.fixture
+def zoo(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Stands in for the zoo, so that a verb can be made to fail in any way."""
+    module = ModuleType("regard.zoo")
+    module.catalog = lambda pattern: [row for row in ROWS if pattern in ("*", row.name)]
+    monkeypatch.setitem(sys.modules, "regard.zoo", module)
+    return module
+
+
+def failing(error: BaseException):
+    def catalog(pattern: str) -> list[Row]:
+        raise error
+
+    return catalog
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_has_one_summary_an_example_and_json(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = importlib.import_module(f"regard.cli.{verb}").run.__doc__
+    assert text.splitlines()[0] == VERBS[verb]
+    assert main([verb, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert f"Example: regard {verb}" in shown
+    assert "--json" in shown
+
+
+def test_every_verb_has_a_file_and_every_file_is_a_verb() -> None:
+    files = {path.stem for path in Path(regard.__file__).parent.joinpath("cli").glob("*.py")}
+    assert files - {"__init__", "app", "options"} == set(VERBS)
+
+
+def test_importing_and_helping_leave_heavy_modules_alone() -> None:
+    program = f"""
+import sys
+import regard
+from regard.cli.app import main
+dir(regard)
+codes = [main([*verb, "--help"]) for verb in ([], *([verb] for verb in {list(VERBS)}))]
+heavy = {{"torch", "numpy", "scipy", "matplotlib", "transformers", "rich"}} & set(sys.modules)
+sys.exit(f"codes {{codes}}, loaded {{heavy}}" if heavy or any(codes) else 0)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert all(verb in done.stdout for verb in VERBS)
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"regard {regard.__version__}\n"
+
+
+def test_nothing_asked_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "Usage: regard" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["modls"], "modls"),
+        (["models", "--colour"], "--colour"),
+        (["convert", "only-one"], "out"),
+        (["models", "a", "b"], "b"),
+    ],
+)
+def test_a_wrong_command_line(words: list[str], named: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    out, lines = capsys.readouterr()
+    assert out == ""
+    assert lines.startswith("regard: ")
+    assert named in lines
+    assert "what to do: see regard" in lines
+    assert main([*words, "--json"]) == 2
+    out, lines = capsys.readouterr()
+    assert named in json.loads(out)["error"]["what"]
+    assert lines == ""
+
+
+def test_models_for_machines(zoo: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [dataclasses.asdict(row) for row in ROWS]
+    assert main(["models", "gpt2-tiny", "--json"]) == 0
+    assert [row["name"] for row in json.loads(capsys.readouterr().out)] == ["gpt2-tiny"]
+
+
+def test_models_in_plain_lines(zoo: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == "gpt2\tparameters 124.4M, depth 12\tRadford et al., 2019 https://example.org\tnothing yet"
+    assert second == "gpt2-tiny\tparameters 9999\t\tsomebody, 1.2, difference 3.0e-07"
+
+
+def test_models_in_a_terminal(
+    zoo: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert main(["models"]) == 0
+    shown = capsys.readouterr().out
+    assert "checked" in shown
+    assert "gpt2-tiny" in shown
+
+
+def test_no_such_model(zoo: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "nothing"]) == 2
+    assert "got: nothing" in capsys.readouterr().err
+
+
+def test_every_real_model_is_listed_in_full(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert rows
+    for row in rows:
+        assert {"name", "paper", "link", "sizes", "verified_against"} <= row.keys()
+        assert row["paper"]
+        assert row["sizes"]
+
+
+def test_bad_input_has_one_form(zoo: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    zoo.catalog = failing(InputError("bad weights", where="a/b", got="2", expected="3", fix="try 3"))
+    assert main(["models"]) == 2
+    out, lines = capsys.readouterr()
+    assert out == ""
+    assert lines == "regard: bad weights\n  where: a/b\n  got: 2\n  expected: 3\n  what to do: try 3\n"
+    assert main(["models", "--json"]) == 2
+    out, lines = capsys.readouterr()
+    expected = {"what": "bad weights", "where": "a/b", "got": "2", "expected": "3", "fix": "try 3"}
+    assert json.loads(out) == {"error": expected}
+    assert lines == ""
+
+
+def test_a_missing_file_is_bad_input(zoo: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    zoo.catalog = failing(FileNotFoundError(2, "No such file or directory", "weights.bin"))
+    assert main(["models"]) == 2
+    assert capsys.readouterr().err == "regard: No such file or directory\n  where: weights.bin\n"
+
+
+def test_a_fault_of_ours_is_one_line_and_a_way_to_report_it(
+    zoo: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("REGARD_DEBUG", raising=False)
+    zoo.catalog = failing(RuntimeError("boom\nmore"))
+    assert main(["models"]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "regard: RuntimeError: boom"
+    assert "REGARD_DEBUG=1" in lines[1]
+    assert len(lines) == 2
+    monkeypatch.setenv("REGARD_DEBUG", "1")
+    with pytest.raises(RuntimeError, match="boom"):
+        main(["models"])
+
+
+def test_an_interrupt_is_quiet(zoo: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    zoo.catalog = failing(KeyboardInterrupt())
+    assert main(["models"]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_reader_who_has_left_is_no_fault() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([sys.executable, "-m", "regard", "--help"], stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert done.returncode == 1
+    assert done.stderr == ""
+
+
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path, bool]]:
+    """Stands in for the table of figures; gives the list of what was drawn."""
+    drawn: list[tuple[str, Path, bool]] = []
+    package, module = ModuleType("regard.figures"), ModuleType("regard.figures.table")
+
+    def run(name: str, out: Path, check: bool) -> dict[str, object]:
+        drawn.append((name, out, check))
+        return {"id": name, "holds": name != "2.2" if check else None}
+
+    module.FIGURES = {"1.1": "one", "2.2": "two"}
+    module.rows = lambda: [{"id": "1.1", "title": "One", "last": "holds"}]
+    module.run = run
+    package.table = module
+    monkeypatch.setitem(sys.modules, "regard.figures", package)
+    monkeypatch.setitem(sys.modules, "regard.figures.table", module)
+    return drawn
+
+
+def test_figures_are_drawn_as_asked(figures: list[tuple[str, Path, bool]], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["figure", "1.1", "--out", "here", "--json"]) == 0
+    assert figures == [("1.1", Path("here"), False)]
+    assert json.loads(capsys.readouterr().out) == [{"id": "1.1", "holds": None}]
+    assert main(["figure", "--list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"id": "1.1", "title": "One", "last": "holds"}]
+    assert main(["figure", "--list"]) == 0
+    assert capsys.readouterr().out == "1.1\tOne\tholds\n"
+    assert len(figures) == 1
+
+
+def test_a_claim_that_does_not_hold_fails_the_check(
+    figures: list[tuple[str, Path, bool]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["figure", "--all"]) == 0
+    assert main(["figure", "1.1", "--check"]) == 0
+    capsys.readouterr()
+    assert main(["figure", "--all", "--check"]) == 1
+    assert capsys.readouterr().out == "1.1\tholds\tfigures\n2.2\tdoes not hold\tfigures\n"
+    assert [name for name, _, _ in figures] == ["1.1", "2.2", "1.1", "1.1", "2.2"]
+
+
+@pytest.mark.parametrize("words", [["1.1", "2.3"], []])
+def test_a_wrong_figure_stops_before_anything_is_drawn(
+    words: list[str], figures: list[tuple[str, Path, bool]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["figure", *words]) == 2
+    assert figures == []
+    assert "regard figure --list" in capsys.readouterr().err
+
+
+def test_the_package_gives_its_names_lazily() -> None:
+    assert set(regard.HOMES) | {"__version__"} == set(regard.__all__)
+    assert set(regard.__all__) <= set(dir(regard))
+    for name, home in regard.HOMES.items():
+        assert getattr(regard, name) is getattr(importlib.import_module(home), name)
+    with pytest.raises(AttributeError, match=r"bild.*build"):
+        regard.bild  # noqa: B018
