@@ -25,6 +25,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--device", default="cpu", help="where parity tests run: cpu, cuda, cuda:1, mps (default: cpu)")
+    parser.addoption("--write-verified", action="store_true", help="measure anew how close the references are")
+    parser.addoption("--write-golden", action="store_true", help="freeze twins and names anew: tests/golden")
 
 
 def pytest_report_header(config: pytest.Config) -> str:

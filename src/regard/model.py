@@ -14,7 +14,7 @@ from torch import Tensor, nn
 import regard
 from regard.data.text import Text
 from regard.errors import CheckpointError, InputError
-from regard.interop.files import json_bytes, read_json, weights_of, widened
+from regard.interop.files import json_bytes, read_bytes, read_json, weights_of, widened
 from regard.interop.files import save as write_folder
 from regard.interop.kinds import Found, believable, read_foreign, write_foreign
 from regard.interop.pickled import read_pickled
@@ -122,7 +122,7 @@ def load(model: str | Path) -> Model:
     """
     if isinstance(model, str) and not any(separator in model for separator in "/\\"):
         shipped = files("regard").joinpath("pretrained", model)
-        if not model.startswith(".") and shipped.is_dir():
+        if model and not model.startswith(".") and shipped.is_dir():
             with as_file(shipped) as folder:
                 return load(folder)
         raise InputError(
@@ -164,6 +164,11 @@ def load_ours(folder: Path) -> Model:
     if not isinstance(family, str) or family not in FAMILIES or not isinstance(config, dict):
         expected = f"model: one of {', '.join(FAMILIES)}; config: a table"
         raise CheckpointError("this is no model", where=str(where), got=f"model = {family!r}", expected=expected)
+    if not isinstance(data["task"], str | None) or data["processor"] not in (None, {"kind": "text"}):
+        got = f"task = {data['task']!r}, processor = {data['processor']!r}"
+        raise CheckpointError("this task or processor is not known", where=str(where), got=got[:200])
+    if data["processor"] is not None and not (folder / "tokenizer.json").is_file():
+        raise CheckpointError("the tokenizer is missing", where=str(folder), expected="tokenizer.json")
     weights = weights_of(folder)
     settings = read_config(family, config, str(where))
     believable(settings, len(weights.header), str(folder))
@@ -180,10 +185,27 @@ def load_theirs(folder: Path, header: Mapping[str, tuple[int, ...]], read: Calla
 def filled(net: nn.Module, found: Found, folder: Path, task: str | None) -> Model:
     """The net with its weights, ready for inference, and what else the folder holds."""
     net.load_state_dict(found.state, strict=True, assign=True)
-    tokenizer, card = folder / "tokenizer.json", folder / "card.md"
-    processor = Text.from_bytes(tokenizer.read_bytes(), str(tokenizer)) if tokenizer.is_file() else None
+    processor = tokenizer_of(folder, found.config)
+    card = folder / "card.md"
     text = card.read_text("utf-8", errors="replace") if card.is_file() else ""
     return Model(found.family, net.eval(), processor, task, text)
+
+
+def tokenizer_of(folder: Path, config: Any) -> Text | None:
+    """The folder's tokenizer, whose every id must have a row in the embedding."""
+    path = folder / "tokenizer.json"
+    if not path.is_file():
+        return None
+    text = Text.from_bytes(read_bytes(path), str(path))
+    last = max(text.tokenizer.get_vocab().values(), default=-1)
+    if last >= getattr(config, "vocab", 0):
+        raise CheckpointError(
+            "the tokenizer has ids that the model has no embedding for",
+            where=str(path),
+            got=f"an id of {last}",
+            expected=f"below {getattr(config, 'vocab', 0)}",
+        )
+    return text
 
 
 def save(model: Model, folder: str | Path, replace: bool = False) -> None:

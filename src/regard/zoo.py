@@ -125,8 +125,8 @@ def bare(family: str, config: Any) -> nn.Module:
     try:
         with torch.device("meta"):
             return FAMILIES[family].net(config)
-    except ValueError as error:
-        raise ConfigError(f"this {family} cannot be built", got=str(error)) from None
+    except (ValueError, RuntimeError, OverflowError, ZeroDivisionError) as error:  # an impossible size
+        raise ConfigError(f"this {family} cannot be built", got=str(error).splitlines()[0]) from None
 
 
 def parameters(net: nn.Module) -> int:

@@ -119,9 +119,14 @@ def assert_close(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor], *, ex
     assert ours.keys() == theirs.keys()
     rtol, atol = (EXACT, EXACT) if exact else (RTOL, ATOL)
     for name in theirs:
-        torch.testing.assert_close(ours[name], theirs[name], rtol=rtol, atol=atol, msg=lambda text, n=name: f"{n}: {text}")
+
+        def named(text: str, name: str = name) -> str:
+            return f"{name}: {text}"
+
+        torch.testing.assert_close(ours[name], theirs[name], rtol=rtol, atol=atol, msg=named)
 
 
+@torch.no_grad()
 def difference(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> float:
     """The largest difference, relative to the largest number of all."""
     assert ours.keys() == theirs.keys()

@@ -1,6 +1,5 @@
 """Tiny random twins of the reference agree in outputs, gradients and attention maps."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -52,9 +51,9 @@ def test_in_float64(pair: Pair, inputs: Tensors, device: torch.device, tmp_path:
 
 
 @pytest.fixture
-def ragged(request: pytest.FixtureRequest, tmp_path: Path, device: torch.device) -> Iterator[tuple[Pair, Tensors]]:
+def ragged(request: pytest.FixtureRequest, tmp_path: Path, device: torch.device) -> tuple[Pair, Tensors]:
     case, side = request.param
-    yield paired(case, tmp_path / "theirs", device), on(device, batch(case, padding=side))
+    return paired(case, tmp_path / "theirs", device), on(device, batch(case, padding=side))
 
 
 # The reference counts positions through padding unless it is told them, which Marian cannot be, and pools whatever

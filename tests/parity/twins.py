@@ -77,8 +77,9 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     "transformer": lambda: marian(activation_function="swish", scale_embedding=True),
     "transformer-unscaled": lambda: marian(activation_function="relu", scale_embedding=False),
     "transformer-deep-encoder": lambda: marian(encoder_layers=3, decoder_layers=1),
-    "transformer-deep-decoder": lambda: marian(encoder_layers=1, decoder_layers=3, encoder_attention_heads=1,
-                                               decoder_attention_heads=1),
+    "transformer-deep-decoder": lambda: marian(
+        encoder_layers=1, decoder_layers=3, encoder_attention_heads=1, decoder_attention_heads=1
+    ),
 }
 FAMILIES = {case: case.split("-")[0] for case in CASES}
 
@@ -193,9 +194,7 @@ def maps_of(out: Any) -> Tensors:
         "decoder_attentions": "decoder.{}.mixer",
         "cross_attentions": "decoder.{}.cross",
     }
-    return {
-        place.format(i): x.detach() for key, place in places.items() for i, x in enumerate(out.get(key) or ())
-    }
+    return {place.format(i): x.detach() for key, place in places.items() for i, x in enumerate(out.get(key) or ())}
 
 
 # ------------------------------------------------------------------------------------------------ between the two
@@ -227,8 +226,10 @@ class Pair:
         return FAMILIES[self.case]
 
     def double(self) -> "Pair":
-        """In float64. Where the reference's eager attention leaves it (ViT's softmax), its fused one does not. Sinusoids
-        are in float32 on both sides, rounded differently: here they are ours, and compared by themselves elsewhere."""
+        """In float64. Where the reference's eager attention leaves it (ViT's softmax), its fused one does not.
+
+        Sinusoids are in float32 on both sides, rounded differently: here they are ours, and compared elsewhere.
+        """
         for buffer in self.theirs.buffers():
             buffer.requires_grad_(False)  # a cast of it would be no leaf
         theirs = copy.deepcopy(self.theirs).double()

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import thread_time
 from typing import Any
@@ -12,16 +12,22 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
 
-def seconds(work: Callable[[], object], *, enough: float = 0.2, least: int = 5) -> float:
-    """The fastest of several runs on one thread, in the time of that thread: other work on the machine does not count."""
-    times: list[float] = []
+def seconds(works: Sequence[Callable[[], object]], rounds: int = 9) -> list[float]:
+    """The fastest run of each, on one thread and in that thread's own time.
+
+    They take turns, round after round, so that a busy moment of the machine does not fall on one of them alone.
+    """
+    best = [math.inf] * len(works)
     with one_thread():
-        work()
-        while len(times) < least or (sum(times) < enough and len(times) < 50):
-            start = thread_time()
-            work()
-            times.append(thread_time() - start)
-    return min(times)
+        for _ in range(rounds):
+            for i, work in enumerate(works):
+                spent = 0.0
+                while spent < 0.005:  # a short one several times
+                    start = thread_time()
+                    work()
+                    spent += (took := thread_time() - start)
+                    best[i] = min(best[i], took)
+    return [float(f"{time:.3g}") for time in best]
 
 
 def peak_bytes(work: Callable[[], object]) -> int:

@@ -256,6 +256,11 @@ def cells(
                 )
 
 
+def block(axes: Axes, x: float, y: float, width: float, height: float, tint: str) -> None:
+    """A full rectangle, lower left corner (x, y)."""
+    axes.add_patch(Rectangle((x, y), width, height, color=tint, lw=0, zorder=2))
+
+
 def frame(axes: Axes, x: float, y: float, width: float, height: float, tint: str, line: float = 1.8) -> None:
     """An empty rectangle around something, lower left corner (x, y)."""
     axes.add_patch(Rectangle((x, y), width, height, fill=False, ec=tint, lw=line, zorder=6, clip_on=False))

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 
-def fit(parameters: Iterable[nn.Parameter], loss: Callable[[], Tensor], *, steps: int, rate: float) -> list[float]:
+def fit(parameters: Iterable[Tensor], loss: Callable[[], Tensor], *, steps: int, rate: float) -> list[float]:
     """Adam with a rate that falls to zero along a cosine; ``loss`` draws its own batch. -> the loss at every step"""
     optimizer = torch.optim.Adam(parameters, rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
@@ -14,7 +14,7 @@ def fit(parameters: Iterable[nn.Parameter], loss: Callable[[], Tensor], *, steps
     for _ in range(steps):
         optimizer.zero_grad()
         value = loss()
-        value.backward()  # type: ignore[no-untyped-call]
+        value.backward()
         optimizer.step()
         schedule.step()
         history.append(value.item())

@@ -45,6 +45,7 @@ DTYPES = {
     "C64": torch.complex64,
 }
 JSON_BYTES = 16_000_000
+TEXT_BYTES = 100_000_000  # a tokenizer of a million words
 HEADER_BYTES = 100_000_000  # the format's own limit
 JSON_VALUES = 2_000_000  # a parsed value takes some 100 bytes, so this bounds what a small text can grow into
 JSON_DEPTH = 64
@@ -257,14 +258,19 @@ def agree(index: Path, homes: Mapping[str, Path], found: Mapping[Path, list[str]
 
 def read_json(path: Path, limit: int = JSON_BYTES) -> dict[str, Any]:
     """A JSON object from a file, strictly: UTF-8, each key once, only finite numbers, within a size and a depth."""
+    return parsed(read_bytes(path, limit), path)
+
+
+def read_bytes(path: Path, limit: int = TEXT_BYTES) -> bytes:
+    """A whole file, if it is not larger than it should be."""
     try:
         with open_regular(path) as file:
-            raw = file.read(limit + 1)
+            raw: bytes = file.read(limit + 1)
     except OSError as error:
         refuse(path, f"cannot be read: {error.strerror}")
     if len(raw) > limit:
         refuse(path, f"the file has more than {limit} bytes")
-    return parsed(raw, path)
+    return raw
 
 
 def parsed(raw: bytes, path: Path) -> dict[str, Any]:

@@ -1,5 +1,5 @@
-"""2.8b: deck 000's figure for N = 3: every token looks at every token, nine arrows; N^2 of them, each an inner product of
-width D. The counts are those of the multiplications in the kernel's explicit form.
+"""2.8b: deck 000's figure for N = 3: every token looks at every token, nine arrows; N^2 of them, each an inner product
+of width D. The counts are those of the matrix products in the kernel's explicit form.
 """
 
 import torch

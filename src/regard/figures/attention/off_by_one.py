@@ -58,7 +58,7 @@ def lawful(slopes: Tensor) -> bool:
 
 
 def draw(numbers: Numbers) -> Figure:
-    note = "Left, the weights; then how much outputs (rows) depend on inputs (columns), with the right mask and a wrong one."
+    note = "Left, the weights; then how outputs (rows) depend on inputs (columns), with the right mask and a wrong one."
     figure = style.page(TITLE, note, height=5.3)
     panels = figure.subplots(1, 3)
     style.heatmap(panels[0], numbers["right"]["weights"])

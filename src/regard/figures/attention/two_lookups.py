@@ -39,7 +39,8 @@ class Copier(nn.Module):
     def forward(self, ids: Tensor) -> Tensor:
         """(b, n) -> (b, n, offsets, words)"""
         x = self.words(ids) + self.positions(torch.arange(ids.shape[1]))
-        return self.readout(self.attention(x)).unflatten(-1, (len(self.offsets), WORDS))  # type: ignore[no-any-return]
+        said: Tensor = self.readout(self.attention(x))
+        return said.unflatten(-1, (len(self.offsets), WORDS))
 
     def targets(self, ids: Tensor) -> Tensor:
         """(b, n) -> (b, n, offsets): sentences are rings, so that every place has all its neighbours"""

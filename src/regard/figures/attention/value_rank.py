@@ -59,7 +59,7 @@ def draw(numbers: Numbers) -> Figure:
         tint = style.mix(style.WEIGHT, part)
         axes.plot(numbers["values"], errors, color=tint, marker="o")
         axes.plot(numbers["values"], best, "o", ms=11, mfc="none", color=tint, mew=1)
-        axes.text(numbers["values"][0] - 0.8, errors[0], f"$r = {rank}$", size=15, color=tint, ha="right", va="center")
+        axes.text(rank + 0.7, 0.03, f"$r = {rank}$", size=15, color=tint)
     axes.set_xticks(numbers["values"])
     axes.set(
         xlabel="value width $d_v$",

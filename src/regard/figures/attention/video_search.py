@@ -102,7 +102,7 @@ def draw(numbers: Numbers) -> Figure:
         show(axes, 5.45, y, picture(kind).tolist(), 0.5)
         style.write(axes, 6.85, y, f"{numbers['scores'][i]:.2f}", ha="left", family=style.MONO, size=11)
         weight = numbers["weights"][i]
-        axes.add_patch(style.Rectangle((7.55, y - 0.14), 1.5 * weight, 0.28, color=style.WEIGHT))
+        style.block(axes, 7.55, y - 0.14, 1.5 * weight, 0.28, style.WEIGHT)
         style.write(axes, 7.62 + 1.5 * weight, y, style.percent(weight), ha="left", size=11)
     axes.plot([0.3, 9.7], [1.14] * 2, color=style.LINE, lw=1)
     style.write(axes, 5.2, 0.62, "answer = Σ weight × video", ha="right", family=style.SERIF, size=15)

@@ -97,7 +97,7 @@ def diagram(axes: Axes, left: float, found: dict[str, list[float]], heading: str
         start, end = (left + 0.18, 1.5), (x, 2.3)
         style.arrow(axes, start, end, color=style.WEIGHT, line=0.8 + 7 * weight, head=0, zorder=1)
         axes.plot([x, x], [1.46, 2.3], color=style.KEY, lw=1.0, ls=(0, (3, 2)), zorder=1)
-        axes.add_patch(style.Rectangle((x - 0.3, 2.42), 0.6, 1.3 * weight, color=style.WEIGHT, zorder=2))
+        style.block(axes, x - 0.3, 2.42, 0.6, 1.3 * weight, style.WEIGHT)
         axes.plot([x - 0.42, x + 0.42], [2.42] * 2, color=style.EDGE, lw=1)
         text = f"$a_{i + 1}$ = {weight:.2f}"
         style.write(axes, x, 2.56 + 1.3 * weight, text, size=12, weight="bold" if weight > 0.5 else "normal")

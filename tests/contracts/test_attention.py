@@ -1,0 +1,372 @@
+"""MultiHeadAttention: its parts, its variants, and what passes its taps."""
+
+from itertools import product
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.model import prepare
+from regard.nn.attention import MultiHeadAttention, Softmax
+from regard.nn.cache import Cache
+from regard.nn.mask import ALL, CAUSAL, Bias, Given, Mask
+from regard.nn.positions import ALiBi, Rotary
+from regard.nn.tap import capture, listen
+from tests.contracts.tools import (
+    CHOICES,
+    DECODERS,
+    DIM,
+    HEADS,
+    KERNELS,
+    WIDTH,
+    close,
+    gradients,
+    mixer,
+    numbers,
+    ragged,
+    stirred,
+)
+
+CPU = torch.device("cpu")
+
+VARIANTS = {
+    "plain": {},
+    "no-bias": {"biases": ""},
+    "some-biases": {"biases": "qv"},
+    "other-biases": {"biases": "ko"},
+    "one-bias": {"biases": "k"},
+    "groups": {"groups": 2},
+    "one-group": {"groups": 1},
+    "wide-heads": {"head_dim": 6},
+    "wide-values": {"value_dim": 7},
+    "shared-qk": {"shared": "qk"},
+    "shared-kv": {"shared": "kv"},
+    "shared-kv-groups": {"shared": "kv", "groups": 2, "biases": "o"},
+    "rotary": {"rotary": Rotary(4)},
+    "rotary-part": {"rotary": Rotary(2, layout="halves"), "groups": 2},
+    "all": {"groups": 2, "head_dim": 6, "value_dim": 3, "rotary": Rotary(4)},
+}
+
+
+def attention(variant: str) -> MultiHeadAttention:
+    return stirred(MultiHeadAttention(DIM, HEADS, **VARIANTS[variant])).eval()
+
+
+def by_hand(layer: MultiHeadAttention, x: Tensor, context: Tensor, allowed: Tensor, bias: Tensor) -> Tensor:
+    """The sum of heads: each head's map times what the two value matrices make of the context.  One sentence."""
+    total = torch.zeros(len(x), DIM).double()
+    for h in range(layer.heads):
+        g = h // (layer.heads // layer.groups)
+        made = {}
+        for name, linear, index in (
+            ("q", layer.q, h),
+            ("k", layer.k or layer.q, g),
+            ("v", layer.v or layer.k or layer.q, g),
+        ):
+            e = linear.out_features // (layer.heads if name == "q" else layer.groups)
+            weight = linear.weight[index * e : (index + 1) * e]
+            add = 0 if linear.bias is None else linear.bias[index * e : (index + 1) * e]
+            made[name] = (x if name == "q" else context) @ weight.T + add
+        if layer.rotary is not None:
+            made["q"], made["k"] = layer.rotary(made["q"]), layer.rotary(made["k"])
+        scores = made["q"] @ made["k"].T / made["q"].shape[1] ** 0.5 + bias[h]
+        weights = scores.masked_fill(~allowed, -torch.inf).softmax(-1)
+        f = layer.out.in_features // layer.heads
+        total += weights @ made["v"] @ layer.out.weight[:, h * f : (h + 1) * f].T
+    return total if layer.out.bias is None else total + layer.out.bias
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_sum_of_heads(variant: str) -> None:
+    """The formula with concatenated heads equals the one that sums over heads, for every way to be built."""
+    layer, x, bias = attention(variant), numbers(3, 5, DIM), numbers(HEADS, 5, 5)
+    allowed = torch.ones(5, 5, dtype=torch.bool).tril()
+    found = layer(x, mask=CAUSAL, bias=Given(bias))
+    for row in range(3):
+        close(found[row], by_hand(layer, x[row], x[row], allowed, bias), 1e-6 if layer.rotary else 1e-10)
+
+
+@pytest.mark.parametrize("variant", [name for name in VARIANTS if "rotary" not in VARIANTS[name]])
+def test_cross(variant: str) -> None:
+    """With a context; the same layer over z = x is self-attention."""
+    layer, x, context = attention(variant), numbers(2, 3, DIM), numbers(2, 6, DIM)
+    found = layer(x, context, mask=Mask(keys=ragged(2, 6, "right")), bias=Given(numbers(HEADS, 3, 6) * 0))
+    for row in range(2):
+        allowed = ragged(2, 6, "right")[row].expand(3, 6)
+        close(found[row], by_hand(layer, x[row], context[row], allowed, torch.zeros(HEADS, 3, 6).double()))
+    close(layer(x, x), layer(x))
+    bias = Given(numbers(HEADS, 3, 3))
+    close(layer(x, x, mask=CAUSAL, bias=bias), layer(x, mask=CAUSAL, bias=bias))
+
+
+def test_a_causal_context_has_its_own_places() -> None:
+    """``start`` is the place of the first query among the context's keys; padding stays where it is."""
+    layer, x, context = attention("plain"), numbers(2, 2, DIM), numbers(2, 6, DIM)
+    keys = ragged(2, 6, "left")
+    found = layer(x, context, mask=Mask(causal=True, start=3, keys=keys))
+    for i in range(2):
+        mask = Mask(keys=keys[:, : 4 + i])
+        close(found[:, i : i + 1], layer(x[:, i : i + 1], context[:, : 4 + i], mask=mask))
+
+
+def test_a_context_of_another_width() -> None:
+    layer = stirred(MultiHeadAttention(DIM, HEADS, context_dim=6))
+    assert layer(numbers(2, 3, DIM), numbers(2, 5, 6)).shape == (2, 3, DIM)
+
+
+def test_what_cannot_be() -> None:
+    for message, arguments in {
+        "not a multiple of 5 heads": {"heads": 5},
+        "3 equal groups": {"heads": 4, "groups": 3},
+        "cannot share one projection": {"heads": 4, "shared": "kv", "value_dim": 3},
+        "equal widths": {"heads": 4, "shared": "qk", "groups": 2},
+        "only with equal widths": {"heads": 4, "shared": "qk", "context_dim": 3},
+    }.items():
+        with pytest.raises(ValueError, match=message):
+            MultiHeadAttention(DIM, **arguments)
+    with pytest.raises(ValueError, match="rotary"):
+        attention("rotary")(numbers(1, 2, DIM), numbers(1, 3, DIM))
+    with pytest.raises(ValueError, match="3 rows of queries cannot share 2 contexts"):
+        attention("plain")(numbers(3, 2, DIM), numbers(2, 3, DIM))
+    with pytest.raises(ValueError, match="1 rows of queries cannot share 2 contexts"):
+        attention("plain")(numbers(1, 2, DIM), numbers(2, 3, DIM))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_parts_compose(variant: str) -> None:
+    layer, x = attention(variant), numbers(2, 5, DIM)
+    q, k, v = layer.project(x, x, x)
+    groups = VARIANTS[variant].get("groups", HEADS)
+    assert (q.shape[:3], k.shape[:3], v.shape[:3]) == ((2, HEADS, 5), (2, groups, 5), (2, groups, 5))
+    if layer.rotary is not None:
+        q, k = layer.rotary(q), layer.rotary(k)
+    close(layer.merge(layer.attend(q, k, v, CAUSAL)), layer(x, mask=CAUSAL))
+    other, values = numbers(2, 5, DIM), numbers(2, 5, DIM)
+    q, k, v = layer.project(other, x, values)
+    close(q, layer.project(other, other, other)[0])
+    close(k, layer.project(x, x, x)[1])
+    if VARIANTS[variant].get("shared") != "kv":
+        close(v, layer.project(values, values, values)[2])
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_fused_projections_are_the_same(variant: str) -> None:
+    """For every variant, also with three different inputs; the twin shares what it can and leaves the model alone."""
+    layer, x = attention(variant), numbers(2, 5, DIM)
+    names = list(layer.state_dict())
+    twin = prepare(layer)
+    assert twin.fused is not None
+    assert layer.fused is None
+    assert list(layer.state_dict()) == names
+    assert all(p.requires_grad for p in layer.parameters())
+    for name, parameter in layer.named_parameters():
+        assert twin.get_parameter(name) is parameter
+    calls: list[nn.Module] = []
+    for linear in (twin.q, twin.k, twin.v, twin.fused):
+        if linear is not None:
+            linear.register_forward_hook(lambda module, *_: calls.append(module))
+    close(twin(x, mask=CAUSAL), layer(x, mask=CAUSAL), 1e-12)
+    assert calls == [twin.fused], "q, k and v must be one product"
+    for found, wanted in zip(twin.project(x, x, x), layer.project(x, x, x), strict=True):
+        close(found, wanted, 1e-12)
+    other, values = numbers(2, 3, DIM), numbers(2, 5, DIM)
+    for found, wanted in zip(twin.project(other, x, values), layer.project(other, x, values), strict=True):
+        close(found, wanted)
+    cache, parts = Cache(5), []
+    for i in range(5):
+        parts.append(twin(x[:, i : i + 1], mask=cache.take(1, None, CPU).mask, cache=cache))
+    close(torch.cat(parts, 1), layer(x, mask=CAUSAL))
+
+
+def test_projections_from_other_widths_stay_apart() -> None:
+    layer = stirred(MultiHeadAttention(DIM, HEADS, context_dim=6)).eval()
+    x, context = numbers(2, 3, DIM), numbers(2, 5, 6)
+    assert prepare(layer).fused is None
+    close(prepare(layer)(x, context), layer(x, context))
+
+
+@pytest.mark.parametrize("variant", ["rotary", "rotary-part"])
+def test_rotary_is_relative(variant: str) -> None:
+    """The whole sentence may stand anywhere; a cache's start turns keys and queries alike."""
+    layer, x = attention(variant), numbers(3, 6, DIM)
+    close(
+        layer(x, mask=Mask(causal=True, start=torch.tensor(50), pairs=torch.ones(6, 6, dtype=torch.bool).tril())),
+        layer(x, mask=CAUSAL),
+        1e-4,
+    )
+    assert not torch.allclose(layer(x), layer(x.flip(1)).flip(1)), "order has no effect"
+    cache = Cache()
+    parts = [layer(part, mask=cache.take(part.shape[1], None, CPU).mask, cache=cache) for part in x.split((2, 3, 1), 1)]
+    close(torch.cat(parts, 1), layer(x, mask=CAUSAL), 1e-6)
+
+
+@pytest.mark.parametrize("steps", [(2, 3, 1), (1,) * 6, (6,), (1, 5)])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_cached_is_full(variant: str, steps: tuple[int, ...]) -> None:
+    layer, x = attention(variant), numbers(2, 6, DIM)
+    for keys, bias in product((None, ragged(2, 6, "left")), (False, True)):
+        full = layer(x, mask=Mask(causal=True, keys=keys), bias=ALiBi(HEADS) if bias else None)
+        cache, parts, start = Cache(4), [], 0
+        for n in steps:
+            mask = cache.take(n, None if keys is None else keys[:, start : start + n], CPU).mask
+            added = ALiBi(HEADS, start) if bias else None
+            parts.append(layer(x[:, start : start + n], mask=mask, bias=added, cache=cache))
+            start += n
+        close(torch.cat(parts, 1), full, 1e-6 if layer.rotary else 1e-10)
+        assert cache.slot(layer)["k"].shape[1] == layer.groups  # the groups are kept, not every head
+
+
+def test_each_row_at_a_place_of_its_own() -> None:
+    """Rows that are at different places, in a memory of fixed size that is not full."""
+    layer, x = attention("rotary"), numbers(2, 7, DIM)
+    starts, keys = torch.tensor([4, 2]), torch.ones(2, 7, dtype=torch.bool)
+    keys[0, 1] = False
+    q, k, v = layer.project(x, x, x)
+    k, q = layer.rotary(k), torch.stack([q[0, :, 4:6], q[1, :, 2:4]])
+    found = layer.attend(layer.rotary(q, starts), k, v, Mask(True, starts, keys))
+    full = layer.attend(layer.rotary(layer.project(x, x, x)[0]), k, v, Mask(causal=True, keys=keys))
+    close(found, torch.stack([full[0, :, 4:6], full[1, :, 2:4]]), 1e-5)
+
+
+STARTS = {"whole": 0, "start": 2, "start-tensor": torch.tensor(2), "start-rows": torch.tensor([2, 2, 2])}
+
+
+@pytest.mark.parametrize("poison", [torch.nan, torch.inf, 1e300])
+@pytest.mark.parametrize(
+    ("name", "place"), [(name, place) for name in KERNELS for place in STARTS if name in DECODERS or place == "whole"]
+)
+def test_padding_may_hold_anything(name: str, place: str, poison: float) -> None:
+    """NaN at padding reaches no real output and no gradient, of inputs or of weights."""
+    causal, start = name in DECODERS, STARTS[place]
+    layer, x = mixer(CHOICES[name]), numbers(3, 5, DIM)
+    if place != "whole":
+        keys = torch.cat((torch.ones(3, 2, dtype=torch.bool), ragged(3, 5, "right")), 1)
+        past = numbers(3, HEADS, 2, WIDTH)
+    else:
+        keys, past = ragged(3, 5, "right"), None
+    real = keys[:, -5:]
+
+    def run(value: float) -> list[Tensor]:
+        given = torch.where(real[..., None], x, value).requires_grad_()
+        cache = Cache()
+        if past is not None:
+            cache.slot(layer).append("k", past)
+            cache.slot(layer).append("v", past)
+        mask = Mask(causal, start, keys)
+        y = layer(given, mask=mask, cache=cache if past is not None else None)[real]
+        return [y, *(g[real] if g.shape == x.shape else g for g in gradients(y, given, *layer.parameters()))]
+
+    for found, wanted in zip(run(poison), run(0.0), strict=True):
+        close(found, wanted)
+
+
+def test_padding_of_a_context_may_hold_anything() -> None:
+    layer, x, context, keys = attention("plain"), numbers(2, 3, DIM), numbers(2, 5, DIM), ragged(2, 5, "left")
+
+    def run(value: float) -> list[Tensor]:
+        y = layer(x, torch.where(keys[..., None], context, value), mask=Mask(keys=keys))
+        return [y, *gradients(y, *layer.parameters())]
+
+    for found, wanted in zip(run(torch.nan), run(0.0), strict=True):
+        close(found, wanted)
+
+
+@pytest.mark.parametrize("look", [False, True])
+@pytest.mark.parametrize("name", KERNELS)
+def test_beams_share_a_context(name: str, look: bool) -> None:
+    """Kept once per sentence, and equal to a context repeated for every beam; also while someone looks."""
+    layer, beams = mixer(CHOICES[name]), 3
+    x, context, keys = numbers(2 * beams, 2, DIM), numbers(2, 5, DIM), ragged(2, 5, "right")
+    repeated = Mask(keys=keys.repeat_interleave(beams, 0))
+    full = layer(x, context.repeat_interleave(beams, 0), mask=repeated)
+    cache = Cache()
+    for _ in range(2):
+        if look:
+            with capture(nn.ModuleList([layer])) as seen:
+                found = layer(x, context, mask=Mask(keys=keys), cache=cache)
+            assert seen["0.weights"][0].shape == (2 * beams, HEADS, 2, 5)
+        else:
+            found = layer(x, context, mask=Mask(keys=keys), cache=cache)
+        close(found, full)
+        context = context * torch.nan  # what was read once is not read again
+    assert len(cache.context(layer)["k"]) == 2
+
+
+def test_beams_refuse_what_they_cannot_honour() -> None:
+    layer, x, context = attention("plain"), numbers(4, 2, DIM), numbers(2, 5, DIM)
+    bias: Bias = Given(numbers(HEADS, 2, 5))
+    for arguments in ({"bias": bias}, {"mask": CAUSAL}, {"mask": Mask(pairs=torch.ones(2, 5, dtype=torch.bool))}):
+        with pytest.raises(ValueError, match="beams"):
+            layer(x, context, **arguments)
+
+
+def test_what_passes_the_taps() -> None:
+    """queries, keys, values, weights and mixed are what the formula says."""
+    layer, x = attention("groups"), numbers(2, 5, DIM)
+    with capture(nn.ModuleList([layer]), "*") as seen:
+        y = layer(x, mask=CAUSAL)
+    assert {name: tuple(records[0].shape) for name, records in seen.items()} == {
+        "0.queries": (2, HEADS, 5, WIDTH),
+        "0.keys": (2, 2, 5, WIDTH),
+        "0.values": (2, 2, 5, WIDTH),
+        "0.weights": (2, HEADS, 5, 5),
+        "0.mixed": (2, HEADS, 5, WIDTH),
+    }
+    q, k, v, weights, mixed = (seen[f"0.{name}"][0] for name in ("queries", "keys", "values", "weights", "mixed"))
+    for found, wanted in zip((q, k, v), layer.project(x, x, x), strict=True):
+        close(found, wanted)
+    close(weights, layer.kernel.weights(q, k, CAUSAL))
+    close(mixed, weights @ v.repeat_interleave(2, 1))
+    close(y, layer.merge(mixed))
+
+
+def heard(layer: nn.Module, tap: str, hear, x: Tensor) -> Tensor:
+    with listen(nn.ModuleList([layer]), f"0.{tap}", hear):
+        return layer(x, mask=CAUSAL)
+
+
+def test_editing_what_passes() -> None:
+    layer, x = attention("plain"), numbers(2, 5, DIM)
+    q, k, v = layer.project(x, x, x)
+    weights = layer.kernel.weights(q, k, CAUSAL)
+    first = torch.zeros_like(weights)
+    first[..., 0] = 1.0
+    close(heard(layer, "weights", lambda *_: first, x), layer.merge(first @ v))
+    close(heard(layer, "weights", lambda _, w: w * 2, x), layer.merge(2 * weights @ v))
+    head = torch.ones(HEADS, 1, 1)
+    head[2] = 0.0
+    close(heard(layer, "mixed", lambda _, y: y * head, x), layer.merge(weights @ v * head))
+    close(heard(layer, "values", lambda _, v: v * head, x), layer.merge(weights @ v * head))
+    close(heard(layer, "queries", lambda _, q: q * 0, x), layer.merge(layer.attend(q * 0, k, v, CAUSAL)))
+    close(heard(layer, "keys", lambda _, k: k * 3, x), layer.merge(layer.attend(q, k * 3, v, CAUSAL)))
+    assert not torch.allclose(heard(layer, "mixed", lambda _, y: y * head, x), layer(x, mask=CAUSAL))
+
+
+def test_only_the_weights_leave_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer, x, calls = attention("plain"), numbers(2, 5, DIM), []
+    fused = F.scaled_dot_product_attention
+    monkeypatch.setattr(F, "scaled_dot_product_attention", lambda *a, **b: calls.append(1) or fused(*a, **b))
+    for tap, count in (("queries", 1), ("keys", 1), ("values", 1), ("mixed", 1), ("weights", 0)):
+        calls.clear()
+        heard(layer, tap, lambda *_: None, x)
+        assert len(calls) == count, tap
+
+
+def test_dropout_while_looking_drops_the_recorded_weights() -> None:
+    layer = stirred(MultiHeadAttention(DIM, HEADS, kernel=Softmax(0.5))).train()
+    x = numbers(2, 6, DIM)
+    with capture(nn.ModuleList([layer]), "*") as seen:
+        layer(x)
+    weights, mixed, v = seen["0.weights"][0], seen["0.mixed"][0], seen["0.values"][0]
+    close(weights.sum(-1), torch.ones(2, HEADS, 6).double())  # as the definition has them
+    assert not torch.allclose(mixed, weights @ v)
+
+
+def test_leading_axes() -> None:
+    """(b, s, n, d): rows of an alignment, each with its own padding."""
+    layer, x, keys = attention("plain"), numbers(2, 3, 5, DIM), torch.rand(2, 3, 5) < 0.7
+    found = layer(x, mask=Mask(keys=keys))
+    for b in range(2):
+        close(found[b], layer(x[b], mask=Mask(keys=keys[b])))
+    close(layer(x[0, 0], mask=ALL), layer(x[:1, 0], mask=ALL)[0])

@@ -1,0 +1,181 @@
+"""Reading a config: every problem is named, nothing is guessed, nothing is turned into something else."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regard.nn.config import above_zero, divides, parse, positive, shares
+from regard.nn.mechanisms import Site, build_mixer, layered
+
+
+@dataclass(frozen=True, kw_only=True)
+class Small:
+    dim: int
+    rate: float = 0.1
+    name: str = "a"
+    tied: bool = True
+    depth: int | None = None
+    norm: Literal["pre", "post"] = "pre"
+    sizes: tuple[int, ...] = ()
+    choice: str | Mapping[str, Any] | tuple[Any, ...] = "softmax"
+
+
+NUMBER = (int, float)
+GOOD = [
+    {"dim": 8},
+    {"dim": 8, "rate": 1, "depth": None, "sizes": [1, 2]},
+    {"dim": 8, "depth": 3, "norm": "post", "choice": {"kind": "x", "deep": {"er": [1]}}},
+    {"dim": 8, "choice": ["a", {"kind": "b"}], "tied": False},
+]
+
+
+@pytest.mark.parametrize("data", GOOD)
+def test_good(data: dict[str, Any]) -> None:
+    config = parse(Small, data)
+    for key, value in data.items():
+        assert getattr(config, key) == (tuple(value) if isinstance(value, list) else value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dim": True}, "dim = True is not a whole number"),
+        ({"dim": 8.0}, "dim = 8.0 is not a whole number"),
+        ({"dim": "8"}, "dim = '8' is not a whole number"),
+        ({"dim": None}, "dim = None is not a whole number"),
+        ({"dim": [8]}, "dim = .* is not a whole number"),
+        ({"dim": 10**13}, "dim = 10000000000000 is not"),
+        ({"dim": -(10**13)}, "dim"),
+        ({"dim": 10**500}, "dim = 1000.*[.][.][.] is not"),
+        ({"rate": float("nan")}, "rate = nan is not a number"),
+        ({"rate": float("inf")}, "rate = inf is not a number"),
+        ({"rate": -float("inf")}, "rate"),
+        ({"rate": 10**500}, "rate = 1000.*[.][.][.] is not a number"),
+        ({"rate": False}, "rate = False is not a number"),
+        ({"rate": "0.1"}, "rate"),
+        ({"name": 3}, "name = 3 is not a text"),
+        ({"tied": 1}, "tied = 1 is not true or false"),
+        ({"tied": "true"}, "tied"),
+        ({"depth": 1.5}, "depth = 1.5 is not a whole number or null"),
+        ({"depth": True}, "depth"),
+        ({"norm": "Pre"}, "norm = 'Pre' is not one of 'pre', 'post'"),
+        ({"norm": ["pre"]}, "norm"),
+        ({"norm": {"pre": 1}}, "norm"),
+        ({"sizes": [1, "2"]}, "sizes = .* is not a list of a whole number"),
+        ({"sizes": 3}, "sizes"),
+        ({"sizes": [True]}, "sizes"),
+        ({"sizes": "12"}, "sizes"),
+        ({"choice": 3}, "choice"),
+        ({"choice": None}, "choice"),
+        ({"deph": 3}, "unknown key 'deph'; did you mean 'depth'"),
+        ({"zzzz": 3}, "unknown key 'zzzz'; known are dim, rate"),
+        ({3: 3}, "unknown key '3'"),
+    ],
+)
+def test_bad(changes: dict[Any, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse(Small, {"dim": 8} | changes)
+
+
+def test_all_problems_at_once() -> None:
+    with pytest.raises(ValueError, match="dim is missing") as error:
+        parse(Small, {"rate": "x", "nam": 1, "norm": 2})
+    for part in ("rate = 'x'", "'nam'; did you mean 'name'", "norm = 2", "dim is missing"):
+        assert part in str(error.value)
+
+
+def test_a_field_that_no_file_can_hold() -> None:
+    @dataclass
+    class Odd:
+        inner: set[int]
+
+    with pytest.raises(TypeError, match="field of type"):
+        parse(Odd, {"inner": {1}})
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*Small.__dataclass_fields__, "dimm", ""]), anything))
+def test_anything_is_read_or_refused(data: dict[str, Any]) -> None:
+    """Whatever a file holds, the only error is a ValueError; and what was read is what stood there."""
+    try:
+        config = parse(Small, data)
+    except ValueError:
+        return
+    assert type(config.dim) is int
+    assert type(config.tied) is bool
+    assert isinstance(config.rate, NUMBER)
+    assert config.rate == config.rate
+    for key, value in data.items():
+        assert getattr(config, key) == (tuple(value) if isinstance(value, list) else value)
+
+
+@given(anything)
+def test_any_choice_of_attention_is_built_or_refused(choice: Any) -> None:
+    for one in [choice, {"kind": choice}, {"kind": "top-k", "keep": choice}]:
+        try:
+            build_mixer(one, Site(dim=8, heads=2))
+        except ValueError:
+            continue
+
+
+@dataclass
+class Checked:
+    dim: int = 8
+    heads: int = 2
+    depth: int | None = None
+    dropout: float = 0.0
+
+
+def test_checks() -> None:
+    positive(Checked(), "dim", "depth")
+    shares(Checked(), "dropout")
+    divides(Checked(), "heads", "dim")
+    for bad in (0, -1):
+        with pytest.raises(ValueError, match=f"dim = {bad} is not at least 1"):
+            positive(Checked(dim=bad), "dim")
+        with pytest.raises(ValueError, match=f"depth = {bad} is not at least 1"):
+            positive(Checked(depth=bad), "depth")
+        with pytest.raises(ValueError, match="is not above 0"):
+            above_zero(Checked(dropout=bad), "dropout")
+    for bad in (-0.1, 1.0, 2.0, float("nan")):
+        with pytest.raises(ValueError, match="is not a share"):
+            shares(Checked(dropout=bad), "dropout")
+    with pytest.raises(ValueError, match="dim = 9 is not a multiple of heads = 2"):
+        divides(Checked(dim=9), "heads", "dim")
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ("sofmax", "unknown attention 'sofmax'; did you mean 'softmax'"),
+        ({"kind": "top-k", "kep": 3}, "attention 'top-k': unknown key 'kep'; did you mean 'keep'"),
+        ({"kind": "top-k", "keep": 0}, "at least one key, got 0"),
+        ({"kind": "top-k", "keep": 2.0}, "keep = 2.0 is not a whole number"),
+        ({"kind": "local-p", "window": 0}, "got 0"),
+        ({"kind": "local-p", "window": -2}, "got -2"),
+        ({"kind": "softmax", "scale": "x"}, "scale = 'x' is not a number or null"),
+        ({"keep": 3}, "unknown attention {'keep': 3}; known are"),
+        ({"kind": ["softmax"]}, "unknown attention"),
+        ({}, "unknown attention {}; known are softmax"),
+    ],
+)
+def test_a_bad_choice_of_attention(choice: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build_mixer(choice, Site(dim=8, heads=2))
+
+
+def test_several_attentions_take_turns() -> None:
+    assert layered("a", 3) == ["a", "a", "a"]
+    assert layered(("a", {"kind": "b"}), 3) == ["a", {"kind": "b"}, "a"]
+    with pytest.raises(ValueError, match="empty list"):
+        layered((), 3)

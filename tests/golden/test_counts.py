@@ -1,0 +1,44 @@
+"""Parameter counts equal the published ones, to the printed digits: a miss is a missing bias, norm or head."""
+
+import pytest
+
+from regard.zoo import bare, parameters, preset
+
+# Millions, tied weights once.
+COUNTS = {
+    "gpt-small": 124.4,
+    "gpt-medium": 354.8,
+    "gpt-large": 774.0,
+    "gpt-xl": 1557.6,
+    "bert-base": 109.5,
+    "bert-large": 335.1,
+    "vit-base": 86.6,
+    "vit-large": 304.3,
+    "vit-huge": 632.0,
+}
+# The paper's own round numbers, for a vocabulary of about 37,000.
+NOMINAL = {"transformer-base": 65, "transformer-big": 213, "transformer-base-pre": 65, "transformer-base-admin": 65}
+
+
+def millions(name: str) -> float:
+    return parameters(bare(*preset(name, {}))) / 1e6
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_published_counts(name: str) -> None:
+    assert round(millions(name), 1) == COUNTS[name]
+
+
+@pytest.mark.parametrize("name", NOMINAL)
+def test_nominal_counts(name: str) -> None:
+    assert millions(name) == pytest.approx(NOMINAL[name], rel=0.04)
+
+
+def test_the_transformer_by_hand() -> None:
+    """37,000 words; in each block four projections an attention, two layers, a norm (g, b) for each residual."""
+    attention, ffn, norm = 4 * (512 * 512 + 512), 2 * 512 * 2048 + 2048 + 512, 2 * 512
+    encoder, decoder = attention + ffn + 2 * norm, 2 * attention + ffn + 3 * norm
+    expected = 37000 * 512 + 6 * (encoder + decoder)
+    assert parameters(bare(*preset("transformer-base", {}))) == expected
+    assert parameters(bare(*preset("transformer-base-pre", {}))) == expected + 2 * norm
+    assert parameters(bare(*preset("transformer-base-admin", {}))) == expected + 6 * 5 * 512

@@ -1,0 +1,68 @@
+"""Names and shapes of parameters, frozen: a checkpoint written today loads for ever.
+
+`pytest tests/golden --write-golden` freezes them anew; whoever does so changes the folder format.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torch import nn
+
+from regard.nn.mechanisms import MECHANISMS, Site, build_mixer
+from regard.zoo import FAMILIES, PRESETS, bare, preset
+
+FILE = Path(__file__).parent / "names.json"
+
+# Every part that a config can switch on or off is in one of these.
+MODELS: dict[str, tuple[str, dict[str, Any]]] = {
+    "gpt": ("gpt-tiny", {"depth": 1}),
+    "gpt, not tied": ("gpt-tiny", {"depth": 1, "tied": False, "hidden": 100}),
+    "bert": ("bert-tiny", {"depth": 1}),
+    "bert, without a pooler": ("bert-tiny", {"depth": 1, "pooler": False}),
+    "bert, words": ("bert-tiny", {"depth": 1, "head": "words"}),
+    "bert, pretraining": ("bert-tiny", {"depth": 1, "head": "pretraining"}),
+    "vit": ("vit-tiny", {"depth": 1}),
+    "vit, mean": ("vit-tiny", {"depth": 1, "pool": "mean"}),
+    "vit, representation": ("vit-tiny", {"depth": 1, "representation": 24}),
+    "vit, bare": ("vit-tiny", {"depth": 1, "classes": 0, "qkv_bias": False}),
+    "transformer": ("transformer-small", {"depth": 1}),
+    "transformer, pre": ("transformer-small", {"depth": 1, "norm": "pre"}),
+    "transformer, admin": ("transformer-small", {"depth": 1, "norm": "admin"}),
+    "transformer, output bias": ("transformer-small", {"depth": 1, "decoder_depth": 2, "output_bias": True}),
+}
+
+
+def shapes(net: nn.Module) -> dict[str, list[int]]:
+    return {name: list(x.shape) for name, x in net.state_dict().items()}
+
+
+def current() -> dict[str, dict[str, list[int]]]:
+    models = {label: shapes(bare(*preset(name, changes))) for label, (name, changes) in MODELS.items()}
+    site = Site(dim=8, heads=2, length=16)
+    return models | {f"attention {name}": shapes(build_mixer(name, site)) for name in MECHANISMS}
+
+
+@pytest.fixture(scope="module")
+def golden(request: pytest.FixtureRequest) -> dict[str, dict[str, list[int]]]:
+    if request.config.getoption("--write-golden"):
+        lines = [
+            f"  {json.dumps(label)}: {{\n"
+            + ",\n".join(f"    {json.dumps(name)}: {json.dumps(shape)}" for name, shape in names.items())
+            + "\n  }"
+            for label, names in current().items()
+        ]
+        FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    return json.loads(FILE.read_text())
+
+
+def test_names_and_shapes_have_not_changed(golden: dict[str, dict[str, list[int]]]) -> None:
+    found = current()
+    assert list(found) == list(golden)
+    for label, names in golden.items():
+        assert found[label] == names, label
+
+
+def test_every_family_is_frozen() -> None:
+    assert {PRESETS[name] for name, _ in MODELS.values()} == set(FAMILIES)

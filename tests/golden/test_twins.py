@@ -1,0 +1,79 @@
+"""Frozen twins: weights under the reference's names, inputs, and what the reference made of them.
+
+Parity with the reference, where none is installed. `pytest tests/golden --write-golden` freezes them anew.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save, save_file
+from torch import Tensor
+
+import regard
+from regard.zoo import FAMILIES
+from tests.parity.ours import assert_close, run
+
+FOLDER = Path(__file__).parent / "twins"
+CASES = {"bert": "bert-pretraining"}  # the variant with every head; of the others the plain one
+PARTS = ("weights", "inputs", "outputs", "maps", "gradients")
+Parts = dict[str, dict[str, Tensor]]
+
+
+def freeze(family: str, folder: Path) -> None:
+    """Ask the reference, and write what it says."""
+    from tests.parity.twins import batch, paired, transformers
+
+    case = CASES.get(family, family)
+    pair, inputs = paired(case, folder), batch(case, padding="right")
+    inputs = {name: x.requires_grad_(name == "images") for name, x in inputs.items()}
+    theirs = pair.run_theirs(inputs)
+    theirs.backward()
+    parts: Parts = {
+        "weights": load_file(folder / "model.safetensors"),
+        "inputs": dict(inputs),
+        "outputs": theirs.outputs,
+        "maps": theirs.maps,
+        "gradients": {str(i): x.grad for i, x in enumerate(theirs.entered)},
+    }
+    tensors = {f"{part}/{name}": x.detach().contiguous() for part in PARTS for name, x in parts[part].items()}
+    (FOLDER / f"{family}.safetensors").write_bytes(save(tensors))
+    config = json.loads((folder / "config.json").read_text())
+    about = {"reference": f"transformers {transformers.__version__} {type(pair.theirs).__name__}", "config": config}
+    (FOLDER / f"{family}.json").write_text(json.dumps(about, indent=2) + "\n")
+
+
+def frozen(family: str) -> Parts:
+    parts: Parts = {part: {} for part in PARTS}
+    for key, x in load_file(FOLDER / f"{family}.safetensors").items():
+        part, name = key.split("/", 1)
+        parts[part][name] = x
+    return parts
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_frozen_twin(family: str, request: pytest.FixtureRequest, device: torch.device, tmp_path: Path) -> None:
+    if request.config.getoption("--write-golden"):
+        freeze(family, tmp_path / "reference")
+    parts, config = frozen(family), json.loads((FOLDER / f"{family}.json").read_text())["config"]
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    save_file(parts["weights"], folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(config))
+    net = regard.load(folder).net.to(device)
+    parts = {part: {name: x.to(device) for name, x in tensors.items()} for part, tensors in parts.items()}
+    inputs = {name: x.requires_grad_(name == "images") for name, x in parts["inputs"].items()}
+    ours = run(family, net, inputs)
+    ours.backward()
+    assert_close(ours.outputs, parts["outputs"])
+    assert_close(ours.maps, parts["maps"])
+    assert_close({str(i): x.grad for i, x in enumerate(ours.entered)}, parts["gradients"])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_it_is_small_and_says_something(family: str) -> None:
+    assert (FOLDER / f"{family}.safetensors").stat().st_size < 100_000
+    parts = frozen(family)
+    assert all(parts.values())
+    assert all(float(x.std()) > 1e-3 for part in ("weights", "outputs", "maps") for x in parts[part].values())

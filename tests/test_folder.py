@@ -1,0 +1,146 @@
+"""Folder format 1: it is written whole, read exactly, and a committed one loads for ever."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+import regard
+from regard.errors import CheckpointError, ConfigError, InputError
+from regard.model import Model, convert, export
+from regard.nn.attention import MultiHeadAttention
+from tests import recall
+
+GOLDEN = Path(__file__).parent / "golden" / "format1"
+
+
+def tiny() -> Model:
+    return regard.build("gpt-tiny", vocab=25, length=16, dim=16, depth=2, heads=2).eval()
+
+
+def test_the_committed_folder_loads_for_ever() -> None:
+    """Frozen when format 1 was settled. If this fails, mend the loader, not the folder."""
+    model = regard.load(GOLDEN)
+    expected = json.loads((GOLDEN / "expected.json").read_text())
+    assert model.family == "gpt"
+    assert model.task == "generate"
+    assert model.card.startswith("# A tiny GPT")
+    tokens = model.text().encode([expected["text"]])
+    assert tokens.ids.tolist() == [expected["ids"]]
+    with torch.inference_mode():
+        logits = model(tokens.ids)
+    torch.testing.assert_close(logits[0, -1], torch.tensor(expected["last_logits"]), rtol=1e-4, atol=1e-5)
+
+
+def test_what_is_saved_comes_back_to_the_bit(tmp_path: Path) -> None:
+    model = replace(tiny(), processor=recall.tokenizer(), task="generate", card="# mine\n")
+    regard.save(model, tmp_path / "model")
+    back = regard.load(tmp_path / "model")
+    assert back.config == model.config
+    assert (back.task, back.card) == (model.task, model.card)
+    assert back.text().encode(["Anna sings ."]).ids.tolist() == [[1, 13, 0]]
+    assert back.state_dict().keys() == model.state_dict().keys()
+    assert all(torch.equal(x, model.state_dict()[name]) for name, x in back.state_dict().items())
+    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == [
+        "card.md",
+        "model.safetensors",
+        "regard.json",
+        "tokenizer.json",
+    ]
+
+
+def test_no_weight_keeps_its_initial_value(tmp_path: Path) -> None:
+    model = tiny()
+    for parameter in model.parameters():
+        parameter.data.normal_()
+    regard.save(model, tmp_path / "model")
+    torch.manual_seed(1)
+    loaded = regard.load(tmp_path / "model")
+    for name, parameter in loaded.net.named_parameters():
+        assert torch.equal(parameter, model.state_dict()[name]), name
+        assert not parameter.is_meta
+    assert not any(buffer.is_meta for buffer in loaded.net.buffers())
+    loaded.train()(torch.randint(25, (2, 5))).sum().backward()
+    assert all(parameter.grad is not None for parameter in loaded.parameters())
+
+
+def test_a_folder_with_files_is_not_overwritten_by_chance(tmp_path: Path) -> None:
+    regard.save(tiny(), tmp_path / "model")
+    before = (tmp_path / "model" / "model.safetensors").read_bytes()
+    with pytest.raises(InputError, match="not empty"):
+        regard.save(tiny(), tmp_path / "model")
+    assert (tmp_path / "model" / "model.safetensors").read_bytes() == before
+    regard.save(tiny(), tmp_path / "model", replace=True)
+    assert (tmp_path / "model" / "model.safetensors").read_bytes() != before
+
+
+def test_a_prepared_model_gives_the_same_numbers_and_is_not_saved(tmp_path: Path) -> None:
+    model = tiny()
+    ids = torch.randint(25, (3, 9))
+    fast = regard.prepare(model)
+    torch.testing.assert_close(fast(ids), model(ids), rtol=1e-5, atol=1e-6)
+    assert any(module.fused is not None for module in fast.net.modules() if isinstance(module, MultiHeadAttention))
+    assert all(module.fused is None for module in model.net.modules() if isinstance(module, MultiHeadAttention))
+    with pytest.raises(CheckpointError, match="unexpected"):
+        regard.save(fast, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("name", ["recal", "gpt-tiny", "..", ".", "", "pretrained"])
+def test_a_name_that_does_not_ship_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match="no shipped model"):
+        regard.load(name)
+
+
+def test_a_path_that_is_no_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no model folder"):
+        regard.load(tmp_path)
+    with pytest.raises(InputError, match="no such folder"):
+        regard.load(tmp_path / "nowhere")
+
+
+def test_build_names_the_nearest() -> None:
+    with pytest.raises(InputError, match="gpt-small"):
+        regard.build("gpt-smal")
+    with pytest.raises(ConfigError, match="'heads'"):
+        regard.build("gpt-tiny", headz=2)
+    with pytest.raises(ConfigError, match="did you mean 'top-k'"):
+        regard.build("gpt-tiny", attention="topk")
+    with pytest.raises(ConfigError, match="cannot be causal"):
+        regard.build("gpt-tiny", attention="local-p")
+
+
+def test_convert_and_export_go_round(tmp_path: Path) -> None:
+    regard.save(replace(tiny(), processor=recall.tokenizer()), tmp_path / "a")
+    export(tmp_path / "a", tmp_path / "hf")
+    convert(tmp_path / "hf", tmp_path / "b")
+    one, two = regard.load(tmp_path / "a"), regard.load(tmp_path / "b")
+    assert one.config == two.config
+    assert all(torch.equal(x, two.state_dict()[name]) for name, x in one.state_dict().items())
+    assert two.text().encode(["Leo"]).ids.tolist() == [[12]]
+
+
+def test_convert_reads_a_pickled_file_that_load_refuses(tmp_path: Path) -> None:
+    from safetensors.torch import load_file
+
+    regard.save(tiny(), tmp_path / "a")
+    export(tmp_path / "a", tmp_path / "hf")
+    state = load_file(tmp_path / "hf" / "model.safetensors")
+    torch.save(state, tmp_path / "hf" / "pytorch_model.bin")
+    (tmp_path / "hf" / "model.safetensors").unlink()
+    with pytest.raises(CheckpointError, match="never read silently"):
+        regard.load(tmp_path / "hf")
+    convert(tmp_path / "hf", tmp_path / "b")
+    one, two = regard.load(tmp_path / "a"), regard.load(tmp_path / "b")
+    assert all(torch.equal(x, two.state_dict()[name]) for name, x in one.state_dict().items())
+
+
+def test_what_their_format_cannot_say_is_not_exported(tmp_path: Path) -> None:
+    regard.save(
+        regard.build("gpt-tiny", vocab=25, length=16, dim=16, depth=2, heads=2, attention="cosine"), tmp_path / "a"
+    )
+    with pytest.raises(InputError, match="cosine|kernel"):
+        export(tmp_path / "a", tmp_path / "hf")
+    assert not (tmp_path / "hf").exists()
