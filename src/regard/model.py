@@ -60,11 +60,11 @@ class Model:
             return axis
         return replace(axis, labels=self.processor.labels(ids[0].tolist()))
 
-    def look(self, text: str, pattern: str = "*") -> Looked[Any]:
-        """What the model looks at while it reads a text."""
-        tokens = self.text().encode([text], getattr(self.config, "length", None))
+    def look(self, *texts: str, pattern: str = "*") -> Looked[Any]:
+        """What the model looks at while it reads a text, or a source and a target."""
+        ids = [self.text().encode([text], getattr(self.config, "length", None)).ids for text in texts]
         with torch.inference_mode():
-            looked: Looked[Any] = self(tokens.ids, look=pattern)
+            looked: Looked[Any] = self(*ids, look=pattern)
         return looked
 
     def embed(self, texts: str | Sequence[str], batch: int = 32) -> Tensor:

@@ -124,7 +124,7 @@ def test_positions_on_queries_and_keys_alone() -> None:
 
 
 class Gated(nn.Module):
-    """AlphaFold 2, algorithm 7 (Jumper et al., 2021): rows of an alignment, a bias for each pair, a gate on each head."""
+    """AlphaFold 2, algorithm 7 (Jumper et al., 2021): rows of an alignment, a bias for each pair, gated heads."""
 
     def __init__(self, pair: int) -> None:
         super().__init__()
@@ -249,7 +249,7 @@ def test_a_mixer_without_attention() -> None:
     with capture(model) as seen:
         model(ids)
     assert list(seen) == ["blocks.1.mixer.weights"]
-    with pytest.raises(ValueError, match="'fourier': .* cannot be causal"):
+    with pytest.raises(ValueError, match=r"'fourier': .* cannot be causal"):
         gpt.GPT(gpt.Config(vocab=11, length=8, dim=DIM, depth=1, heads=HEADS, attention="fourier"))
     x = numbers(2, 4, DIM)
     for arguments in ({"mask": CAUSAL}, {"cache": Cache()}, {"context": x}, {"bias": Given(numbers(4, 4))}):

@@ -131,8 +131,10 @@ def test_the_longest_text_and_one_more(device: torch.device, tmp_path: Path) -> 
         pair.run_ours(on(device, batch("gpt", length=13)))
 
 
-def test_maps_are_those_of_the_fast_path(pair: Pair, inputs: Tensors) -> None:
+@pytest.mark.parametrize("case", ["gpt", "bert-pretraining", "vit", "transformer"])
+def test_maps_are_those_of_the_fast_path(case: str, device: torch.device, tmp_path: Path) -> None:
     """The outputs above came from the path that forms no map; listening gives the same ones."""
+    pair, inputs = paired(case, tmp_path, device), on(device, batch(case))
     quiet = OURS[pair.family](pair.ours, inputs)
     with capture(pair.ours):
         heard = OURS[pair.family](pair.ours, inputs)

@@ -8,7 +8,7 @@ Serif is for what is read (titles, words of a sentence), sans for labels, mono f
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import matplotlib
 import numpy
@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, ListedColormap, PowerNorm, to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
+from matplotlib.path import Path
 from matplotlib.text import Text
 from numpy.typing import ArrayLike
 
@@ -82,6 +83,9 @@ VALUE, VALUE_WASH = (
 SUNK = colour(0.962, 0.005, 95)
 WEIGHTS = ramp([(0.968, 0.006, 275), (0.86, 0.06, 265), (0.66, 0.13, 268), (0.44, 0.17, 275), (0.25, 0.1, 280)])
 DIFFERENCE = ramp([(0.48, 0.11, 65), (0.8, 0.11, 80), (0.968, 0.004, 95), (0.76, 0.1, 268), (0.4, 0.17, 275)])
+SIGNED = ramp(
+    [(0.45, 0.17, 29), (0.74, 0.13, 35), (0.975, 0.004, 95), (0.72, 0.12, 255), (0.42, 0.15, 262)]
+)  # red, blue
 
 
 def family() -> AbstractContextManager[None]:
@@ -153,9 +157,24 @@ def stage(figure: Figure) -> Axes:
     return axes
 
 
-def write(axes: Axes, x: float, y: float, text: str, **options: Any) -> Text:
-    """Text centred on a point."""
-    return axes.text(x, y, text, **{"ha": "center", "va": "center", "color": INK, **options})
+def write(
+    axes: Axes,
+    x: float,
+    y: float,
+    text: str,
+    *,
+    size: float = 11,
+    color: str = INK,
+    ha: Literal["left", "center", "right"] = "center",
+    va: Literal["bottom", "baseline", "center", "top"] = "center",
+    family: str = SANS,
+    weight: str = "normal",
+    rotation: float = 0,
+    zorder: float = 4,
+) -> Text:
+    """Text centred on a point, unless it is told to begin or to end there."""
+    place: dict[str, Any] = {"ha": ha, "va": va, "rotation": rotation, "zorder": zorder, "linespacing": 1.5}
+    return axes.text(x, y, text, size=size, color=color, family=family, weight=weight, **place)
 
 
 # Shapes of diagrams ------------------------------------------------------------------------------
@@ -173,13 +192,16 @@ def box(
     fill: str = "white",
     line: float = 1.3,
     corner: float = 0.06,
-    **options: Any,
+    size: float = 11,
+    color: str = INK,
+    family: str = SANS,
+    weight: str = "normal",
 ) -> None:
     """A rounded box whose lower left corner is (x, y), with text in its middle."""
     shape = f"round,pad=0,rounding_size={corner}" if corner else "square,pad=0"
     axes.add_patch(FancyBboxPatch((x, y), width, height, boxstyle=shape, ec=edge, fc=fill, lw=line, zorder=2))
     if text:
-        write(axes, x + width / 2, y + height / 2, text, **{"zorder": 4, "size": 11, **options})
+        write(axes, x + width / 2, y + height / 2, text, size=size, color=color, family=family, weight=weight)
 
 
 def arrow(
@@ -215,6 +237,32 @@ def arrow(
     )
 
 
+def route(
+    axes: Axes,
+    points: Sequence[tuple[float, float]],
+    *,
+    color: str = SOFT,
+    line: float = 1.5,
+    head: float = 9.0,
+    corner: float = 0.08,
+    zorder: float = 3,
+) -> None:
+    """An arrow that turns at every point but the first and the last, with round corners; no head if it is 0."""
+    places, codes = [points[0]], [Path.MOVETO]
+    for before, here, after in zip(points, points[1:], points[2:], strict=False):
+        places += [toward(here, before, corner), here, toward(here, after, corner)]
+        codes += [Path.LINETO, Path.CURVE3, Path.CURVE3]
+    path = Path([*places, points[-1]], [*codes, Path.LINETO])
+    shape = {"arrowstyle": "-|>" if head else "-", "mutation_scale": head or 1, "fc": color if head else "none"}
+    axes.add_patch(FancyArrowPatch(path=path, ec=color, lw=line, zorder=zorder, joinstyle="miter", **shape))
+
+
+def toward(start: tuple[float, float], end: tuple[float, float], far: float) -> tuple[float, float]:
+    """The point so far from one on the way to another."""
+    part = far / (math.dist(start, end) or 1.0)
+    return start[0] + part * (end[0] - start[0]), start[1] + part * (end[1] - start[1])
+
+
 def cells(
     axes: Axes,
     x: float,
@@ -225,7 +273,7 @@ def cells(
     tint: str = WEIGHT,
     limit: float | None = None,
     digits: int | None = None,
-    **options: Any,
+    size: float = 9.5,
 ) -> None:
     """A small matrix whose upper left corner is (x, y): the larger a number, the stronger its tint.
 
@@ -240,20 +288,10 @@ def cells(
             corner = (x + j * wide, y - (i + 1) * tall)
             axes.add_patch(Rectangle(corner, wide, tall, fc=shade, ec="white", lw=1.2, zorder=3))
             if digits is not None:
-                text = {
-                    "family": MONO,
-                    "size": 9.5,
-                    "zorder": 4,
-                    "color": "white" if strength > 0.72 else INK,
-                    **options,
-                }
-                write(
-                    axes,
-                    corner[0] + wide / 2,
-                    corner[1] + tall / 2 - 0.005,
-                    f"{value:.{digits}f}".replace("-", "−"),
-                    **text,
-                )
+                ink = "white" if strength > 0.72 and value > 0 else INK
+                text = f"{value:.{digits}f}".replace("-", "−")
+                middle = corner[0] + wide / 2, corner[1] + tall / 2 - 0.005
+                write(axes, *middle, text, size=size, color=ink, family=MONO)
 
 
 def block(axes: Axes, x: float, y: float, width: float, height: float, tint: str) -> None:
@@ -383,8 +421,8 @@ def logarithmic(axes: Axes, sizes: Sequence[int], name: str, measure: str) -> No
 
 
 def end_label(
-    axes: Axes, x: float, y: float, text: str, color: str, *, dx: float = 8, dy: float = 0, **options: Any
+    axes: Axes, x: float, y: float, text: str, color: str, *, dx: float = 8, dy: float = 0, size: float = 11
 ) -> None:
     """The name of a curve beside its end, in its colour, instead of a legend."""
-    place = {"xytext": (dx, dy), "textcoords": "offset points", "va": "center", "ha": "left"}
-    axes.annotate(text, (x, y), color=color, weight="bold", annotation_clip=False, **{**place, **options})
+    place: dict[str, Any] = {"xytext": (dx, dy), "textcoords": "offset points", "va": "center", "ha": "left"}
+    axes.annotate(text, (x, y), color=color, size=size, weight="bold", annotation_clip=False, **place)

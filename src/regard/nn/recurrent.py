@@ -5,8 +5,8 @@ GRU (Cho et al., 2014), https://arxiv.org/abs/1406.1078; both directions (Schust
     h_t = f(x_t, h_(t-1))
 
 Shapes: b batch, n positions, d width of the input, e width of the hidden state, l layers, s directions, w = s * e.
-In the equations s() is the logistic function and * works feature by feature. Two biases, b and c, only add up, but
-this is what checkpoints hold.
+In the equations sigma is the logistic function and * works feature by feature. Checkpoints hold two biases, b and c,
+though they only add up, but for a GRU's n.
 """
 
 from collections.abc import Callable
@@ -50,7 +50,7 @@ class RNNCell(nn.Module):
 
 
 class GRUCell(nn.Module):
-    """r, z = s(W x + b + U h + c); a candidate n; h' = (1 - z) * n + z * h. The rows of W and U are r, z, n.
+    """r, z = sigma(W x + b + U h + c); a candidate n; h' = (1 - z) * n + z * h. The rows of W and U are r, z, n.
 
     reset "after":  n = tanh(W x + b + r * (U h + c)), as PyTorch and cuDNN have it.
     reset "before": n = tanh(W x + b + U (r * h) + c), as the paper has it: another function.
@@ -84,7 +84,7 @@ class GRUCell(nn.Module):
 
 
 class LSTMCell(nn.Module):
-    """i, f, o = s(W x + b + U h + c), g = tanh(the same); c' = f * c + i * g; h' = o * tanh(c').
+    """i, f, o = sigma(W x + b + U h + c), g = tanh(the same); c' = f * c + i * g; h' = o * tanh(c').
 
     The rows of W and U are i, f, g, o. ``forget`` is the forget gate's first bias (Gers et al., 2000): 1 or more lets
     the gradient pass from the start; without it the bias is random, like PyTorch's.

@@ -15,7 +15,7 @@ from regard.nn.mask import ALL
 TITLE = "Everyone with everyone: N = 3, nine arrows"
 DECKS = ("000", "004")
 CLAIM = "Attention over N tokens has N^2 weights and takes time O(N^2 D), space O(N^2)."
-COST = 0.3
+COST = 0.1
 SEED = 4
 
 TOKENS, WIDTH = 3, 8

@@ -15,7 +15,7 @@ from regard.nn.tap import capture
 TITLE = "One word attends to the others"
 DECKS = ("000",)
 CLAIM = "A word asks, is compared with every word, weighs them, and becomes the weighted sum of what they carry."
-COST = 1.0
+COST = 0.3
 SEED = 0
 
 SENTENCE = "the server is crashed ."

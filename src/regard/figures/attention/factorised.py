@@ -19,7 +19,7 @@ from regard.nn.kernels.luong import General
 TITLE = "A grid of networks, or a product of two lists"
 DECKS = ("004",)
 CLAIM = "Additive scores of N queries and M keys evaluate a network N·M times, dot-product scores N + M times."
-COST = 0.3
+COST = 0.1
 SEED = 3
 
 ROWS, COLUMNS, WIDTH = 4, 5, 8

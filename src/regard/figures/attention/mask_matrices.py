@@ -18,7 +18,7 @@ from regard.nn.mask import CAUSAL, Mask
 TITLE = "Padding mask and look-ahead mask"
 DECKS = ("003", "004", "002")
 CLAIM = "With both masks a padded batch gives the outputs and gradients of each sentence by itself."
-COST = 0.3
+COST = 0.1
 SEED = 0
 
 SENTENCES = [

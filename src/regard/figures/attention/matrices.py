@@ -14,7 +14,7 @@ DECKS = ("002", "003")
 CLAIM = (
     "Q is N_q by d_k, K is N_k by d_k, V is N_k by d_v, the weights N_q by N_k; the products give the layer's output."
 )
-COST = 0.2
+COST = 0.1
 SEED = 1
 
 TOKENS, WIDTH, HEAD = 4, 6, 3

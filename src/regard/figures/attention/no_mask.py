@@ -28,7 +28,7 @@ DECKS = ("004",)
 CLAIM = (
     "Without the mask the training loss goes to 0 and what is generated is garbage; with it both are as they should be."
 )
-COST = 10.0
+COST = 8.8
 SEED = 0
 
 NOUNS, ADJECTIVES = ["cat", "dog", "bird", "child", "house", "river"], ["small", "old", "red"]

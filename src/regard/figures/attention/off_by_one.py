@@ -18,7 +18,7 @@ from regard.nn.tap import capture
 TITLE = "Nothing above the diagonal"
 DECKS = ("003", "004")
 CLAIM = "With the look-ahead mask all weights above the diagonal are zero; a mask off by one is caught by the Jacobian."
-COST = 0.3
+COST = 0.1
 SEED = 2
 
 LENGTH, WIDTH = 10, 16

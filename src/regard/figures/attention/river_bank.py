@@ -21,7 +21,7 @@ from regard.nn.tap import capture
 TITLE = "“Walking along the river bank”"
 DECKS = ("004",)
 CLAIM = "In a head trained to tell what two words mean together, “bank” gathers “river” and “bank” and little else."
-COST = 2.0
+COST = 1.2
 SEED = 0
 
 FIRST, SECOND = ["river", "savings", "garden", "sea"], ["bank", "bed", "wall", "path"]

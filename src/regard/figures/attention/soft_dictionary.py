@@ -5,6 +5,8 @@ two extreme cases of deck 004. There the queries and the keys are one set; for u
 a constant, so each query finds itself as b grows.
 """
 
+from typing import Literal
+
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -17,7 +19,7 @@ from regard.nn.attention import Softmax
 TITLE = "Attention is a soft dictionary"
 DECKS = ("004", "000", "003")
 CLAIM = "As the inverse temperature grows from 0 to 50, the answer moves from the mean of the values to a hard look-up."
-COST = 0.3
+COST = 0.1
 SEED = 0
 
 KEYS = ["north", "north-east", "east", "south", "west"]
@@ -104,11 +106,10 @@ def draw_rose(axes: Axes) -> None:
     axes.axis("off")
     for (x, y), key, value in zip(unit(ANGLES).tolist(), KEYS, VALUES, strict=True):
         style.arrow(axes, (0, 0), (x, y), color=style.KEY, line=2.2, head=14)
-        place = {"ha": "left" if x > 0.1 and y > 0.1 else "center", "va": "center"}
-        offset = (
-            (0.1, 0.12) if place["ha"] == "left" else (0.28 * x, (0.28 if x else 0.22) * y + (-0.22 if y == 0 else 0))
-        )
-        style.write(axes, x + offset[0], y + offset[1], f"{key}\n→ {value:g}", color=style.KEY, size=10.5, **place)
+        slanted = x > 0.1 and y > 0.1
+        dx, dy = (0.1, 0.12) if slanted else (0.28 * x, 0.22 * y - (0.22 if y == 0 else 0))
+        side: Literal["left", "center"] = "left" if slanted else "center"
+        style.write(axes, x + dx, y + dy, f"{key}\n→ {value:g}", color=style.KEY, size=10.5, ha=side)
     x, y = unit([QUERY_ANGLE])[0].tolist()
     style.arrow(axes, (0, 0), (0.78 * x, 0.78 * y), color=style.QUERY, line=3.2, head=18)
     style.write(axes, 0.78 * x + 0.08, 0.78 * y - 0.02, "query", color=style.QUERY, weight="bold", ha="left")

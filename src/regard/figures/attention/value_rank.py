@@ -15,7 +15,7 @@ from regard.nn.attention import MultiHeadAttention
 TITLE = "A head of value width d carries maps of rank d"
 DECKS = ("001",)
 CLAIM = "Fitting a value map of rank r, the error drops to 0 at d_v = r."
-COST = 1.0
+COST = 1.2
 SEED = 0
 
 WIDTH = 64

@@ -20,7 +20,7 @@ DECKS = ("003",)
 CLAIM = (
     "The video whose title and description are nearest to the query gets most of the weight, and dominates the answer."
 )
-COST = 0.2
+COST = 0.1
 SEED = 0
 
 QUERY = "how does attention work"

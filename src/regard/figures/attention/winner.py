@@ -20,7 +20,7 @@ from regard.nn.tap import capture
 TITLE = "Three tokens: training makes a₃ dominate"
 DECKS = ("000",)
 CLAIM = "Before training the three weights are alike; after training W_q and W_k on a look-up, a_3 dominates."
-COST = 1.5
+COST = 1.3
 SEED = 0
 
 SYMBOLS = 8  # letters, and digits
@@ -37,7 +37,7 @@ def compute() -> Numbers:
         example = tokens(torch.tensor([1]), torch.tensor([[5, 1]]), torch.tensor([[4, 2]]))  # asks B; holds F4, B2
         before = look(attention, example)
         trained = [attention.q.weight, attention.k.weight]
-        history = fit(trained, lambda: loss(attention, 256), steps=250, rate=0.03)
+        history = fit(trained, lambda: loss(attention, 256), steps=150, rate=0.05)
         after = look(attention, example)
     return {"before": before, "after": after, "loss": [float(f"{x:.4g}") for x in history[::5]]}
 

@@ -18,7 +18,7 @@ from regard.nn.tap import capture
 TITLE = "Self-, masked and cross-attention"
 DECKS = ("004", "001", "002", "003")
 CLAIM = "One mechanism, three wirings: masked attention never sees the future; with z = x, cross- is self-attention."
-COST = 0.3
+COST = 0.1
 SEED = 7
 
 SOURCE, TARGET, WIDTH = 5, 3, 16

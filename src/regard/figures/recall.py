@@ -1,0 +1,61 @@
+"""The picture of the shipped demonstration: two heads that work together."""
+
+from dataclasses import dataclass
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from regard.figures import style
+from regard.model import Model
+
+
+@dataclass(frozen=True, eq=False)
+class Recalled:
+    """What the model made of a story, and the heads that show how."""
+
+    words: tuple[str, ...]
+    answer: str
+    probability: float
+    before: tuple[str, int]  # layer's name and head: looks hardest at the word before, over all verbs
+    back: tuple[str, int]  # looks hardest at one word when it answers
+    maps: dict[str, Tensor]  # (h, n, n)
+
+    def map(self, place: tuple[str, int]) -> Tensor:
+        return self.maps[place[0]][place[1]]
+
+
+def recall(model: Model, story: str) -> Recalled:
+    looked = model.look(story)
+    found = looked.maps["blocks.0.mixer"].columns.labels or ()
+    probability, answer = torch.softmax(looked.output[0, -1], -1).max(-1)
+    maps = {name: one.weights[0] for name, one in looked.maps.items()}
+    first, last = min(maps), max(maps)
+    previous = maps[first].diagonal(-1, 1, 2)[:, ::3]  # from each verb to its name: every third place
+    return Recalled(
+        words=found,
+        answer=model.text().labels([int(answer)])[0],
+        probability=float(probability),
+        before=(first, int(previous.mean(-1).argmax()) if previous.shape[-1] else 0),
+        back=(last, int(maps[last][:, -1].amax(-1).argmax())),
+        maps=maps,
+    )
+
+
+def draw(found: Recalled) -> Figure:
+    note = f"“{' '.join(found.words)}” goes on with “{found.answer}” ({style.percent(found.probability, 1)} sure)."
+    figure = style.page("A tiny GPT remembers", note, height=6.6)
+    panels = figure.subplots(1, 2)
+    titles = (
+        "first layer: each word looks at the one before it",
+        "second layer: a name looks back at what followed it",
+    )
+    for axes, title, place in zip(panels, titles, (found.before, found.back), strict=True):
+        weights = found.map(place)
+        style.heatmap(axes, weights, found.words, found.words, slant=50, size=9)
+        axes.set_xlabel(f"{title}\n{place[0]}, head {place[1]}", color=style.INK)
+    rows, source = len(found.words), int(found.map(found.back)[-1].argmax())
+    style.frame(panels[1], 0, rows - 1, rows, 1, style.QUERY)
+    style.frame(panels[1], source, 0, 1, rows, style.KEY)
+    style.scale(figure, list(panels), shrink=0.4)
+    return figure

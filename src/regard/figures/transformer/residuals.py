@@ -1,0 +1,79 @@
+"""3.3: the Transformer (Fig. 15 of deck 003) with its residual connections lit.
+
+Every part computes f(x), and x + f(x) goes on. So if all branches fall silent, what went in comes out: exactly with
+norms before the branches, and normalised where norms follow the sum.
+"""
+
+from dataclasses import asdict
+from functools import partial
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from regard.figures import style
+from regard.figures.figure import Check, Numbers, below, equal, seeded
+from regard.figures.transformer.anatomy import anatomy
+from regard.figures.transformer.diagram import Look, transformer
+from regard.models.transformer import PRESETS, Config, Transformer
+from regard.nn.tap import listen
+
+TITLE = "Residual connections"
+DECKS = ("003", "001", "004", "002")
+CLAIM = "Each of the 30 parts adds to what passes by; with all branches silent, what went in comes out unchanged."
+COST = 0.5
+SEED = 0
+
+
+def compute() -> Numbers:
+    small = Config(vocab=11, dim=32, depth=6, heads=4, hidden=64, dropout=0.0)
+    return {
+        "anatomy": anatomy(PRESETS["transformer-base"]),
+        "pre": silent(Config(**(asdict(small) | {"norm": "pre"}))),
+        "post": silent(Config(**(asdict(small) | {"norm": "post"}))),
+    }
+
+
+def silent(config: Config) -> Numbers:
+    """Send words through an encoder whose branches say nothing; -> how far what comes out is from what went in."""
+    with seeded(SEED), torch.no_grad():
+        model = Transformer(config).double().eval()
+        words = torch.randint(config.vocab, (2, 7))
+        x = y = model.tokens(words, torch.arange(7))
+        heard: list[str] = []
+        with listen(model.encoder, "*.branch.said", partial(hush, heard)):
+            for block in model.encoder:
+                y = block(y)
+    normed = torch.nn.functional.layer_norm(x, (config.dim,))
+    wanted = x if config.norm == "pre" else normed
+    return {"branches": len(heard), "difference": float((y - wanted).abs().max())}
+
+
+def hush(heard: list[str], name: str, y: Tensor) -> Tensor:
+    heard.append(name)
+    return torch.zeros_like(y)
+
+
+def draw(numbers: Numbers) -> Figure:
+    count = numbers["anatomy"]["residuals"]
+    note = f"{count} ways around: beside every attention and every feed-forward runs a path that nothing blocks."
+    figure = style.page(TITLE, note, height=8.35)
+    axes = style.stage(figure)
+    words = ("source words", "target words, shifted right", "next word")
+    transformer(axes, 0.75, 0.15, numbers["anatomy"], Look("residual", unit=0.93), words)
+    style.write(axes, 7.5, 4.35, "$x + f(x)$", size=22, ha="left", color=style.WEIGHT)
+    style.write(axes, 7.5, 3.85, "In the sum, $x$ has slope 1:", ha="left", size=11)
+    style.write(axes, 7.5, 3.58, "the gradient reaches every", ha="left", size=11)
+    style.write(axes, 7.5, 3.31, "layer, however deep.", ha="left", size=11)
+    return figure
+
+
+def holds(numbers: Numbers) -> list[Check]:
+    found = numbers["anatomy"]
+    parts = sum(found[name]["depth"] * len(found[name]["parts"]) for name in ("encoder", "decoder"))
+    return [
+        equal("residuals: one for each part of each layer", found["residuals"], parts),
+        equal("branches that were silenced", numbers["pre"]["branches"], 12),
+        equal("norms first, silent branches: what comes out minus what went in", numbers["pre"]["difference"], 0.0),
+        below("norms last, silent branches: the same, normalised", numbers["post"]["difference"], 1e-4),
+    ]

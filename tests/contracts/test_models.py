@@ -1,0 +1,296 @@
+"""Every model of the zoo: its config, any attention in it, batches, padding, and that it learns."""
+
+import json
+import tomllib
+from dataclasses import asdict, fields, replace
+from typing import Any
+
+import pytest
+import tomlkit
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.errors import ConfigError, InputError
+from regard.model import Model, build, prepare, save
+from regard.models.bert import first, mean
+from regard.nn.cache import Cache
+from regard.zoo import FAMILIES, PRESETS, bare, config_data, preset, read_config
+from tests.contracts.families import PADDED, SERVED, SITES, config, inputs, net, serves, tensors
+from tests.contracts.tools import CHOICES, close, stirred
+
+# One other value for every key that a config may have; what is missing here is taken from its type.
+OTHER: dict[str, Any] = {
+    "dim": 32,
+    "heads": 2,
+    "image": 16,
+    "patch": 2,
+    "norm": "pre",
+    "activation": "tanh",
+    "waves": "halves",
+    "pool": "mean",
+    "head": "none",
+    "attention": "dot",
+    "cross": "dot",
+    "eps": 0.3,
+    "representation": 7,
+    "decoder_depth": 1,
+}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_pass_through_files(name: str) -> None:
+    family, made = preset(name, {})
+    data = config_data(made)
+    assert read_config(family, json.loads(json.dumps(data)), "") == made
+    assert read_config(family, tomllib.loads(tomlkit.dumps(data)), "") == made
+
+
+@pytest.mark.parametrize(
+    "choice",
+    ["top-k", {"kind": "top-k", "keep": 3}, ("softmax", "dot"), ("softmax", {"kind": "softmax", "scale": 0.5})],
+)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_any_choice_passes_through_files(family: str, choice: Any) -> None:
+    made = config(family, attention=choice)
+    data = config_data(made)
+    back = read_config(family, json.loads(json.dumps(data)), "")
+    assert back == made
+    assert read_config(family, tomllib.loads(tomlkit.dumps(data)), "") == made
+    mixers = [type(m.kernel) for m in FAMILIES[family].net(back).modules() if hasattr(m, "kernel")]
+    assert mixers == [type(m.kernel) for m in FAMILIES[family].net(made).modules() if hasattr(m, "kernel")]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_bad_configs(family: str) -> None:
+    good = config_data(config(family))
+    for key in good:
+        with pytest.raises(ConfigError, match=f"unknown key '{key}x'; did you mean '{key}'"):
+            read_config(family, good | {f"{key}x": 1}, "")
+        with pytest.raises(ConfigError, match=key):
+            read_config(family, good | {key: {1: 2} if key not in ("attention", "cross") else 3}, "")
+    for key in (
+        "dim",
+        "heads",
+        "depth",
+        "vocab",
+        "length",
+        "hidden",
+        "patch",
+        "image",
+        "decoder_depth",
+        "representation",
+    ):
+        if hasattr(config(family), key):
+            for bad in (0, -1):
+                with pytest.raises(ConfigError, match=f"{key} = {bad} is not at least 1"):
+                    read_config(family, good | {key: bad}, "")
+    for key in [key for key in good if "drop" in key]:
+        for bad in (1.0, -0.5):
+            with pytest.raises(ConfigError, match=f"{key} = {bad} is not a share"):
+                read_config(family, good | {key: bad}, "")
+    for bad in (0.0, -1e-5):
+        with pytest.raises(ConfigError, match="eps"):
+            read_config(family, good | {"eps": bad}, "")
+    with pytest.raises(ConfigError, match="activation"):
+        read_config(family, good | {"activation": "gellu"}, "")
+    with pytest.raises(ConfigError, match="dim = 18 is not a multiple of heads = 4"):
+        read_config(family, good | {"dim": 18}, "")
+    with pytest.raises(ConfigError, match="dim = None is not"):
+        read_config(family, good | {"dim": None}, "")
+
+
+def test_bad_names() -> None:
+    with pytest.raises(InputError, match="did you mean 'gpt-small'"):
+        build("gpt-smal")
+    with pytest.raises(ConfigError, match="did you mean 'attention'"):
+        build("gpt-tiny", atention="softmax")
+    with pytest.raises(ConfigError, match="cannot be causal"):
+        build("gpt-tiny", attention="local-p")
+
+
+def other(field: str, value: Any) -> Any:
+    if field in OTHER:
+        return OTHER[field]
+    if "drop" in field:
+        return 0.5
+    return not value if isinstance(value, bool) else value + 1 if isinstance(value, int) else 7
+
+
+@pytest.mark.parametrize(("family", "key"), [(name, field.name) for name in FAMILIES for field in fields(config(name))])
+def test_no_key_is_ignored(family: str, key: str) -> None:
+    """Each key changes the weights that a model has, or what it makes of them."""
+    plain = config(family)
+    changed = replace(plain, **{key: other(key, getattr(plain, key))})
+    before, after = stirred(FAMILIES[family].net(plain)).eval(), FAMILIES[family].net(changed).double().eval()
+    shapes = {name: x.shape for name, x in before.state_dict().items()}
+    if shapes != {name: x.shape for name, x in after.state_dict().items()}:
+        return
+    after.load_state_dict(before.state_dict())
+    given = inputs(family)
+    if "drop" in key:
+        wanted = tensors(after(**given))
+        assert any(not torch.allclose(x, wanted[name]) for name, x in tensors(after.train()(**given)).items())
+        after.eval()
+        assert all(torch.equal(x, wanted[name]) for name, x in tensors(before(**given)).items())
+    else:
+        wanted = tensors(before(**given))
+        assert any(not torch.allclose(x, wanted[name]) for name, x in tensors(after(**given)).items())
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_depth(family: str) -> None:
+    for depth in (1, 3):
+        model = net(family, depth=depth)
+        stacks = [x for x in model.children() if isinstance(x, nn.ModuleList)]
+        assert stacks
+        assert all(len(stack) == depth for stack in stacks)
+    assert len(net("transformer", depth=3, decoder_depth=1).decoder) == 1
+    with pytest.raises(ValueError, match="empty list"):
+        FAMILIES[family].net(config(family, attention=()))
+
+
+@pytest.mark.parametrize(("family", "key", "name"), SITES)
+def test_any_attention_in_any_model(family: str, key: str, name: str) -> None:
+    """It runs, forward and back, or one clear error says why not; no flag says which."""
+    if not serves(family, key, CHOICES[name]):
+        with pytest.raises(ConfigError, match=r"attention '.*': .* cannot be causal"):
+            bare(family, config(family, **{key: CHOICES[name]}))
+        return
+    model = net(family, **{key: CHOICES[name]})
+    for x in tensors(model(**inputs(family))).values():
+        assert x.isfinite().all()
+    loss = sum(x.square().mean() for x in tensors(model(**inputs(family))).values())
+    loss.backward()
+    missing = [n for n, p in model.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
+    assert missing in ([], ["follows.weight", "follows.bias"])
+
+
+def test_only_what_cannot_be_causal_is_refused() -> None:
+    refused = {site for site in SITES if site not in SERVED}
+    assert refused == {(f, "attention", name) for f in ("gpt", "transformer") for name in ("local-p", "local-p-window")}
+
+
+@pytest.mark.parametrize(("family", "key", "name"), SERVED)
+def test_a_batch_of_one_is_a_row_of_many(family: str, key: str, name: str) -> None:
+    model, given = net(family, **{key: CHOICES[name]}), inputs(family)
+    many = tensors(model(**given))
+    for row in range(3):
+        one = tensors(model(**{name: x[row : row + 1] for name, x in given.items()}))
+        for part in many:
+            close(one[part][0], many[part][row])
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize(("family", "key", "name"), [site for site in SERVED if site[0] in PADDED])
+def test_padding_never_changes_a_real_output(family: str, key: str, name: str, side: str) -> None:
+    """Whatever stands there; every input may be padded, all at once."""
+    model, given = net(family, **{key: CHOICES[name]}), inputs(family)
+    kept = {part: (4, 6, 1) for part in given}
+    keys = {}
+    for part, x in given.items():
+        places, lengths = torch.arange(x.shape[1]), torch.tensor(kept[part])[:, None]
+        keys[part] = places < lengths if side == "right" else places >= x.shape[1] - lengths
+    last = list(given)[-1]  # the one that the output follows; others are named, as source_keys
+    masks = {"keys" if part == last else f"{part}_keys": x for part, x in keys.items()}
+    found = tensors(model(**given, **masks))
+    for row in range(3):
+        alone = tensors(model(**{part: x[row : row + 1, keys[part][row]] for part, x in given.items()}))
+        for part, x in alone.items():
+            along = found[part][row]
+            close(along[keys[last][row]] if along.ndim == 2 else along, x[0], 1e-9)
+    garbage = {part: torch.where(keys[part], x, (x + 5) % 13) for part, x in given.items()}
+    for part, x in tensors(model(**garbage, **masks)).items():
+        same = x[keys[last]] if x.ndim == 3 else x
+        close(same, found[part][keys[last]] if x.ndim == 3 else found[part])
+
+
+def learned(family: str, steps: int, **changes: Any) -> tuple[float, float]:
+    """The loss on one batch, before and after."""
+    model, given = FAMILIES[family].net(config(family, **changes)).train(), inputs(family)
+    given = {name: x.float() if x.is_floating_point() else x for name, x in given.items()}
+    optimizer, losses = torch.optim.Adam(model.parameters(), lr=1e-2), []
+
+    def logits() -> Tensor:
+        found = tensors(model(**given))
+        return found["words"] if "words" in found else found[""]
+
+    labels = torch.randint(logits().shape[-1], logits().shape[:-1])
+    for _ in range(steps):
+        loss = F.cross_entropy(logits().flatten(0, -2), labels.flatten())
+        losses.append(loss.item())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return losses[0], losses[-1]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_overfits_one_batch(family: str) -> None:
+    start, end = learned(family, 60)
+    assert end < 0.05 * start
+
+
+@pytest.mark.parametrize(("family", "key", "name"), [site for site in SERVED if site[0] in ("gpt", "transformer")])
+def test_learns_with_any_attention(family: str, key: str, name: str) -> None:
+    start, end = learned(family, 15, **{key: CHOICES[name]}, depth=1)
+    assert end < 0.5 * start
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_prepared_is_the_same(family: str, tmp_path) -> None:
+    """The twin shares all weights but the fused copies; the model that it was made from can still be saved."""
+    model = Model(family, net(family))
+    given, names = inputs(family), list(model.state_dict())
+    wanted = tensors(model.net(**given))
+    twin = prepare(model)
+    assert twin.net is not model.net
+    assert list(model.state_dict()) == names
+    assert sum("fused" in name for name in twin.state_dict()) > 0
+    for name, x in tensors(twin.net(**given)).items():
+        close(x, wanted[name])
+    for name, parameter in model.net.named_parameters():
+        assert twin.net.get_parameter(name) is parameter
+    with pytest.raises(InputError, match="fused"):
+        save(twin, tmp_path / "twin")
+    assert not (tmp_path / "twin").exists()
+    save(model, tmp_path / "model")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_repeatable(family: str) -> None:
+    """The same call gives the same bits, and nothing is left on the model by a call."""
+    model, given = net(family), inputs(family)
+    before = {name: dict(vars(module)) for name, module in model.named_modules()}
+    one, two = tensors(model(**given)), tensors(model(**given))
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    for name, module in model.named_modules():
+        assert vars(module).keys() == before[name].keys()
+        for key in ("_buffers", "_forward_hooks", "_modules"):
+            assert vars(module)[key] == before[name][key]
+
+
+def test_configs_are_values() -> None:
+    for family in FAMILIES:
+        assert config(family) == config(family)
+        with pytest.raises(AttributeError):
+            config(family).dim = 3
+        assert asdict(config(family))["dim"] == 16
+
+
+def test_pooling_of_ragged_rows() -> None:
+    x, keys = torch.randn(2, 4, 3), torch.tensor([[False, False, True, True], [True, True, True, False]])
+    close(first(x, keys), torch.stack((x[0, 2], x[1, 0])))
+    close(first(x, None), x[:, 0])
+    x[0, 0] = torch.nan
+    close(mean(x, keys), torch.stack((x[0, 2:].mean(0), x[1, :3].mean(0))), 1e-6)
+
+
+def test_too_long_is_an_error() -> None:
+    for family in ("gpt", "bert"):
+        with pytest.raises(ValueError, match="position 12 asked of a model with 12 positions"):
+            net(family)(torch.randint(13, (1, 13)))
+    model, cache = net("gpt"), Cache()
+    model(torch.randint(13, (1, 12)), cache=cache)
+    with pytest.raises(ValueError, match="position 12"):
+        model(torch.randint(13, (1, 1)), cache=cache)

@@ -1,0 +1,308 @@
+"""The figures: complete table, honest records, pictures without clipped text, and checks that can fail."""
+
+import copy
+import importlib
+import json
+import re
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from regard.figures import figure, measure, style, table
+
+SLOW = 3.0  # seconds: figures that cost more are computed by the slow tests only
+COSTS = {row["id"]: row["cost"] for row in table.rows()}
+NAMES = list(table.FIGURES)
+
+
+def module(name: str) -> Any:
+    return importlib.import_module(table.FIGURES[name])
+
+
+def recorded(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((table.RESULTS / f"{name}.json").read_text(encoding="utf8"))
+    return found
+
+
+# The table --------------------------------------------------------------------------------------
+
+
+def test_every_figure_stands_in_the_table_once():
+    folder = Path(table.__file__).parent
+    modules = [f"regard.figures.{path.parent.name}.{path.stem}" for path in folder.glob("*/*.py")]
+    there = [name for name in modules if "CLAIM" in table.literals(name)]
+    assert sorted(table.FIGURES.values()) == sorted(there)
+    assert len(there) >= 26
+
+
+@pytest.mark.parametrize("row", table.rows(), ids=lambda row: row["id"])
+def test_rows_say_what_a_reader_needs(row):
+    assert re.fullmatch(r"\d+\.\d+[a-z]?", row["id"])
+    assert row["command"] == f"regard figure {row['id']}"
+    assert re.fullmatch(r"(00\d ?)+", row["deck"])
+    assert row["title"]
+    assert row["claim"].endswith(".")
+    assert row["cost"] > 0
+    assert re.fullmatch(r"holds \(\d+ checks\)", row["last"])
+
+
+def test_titles_differ():
+    titles = [row["title"] for row in table.rows()]
+    assert len(set(titles)) == len(titles)
+
+
+def test_reading_the_table_imports_nothing_heavy():
+    code = "import sys; from regard.figures.table import rows; rows(); print({'torch', 'numpy'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+# What was recorded ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_record_is_small_and_follows_from_its_numbers(name):
+    path, result, code = table.RESULTS / f"{name}.json", recorded(name), module(name)
+    assert path.stat().st_size < 20_000
+    assert (result["id"], result["title"], result["seed"]) == (name, code.TITLE, code.SEED)
+    checks = [vars(check) for check in code.holds(result["numbers"])]
+    assert result["checks"] == checks
+    assert result["holds"] is True
+    assert result["failed"] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_of_a_picture_is_outside_its_page(name):
+    with style.family():
+        picture = module(name).draw(recorded(name)["numbers"])
+        assert isinstance(picture, Figure)
+        canvas = FigureCanvasAgg(picture)
+        canvas.draw()
+        box = picture.get_tightbbox(canvas.get_renderer())  # in inches, of all that is seen
+    wide, high = picture.get_size_inches()
+    said = [text.get_text() for text in picture.findobj(Text)]
+    assert module(name).TITLE[:5] in "".join(said)
+    assert min(box.x0, box.y0, wide - box.x1, high - box.y1) >= 0
+
+
+# Computing --------------------------------------------------------------------------------------
+
+
+def computed(name: str) -> None:
+    """Compute, and see that all holds but what depends on the machine's speed, also after JSON."""
+    code = module(name)
+    numbers = code.compute()
+    assert json.loads(json.dumps(numbers, allow_nan=False)) == numbers
+    checks = code.holds(numbers)
+    assert len({check.name for check in checks}) == len(checks) > 0
+    assert [check for check in checks if not check.ok and not check.name.startswith("seconds")] == []
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if COSTS[name] <= SLOW])
+def test_compute_and_holds(name):
+    computed(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in NAMES if COSTS[name] > SLOW])
+def test_compute_and_holds_slow(name):
+    computed(name)
+
+
+@pytest.mark.parametrize("name", ["2.1d", "2.3", "2.6", "2.7b"])
+def test_numbers_do_not_depend_on_what_was_drawn_before(name):
+    first = module(name).compute()
+    torch.randn(7)
+    state = torch.random.get_rng_state()
+    assert module(name).compute() == first
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+# Every check can fail ---------------------------------------------------------------------------
+
+SPOILED: dict[str, list[tuple[str, Any]]] = {
+    "2.1": [("soft", 5.0), ("hard", 8.0), ("top", 0.5), ("own", 1.0)],
+    "2.1b": [("chosen", 0), ("top", 0.4), ("law", 0.1)],
+    "2.1c": [("before.weights.1", 0.0), ("after.weights.2", 0.4), ("loss.-1", 1.0)],
+    "2.1d": [("total", 0.9), ("sum", 0.1), ("strongest", 0)],
+    "2.2": [
+        ("softmax(x).2", 0.9),
+        ("softmax(2x).2", 0.5),
+        ("shift", 0.1),
+        ("rows", 0.1),
+        ("jacobian", 0.1),
+        ("ratio", 0.1),
+        ("hot", 0.9),
+        ("cold", 0.1),
+    ],
+    "2.2b": [("total", 1.1), ("order", False), ("weights", [0.2] * 6), ("lead", 1.0)],
+    "2.2c": [
+        ("unscaled.largest.-1", 0.5),
+        ("unscaled.jacobian.-1", 0.3),
+        ("scaled.largest.5", 0.5),
+        ("scaled.jacobian.5", 0.1),
+    ],
+    "2.3": [("grid", 9), ("lists", 20), ("additive law", 1.0), ("dot law", 1.0), ("general", 1.0), ("fused", 1.0)],
+    "2.3b": [
+        ("additive.bytes.-1", 1_000_000),
+        ("dot.bytes.-1", 100_000_000),
+        ("additive.seconds.-1", 1e-9),
+    ],
+    "2.4": [("weights differ", 0.1), ("output differs", 0.1), ("fused differs", 0.1), ("wide", False)],
+    "2.4b": [("shown", 0.4), ("weight", 0.4), ("accuracy", 0.5)],
+    "2.4c": [(f"shapes.{i}", [9, 9]) for i in range(4)] + [("projected", 0.1), ("product", 0.1)],
+    "2.4d": [
+        ("operations.-1", 1),
+        ("explicit.bytes.-1", 1_000_000),
+        ("fused.bytes.-1", 100_000_000),
+        ("explicit.seconds.4", 10.0),
+        ("fused.seconds.-1", 10.0),
+    ],
+    "2.4e": [
+        ("plain", 1.0),
+        ("masked", 1.0),
+        ("weights", 1.0),
+        ("shapes.SoftMax", [7, 16]),
+        ("shapes.MatMul ", [7]),
+    ],
+    "2.5": [(f"one head.{part}", 1) for part in "qkvo"]
+    + [
+        (part, 1)
+        for part in (
+            "unsplit value map",
+            "per head",
+            "attention per layer",
+            "attention",
+            "mlp per layer",
+            "mlp",
+            "embedding",
+            "positions",
+            "matrices",
+            "total",
+        )
+    ],
+    "2.5b": [("summed", 1.0), ("torch", 1.0), ("rank", 32), ("alone", 1.0), ("shapes.weights", [6, 6])],
+    "2.5c": [(f"errors.{i}.-1", 0.1) for i in range(3)] + [(f"errors.{i}.0", 0.001) for i in range(3)],
+    "2.5d": [("parameters.1", 7), ("accuracy.2.0", [0.1, 0.1])],
+    "2.5e": [("accuracy.3", 0.2), ("favourites", [1] * 8)],
+    "2.6": [("later", 1e-9), ("changed", 1e-9), ("same", 0.1), ("cross", [[1.0]])],
+    "2.6b": [("without.final", 1.0), ("without.grammatical", 0.9), ("with.final", 0.1), ("with.grammatical", 0.5)],
+    "2.6c": [("merged", 0.5), ("river", 0.01), ("bank", 0.01), ("said.0", "sea wall")],
+    "2.7": [("formula", False), ("output", 0.1), ("gradient", 0.1), ("look-ahead.0.3", 1), ("both.0.3", 1)],
+    "2.7b": [
+        ("right.future weight", 1e-9),
+        ("right.future slope", 1e-9),
+        ("right.caught", True),
+        ("off by one.future slope", 0.0),
+        ("off by one.caught", False),
+    ],
+    "2.8": [("curves.softmax, explicit.bytes.-1", 1)]
+    + [(f"curves.{mechanism}.seconds.-1", 99.0) for mechanism in ("additive", "softmax, fused")],
+    "2.8b": [("counts.3.weights", 6), ("counts.3.operations", 1), ("counts.6.weights", 6), ("counts.6.operations", 1)],
+}
+
+
+def spoiled(numbers: Any, path: str, value: Any) -> Any:
+    """A copy with one number replaced; parts of the path are keys, or places in a list."""
+    numbers = copy.deepcopy(numbers)
+    *parents, last = path.split(".")
+    place = numbers
+    for part in parents:
+        place = place[int(part)] if isinstance(place, list) else place[part]
+    place[int(last) if isinstance(place, list) else last] = value
+    return numbers
+
+
+def test_all_of_section_2_is_spoiled_above():
+    assert [name for name in NAMES if name.startswith("2.")] == list(SPOILED)
+
+
+@pytest.mark.parametrize("name", list(SPOILED))
+def test_every_check_can_fail(name):
+    code, numbers = module(name), recorded(name)["numbers"]
+    failed = set()
+    for path, value in SPOILED[name]:
+        now = {check.name for check in code.holds(spoiled(numbers, path, value)) if not check.ok}
+        assert now, f"nothing notices that {path} is {value}"
+        failed |= now
+    assert failed == {check.name for check in code.holds(numbers)}
+
+
+# The parts --------------------------------------------------------------------------------------
+
+
+def test_run_writes_three_files_and_names_what_fails(tmp_path, monkeypatch):
+    code = module("2.2b")
+    result = table.run("2.2b", tmp_path / "out", check=True)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["2.2b.json", "2.2b.png", "2.2b.svg"]
+    assert json.loads((tmp_path / "out" / "2.2b.json").read_text(encoding="utf8")) == result == recorded("2.2b")
+    assert table.run("2.2b", tmp_path, check=False)["holds"] is None
+    monkeypatch.setattr(
+        code, "holds", lambda numbers: [figure.above("larger", 1.0, 2.0), figure.above("less", 1.0, 0.0)]
+    )
+    result = table.run("2.2b", tmp_path, check=True)
+    assert (result["holds"], result["failed"]) == (False, ["larger"])
+
+
+def test_pictures_are_the_same_bytes_every_time(tmp_path):
+    for folder in ("a", "b"):
+        table.run("2.2", tmp_path / folder, check=False)
+    for kind in ("png", "svg", "json"):
+        assert (tmp_path / "a" / f"2.2.{kind}").read_bytes() == (tmp_path / "b" / f"2.2.{kind}").read_bytes()
+
+
+def test_bounds_of_checks():
+    assert figure.above("", 2.0, 1.0).ok
+    assert not figure.above("", 1.0, 1.0).ok
+    assert not figure.below("", 1.0, 1.0).ok
+    assert figure.within("", 1.0, 1.0, 2.0).ok
+    assert not figure.within("", 2.1, 1.0, 2.0).ok
+    assert figure.close("", 1.05, 1.0, 0.1).ok
+    assert not figure.close("", 0.8, 1.0, 0.1).ok
+    assert not figure.equal("", 3, 4).ok
+    assert not figure.above("", float("nan"), 0.0).ok
+    assert not figure.below("", float("nan"), 0.0).ok
+    assert not figure.within("", float("nan"), 0.0, 1.0).ok
+    assert not figure.close("", float("nan"), 0.0, 1.0).ok
+
+
+def test_plain_keeps_significant_digits():
+    assert figure.plain(torch.tensor([[123456.0, 0.000123456], [1.0, -2.5]], dtype=torch.float64), 3) == [
+        [123000.0, 0.000123],
+        [1.0, -2.5],
+    ]
+
+
+def test_heatmaps_keep_their_scale_and_put_queries_in_rows():
+    with style.family():
+        axes = Figure().subplots()
+        style.heatmap(axes, [[0.1, 0.2, 0.3], [0.0, 0.0, 0.1]], ["a", "b"], ["x", "y", "z"])
+    mesh = axes.collections[0]
+    assert (mesh.norm.vmin, mesh.norm.vmax) == (0, 1)
+    assert mesh.norm(0.25) == pytest.approx(0.5)  # the square root
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["a", "b"]
+    assert axes.get_ylim() == (2, 0)  # the first query on top
+
+
+def test_more_weight_is_always_darker():
+    tones = [0.2126 * r + 0.7152 * g + 0.0722 * b for r, g, b, _ in style.WEIGHTS(range(256))]
+    assert all(later < earlier for earlier, later in pairwise(tones))
+
+
+def test_measures_count_what_is_there():
+    assert measure.slope([1, 2, 4], [3.0, 12.0, 48.0]) == pytest.approx(2.0)
+    assert measure.operations(lambda: torch.ones(3, 5) @ torch.ones(5, 7)) == 2 * 3 * 5 * 7
+    assert measure.peak_bytes(lambda: torch.ones(1000)) == 4000
+    assert measure.peak_bytes(lambda: torch.ones(1000).exp().sum()) == 8000
+    assert measure.seconds([lambda: torch.ones(10)], rounds=1)[0] > 0
+    threads = torch.get_num_threads()
+    measure.peak_bytes(lambda: None)
+    assert torch.get_num_threads() == threads
