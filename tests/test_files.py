@@ -17,9 +17,12 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from regard.errors import CheckpointError, InputError
-from regard.interop import files
-from regard.interop.files import Info, json_bytes, read_json, save, weights_in, weights_of
-from regard.interop.rules import Chunk, Rule, convert
+from regard.interop import files, writing
+from regard.interop.files import Info, weights_in, weights_of
+from regard.interop.ops import Chunk
+from regard.interop.rules import Rule, convert
+from regard.interop.texts import json_bytes, read_json
+from regard.interop.writing import save
 
 DTYPES = list(files.DTYPES.values())
 
@@ -719,10 +722,10 @@ def test_a_full_disk_leaves_everything_as_it_was(
     places = {
         "fsync": (os, "fsync"),
         "chmod": (os, "chmod"),
-        "mkdtemp": (files.tempfile, "mkdtemp"),
-        "save_file": (files, "save_file"),
+        "mkdtemp": (writing.tempfile, "mkdtemp"),
+        "save_file": (writing, "save_file"),
         "open": (os, "open"),
-        "rename": (files, "exchange") if replace else (os, "replace"),
+        "rename": (writing, "exchange") if replace else (os, "replace"),
     }
     home, name = places[what]
     with monkeypatch.context() as patch:
@@ -738,8 +741,8 @@ def test_a_full_disk_leaves_everything_as_it_was(
 
 
 def test_an_error_of_the_safetensors_library_is_reported_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    error = files.SafetensorError("I/O error: No space left on device (os error 28)")
-    monkeypatch.setattr(files, "save_file", failing(files.save_file, 0, error))
+    error = writing.SafetensorError("I/O error: No space left on device (os error 28)")
+    monkeypatch.setattr(writing, "save_file", failing(writing.save_file, 0, error))
     assert "No space left on device" in refused(lambda: save(tmp_path / "m", CONTENT))
     assert list(tmp_path.iterdir()) == []
 
@@ -774,6 +777,6 @@ def test_every_file_is_synced_before_the_folder_takes_its_place(
 def test_a_system_that_cannot_swap_folders_refuses_to_replace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save(tmp_path / "m", CONTENT)
     before = tree(tmp_path)
-    monkeypatch.setattr(files.sys, "platform", "other")
+    monkeypatch.setattr(writing.sys, "platform", "other")
     assert "in one step" in refused(lambda: save(tmp_path / "m", CONTENT | {"card.md": b"new"}, replace=True))
     assert tree(tmp_path) == before

@@ -117,7 +117,7 @@ def no_weights(folder: Path, luck: random.Random) -> None:
 def config_value(folder: Path, luck: random.Random) -> None:
     """A size or a setting that is no size or setting, or one that does not belong to the weights."""
     data = json.loads(described(folder).read_text())
-    table = data["config"] if "config" in data else data
+    table = data.get("config", data)
     key = luck.choice(
         ["dim", "depth", "heads", "vocab"] if "config" in data else ["n_embd", "n_layer", "n_head", "vocab_size"]
     )
@@ -160,7 +160,7 @@ def wrong_file(folder: Path, luck: random.Random) -> None:
 
 def wrong_attention(folder: Path, luck: random.Random) -> None:
     data = json.loads(described(folder).read_text())
-    table = data["config"] if "config" in data else data
+    table = data.get("config", data)
     choices = [
         "no-such",
         {"kind": "top-k", "keep": 0},

@@ -21,9 +21,10 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from regard.errors import CheckpointError
-from regard.interop import pickled
+from regard.interop import opcodes, pickled
 from regard.interop.files import weights_in
-from regard.interop.pickled import interpret, read_pickled, rewrite
+from regard.interop.opcodes import interpret
+from regard.interop.pickled import read_pickled, rewrite
 
 # Whatever starts a program, runs code, opens a connection or resolves a pickled name is noted while ``armed``.
 WATCHED = (
@@ -432,7 +433,7 @@ def test_attributes_are_set_on_nothing_but_for_the_known_one() -> None:
 
 
 def test_a_program_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pickled, "OPCODES", 100)
+    monkeypatch.setattr(opcodes, "OPCODES", 100)
     assert "more than 100 opcodes" in refused(lambda: interpret(b"\x80\x02" + b"N" * 200 + b".", Path("x")))
     assert interpret(b"\x80\x02}" + b"K\x01K\x02s.", Path("x")) == {1: 2}
 
@@ -456,7 +457,7 @@ def test_random_programs_give_plain_values_or_are_refused(data: st.DataObject) -
     assert type(found) in (dict, OrderedDict, list, tuple, str, int, float, bool, type(None), *MACHINE)
 
 
-MACHINE = (pickled.Global, pickled.Storage, pickled.View)
+MACHINE = (opcodes.Global, opcodes.Storage, opcodes.View)
 
 
 def program_of(state: Any) -> bytes:

@@ -27,7 +27,7 @@ def test_it_looks_at_the_answer_when_it_answers() -> None:
 
 
 def test_the_recipe_learns() -> None:
-    """A few steps on shorter stories; one that cannot look back stays below a third, by guessing among the verbs told."""
+    """A few steps on shorter stories; a model that cannot look back only guesses among the verbs told: a third."""
     torch.set_num_threads(1)
     model = recall.train(steps=300, batch=64, seed=1, fewest=2)
     assert recall.score(model, asked=300) > 0.6

@@ -9,26 +9,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from regard.errors import CheckpointError, InputError
-from regard.interop.rules import (
-    SAME,
-    Chain,
-    Chunk,
-    Dropped,
-    Entry,
-    Fuse,
-    Op,
-    Ours,
-    Permute,
-    Reshape,
-    Rule,
-    Tied,
-    Transpose,
-    convert,
-    export,
-    fit,
-    in_order,
-    shapes,
-)
+from regard.interop.ops import SAME, Chain, Chunk, Fuse, Op, Permute, Reshape, Transpose
+from regard.interop.rules import Dropped, Entry, Ours, Rule, Tied, convert, export, fit, in_order, shapes
 
 DIM, DEPTH, WORDS = 4, 12, 7
 

@@ -1,7 +1,7 @@
 """The transformer family: every attention and every model small, readable, and open to look into.
 
 >>> import regard
->>> model = regard.build("gpt2")
+>>> model = regard.build("gpt-small")
 
 Importing this does not import torch: each name below is fetched from its module when it is first used.
 """

@@ -14,11 +14,12 @@ from torch import Tensor, nn
 import regard
 from regard.data.text import Text
 from regard.errors import CheckpointError, InputError
-from regard.interop.files import json_bytes, read_bytes, read_json, weights_of, widened
-from regard.interop.files import save as write_folder
+from regard.interop.files import weights_of, widened
 from regard.interop.kinds import Found, believable, read_foreign, write_foreign
 from regard.interop.pickled import read_pickled
 from regard.interop.rules import fit
+from regard.interop.texts import json_bytes, read_bytes, read_json
+from regard.interop.writing import save as write_folder
 from regard.look.maps import Looked, look_at
 from regard.models.bert import BERT, mean
 from regard.nn.attention import MultiHeadAttention
@@ -184,6 +185,8 @@ def load_theirs(folder: Path, header: Mapping[str, tuple[int, ...]], read: Calla
 
 def filled(net: nn.Module, found: Found, folder: Path, task: str | None) -> Model:
     """The net with its weights, ready for inference, and what else the folder holds."""
+    if odd := [name for name, x in found.state.items() if not x.is_floating_point()]:
+        raise CheckpointError("weights must be real numbers", where=str(folder), got=", ".join(odd))
     net.load_state_dict(found.state, strict=True, assign=True)
     processor = tokenizer_of(folder, found.config)
     card = folder / "card.md"

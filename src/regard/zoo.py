@@ -88,8 +88,15 @@ def catalog(pattern: str = "*") -> list[Row]:
             config = entry.presets[name]
             shown = [key for key in ("dim", "depth", "heads", "length", "vocab", "classes") if hasattr(config, key)]
             sizes = {"parameters": parameters(bare(family, config))} | {key: getattr(config, key) for key in shown}
-            rows.append(Row(name, family, entry.paper, entry.link, sizes, verified.get(family)))
+            rows.append(Row(name, family, entry.paper, entry.link, sizes, evidence(verified.get(family))))
     return rows
+
+
+def evidence(found: dict[str, Any] | None) -> dict[str, Any] | None:
+    """What the parity run measured, and the largest of its differences."""
+    if found is None:
+        return None
+    return found | {"difference": max(found["logits"], found["gradients"], found["maps"])}
 
 
 def preset(name: str, changes: Mapping[str, Any]) -> tuple[str, Any]:

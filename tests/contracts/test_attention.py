@@ -14,17 +14,20 @@ from regard.nn.mask import ALL, CAUSAL, Bias, Given, Mask
 from regard.nn.positions import ALiBi, Rotary
 from regard.nn.tap import capture, listen
 from tests.contracts.tools import (
+    BIASES,
     CHOICES,
     DECODERS,
     DIM,
     HEADS,
     KERNELS,
+    MASKS,
     WIDTH,
     close,
     gradients,
     mixer,
     numbers,
     ragged,
+    spelled,
     stirred,
 )
 
@@ -319,6 +322,18 @@ def test_what_passes_the_taps() -> None:
     close(weights, layer.kernel.weights(q, k, CAUSAL))
     close(mixed, weights @ v.repeat_interleave(2, 1))
     close(y, layer.merge(mixed))
+
+
+@pytest.mark.parametrize("bias", BIASES)
+@pytest.mark.parametrize("mask", MASKS)
+def test_looking_honours_masks_and_biases(mask: str, bias: str) -> None:
+    layer, x = attention("plain"), numbers(3, 5, DIM)
+    given_mask = MASKS[mask](3, 5, 5)
+    added = BIASES[bias](given_mask, 5, 5)
+    with capture(nn.ModuleList([layer])) as seen:
+        y = layer(x, mask=given_mask, bias=added)
+    close(y, layer(x, mask=given_mask, bias=added))
+    assert not seen["0.weights"][0][~spelled(given_mask, 3, 5, 5)].any()
 
 
 def heard(layer: nn.Module, tap: str, hear, x: Tensor) -> Tensor:

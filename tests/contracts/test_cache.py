@@ -107,6 +107,16 @@ def test_no_gradient_where_none_is_wanted() -> None:
     assert slot.append("k", x).data_ptr() == first.data_ptr()
 
 
+def test_a_cache_that_was_not_reordered_is_refused() -> None:
+    """Where the number of rows shows it: one row must not be written to all."""
+    for rows in (1, 3):
+        slot = Slot(4)
+        slot.append("k", numbers(2, 3, 1, 4))
+        with pytest.raises(ValueError, match=f"a cache of 2 rows got tokens of {rows}: reorder it"):
+            slot.append("k", numbers(rows, 3, 1, 4))
+        assert slot["k"].shape == (2, 3, 1, 4)
+
+
 def test_slots_hold_states_too() -> None:
     slot = Slot(4)
     assert "sum" not in slot

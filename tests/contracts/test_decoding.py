@@ -155,6 +155,29 @@ def test_reordered_beams(family: str) -> None:
         assert torch.allclose(y[:, 0], run(written, None, None)[:, -1]) == reordering
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("family", ["gpt", "transformer"])
+def test_the_same_words_are_written(family: str) -> None:
+    """Greedy, from 300 ragged prompts at once, with the cache and without."""
+    model, prompts = net(family), torch.randint(13, (300, 4))
+    keys = torch.arange(4) >= torch.randint(4, (300, 1))
+    memory = None if family == "gpt" else model.encode(torch.randint(13, (300, 9)))
+
+    def run(ids: Tensor, keys: Tensor, cache: Cache | None) -> Tensor:
+        if memory is None:
+            return model(ids, keys=keys, cache=cache)
+        return model.decode(ids, memory, keys=keys, cache=cache)
+
+    cache, new = Cache(12), prompts
+    written, real = prompts, keys
+    for _ in range(8):
+        full = run(written, real, None)[:, -1].argmax(-1)
+        found = run(new, real[:, -new.shape[1] :], cache)[:, -1].argmax(-1)
+        assert torch.equal(found, full)
+        new = full[:, None]
+        written, real = torch.cat((written, new), 1), torch.cat((real, torch.ones_like(new, dtype=torch.bool)), 1)
+
+
 def test_cross_looks_at_the_last_layer_of_the_encoder() -> None:
     """The only link between the two: without the source nothing is known of it."""
     model, target = net("transformer"), torch.randint(13, (2, 4))

@@ -129,6 +129,33 @@ def check_memory(attention: Kernel, n: int, mask: Mask, bias: Bias | None, mode:
     assert seen.numel < n * n / 2, f"{seen.numel} numbers at once, of {n} x {n} scores"
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_limit_counts_all_numbers_of_a_score(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small network for each pair needs as many numbers as a head is wide."""
+    monkeypatch.setattr(regard.nn.attention, "DENSE", 48 * 48)
+    q, k, v = (numbers(1, HEADS, 48, WIDTH) for _ in range(3))
+    with Largest() as seen:
+        kernel(CHOICES[name])(q, k, v)
+    assert seen.numel <= HEADS * 48 * 48
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_no_matrix_is_kept_for_the_gradient(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each tile is small, but all of them together would be the matrix."""
+    monkeypatch.setattr(regard.nn.attention, "DENSE", 1024)
+    attention, kept = kernel(CHOICES[name], dropout=0.1).train(), {}
+
+    def keep(x: Tensor) -> Tensor:
+        kept[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes() // x.element_size()
+        return x
+
+    q, k, v = (numbers(1, HEADS, 96, WIDTH, grad=True) for _ in range(3))
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
+        attention(q, k, v, Mask(causal=name in DECODERS)).sum().backward()
+    assert sum(kept.values()) < HEADS * 96 * 96 / 2
+
+
 @pytest.mark.parametrize("mode", ["eval", "train"])
 @pytest.mark.parametrize("mask", [CAUSAL, Mask(causal=True, keys=ragged(1, 2048, "right")), ALL])
 def test_the_real_limit(mask: Mask, mode: str) -> None:

@@ -195,6 +195,18 @@ def test_a_value_that_is_not_understood(case: str, key: str, value: object, tmp_
     assert key in message or {"n_head": "heads", "patch_size": "patch", "n_layer": "depth"}.get(key, key) in message
 
 
+def test_weights_that_are_no_real_numbers(tmp_path: Path) -> None:
+    """The same bytes under another dtype have the right name and the right shape."""
+
+    def change(state: State, config: Config) -> None:
+        state["transformer.h.0.attn.c_attn.weight"] = state["transformer.h.0.attn.c_attn.weight"].view(torch.int32)
+        state["transformer.wte.weight"] = state["transformer.wte.weight"].to(torch.complex64)
+
+    message = refused("gpt", tmp_path, change)
+    assert "transformer.h.0.attn.c_attn.weight: torch.int32" in message
+    assert "transformer.wte.weight: torch.complex64" in message
+
+
 def test_positions_of_a_shape_from_nowhere(tmp_path: Path) -> None:
     """A table that claims any number of empty rows asks for no memory."""
     name = "model.encoder.embed_positions.weight"

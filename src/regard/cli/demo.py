@@ -23,7 +23,7 @@ def run(
     Example: regard demo "Ida reads . Leo runs . Hugo cooks . Leo"
     """
     from regard.errors import InputError
-    from regard.figures.recall import draw, recall
+    from regard.figures.demonstration import draw, recall
     from regard.look.terminal import heat
     from regard.model import load
 

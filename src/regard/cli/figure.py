@@ -31,8 +31,13 @@ def run(
         lines = [f"{row['id']}\t{row['title']}\t{row['last']}" for row in rows]
         print(json.dumps(rows, indent=2) if as_json else "\n".join(lines))
         return
-    results = [table.run(name, out, check) for name in chosen(ids or [], everything, table.FIGURES)]
-    print(json.dumps(results, indent=2) if as_json else "\n".join(verdict(result, out) for result in results))
+    results = []
+    for name in chosen(ids or [], everything, table.FIGURES):
+        results.append(table.run(name, out, check))
+        if not as_json:
+            print(verdict(results[-1], out), flush=True)
+    if as_json:
+        print(json.dumps(results, indent=2))
     if check and not all(result["holds"] for result in results):
         raise typer.Exit(1)
 
@@ -55,4 +60,5 @@ def verdict(result: Mapping[str, object], out: Path) -> str:
     """`holds` is None when nobody asked."""
     words = {None: "drawn", True: "holds", False: "does not hold"}
     held = result["holds"]
-    return f"{result['id']}\t{words[held if held is None else bool(held)]}\t{out}"
+    failed = "".join(f"\n\t{name}" for name in result["failed"])  # type: ignore[attr-defined]
+    return f"{result['id']}\t{words[held if held is None else bool(held)]}\t{out / str(result['id'])}.png{failed}"

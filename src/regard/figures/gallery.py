@@ -1,6 +1,7 @@
 """Draw figures for the gallery and record what they found: python -m regard.figures.gallery docs/gallery [ID ...]
 
-Pictures go to the folder, results to ``results/`` beside this file, from where ``regard figure --list`` reads them.
+Pictures and a page of them go to the folder, results to ``results/`` beside this file, from where
+``regard figure --list`` reads them.
 """
 
 import os
@@ -11,7 +12,7 @@ from time import perf_counter
 
 from PIL import Image
 
-from regard.figures.table import FIGURES, RESULTS, run
+from regard.figures.table import FIGURES, RESULTS, rows, run
 
 
 def record(folder: Path, names: list[str]) -> bool:
@@ -38,5 +39,22 @@ def smaller(path: Path) -> None:
         image.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
+def index(folder: Path) -> None:
+    """The page of the gallery: every figure with its claim, what was found, and the command that makes it."""
+    lines = [
+        "# The gallery",
+        "",
+        "Every picture is computed by the library, and its claim is checked: `regard figure ID --check` can fail.",
+        "`python -m regard.figures.gallery docs/gallery` draws them all again and writes this page.",
+    ]
+    for row in rows():
+        lines += ["", f"## {row['id']} {row['title']}", "", f"{row['claim']}", ""]
+        lines += [f"![{row['title']}]({row['id']}.png)", ""]
+        lines += [f"Decks {row['deck']}. `{row['command']} --check`, about {row['cost']:g} s: {row['last']}."]
+    (folder / "README.md").write_text("\n".join(lines) + "\n", encoding="utf8")
+
+
 if __name__ == "__main__":
-    sys.exit(0 if record(Path(sys.argv[1]), sys.argv[2:]) else 1)
+    held = record(Path(sys.argv[1]), sys.argv[2:])
+    index(Path(sys.argv[1]))
+    sys.exit(0 if held else 1)

@@ -253,7 +253,11 @@ def route(
         places += [toward(here, before, corner), here, toward(here, after, corner)]
         codes += [Path.LINETO, Path.CURVE3, Path.CURVE3]
     path = Path([*places, points[-1]], [*codes, Path.LINETO])
-    shape = {"arrowstyle": "-|>" if head else "-", "mutation_scale": head or 1, "fc": color if head else "none"}
+    shape: dict[str, Any] = {
+        "arrowstyle": "-|>" if head else "-",
+        "mutation_scale": head or 1,
+        "fc": color if head else "none",
+    }
     axes.add_patch(FancyArrowPatch(path=path, ec=color, lw=line, zorder=zorder, joinstyle="miter", **shape))
 
 

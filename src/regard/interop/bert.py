@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
+from regard.errors import InputError
 from regard.models.bert import Config
 
 from .foreign import THEIR_ACTIVATIONS, Foreign
@@ -44,6 +45,8 @@ def complete(ours: Config, names: Collection[str]) -> Config:
 
 
 def export_config(ours: Config) -> dict[str, Any]:
+    if ours.head == "words" and ours.pooler:
+        raise InputError("their model with a masked-word head alone has no pooler", fix="build it with pooler=False")
     return {
         "architectures": [ARCHITECTURES[ours.head]],
         "model_type": "bert",

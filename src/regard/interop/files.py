@@ -1,30 +1,25 @@
-"""Folders of tensors, read with suspicion and written in one piece.
+"""Folders of tensors, read with suspicion.
 
 A file from elsewhere may lie. Every size is compared with the file's length before memory is asked for, every name
 must stay in its folder, and what cannot be read in full is a CheckpointError that names the file and the reason.
 Nothing here runs code from a file: safetensors and JSON only. `.bin` and `.pt` are for `regard.interop.pickled`.
 """
 
-import ctypes
-import json
 import os
-import shutil
-import stat
-import sys
-import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
-from regard.errors import CheckpointError, InputError
+from regard.errors import CheckpointError
+
+from .suspicion import open_regular, plain, refuse, shown, whole
+from .texts import parsed, read_json
 
 DTYPES = {
     "BOOL": torch.bool,
@@ -44,11 +39,7 @@ DTYPES = {
     "F64": torch.float64,
     "C64": torch.complex64,
 }
-JSON_BYTES = 16_000_000
-TEXT_BYTES = 100_000_000  # a tokenizer of a million words
 HEADER_BYTES = 100_000_000  # the format's own limit
-JSON_VALUES = 2_000_000  # a parsed value takes some 100 bytes, so this bounds what a small text can grow into
-JSON_DEPTH = 64
 AXES = 64  # torch's own limit
 PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack")
 
@@ -95,9 +86,6 @@ class Weights:
 def widened(tensor: Tensor, dtype: torch.dtype | None) -> Tensor:
     narrow = dtype is not None and tensor.is_floating_point() and tensor.dtype.itemsize < dtype.itemsize
     return tensor.to(dtype) if narrow else tensor
-
-
-# ---------------------------------------------------------------------------------------------------------- finding
 
 
 def weights_of(folder: Path) -> Weights:
@@ -251,217 +239,3 @@ def agree(index: Path, homes: Mapping[str, Path], found: Mapping[Path, list[str]
             expected="each tensor in the one shard that the index names",
             fix="fetch the folder again: its files are not of one checkpoint",
         )
-
-
-# ------------------------------------------------------------------------------------------------------------- JSON
-
-
-def read_json(path: Path, limit: int = JSON_BYTES) -> dict[str, Any]:
-    """A JSON object from a file, strictly: UTF-8, each key once, only finite numbers, within a size and a depth."""
-    return parsed(read_bytes(path, limit), path)
-
-
-def read_bytes(path: Path, limit: int = TEXT_BYTES) -> bytes:
-    """A whole file, if it is not larger than it should be."""
-    try:
-        with open_regular(path) as file:
-            raw: bytes = file.read(limit + 1)
-    except OSError as error:
-        refuse(path, f"cannot be read: {error.strerror}")
-    if len(raw) > limit:
-        refuse(path, f"the file has more than {limit} bytes")
-    return raw
-
-
-def parsed(raw: bytes, path: Path) -> dict[str, Any]:
-    if raw.count(b",") + raw.count(b"[") + raw.count(b"{") > JSON_VALUES:
-        refuse(path, f"the JSON has more than {JSON_VALUES} values")
-    try:
-        value = json.loads(raw.decode("utf-8"), object_pairs_hook=once, parse_constant=no_constant, parse_float=finite)
-        if b"\\u" in raw:  # half of a surrogate pair is no text, and could not be written again
-            json.dumps(value, ensure_ascii=False).encode("utf-8")
-    except UnicodeError:
-        refuse(path, "the JSON is not valid UTF-8 text")
-    except RecursionError:
-        refuse(path, f"the JSON is nested deeper than {JSON_DEPTH} levels")
-    except ValueError as error:
-        refuse(path, f"the JSON is not valid: {error}")
-    if not isinstance(value, dict):
-        refuse(path, "the JSON is not an object", expected="a text that begins with '{'")
-    level: list[Any] = [value]
-    for _ in range(JSON_DEPTH):
-        level = [y for x in level for y in (x.values() if isinstance(x, dict) else x if isinstance(x, list) else ())]
-    if level:
-        refuse(path, f"the JSON is nested deeper than {JSON_DEPTH} levels")
-    return value
-
-
-def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    table: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in table:
-            raise ValueError(f"the key {shown(name)} stands twice")
-        table[name] = value
-    return table
-
-
-def no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-def finite(text: str) -> float:
-    number = float(text)
-    if number in (float("inf"), float("-inf")):
-        raise ValueError(f"the number {text[:40]} is too large")
-    return number
-
-
-def json_bytes(value: Mapping[str, Any]) -> bytes:
-    """The bytes of a JSON file: insertion order, two spaces, a final newline. NaN and infinity have no JSON form."""
-    try:
-        return (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8")
-    except (ValueError, TypeError) as error:
-        raise InputError(
-            f"this cannot be written as JSON: {error}", expected="finite numbers, texts, lists, tables"
-        ) from None
-
-
-# ---------------------------------------------------------------------------------------------------------- writing
-
-
-def save(folder: Path, files: Mapping[str, bytes | Mapping[str, Tensor]], replace: bool = False) -> None:
-    """Write a folder whole or not at all: tables of tensors as safetensors, bytes as they are.
-
-    All is written and synced in a hidden sibling, which then takes the folder's place in one step. A folder that has
-    files is refused unless ``replace``, and then only if each of them is written anew, so that no other file is lost.
-    """
-    folder = Path(folder).resolve()
-    if bad := [name for name in files if not plain(name)]:
-        raise InputError(f"{shown(bad[0])} is not a plain file name", where=str(folder))
-    content = {name: x if isinstance(x, bytes) else ready(x, folder / name) for name, x in files.items()}
-    total = sum(len(x) if isinstance(x, bytes) else sum(t.nbytes for t in x.values()) for x in content.values())
-    occupied = check_target(folder, set(files), replace)
-    hidden = None
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        hidden = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-        fresh = hidden / "new"
-        fresh.mkdir()  # unlike mkdtemp, with the permissions that the user's umask gives
-        for name, value in content.items():
-            write(fresh / name, value)
-        sync(fresh)
-        if occupied:
-            exchange(fresh, folder)
-        else:
-            os.replace(fresh, folder)
-    except (OSError, SafetensorError) as error:
-        raise CheckpointError(
-            "the folder could not be written, and what was there before is untouched",
-            where=str(folder),
-            got=error.strerror if isinstance(error, OSError) and error.strerror else str(error),
-            expected=f"a place that can be written to, with {total} bytes free",
-            fix="free some space or choose another folder, then save again",
-        ) from error
-    finally:
-        if hidden is not None:
-            shutil.rmtree(hidden, ignore_errors=True)
-    with suppress(OSError):  # the new folder is in place; a failure here only delays its being on disk
-        sync(folder.parent)
-
-
-def check_target(folder: Path, names: set[str], replace: bool) -> bool:
-    """Whether the folder has files to be replaced. It never holds one that would be lost."""
-    try:
-        present = sorted(entry.name for entry in folder.iterdir())
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        refuse(folder, f"the folder cannot be written to: {error.strerror}")
-    if present and not replace:
-        refuse(folder, "the folder exists and is not empty", got=listed(present), fix="choose another folder")
-    if lost := [name for name in present if name not in names or not (folder / name).is_file()]:
-        refuse(folder, "replacing the folder would lose files", got=listed(lost), fix="choose another folder")
-    return bool(present)
-
-
-def ready(tensors: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
-    """Dense tensors on the CPU, none sharing memory with another: the format stores each name by itself."""
-    found: dict[str, Tensor] = {}
-    memory: set[int] = set()
-    for name, tensor in tensors.items():
-        if tensor.is_meta or tensor.layout != torch.strided or tensor.dtype not in DTYPES.values():
-            raise InputError(
-                f"tensor {shown(name)} cannot be stored", where=str(path), got=f"{tensor.dtype}, {tensor.device}"
-            )
-        if not name or name == "__metadata__":
-            raise InputError(f"{shown(name)} cannot be a tensor's name", where=str(path))
-        # Conjugation and negation are lazy bits that a plain copy of memory would miss.
-        x = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
-        if x.nbytes and x.untyped_storage().data_ptr() in memory:
-            x = x.clone()
-        memory.add(x.untyped_storage().data_ptr())
-        found[name] = x
-    return found
-
-
-def write(path: Path, value: bytes | dict[str, Tensor]) -> None:
-    with open(path, "xb") as file:
-        if isinstance(value, bytes):
-            file.write(value)
-        mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-    if not isinstance(value, bytes):
-        save_file(value, path, metadata={"format": "pt"})  # other libraries ask for this mark
-        os.chmod(path, mode)  # it may have put a private temporary file in place of ours
-    sync(path)
-
-
-def sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def exchange(one: Path, two: Path) -> None:
-    """Swap two folders in one step. Two renames would leave nothing in place if the machine stopped between them."""
-    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if sys.platform == "linux" else None
-    if call is None:
-        raise OSError(0, "this system cannot replace a folder in one step: remove it first")
-    here, swap = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-    if call(here, os.fsencode(one), here, os.fsencode(two), swap) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, f"the folder could not be replaced in one step ({os.strerror(code)}): remove it first")
-
-
-# ----------------------------------------------------------------------------------------------------------- shared
-
-
-def open_regular(path: Path) -> Any:
-    """Open for reading, but never a pipe or a device, which could block or never end."""
-    if not stat.S_ISREG(os.stat(path).st_mode):
-        refuse(path, "is not a regular file")
-    return open(path, "rb")
-
-
-def plain(name: str) -> bool:
-    """Whether a name is one file in one folder, on any system."""
-    return bool(name) and name not in (".", "..") and not any(x in name for x in "/\\:\0") and name.isprintable()
-
-
-def whole(value: Any) -> bool:
-    return type(value) is int and 0 <= value < 2**63
-
-
-def shown(name: object) -> str:
-    """A foreign name, safe to print: in quotes, escaped, and not longer than a line."""
-    return ascii(name[:200] if isinstance(name, str) else type(name).__name__)
-
-
-def listed(names: list[str]) -> str:
-    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
-    return ", ".join(map(shown, names[:10])) + more
-
-
-def refuse(path: Path, reason: str, *, got: str = "", expected: str = "", fix: str = "") -> NoReturn:
-    raise CheckpointError(f"{path.name}: {reason}", where=str(path), got=got, expected=expected, fix=fix) from None

@@ -6,7 +6,8 @@ from typing import Any
 from regard.models.gpt import Config
 
 from .foreign import THEIR_ACTIVATIONS, Foreign
-from .rules import Chain, Chunk, Dropped, Entry, Rule, Tied, Transpose
+from .ops import Chain, Chunk, Transpose
+from .rules import Dropped, Entry, Rule, Tied
 
 ARCHITECTURE = "GPT2LMHeadModel"
 

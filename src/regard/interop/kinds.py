@@ -73,6 +73,8 @@ def read_foreign(
     given = {name: shape for name, shape in header.items() if not spare(name, rules)}
     run = converted(read(), rules)
     problems |= misfits(needed(wanted, rules), given) | {"unequal": run.unequal}
+    whole = {run.writers[name]: x.dtype for name, x in run.out.items() if not x.is_floating_point()}
+    problems["not of real numbers"] = [f"{name}: {dtype}" for name, dtype in whole.items()]
     if any(problems.values()):
         refuse(problems, where)
     return Found(kind.family, config, run.finish("their tensors cannot be converted"))

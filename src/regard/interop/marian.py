@@ -9,7 +9,8 @@ from regard.models.transformer import Config
 from regard.nn.positions import sinusoid
 
 from .foreign import THEIR_ACTIVATIONS, Foreign
-from .rules import Entry, Known, Reshape, Rule, Tied
+from .ops import Reshape
+from .rules import Entry, Known, Rule, Tied
 
 
 def config(theirs: Foreign) -> Config:

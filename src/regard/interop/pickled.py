@@ -1,103 +1,39 @@
 """A restricted reader for PyTorch's `.bin` and `.pt` files, which are programs in a zip.
 
-Such a file holds a small stack program (a pickle) whose opcodes may call anything. Here no such program is ever run.
-The opcodes are read one by one by a machine that knows dicts, lists, tuples, plain values and the few names that a
-state dict of tensors needs; those names are compared as text and never imported. Whatever else stands there is an
-error that names it. All this happens in a child process with limits on memory, time and output, which writes a
-safetensors file; the parent reads that one as it reads any other. There is no fallback to a reader that trusts more.
+Such a file holds a small stack program whose opcodes may call anything. Here no such program is ever run: ``opcodes``
+reads it, and whatever a state dict does not need is an error that names it. All this happens in a child process with
+limits on memory, time and output, which writes a safetensors file; the parent reads that one as it reads any other.
+There is no fallback to a reader that trusts more.
 
 The child needs neither torch nor a GPU, so it starts fast and its memory limit can be tight.
 """
 
 import json
 import os
-import pickletools
-import struct
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections import OrderedDict
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TypeGuard
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from regard.errors import CheckpointError
+
+from .opcodes import DAMAGE, View, interpret
+from .suspicion import refuse, shown
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 MIB = 2**20
 PROGRAM_BYTES = 16 * MIB  # a program of 10,000 tensors takes about 2
-OPCODES = 2_000_000
 ENTRIES = 200_000
 AXES = 32  # numpy's limit before version 2
 SUFFIXES = (".bin", ".pt", ".pth", ".ckpt")
-# What the standard library's readers raise for bytes that make no sense.
-DAMAGE = (zipfile.BadZipFile, struct.error, ValueError, NotImplementedError, EOFError, RuntimeError, OverflowError)
-
-ORDERED = "collections OrderedDict"
-TENSOR = "torch._utils _rebuild_tensor_v2"
-PARAMETER = "torch._utils _rebuild_parameter"
-
-
-@dataclass(frozen=True)
-class Kind:
-    """An element type: its name in safetensors and its bytes."""
-
-    name: str
-    size: int
-
-
-STORAGES = {
-    "torch DoubleStorage": Kind("F64", 8),
-    "torch FloatStorage": Kind("F32", 4),
-    "torch HalfStorage": Kind("F16", 2),
-    "torch BFloat16Storage": Kind("BF16", 2),
-    "torch LongStorage": Kind("I64", 8),
-    "torch IntStorage": Kind("I32", 4),
-    "torch ShortStorage": Kind("I16", 2),
-    "torch CharStorage": Kind("I8", 1),
-    "torch ByteStorage": Kind("U8", 1),
-    "torch BoolStorage": Kind("BOOL", 1),
-    "torch ComplexFloatStorage": Kind("C64", 8),
-}
-
-
-@dataclass(frozen=True)
-class Global:
-    """A name that the program asked for. It is only ever compared, never looked up."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class Storage:
-    """A flat run of elements, in the zip entry ``data/key``."""
-
-    kind: Kind
-    key: str
-    count: int
-
-
-@dataclass(frozen=True)
-class View:
-    """A tensor: a strided window on a storage."""
-
-    storage: Storage
-    offset: int
-    shape: tuple[int, ...]
-    stride: tuple[int, ...]
-
-    @property
-    def size(self) -> int:
-        """In bytes."""
-        return prod(self.shape) * self.storage.kind.size
 
 
 # The parent's side.
@@ -141,6 +77,7 @@ def pickled_in(folder: Path) -> Path:
 def read_one(path: Path) -> "dict[str, Tensor]":
     """One file, through the child process."""
     from regard.interop import files
+    from regard.interop.texts import read_json
 
     if not path.is_file():
         refuse(path, "is not there, or is no regular file")
@@ -169,7 +106,7 @@ def read_one(path: Path) -> "dict[str, Tensor]":
         except OSError as error:
             refuse(path, f"the reading process could not be started: {error.strerror}")
         if report.exists():
-            parts = {name: str(text) for name, text in files.read_json(report).items()}
+            parts = {name: str(text) for name, text in read_json(report).items()}
             raise CheckpointError(
                 parts.get("what", "cannot be read"),
                 where=str(path),
@@ -401,207 +338,6 @@ def described(value: object) -> str:
     if isinstance(value, dict):
         return f"a dict of {len(value)}"
     return "a tensor" if isinstance(value, View) else type(value).__name__
-
-
-# The machine.
-
-
-def interpret(program: bytes, source: Path) -> object:
-    """What a program would build, if it asks only for what a state dict needs."""
-    machine = Machine(source)
-    end = -1
-    try:
-        for count, (opcode, argument, position) in enumerate(pickletools.genops(program)):
-            if count >= OPCODES:
-                refuse(source, f"the program has more than {OPCODES} opcodes")
-            if (step := STEPS.get(opcode.name)) is None:
-                refuse(source, f"the program has the opcode {opcode.name}, which no state dict needs")
-            step(machine, argument)
-            end = position or 0
-    except CheckpointError:
-        raise
-    except DAMAGE as error:
-        refuse(source, f"the program is damaged: {ascii(str(error))[1:-1][:200]}")
-    if end + 1 != len(program):
-        refuse(source, "the program has bytes after its end")
-    if len(machine.stack) != 1 or machine.marks:
-        refuse(source, "the program does not end with one value")
-    return machine.stack[0]
-
-
-class Machine:
-    """A stack, marks and a memo. It builds plain values and descriptions of tensors, and calls nothing."""
-
-    def __init__(self, source: Path) -> None:
-        self.source = source
-        self.stack: list[object] = []
-        self.marks: list[list[object]] = []  # the stacks that lie under each mark
-        self.memo: dict[int, object] = {}
-
-    def push(self, value: object) -> None:
-        self.stack.append(value)
-
-    def protocol(self, version: int) -> None:
-        if version not in (2, 3, 4, 5):
-            refuse(self.source, f"the program is of protocol {version}", expected="2 to 5")
-
-    def mark(self) -> None:
-        self.marks.append(self.stack)
-        self.stack = []
-
-    def top(self) -> object:
-        if not self.stack:
-            refuse(self.source, "the program takes a value where none is")
-        return self.stack[-1]
-
-    def pop(self) -> object:
-        value = self.top()
-        self.stack.pop()
-        return value
-
-    def pop_to_mark(self) -> list[object]:
-        if not self.marks:
-            refuse(self.source, "the program goes back to a mark where none is")
-        items, self.stack = self.stack, self.marks.pop()
-        return items
-
-    def pop_several(self, count: int) -> list[object]:
-        """The last ones, in the order in which they were pushed."""
-        if len(self.stack) < count:
-            refuse(self.source, "the program takes a value where none is")
-        items = self.stack[-count:]
-        del self.stack[-count:]
-        return items
-
-    def push_tuple(self, items: list[object]) -> None:
-        self.stack.append(tuple(items))
-
-    def put(self, place: int) -> None:
-        self.memo[place] = self.top()
-
-    def get(self, place: int) -> None:
-        if place not in self.memo:
-            refuse(self.source, f"the program recalls entry {place} of its memo, which is not there")
-        self.stack.append(self.memo[place])
-
-    def append(self, items: list[object]) -> None:
-        target = self.top()
-        if not isinstance(target, list):
-            refuse(self.source, f"the program appends to a {type(target).__name__}")
-        target.extend(items)
-
-    def set_items(self, items: list[object]) -> None:
-        target = self.top()
-        if not isinstance(target, dict) or len(items) % 2:
-            refuse(self.source, f"the program sets an item of a {type(target).__name__}")
-        for key, value in zip(items[::2], items[1::2], strict=True):
-            # Plain keys only: the hash of a tuple nested a million deep would break the interpreter itself.
-            if not isinstance(key, str | int | float | None):
-                refuse(self.source, f"the program uses a {type(key).__name__} as a key")
-            if key in target:
-                refuse(self.source, f"the key {shown(key)} is set twice")
-            target[key] = value
-
-    def ask(self, name: str) -> None:
-        if name not in (ORDERED, TENSOR, PARAMETER) and name not in STORAGES:
-            refuse(
-                self.source,
-                f"the program asks for {shown(name.replace(' ', '.', 1))}, which no state dict needs",
-                expected="tensors, parameters and plain values only",
-                fix="do not load this file with anything else; ask for safetensors, or save the state dict alone",
-            )
-        self.stack.append(Global(name))
-
-    def ask_by_stack(self) -> None:
-        attribute, module = self.pop(), self.pop()
-        if not isinstance(attribute, str) or not isinstance(module, str):
-            refuse(self.source, "the program asks for something whose name is not a text")
-        self.ask(f"{module} {attribute}")
-
-    def storage(self, identity: object) -> Storage:
-        match identity:
-            case ("storage", Global(name), str(key), str(), count) if name in STORAGES and whole(count):
-                return Storage(STORAGES[name], key, count)
-        refuse(self.source, "the program refers to a storage in an unknown way")
-
-    def call(self, function: object, arguments: object) -> object:
-        """What three known functions would return. None of them is called."""
-        match function, arguments:
-            case Global(name), () if name == ORDERED:
-                return OrderedDict()
-            case Global(name), (
-                Storage() as storage,
-                int(offset),
-                tuple(shape),
-                tuple(stride),
-                bool(),
-                dict(hooks),
-            ) if name == TENSOR and not hooks and all(whole(x) for x in (offset, *shape, *stride)):
-                return View(storage, offset, shape, stride)
-            case Global(name), (View() as view, bool(), dict(hooks)) if name == PARAMETER and not hooks:
-                return view
-        name = shown(function.name.replace(" ", ".", 1)) if isinstance(function, Global) else type(function).__name__
-        refuse(self.source, f"the program calls {name} with arguments that no state dict needs")
-
-    def build(self, state: object) -> None:
-        """Module.state_dict() hangs its `_metadata` on the dict as an attribute: known, and not needed."""
-        target = self.top()
-        if type(target) is not OrderedDict or not isinstance(state, dict) or list(state) != ["_metadata"]:
-            refuse(self.source, f"the program sets the attributes of a {type(target).__name__}")
-
-
-# All the opcodes that there are, for this reader.
-STEPS: dict[str, Callable[[Machine, Any], None]] = {
-    "PROTO": Machine.protocol,
-    "FRAME": lambda machine, _: None,
-    "STOP": lambda machine, _: None,
-    "NONE": lambda machine, _: machine.push(None),
-    "NEWTRUE": lambda machine, _: machine.push(True),
-    "NEWFALSE": lambda machine, _: machine.push(False),
-    "BININT": Machine.push,
-    "BININT1": Machine.push,
-    "BININT2": Machine.push,
-    "LONG1": Machine.push,
-    "BINFLOAT": Machine.push,
-    "BINUNICODE": Machine.push,
-    "SHORT_BINUNICODE": Machine.push,
-    "BINUNICODE8": Machine.push,
-    "EMPTY_DICT": lambda machine, _: machine.push({}),
-    "EMPTY_LIST": lambda machine, _: machine.push([]),
-    "EMPTY_TUPLE": lambda machine, _: machine.push(()),
-    "MARK": lambda machine, _: machine.mark(),
-    "TUPLE": lambda machine, _: machine.push_tuple(machine.pop_to_mark()),
-    "TUPLE1": lambda machine, _: machine.push_tuple(machine.pop_several(1)),
-    "TUPLE2": lambda machine, _: machine.push_tuple(machine.pop_several(2)),
-    "TUPLE3": lambda machine, _: machine.push_tuple(machine.pop_several(3)),
-    "APPEND": lambda machine, _: machine.append(machine.pop_several(1)),
-    "APPENDS": lambda machine, _: machine.append(machine.pop_to_mark()),
-    "SETITEM": lambda machine, _: machine.set_items(machine.pop_several(2)),
-    "SETITEMS": lambda machine, _: machine.set_items(machine.pop_to_mark()),
-    "BINPUT": Machine.put,
-    "LONG_BINPUT": Machine.put,
-    "MEMOIZE": lambda machine, _: machine.put(len(machine.memo)),
-    "BINGET": Machine.get,
-    "LONG_BINGET": Machine.get,
-    "GLOBAL": Machine.ask,
-    "STACK_GLOBAL": lambda machine, _: machine.ask_by_stack(),
-    "BINPERSID": lambda machine, _: machine.push(machine.storage(machine.pop())),
-    "REDUCE": lambda machine, _: machine.push(machine.call(*machine.pop_several(2))),
-    "BUILD": lambda machine, _: machine.build(machine.pop()),
-}
-
-
-def whole(value: object) -> TypeGuard[int]:
-    return type(value) is int and 0 <= value < 2**63
-
-
-def shown(name: object) -> str:
-    """A foreign name, safe to print: in quotes, escaped, and not longer than a line."""
-    return ascii(name[:200] if isinstance(name, str) else type(name).__name__)
-
-
-def refuse(source: Path, reason: str, *, expected: str = "", fix: str = "") -> NoReturn:
-    raise CheckpointError(f"{source.name}: {reason}", where=str(source), expected=expected, fix=fix) from None
 
 
 if __name__ == "__main__":

@@ -29,10 +29,11 @@ class Slot:
 
     def append(self, name: str, new: Tensor) -> Tensor:
         """Add (..., n, e) behind what is there, in place, and return all of it as a view."""
-        length = self.lengths.get(name, 0)
+        length, buffer = self.lengths.get(name, 0), self.tensors.get(name)
+        if buffer is not None and buffer.shape[:-2] != new.shape[:-2]:  # else one row would be written to all
+            raise ValueError(f"a cache of {len(buffer)} rows got tokens of {len(new)}: reorder it to the rows at hand")
         total = length + new.shape[-2]
         self.lengths[name] = total
-        buffer = self.tensors.get(name)
         if torch.is_grad_enabled() and (new.requires_grad or (buffer is not None and buffer.requires_grad)):
             # A gradient needs every earlier version of the buffer, so nothing may be written in place.
             self.tensors[name] = new if buffer is None else torch.cat((buffer[..., :length, :], new), -2)

@@ -23,12 +23,13 @@ def sinusoid(positions: Tensor, dim: int, layout: Layout = "interleaved", base: 
 
     The paper interleaves them; "halves" puts all sines first (tensor2tensor, Marian). An odd width ends with a sine.
     """
-    waves = (dim + 1) // 2
-    frequency = torch.exp(torch.arange(waves, device=positions.device) * (-2 * math.log(base) / dim))
-    angle = positions[..., None].float() * frequency
+    waves = torch.arange((dim + 1) // 2, device=positions.device, dtype=torch.float64)
+    # In float64: at position 1000, float32 would be off by 1e-4.
+    angle = positions[..., None].double() * torch.exp(waves * (-2 * math.log(base) / dim))
+    sin, cos = angle.sin().float(), angle.cos().float()
     if layout == "halves":
-        return torch.cat((angle.sin(), angle.cos()), -1)[..., :dim]
-    return torch.stack((angle.sin(), angle.cos()), -1).flatten(-2)[..., :dim]
+        return torch.cat((sin, cos), -1)[..., :dim]
+    return torch.stack((sin, cos), -1).flatten(-2)[..., :dim]
 
 
 class Learned(nn.Module):

@@ -66,7 +66,7 @@ def heard_by(new: Hearing) -> Iterator[None]:
 def listen(model: nn.Module, pattern: str, hear: Hear, *, records: bool = False) -> Iterator[list[str]]:
     """Call ``hear(name, tensor)`` at every tap whose name matches; a returned tensor replaces the original."""
     taps = {name: module for name, module in model.named_modules() if isinstance(module, Tap)}
-    names = [name for name in taps if fnmatchcase(plain(name), pattern)]
+    names = [name for name in taps if named(plain(name), pattern)]
     if not names:
         raise KeyError(f"no tap matches {pattern!r}; this model has {', '.join(map(plain, taps)) or 'none'}")
     new = dict(hearing())
@@ -92,6 +92,11 @@ def repeated(now: Hearing) -> Hearing:
     """The same listeners for a forward pass that is run again for its gradient: the same taps stay live, so the same
     path is taken and replacements are made again, but nothing is recorded twice."""
     return {tap: tuple(listener for listener in listeners if not listener.records) for tap, listeners in now.items()}
+
+
+def named(name: str, pattern: str) -> bool:
+    """Whether a pattern names this place; "*.weights" names the weights of a model that is one attention, too."""
+    return fnmatchcase(name, pattern) or fnmatchcase(f".{name}", pattern)
 
 
 def plain(name: str) -> str:

@@ -102,12 +102,12 @@ def ticks(sharpness: list[float]) -> dict[int, str]:
 
 
 def draw_rose(axes: Axes) -> None:
-    axes.set(xlim=(-1.5, 1.5), ylim=(-1.62, 1.5), aspect="equal", title="keys and the query", anchor="N")
+    axes.set(xlim=(-1.5, 1.5), ylim=(-1.72, 1.62), aspect="equal", title="keys and the query", anchor="N")
     axes.axis("off")
     for (x, y), key, value in zip(unit(ANGLES).tolist(), KEYS, VALUES, strict=True):
         style.arrow(axes, (0, 0), (x, y), color=style.KEY, line=2.2, head=14)
         slanted = x > 0.1 and y > 0.1
-        dx, dy = (0.1, 0.12) if slanted else (0.28 * x, 0.22 * y - (0.22 if y == 0 else 0))
+        dx, dy = (0.1, 0.12) if slanted else (0.28 * x, 0.32 * y - (0.24 if y == 0 else 0))
         side: Literal["left", "center"] = "left" if slanted else "center"
         style.write(axes, x + dx, y + dy, f"{key}\n→ {value:g}", color=style.KEY, size=10.5, ha=side)
     x, y = unit([QUERY_ANGLE])[0].tolist()

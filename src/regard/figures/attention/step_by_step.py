@@ -70,7 +70,7 @@ def draw(numbers: Numbers) -> Figure:
         x = 0.75 + 2.35 * i
         style.write(axes, x + 0.66, 3.12, text, size=15)
         square(axes, x, 2.8, numbers[name], digits, name == "weights")
-        style.arrow(axes, (x + 1.55, 2.14), (x + 2.12, 2.14))
+        style.arrow(axes, (x + 1.48, 2.14), (x + 1.98, 2.14))
     style.write(axes, 8.53, 3.12, "$y_i = \\Sigma_j\\, a_{ij} v_j$", size=15)
     grid(axes, 7.55, 2.8, numbers["y"], style.WEIGHT, digits=2, pick=0)
     for i in range(TOKENS):

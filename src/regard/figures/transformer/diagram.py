@@ -237,7 +237,7 @@ def transformer(axes: Axes, x: float, y: float, found: Numbers, look: Look, word
     )
     end = tops[1]
     for text, tall in (("linear", 0.34), ("softmax", 0.34)):
-        style.arrow(axes, (right, end - 0.04 * u), (right, end + 0.14 * u), color=stream, line=line)
+        style.arrow(axes, (right, end), (right, end + 0.14 * u), color=stream, line=line)
         box(axes, right, end + 0.14 * u, text, "output", look, tall=tall)
         end += (0.14 + tall) * u
     style.arrow(axes, (right, end), (right, end + 0.24 * u), color=stream, line=line)

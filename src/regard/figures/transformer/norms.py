@@ -29,8 +29,8 @@ def draw(numbers: Numbers) -> Figure:
     for x, name, text in ((0.55, "post", "after the sum"), (5.45, "pre", "before the part, and once at the end")):
         found = numbers[name]
         transformer(axes, x, 0.1, found, Look("norm", unit=0.665), ("source", "target, shifted right", "next word"))
-        style.write(axes, x - 0.2, 5.3, text, ha="left", size=13, weight="bold")
-        style.write(axes, x - 0.2, 5.03, f"{found['norms']} norms", ha="left", size=11, color=style.WEIGHT)
+        style.write(axes, x - 0.2, 5.3, text, ha="left", va="baseline", size=13, weight="bold")
+        style.write(axes, x - 0.2, 5.0, f"{found['norms']} norms", ha="left", va="baseline", color=style.WEIGHT)
     return figure
 
 

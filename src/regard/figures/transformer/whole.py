@@ -52,8 +52,8 @@ def draw(numbers: Numbers) -> Figure:
     axes = style.stage(figure)
     words = ("source words", "target words, shifted right", "next word")
     transformer(axes, 0.75, 0.15, numbers["anatomy"], Look(unit=0.93), words)
-    style.write(axes, 1.9, 7.0, "encoder", size=13, weight="bold", family=style.SANS)
-    style.write(axes, 3.35, 7.0, "decoder", size=13, weight="bold")
+    style.write(axes, 0.78, 4.42, "encoder", size=12, weight="bold", ha="left")
+    style.write(axes, 3.9, 5.6, "decoder", size=12, weight="bold", ha="right")
     beside(axes, 7.5, numbers)
     return figure
 
@@ -62,16 +62,16 @@ def beside(axes: Axes, x: float, numbers: Numbers) -> None:
     """The sizes of the paper's two models, and the weights that were counted."""
     columns = [x + 1.45, x + 2.2]
     for place, name in zip(columns, SIZES, strict=True):
-        style.write(axes, place, 4.3, name, ha="right", weight="bold", size=11)
+        style.write(axes, place, 4.22, name, ha="right", va="baseline", weight="bold", size=11)
     weights = [numbers["weights"][name] / 1e6 for name in SIZES]
     lines = [(text, [f"{numbers['sizes'][name][row]:g}" for name in SIZES]) for text, row in ROWS.items()]
     lines += [("weights, M", [f"{count:.1f}" for count in weights]), ("paper, M", [f"{PAPER[name]:g}" for name in SIZES])]
     for i, (text, values) in enumerate(lines):
         y = 3.95 - 0.33 * i
         axes.plot([x, columns[-1]], [y + 0.165] * 2, color=style.LINE, lw=1)
-        style.write(axes, x, y, text, ha="left", size=10.5, color=style.SOFT)
+        style.write(axes, x, y - 0.05, text, ha="left", va="baseline", size=10.5, color=style.SOFT)
         for place, value in zip(columns, values, strict=True):
-            style.write(axes, place, y, value, ha="right", size=11)
+            style.write(axes, place, y - 0.05, value, ha="right", va="baseline", size=11)
 
 
 def holds(numbers: Numbers) -> list[Check]:

@@ -1,0 +1,58 @@
+"""The copy task, and the training loop of the figures that compare where the norm stands.
+
+The source is a row of random words, the target the same row; the decoder must find each word by cross-attention, for
+what it is given of the target comes one word late. Whoever learns nothing stays at log V.
+"""
+
+import math
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.figures.figure import seeded
+from regard.models.transformer import Config, Transformer
+
+WORDS, LENGTH, BATCH = 8, 3, 32
+CHANCE = math.log(WORDS)
+START = 0
+
+
+def sources() -> Tensor:
+    return torch.randint(1, WORDS + 1, (BATCH, LENGTH))
+
+
+def late(source: Tensor) -> Tensor:
+    """What the decoder is given: a start symbol, then each word one place late."""
+    return F.pad(source[:, :-1], (1, 0), value=START)
+
+
+def learn(
+    placement: Literal["post", "pre", "admin"], depth: int, *, seed: int, steps: int, rate: float = 1e-3, warm: int = 0
+) -> list[float]:
+    """Train a Transformer of so many encoder and decoder layers, with the paper's Adam and a constant rate that is
+    reached at once, or along a line in ``warm`` steps.  -> the loss at every step, as a share of log V"""
+    with seeded(seed):
+        config = Config(vocab=WORDS + 1, dim=64, depth=depth, heads=4, hidden=64, dropout=0.0, norm=placement)
+        model = Transformer(config)
+        if placement == "admin":
+            source = sources()
+            model.profile(source, late(source))
+        optimizer = torch.optim.Adam(model.parameters(), rate, (0.9, 0.98), 1e-9, fused=True)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / max(warm, 1)))
+        history = []
+        for _ in range(steps):
+            source = sources()
+            loss = F.cross_entropy(model(source, late(source)).flatten(0, 1), source.flatten())
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            schedule.step()
+            history.append(loss.item() / CHANCE)
+    return history
+
+
+def smooth(history: list[float], width: int = 5) -> list[float]:
+    """Means of so many steps each."""
+    return [float(f"{sum(history[i : i + width]) / width:.4g}") for i in range(0, len(history), width)]

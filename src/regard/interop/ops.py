@@ -1,0 +1,149 @@
+"""Reversible changes of tensors: what stands between one library's layout of a weight and another's."""
+
+from dataclasses import dataclass
+from math import prod
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+
+class Op(Protocol):
+    """A reversible change of tensors, some of theirs -> some of ours. What it cannot change is a ValueError."""
+
+    def __call__(self, tensors: list[Tensor]) -> list[Tensor]: ...
+
+    def reverse(self) -> "Op": ...
+
+
+@dataclass(frozen=True)
+class Same:
+    """The tensors as they are."""
+
+    def __call__(self, tensors: list[Tensor]) -> list[Tensor]:
+        return tensors
+
+    def reverse(self) -> Op:
+        return self
+
+
+SAME = Same()
+
+
+@dataclass(frozen=True)
+class Transpose:
+    """Swap the two axes of a matrix (TensorFlow, Conv1D). A bias has one axis and stays."""
+
+    def __call__(self, tensors: list[Tensor]) -> list[Tensor]:
+        if bad := [tuple(x.shape) for x in tensors if x.ndim not in (1, 2)]:
+            raise ValueError(f"Transpose takes a matrix, or a bias that it leaves alone, got shape {bad[0]}")
+        return [x.mT if x.ndim == 2 else x for x in tensors]
+
+    def reverse(self) -> Op:
+        return self
+
+
+@dataclass(frozen=True)
+class Permute:
+    """Reorder all axes: axis ``i`` of ours is axis ``axes[i]`` of theirs (a convolution stored as HWIO)."""
+
+    axes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if sorted(self.axes) != list(range(len(self.axes))):
+            raise ValueError(f"Permute needs each axis once, got {self.axes}")
+
+    def __call__(self, tensors: list[Tensor]) -> list[Tensor]:
+        if bad := [tuple(x.shape) for x in tensors if x.ndim != len(self.axes)]:
+            raise ValueError(f"Permute{self.axes} takes {len(self.axes)} axes, got shape {bad[0]}")
+        return [x.permute(self.axes) for x in tensors]
+
+    def reverse(self) -> Op:
+        return Permute(tuple(self.axes.index(axis) for axis in range(len(self.axes))))
+
+
+@dataclass(frozen=True)
+class Reshape:
+    """One shape of theirs becomes one of ours. Both are stated, so that it can be undone."""
+
+    theirs: tuple[int, ...]
+    ours: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if min((*self.theirs, *self.ours), default=0) < 0 or prod(self.theirs) != prod(self.ours):
+            raise ValueError(f"Reshape needs two shapes of one size, got {self.theirs} and {self.ours}")
+
+    def __call__(self, tensors: list[Tensor]) -> list[Tensor]:
+        if bad := [tuple(x.shape) for x in tensors if tuple(x.shape) != self.theirs]:
+            raise ValueError(f"Reshape takes shape {self.theirs}, got {bad[0]}")
+        return [x.reshape(self.ours) for x in tensors]
+
+    def reverse(self) -> Op:
+        return Reshape(self.ours, self.theirs)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """One tensor into equal parts along an axis (a fused q, k, v)."""
+
+    parts: int
+    axis: int = 0
+
+    def __post_init__(self) -> None:
+        if self.parts < 1:
+            raise ValueError(f"{self} needs at least one part")
+
+    def __call__(self, tensors: list[Tensor]) -> list[Tensor]:
+        if len(tensors) != 1:
+            raise ValueError(f"Chunk takes one tensor, got {len(tensors)}")
+        (x,) = tensors
+        if not -x.ndim <= self.axis < x.ndim or x.shape[self.axis] % self.parts:
+            raise ValueError(f"Chunk needs {self.parts} equal parts along axis {self.axis}, got shape {tuple(x.shape)}")
+        # Not x.chunk: it gives fewer parts when the axis is empty.
+        return list(x.tensor_split(self.parts, self.axis))
+
+    def reverse(self) -> Op:
+        return Fuse(self.parts, self.axis)
+
+
+@dataclass(frozen=True)
+class Fuse:
+    """Equal tensors, one after the other along an axis, into one."""
+
+    parts: int
+    axis: int = 0
+
+    def __post_init__(self) -> None:
+        if self.parts < 1:
+            raise ValueError(f"{self} needs at least one part")
+
+    def __call__(self, tensors: list[Tensor]) -> list[Tensor]:
+        found = [tuple(x.shape) for x in tensors]
+        if len(tensors) != self.parts or len(set(found)) != 1:
+            raise ValueError(f"Fuse needs {self.parts} tensors of one shape, got {', '.join(map(str, found))}")
+        if not -tensors[0].ndim <= self.axis < tensors[0].ndim:
+            raise ValueError(f"Fuse needs an axis {self.axis}, got shape {found[0]}")
+        if len({x.dtype for x in tensors}) != 1:  # torch.cat would widen some of them, and the way back is lost
+            raise ValueError(f"Fuse needs one dtype, got {', '.join(str(x.dtype) for x in tensors)}")
+        return [torch.cat(tensors, self.axis)]
+
+    def reverse(self) -> Op:
+        return Chunk(self.parts, self.axis)
+
+
+@dataclass(frozen=True, init=False)
+class Chain:
+    """Several changes, from left to right on the way in and from right to left on the way out."""
+
+    ops: tuple[Op, ...]
+
+    def __init__(self, *ops: Op) -> None:
+        object.__setattr__(self, "ops", ops)
+
+    def __call__(self, tensors: list[Tensor]) -> list[Tensor]:
+        for op in self.ops:
+            tensors = op(tensors)
+        return tensors
+
+    def reverse(self) -> Op:
+        return Chain(*(op.reverse() for op in reversed(self.ops)))

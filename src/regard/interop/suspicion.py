@@ -1,0 +1,38 @@
+"""The small words with which files from elsewhere are met: refuse, and show nothing of theirs unescaped."""
+
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO, NoReturn, TypeGuard
+
+from regard.errors import CheckpointError
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open for reading, but never a pipe or a device, which could block or never end."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        refuse(path, "is not a regular file")
+    return open(path, "rb")
+
+
+def plain(name: str) -> bool:
+    """Whether a name is one file in one folder, on any system."""
+    return bool(name) and name not in (".", "..") and not any(x in name for x in "/\\:\0") and name.isprintable()
+
+
+def whole(value: object) -> TypeGuard[int]:
+    return type(value) is int and 0 <= value < 2**63
+
+
+def shown(name: object) -> str:
+    """A foreign name, safe to print: in quotes, escaped, and not longer than a line."""
+    return ascii(name[:200] if isinstance(name, str) else type(name).__name__)
+
+
+def listed(names: list[str]) -> str:
+    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return ", ".join(map(shown, names[:10])) + more
+
+
+def refuse(path: Path, reason: str, *, got: str = "", expected: str = "", fix: str = "") -> NoReturn:
+    raise CheckpointError(f"{path.name}: {reason}", where=str(path), got=got, expected=expected, fix=fix) from None

@@ -1,0 +1,261 @@
+"""Break the core on purpose, one line at a time, and see whether the contracts notice: ``python tests/mutations.py``.
+
+Each mutation is applied to a copy of the source in a temporary folder, and the named files of tests/contracts run
+against that copy until the first failure. A mutation that no test notices has survived: a test is missing, or the line
+is not needed. Words after the command pick mutations by their names; -j runs several at once.
+"""
+# ruff: noqa: E501 (a table reads better with one row to a line)
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Mutation:
+    name: str
+    file: str  # below src/regard
+    old: str  # stands in the file as often as ``times`` says
+    new: str
+    tests: str  # of tests/contracts, in the order in which they run
+    times: int = 1
+
+
+ATTENTION, MASK, CACHE, TAP = "nn/attention.py", "nn/mask.py", "nn/cache.py", "nn/tap.py"
+POSITIONS, RESIDUAL, CONFIG = "nn/positions.py", "nn/residual.py", "nn/config.py"
+KERNELS, DECODING = "definitions kernels tiles", "cache attention decoding"
+
+MUTATIONS = [
+    # the kernel and its scale
+    Mutation("scale of the width", ATTENTION, "q.shape[-1] ** -0.5", "q.shape[-1] ** -1.0", KERNELS, 2),
+    Mutation("scale of the definition", ATTENTION, "mT * scale, bias", "mT * scale * 2, bias", KERNELS),
+    Mutation("scale of the fused way", ATTENTION, "causal, scale=scale,", "causal, scale=None,", KERNELS),
+    Mutation("given scale ignored", ATTENTION, "self.scale = scale ", "self.scale = None ", KERNELS),
+    Mutation("softmax over queries", MASK, "-torch.inf).softmax(-1,", "-torch.inf).softmax(-2,", KERNELS),
+    Mutation("softmax over queries, unmasked", MASK, "scores.softmax(-1,", "scores.softmax(-2,", KERNELS),
+    Mutation("empty rows are NaN", MASK, "return weights.masked_fill(~allowed, 0.0)", "return weights", "mask kernels"),
+    Mutation("dropout on the values", ATTENTION, "self.dropout(self.weights(q, k, mask, bias)) @ spread(v, q.shape[-3])",
+             "self.weights(q, k, mask, bias) @ self.dropout(spread(v, q.shape[-3]))", "tiles"),
+    Mutation("dropout on the output", ATTENTION, "self.dropout(self.weights(q, k, mask, bias)) @ spread(v, q.shape[-3])",
+             "self.dropout(self.weights(q, k, mask, bias) @ spread(v, q.shape[-3]))", "tiles"),
+    Mutation("dropout in evaluation", ATTENTION, "self.dropout.p if self.training else 0.0", "self.dropout.p", "tiles mixers"),
+    Mutation("no dropout in the fused way", ATTENTION, "added, dropout, causal", "added, 0.0, causal", "tiles"),
+    Mutation("groups interleaved", ATTENTION, "x.repeat_interleave(heads // x.shape[-3], -3)",
+             "x.repeat(*[1] * (x.ndim - 3), heads // x.shape[-3], 1, 1)", KERNELS),
+    Mutation("values cut too short", ATTENTION, "[..., :width]", "[..., :1]", KERNELS),
+    # masks
+    Mutation("mask turned around", MASK, "self.start, device) <= 0", "self.start, device) >= 0", "mask kernels"),
+    Mutation("look at the next token", MASK, "self.start, device) <= 0", "self.start, device) <= 1", "mask kernels"),
+    Mutation("own token not seen", MASK, "self.start, device) <= 0", "self.start, device) < 0", "mask kernels"),
+    Mutation("causal from the top left", MASK, "device=device)[:, None] - first", "device=device)[:, None]", "mask kernels"),
+    Mutation("start forgotten in the fused way", ATTENTION, "isinstance(mask.start, int) and mask.start == 0", "isinstance(mask.start, int)", "kernels attention"),
+    Mutation("causal mask left out too early", MASK, "self.start + 1 >= columns", "self.start + 2 >= columns", "mask kernels"),
+    Mutation("padding turned around", MASK, "self.keys[..., None, None, :]", "~self.keys[..., None, None, :]", "mask kernels"),
+    Mutation("padding forgotten beside causal", ATTENTION, "square and mask.keys is None and", "square and", "kernels"),
+    Mutation("pairs forgotten beside causal", ATTENTION, "mask.keys is None and mask.pairs is None", "mask.keys is None", "kernels"),
+    Mutation("pairs forgotten", MASK, "        if self.pairs is not None:\n            parts", "        if False:\n            parts", "mask kernels"),
+    Mutation("pairs not refused", MASK, "        if self.pairs is not None:\n            raise", "        if False:\n            raise", "mask seams"),
+    Mutation("parts of a mask joined by or", MASK, "allowed = allowed & part", "allowed = allowed | part", "mask kernels"),
+    # biases
+    Mutation("bias dropped", MASK, "    if bias is None:\n        return scores", "    if True:\n        return scores", "kernels"),
+    Mutation("bias dropped in the fused way", ATTENTION, "        if bias is not None:\n            numbers", "        if False:\n            numbers", "kernels"),
+    Mutation("bias drops the mask", ATTENTION, "numbers if added is None else numbers.masked_fill(~added, -torch.inf)", "numbers", "kernels"),
+    Mutation("bias dropped while looking", ATTENTION, "self.weights(self.kernel.weights(q, k, mask, bias))", "self.weights(self.kernel.weights(q, k, mask))", "attention seams_composed looking"),
+    Mutation("mask dropped while looking", ATTENTION, "self.weights(self.kernel.weights(q, k, mask, bias))", "self.weights(self.kernel.weights(q, k, bias=bias))", "attention looking"),
+    Mutation("block keeps the bias", "nn/block.py", "mask=mask, bias=bias, cache=cache", "mask=mask, cache=cache", "seams_composed"),
+    Mutation("bias of rows with their own start", POSITIONS, "numbers.squeeze(1) if bucket.ndim > 2 else numbers", "numbers", "mask kernels"),
+    Mutation("slopes of ALiBi", POSITIONS, "2 ** (-8 * (i + 1) / whole)", "2 ** (-8 * i / whole)", "positions"),
+    Mutation("buckets of earlier and later keys swapped", POSITIONS, "later = (offset > 0)", "later = (offset < 0)", "positions"),
+    Mutation("window's rows and columns swapped", POSITIONS, "(rows * (2 * width - 1) + columns)", "(columns * (2 * height - 1) + rows)", "positions seams_composed"),
+    # tiles
+    Mutation("rows of a tile shifted", MASK, "Mask(self.causal, self.start + rows.start,", "Mask(self.causal, self.start,", "mask tiles"),
+    Mutation("rows of pairs shifted", MASK, "cut(self.pairs, rows, slice", "cut(self.pairs, slice(0, rows.stop - rows.start), slice", "mask tiles"),
+    Mutation("rows of a bias shifted", MASK, "Given(cut(self.value, rows,", "Given(cut(self.value, slice(0, rows.stop - rows.start),", "mask tiles"),
+    Mutation("rows of ALiBi shifted", POSITIONS, "ALiBi(self.heads, self.start + rows.start)", "ALiBi(self.heads, self.start)", "mask tiles"),
+    Mutation("rows of buckets shifted", POSITIONS, "BucketBias(self.table, self.start + rows.start)", "BucketBias(self.table, self.start)", "mask tiles"),
+    Mutation("reach too short", MASK, "self.start + rows.stop)", "self.start + rows.stop - 1)", "mask tiles"),
+    Mutation("reach without start", MASK, "self.start + rows.stop)", "rows.stop)", "mask tiles"),
+    Mutation("reach too long", MASK, "self.start + rows.stop)", "columns)", "mask tiles"),
+    Mutation("last rows missing", ATTENTION, "for top in range(0, rows, height):", "for top in range(0, rows - rows % height, height):", "tiles"),
+    Mutation("tiles are kept for the gradient", ATTENTION, "recompute(part, q, k, v) if torch.is_grad_enabled() else part(q, k, v)", "part(q, k, v)", "tiles"),
+    Mutation("tiles forget how large a score is", ATTENTION, "rows * columns * footprint <= DENSE", "rows * columns <= DENSE", "tiles"),
+    Mutation("no tiles", ATTENTION, "rows * columns * footprint <= DENSE", "True", "tiles"),
+    Mutation("mask of three axes", ATTENTION, "if added is not None and added.ndim == 3:", "if False:", "tiles"),
+    Mutation("random numbers not replayed", "nn/replay.py", "use_reentrant=False, context_fn", "use_reentrant=False, preserve_rng_state=False, context_fn", "tiles looking"),
+    Mutation("compiled with contexts", "nn/replay.py", "if torch.compiler.is_compiling():", "if False:", "mixers"),
+    # multi-head attention
+    Mutation("keys and values swapped", ATTENTION, "return split(k, self.groups), split(v, self.groups)\n\n    def attend", "return split(v, self.groups), split(k, self.groups)\n\n    def attend", "attention"),
+    Mutation("keys and values swapped when fused", ATTENTION, "q, k, v = parts[0], parts[0 if self.k is None else 1], parts[-1]", "q, v, k = parts[0], parts[0 if self.k is None else 1], parts[-1]", "attention"),
+    Mutation("biases lost when fused", ATTENTION, "if x.bias is None else x.bias.data for x in parts", "for x in parts", "attention"),
+    Mutation("fused although inputs differ", ATTENTION, "self.fused is None or queries is not keys or keys is not values", "self.fused is None", "attention"),
+    Mutation("heads split across features", ATTENTION, "x.unflatten(-1, (heads, x.shape[-1] // heads)).transpose(-3, -2)", "x.unflatten(-1, (x.shape[-1] // heads, heads)).movedim(-1, -3)", "attention"),
+    Mutation("padding not silenced", ATTENTION, "    if keys is None:\n        return x", "    if True:\n        return x", "attention"),
+    Mutation("silence at the wrong place", ATTENTION, "silence(x, mask.keys, mask.start if mask.causal else 0)", "silence(x, mask.keys, 0)", "attention"),
+    Mutation("silence of a context from start on", ATTENTION, "silence(context, mask.keys, 0)", "silence(context, mask.keys, mask.start)", "attention"),
+    Mutation("keys not turned", ATTENTION, "self.rotary(q, mask.start), self.rotary(k, mask.start)", "self.rotary(q, mask.start), k", "attention"),
+    Mutation("keys turned from zero", ATTENTION, "self.rotary(q, mask.start), self.rotary(k, mask.start)", "self.rotary(q, mask.start), self.rotary(k)", "attention"),
+    Mutation("keys turned the other way", ATTENTION, "self.rotary(q, mask.start), self.rotary(k, mask.start)", "self.rotary(q, mask.start), self.rotary(k.flip(-1), mask.start).flip(-1)", "attention"),
+    Mutation("rotary over a context ignored", ATTENTION, "        if self.rotary is not None:\n            raise", "        if False:\n            raise", "attention"),
+    Mutation("sign of a rotation", POSITIONS, "torch.stack((a * cos - b * sin,", "torch.stack((a * cos + b * sin,", "positions"),
+    Mutation("sign of a rotation in halves", POSITIONS, "b * cos + a * sin), -1)\n        else", "b * cos - a * sin), -1)\n        else", "positions"),
+    Mutation("dropout forgotten while looking", ATTENTION, "self.kernel.dropout(weights) @ spread", "weights @ spread", "attention"),
+    Mutation("what passes is not replaced", ATTENTION, "return self.mixed(y)", "self.mixed(y)\n        return y", "attention looking"),
+    Mutation("values are not heard", ATTENTION, "self.keys(k), self.values(v)", "self.keys(k), v", "attention"),
+    # beams and contexts
+    Mutation("beams folded across sentences", ATTENTION, "q.unflatten(0, (-1, beams)).transpose(1, 2)", "q.unflatten(0, (beams, -1)).transpose(0, 1).transpose(1, 2)", "attention decoding"),
+    Mutation("beams unfolded wrongly", ATTENTION, "y.unflatten(2, (beams, n)).transpose(1, 2)", "y.unflatten(2, (n, beams)).movedim(3, 1)", "attention decoding"),
+    Mutation("padding of beams in the wrong order", ATTENTION, "mask.keys.repeat_interleave(beams, 0)", "mask.keys.repeat(beams, 1)", "attention"),
+    Mutation("beams ignore a bias", ATTENTION, "if bias is not None or mask.pairs is not None or mask.causal:", "if mask.pairs is not None or mask.causal:", "attention"),
+    Mutation("context read at every step", ATTENTION, 'if "k" not in slot:', "if True:", "attention decoding"),
+    Mutation("keys of the past forgotten while looking", ATTENTION, 'return slot["k"], slot["v"]', "return k, v", "looking"),
+    Mutation("sums stop while looking", ATTENTION, "        self.kernel.step(slot, q, k, v, mask, bias)\n        if", "        if", "seams"),
+    Mutation("missed keys not noticed", ATTENTION, "if keys.shape[-2] != total:", "if False:", "seams"),
+    # the cache
+    Mutation("slots not reordered", CACHE, "x.index_select(0, rows) for name", "x for name", DECODING),
+    Mutation("padding not reordered", CACHE, "if self.keys is not None and self.position is not None:", "if False:", DECODING),
+    Mutation("contexts reordered with the beams", CACHE, "        if sentences is not None:\n            for slot in self.contexts.values():\n                slot.reorder(sentences)", "        for slot in self.contexts.values():\n            slot.reorder(rows)", DECODING),
+    Mutation("contexts never reordered", CACHE, "if sentences is not None:", "if False:", DECODING),
+    Mutation("positions off by one", CACHE, "keys.cumsum(1) - 1", "keys.cumsum(1)", DECODING),
+    Mutation("positions count padding", CACHE, "self.position + keys.sum(1)", "self.position + n", DECODING),
+    Mutation("positions start anew", CACHE, "torch.arange(start, start + n, device=device)", "torch.arange(n, device=device)", DECODING),
+    Mutation("start forgotten beside padding", CACHE, "Mask(causal=True, start=start, keys=self.keys)", "Mask(causal=True, keys=self.keys)", DECODING),
+    Mutation("past without padding lost", CACHE, "keys.new_ones(len(keys), start)", "keys.new_zeros(len(keys), start)", DECODING),
+    Mutation("written at the end of the room", CACHE, "buffer[..., length:total, :] = new", "buffer[..., -new.shape[-2] :, :] = new", DECODING),
+    Mutation("past lost when growing", CACHE, "grown[..., :length, :] = buffer[..., :length, :]", "pass", DECODING),
+    Mutation("copied at every step", CACHE, "max(total, self.capacity, 2 * length)", "total", DECODING),
+    Mutation("room filled with NaN", CACHE, "new.new_zeros(*new.shape[:-2], room, new.shape[-1])", "new.new_full((*new.shape[:-2], room, new.shape[-1]), torch.nan)", DECODING),
+    Mutation("written in place under a gradient", CACHE, "if torch.is_grad_enabled() and (", "if False and (", DECODING),
+    Mutation("whole room returned", CACHE, "x[..., : self.lengths[name], :] if name in self.lengths else x", "x", DECODING),
+    Mutation("all sites are one", CACHE, 'f"{self.site}/{site}"', "self.site", "cache"),
+    # taps
+    Mutation("threads hear each other", TAP, "_thread = threading.local()", '_thread = type("Shared", (), {})()', "looking"),
+    Mutation("recorded twice", TAP, "for listener in listeners if not listener.records", "for listener in listeners", "looking"),
+    Mutation("another path the second time", TAP, "for tap, listeners in now.items()}", "for tap, listeners in now.items() if False}", "looking"),
+    Mutation("the second time hears who listens now", "nn/replay.py", "nullcontext(), heard_by(repeated(now))", "nullcontext(), nullcontext()", "looking"),
+    Mutation("replacements ignored", TAP, "x = x if replacement is None else replacement", "pass", "attention looking"),
+    Mutation("listeners stay after an error", TAP, "    try:\n        yield\n    finally:\n        _thread.hearing = before", "    yield\n    _thread.hearing = before", "looking"),
+    Mutation("inner listeners replace outer ones", TAP, "(*new.get(taps[name], ()), Listener", "(Listener", "looking"),
+    Mutation("records keep the graph", TAP, "x if grad else x.detach()", "x", "looking"),
+    Mutation("records lose the graph", TAP, "x if grad else x.detach()", "x.detach()", "looking"),
+    Mutation("only the last call is kept", TAP, "seen.setdefault(name, []).append(x if grad else x.detach())", "seen[name] = [x if grad else x.detach()]", "looking"),
+    Mutation("compiled models are not heard", TAP, '"torch._dynamo" in sys.modules', "False", "looking"),
+    Mutation("compiler's stance is not reset", TAP, "_stance.forced.__exit__(None, None, None)", "pass", "looking"),
+    Mutation("compiler's stance is reset too early", TAP, "if not _stance.listeners and _stance.forced", "if _stance.forced", "looking"),
+    Mutation("graphs without taps", TAP, "    if _stance.listeners:", "    if False:", "looking"),
+    Mutation("first call instead of last", "look/maps.py", "calls[-1] for name", "calls[0] for name", "looking"),
+    Mutation("axes of another size", "look/maps.py", "axis is not None and axis.size == size", "axis is not None", "looking"),
+    Mutation("rows and columns swapped", "look/maps.py", "rows, columns = axes_of(name, table)", "columns, rows = axes_of(name, table)", "looking"),
+    # kernels
+    Mutation("top-k keeps one more", "nn/kernels/topk.py", "order[..., : self.keep]", "order[..., : self.keep + 1]", KERNELS),
+    Mutation("top-k ranks what is masked", "nn/kernels/topk.py", "scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)", "scores", KERNELS),
+    Mutation("top-k of equal keys", "nn/kernels/topk.py", "argsort(stable=True, dim=-1, descending=True)", "flip(-1).argsort(stable=True, dim=-1, descending=True).mul(-1).add(scores.shape[-1] - 1)", KERNELS),
+    Mutation("talking heads speak of masked keys", "nn/kernels/talking.py", "weights if allowed is None else weights.masked_fill(~allowed, 0.0)", "weights", KERNELS),
+    Mutation("talking heads exchange once", "nn/kernels/talking.py", "exchange(self.before, q @ spread(k, q.shape[-3]).mT * q.shape[-1] ** -0.5)", "q @ spread(k, q.shape[-3]).mT * q.shape[-1] ** -0.5", KERNELS),
+    Mutation("local-p ignores causal", "nn/kernels/luong.py", "if mask.causal:", "if False:", "kernels"),
+    Mutation("local-p sees further", "nn/kernels/luong.py", "off.detach().abs() <= self.window", "off.detach().abs() <= self.window + 1", KERNELS),
+    Mutation("local-p fades less", "nn/kernels/luong.py", "torch.exp(-2 * ", "torch.exp(-0.5 * ", KERNELS),
+    Mutation("local-p counts padding", "nn/kernels/luong.py", "real.cumsum(-1) - 1", "torch.arange(k.shape[-2]).to(real)", KERNELS),
+    Mutation("local-p in half precision", "nn/kernels/luong.py", "torch.promote_types(k.dtype, torch.float32)", "k.dtype", "mixers"),
+    Mutation("general, transposed", "nn/kernels/luong.py", "q @ self.matrix", "q @ self.matrix.mT", KERNELS, 2),
+    Mutation("concat, halves swapped", "nn/kernels/luong.py", "q @ self.queries, spread(k, q.shape[-3]) @ self.keys", "q @ self.keys, spread(k, q.shape[-3]) @ self.queries", KERNELS),
+    Mutation("additive subtracts", "nn/kernels/additive.py", "q.unsqueeze(-2) + spread", "q.unsqueeze(-2) - spread", KERNELS),
+    Mutation("cosine without its limit", "nn/kernels/cosine.py", ".clamp(max=math.log(100.0))", "", KERNELS),
+    Mutation("cosine of keys not normalised", "nn/kernels/cosine.py", "F.normalize(k, dim=-1), v, mask", "k, v, mask", KERNELS),
+    # residuals
+    Mutation("pre-norm after the sum", RESIDUAL, "x + self.branch(f(self.norm(x)))", "self.norm(x + self.branch(f(x)))", "mixers"),
+    Mutation("post-norm on the branch", RESIDUAL, "self.norm(x + self.branch(f(x)))", "x + self.norm(self.branch(f(x)))", "mixers"),
+    Mutation("res-post before the branch", RESIDUAL, "self.branch(self.norm(f(x)))", "self.branch(f(self.norm(x)))", "mixers"),
+    Mutation("omega on the branch", RESIDUAL, "self.omega * self.skip(x) + y", "self.skip(x) + self.omega * y", "mixers admin"),
+    Mutation("drop-path does not scale", RESIDUAL, "y * keep / (1 - self.drop_path)", "y * keep", "mixers"),
+    Mutation("drop-path keeps what it should drop", RESIDUAL, "bernoulli_(1 - self.drop_path)", "bernoulli_(self.drop_path)", "mixers"),
+    Mutation("drop-path drops the whole batch", RESIDUAL, "y.new_empty(len(y), ", "y.new_empty(1, ", "mixers"),
+    Mutation("LayerScale ignored", RESIDUAL, "y if self.scale is None else self.scale * y", "y", "mixers"),
+    Mutation("profile forgets the variance of x", RESIDUAL, "variance * float(x.var(unbiased=False)) + branch", "variance + branch", "admin"),
+    Mutation("profile forgets to add up", RESIDUAL, "variance * float(x.var(unbiased=False)) + branch", "float(x.var(unbiased=False)) + branch", "admin"),
+    Mutation("profile takes the next branch", RESIDUAL, "admin.omega.fill_(math.sqrt(variance))\n        variance = variance * float(x.var(unbiased=False)) + branch", "variance = variance * float(x.var(unbiased=False)) + branch\n        admin.omega.fill_(math.sqrt(variance))", "admin"),
+    Mutation("profile leaves training mode", RESIDUAL, "listening.callback(stack.train, training)", "pass", "admin"),
+    # positions
+    Mutation("sine and cosine swapped", POSITIONS, "torch.stack((angle.sin(), angle.cos()), -1)", "torch.stack((angle.cos(), angle.sin()), -1)", "positions"),
+    Mutation("base of the waves", POSITIONS, "(-2 * math.log(base) / dim)", "(-math.log(base) / dim)", "positions"),
+    Mutation("learned positions beyond the last", POSITIONS, "if last >= len(self.weight):", "if False:", "positions models"),
+    Mutation("interpolated grid transposed", POSITIONS, "unflatten(1, old)", "unflatten(1, old[::-1]).transpose(1, 2)", "positions admin"),
+    Mutation("interpolated class token", POSITIONS, "torch.cat((table[:, :special], grid", "torch.cat((0 * table[:, :special], grid", "positions admin"),
+    Mutation("interpolated by corners", POSITIONS, "align_corners=False", "align_corners=True", "positions admin"),
+    # configs and tables
+    Mutation("true is a whole number", CONFIG, "isinstance(value, int) and not isinstance(value, bool) and abs", "isinstance(value, int) and abs", "config"),
+    Mutation("NaN is a number", CONFIG, "isinstance(value, float) and math.isfinite(value)", "isinstance(value, float)", "config"),
+    Mutation("any size is sane", CONFIG, "abs(value) <= LARGEST", "True", "config"),
+    Mutation("unknown keys pass", CONFIG, 'problems.append(f"unknown key', 'str(f"unknown key', "config models"),
+    Mutation("lists stay lists", CONFIG, "tuple(value) if isinstance(value, list) else value", "value", "config models"),
+    Mutation("attentions do not take turns", "nn/mechanisms.py", "turns[i % len(turns)]", "turns[min(i, len(turns) - 1)]", "config"),
+    Mutation("nothing is a default", "zoo.py", "parse(FAMILIES[family].config, data)", "parse(FAMILIES[family].config, {k: v for k, v in data.items() if v is not None})", "models"),
+    # models
+    Mutation("source padding forgotten", "models/transformer.py", "context_mask=Mask(keys=source_keys)", "context_mask=Mask()", "models decoding"),
+    Mutation("encoder's padding forgotten", "models/transformer.py", "x = block(x, mask=Mask(keys=keys))", "x = block(x)", "models decoding"),
+    Mutation("decoder sees ahead", "models/transformer.py", "mask=here.mask, context_mask", "mask=Mask(keys=here.mask.keys), context_mask", "decoding"),
+    Mutation("decoder's padding forgotten", "models/gpt.py", "mask=here.mask, cache", "mask=__import__('dataclasses').replace(here.mask, keys=None), cache", "models decoding"),
+    Mutation("no final norm", "models/gpt.py", "F.linear(self.norm(x),", "F.linear(x,", "admin models"),
+    Mutation("no final norm of the decoder", "models/transformer.py", "x = x if self.decoder_norm is None else self.decoder_norm(x)", "pass", "admin"),
+    Mutation("embeddings not scaled", "nn/embed.py", " * math.sqrt(embedding.embedding_dim)", "", "admin models"),
+    Mutation("first place instead of first token", "models/bert.py", "keys.int().argmax(1)]", "0]", "models"),
+    Mutation("padding in the mean", "models/bert.py", "x.masked_fill(~keys[..., None], 0.0).sum(1)", "x.sum(1)", "models"),
+    Mutation("class token at the end", "models/vit.py", "torch.cat((self.class_token.expand(len(x), -1, -1), x), dim=1)", "torch.cat((x, self.class_token.expand(len(x), -1, -1)), dim=1)", "admin"),
+    Mutation("same drop-path everywhere", "models/vit.py", "config.drop_path * i / max(config.depth - 1, 1)", "config.drop_path", "admin"),
+    Mutation("a prepared twin copies its weights", "model.py", "copy.deepcopy(model, shared)", "copy.deepcopy(model)", "attention models"),
+]  # fmt: skip
+
+
+def run(mutation: Mutation | None, folder: Path) -> tuple[bool, str]:
+    """Whether the tests pass on this copy, and their last words."""
+    tests = [f"tests/contracts/test_{name}.py" for name in (mutation.tests if mutation else "mask").split()]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+    environment = os.environ | {"PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 1, 2):  # 1: a test failed; 2: not even importable
+        raise SystemExit(f"pytest did not run:\n{done.stdout}{done.stderr}")
+    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return done.returncode == 0, failed[0] if failed else ""
+
+
+def attempt(mutation: Mutation) -> tuple[Mutation, bool, str]:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        shutil.copytree(ROOT / "src", folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        path = folder / "regard" / mutation.file
+        path.write_text(path.read_text().replace(mutation.old, mutation.new))
+        survived, words = run(mutation, folder)
+    return mutation, survived, words
+
+
+def stale(mutation: Mutation) -> bool:
+    return (ROOT / "src/regard" / mutation.file).read_text().count(mutation.old) != mutation.times
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*", help="only the mutations whose names hold one of these")
+    parser.add_argument("-j", type=int, default=1, metavar="N", help="how many at once")
+    options = parser.parse_args()
+    chosen = [m for m in MUTATIONS if not options.words or any(word in m.name for word in options.words)]
+    if gone := [m.name for m in chosen if stale(m)]:
+        print("These mutations no longer find their lines; mend them:", *gone, sep="\n  ")
+        return 2
+    survivors = []
+    with ThreadPoolExecutor(options.j) as pool:
+        for mutation, survived, words in pool.map(attempt, chosen):
+            print("SURVIVED" if survived else "noticed ", f"{mutation.name}  ({mutation.file})  {words}", flush=True)
+            survivors += [mutation.name] if survived else []
+    print(f"{len(chosen)} mutations, {len(survivors)} survived", *survivors, sep="\n  ")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
