@@ -7,14 +7,17 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel, ViTConfig, ViTForImageClassification
 
 import regard
 from regard.model import Model
 from regard.nn.attention import Softmax
 from regard.nn.mask import CAUSAL
+from tests.guard import hide_broken_torchvision
 
 from .measure import Result, race
+
+hide_broken_torchvision()
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel, ViTConfig, ViTForImageClassification  # noqa: E402
 
 
 def twin(reference: PreTrainedModel) -> Model:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from regard.errors import ConfigError, InputError
 from regard.models import bert, gpt, transformer, vit
@@ -127,10 +128,24 @@ def config_data(config: Any) -> dict[str, Any]:
     return {key: value for key, value in asdict(config).items() if value is not None}
 
 
+class Untouched(TorchFunctionMode):
+    """Within, tensors without memory are not given random values: for nothing, PyTorch would load its compiler."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in RANDOM:
+            tensor = args[0] if args else kwargs["tensor"]
+            if tensor.is_meta:
+                return tensor
+        return func(*args, **(kwargs or {}))
+
+
+RANDOM = {nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_, torch.Tensor.normal_, torch.Tensor.uniform_}
+
+
 def bare(family: str, config: Any) -> nn.Module:
     """The net without memory, to be measured, checked or filled."""
     try:
-        with torch.device("meta"):
+        with torch.device("meta"), Untouched():
             return FAMILIES[family].net(config)
     except (ValueError, RuntimeError, OverflowError, ZeroDivisionError) as error:  # an impossible size
         raise ConfigError(f"this {family} cannot be built", got=str(error).splitlines()[0]) from None

@@ -1,13 +1,15 @@
 """The picture of the shipped demonstration: two heads that work together."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
-from regard.figures import style
 from regard.model import Model
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +44,9 @@ def recall(model: Model, story: str) -> Recalled:
     )
 
 
-def draw(found: Recalled) -> Figure:
+def draw(found: Recalled) -> "Figure":
+    from regard.figures import style  # the demo starts without matplotlib unless a picture is wanted
+
     note = f"“{' '.join(found.words)}” goes on with “{found.answer}” ({style.percent(found.probability, 1)} sure)."
     figure = style.page("A tiny GPT remembers", note, height=6.6)
     panels = figure.subplots(1, 2)
