@@ -113,6 +113,7 @@ MUTATIONS = [
     Mutation("beams folded across sentences", ATTENTION, "q.unflatten(0, (-1, beams)).transpose(1, 2)", "q.unflatten(0, (beams, -1)).transpose(0, 1).transpose(1, 2)", "attention decoding"),
     Mutation("beams unfolded wrongly", ATTENTION, "y.unflatten(2, (beams, n)).transpose(1, 2)", "y.unflatten(2, (n, beams)).movedim(3, 1)", "attention decoding"),
     Mutation("padding of beams in the wrong order", ATTENTION, "mask.keys.repeat_interleave(beams, 0)", "mask.keys.repeat(beams, 1)", "attention"),
+    Mutation("beams left over", ATTENTION, "if left or not beams:", "if False:", "attention"),
     Mutation("beams ignore a bias", ATTENTION, "if bias is not None or mask.pairs is not None or mask.causal:", "if mask.pairs is not None or mask.causal:", "attention"),
     Mutation("context read at every step", ATTENTION, 'if "k" not in slot:', "if True:", "attention decoding"),
     Mutation("keys of the past forgotten while looking", ATTENTION, 'return slot["k"], slot["v"]', "return k, v", "looking"),
@@ -134,6 +135,7 @@ MUTATIONS = [
     Mutation("room filled with NaN", CACHE, "new.new_zeros(*new.shape[:-2], room, new.shape[-1])", "new.new_full((*new.shape[:-2], room, new.shape[-1]), torch.nan)", DECODING),
     Mutation("written in place under a gradient", CACHE, "if torch.is_grad_enabled() and (", "if False and (", DECODING),
     Mutation("whole room returned", CACHE, "x[..., : self.lengths[name], :] if name in self.lengths else x", "x", DECODING),
+    Mutation("one row written to all", CACHE, "if buffer is not None and buffer.shape[:-2] != new.shape[:-2]:", "if False:", "cache"),
     Mutation("all sites are one", CACHE, 'f"{self.site}/{site}"', "self.site", "cache"),
     # taps
     Mutation("threads hear each other", TAP, "_thread = threading.local()", '_thread = type("Shared", (), {})()', "looking"),
@@ -153,6 +155,8 @@ MUTATIONS = [
     Mutation("first call instead of last", "look/maps.py", "calls[-1] for name", "calls[0] for name", "looking"),
     Mutation("axes of another size", "look/maps.py", "axis is not None and axis.size == size", "axis is not None", "looking"),
     Mutation("rows and columns swapped", "look/maps.py", "rows, columns = axes_of(name, table)", "columns, rows = axes_of(name, table)", "looking"),
+    Mutation("a layer alone has no names", TAP, 'fnmatchcase(name, pattern) or fnmatchcase(f".{name}", pattern)', "fnmatchcase(name, pattern)", "looking"),
+    Mutation("labels of the first of several texts", "model.py", "self.processor is None or len(ids) != 1", "self.processor is None", "looking"),
     # kernels
     Mutation("top-k keeps one more", "nn/kernels/topk.py", "order[..., : self.keep]", "order[..., : self.keep + 1]", KERNELS),
     Mutation("top-k ranks what is masked", "nn/kernels/topk.py", "scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)", "scores", KERNELS),
@@ -183,7 +187,7 @@ MUTATIONS = [
     Mutation("profile takes the next branch", RESIDUAL, "admin.omega.fill_(math.sqrt(variance))\n        variance = variance * float(x.var(unbiased=False)) + branch", "variance = variance * float(x.var(unbiased=False)) + branch\n        admin.omega.fill_(math.sqrt(variance))", "admin"),
     Mutation("profile leaves training mode", RESIDUAL, "listening.callback(stack.train, training)", "pass", "admin"),
     # positions
-    Mutation("sine and cosine swapped", POSITIONS, "torch.stack((angle.sin(), angle.cos()), -1)", "torch.stack((angle.cos(), angle.sin()), -1)", "positions"),
+    Mutation("sine and cosine swapped", POSITIONS, "torch.stack((sin, cos), -1)", "torch.stack((cos, sin), -1)", "positions"),
     Mutation("base of the waves", POSITIONS, "(-2 * math.log(base) / dim)", "(-math.log(base) / dim)", "positions"),
     Mutation("learned positions beyond the last", POSITIONS, "if last >= len(self.weight):", "if False:", "positions models"),
     Mutation("interpolated grid transposed", POSITIONS, "unflatten(1, old)", "unflatten(1, old[::-1]).transpose(1, 2)", "positions admin"),
@@ -195,6 +199,8 @@ MUTATIONS = [
     Mutation("any size is sane", CONFIG, "abs(value) <= LARGEST", "True", "config"),
     Mutation("unknown keys pass", CONFIG, 'problems.append(f"unknown key', 'str(f"unknown key', "config models"),
     Mutation("lists stay lists", CONFIG, "tuple(value) if isinstance(value, list) else value", "value", "config models"),
+    Mutation("a size of nothing", CONFIG, "size is not None and size < 1", "size and size < 1", "config models"),
+    Mutation("eps below zero", CONFIG, "if not getattr(config, name) > 0:", "if False:", "config models"),
     Mutation("attentions do not take turns", "nn/mechanisms.py", "turns[i % len(turns)]", "turns[min(i, len(turns) - 1)]", "config"),
     Mutation("nothing is a default", "zoo.py", "parse(FAMILIES[family].config, data)", "parse(FAMILIES[family].config, {k: v for k, v in data.items() if v is not None})", "models"),
     # models
@@ -208,6 +214,9 @@ MUTATIONS = [
     Mutation("first place instead of first token", "models/bert.py", "keys.int().argmax(1)]", "0]", "models"),
     Mutation("padding in the mean", "models/bert.py", "x.masked_fill(~keys[..., None], 0.0).sum(1)", "x.sum(1)", "models"),
     Mutation("class token at the end", "models/vit.py", "torch.cat((self.class_token.expand(len(x), -1, -1), x), dim=1)", "torch.cat((x, self.class_token.expand(len(x), -1, -1)), dim=1)", "admin"),
+    Mutation("no linear map may lack a bias", "models/transformer.py", "if module.bias is not None:", "if True:", "seams"),
+    Mutation("positions without padding", "models/gpt.py", "self.positions(here.positions)", "self.positions(here.mask.start + __import__('torch').arange(ids.shape[1]))", "models decoding"),
+    Mutation("segments ignored", "models/bert.py", "torch.zeros_like(ids) if segments is None else segments", "torch.zeros_like(ids)", "models"),
     Mutation("same drop-path everywhere", "models/vit.py", "config.drop_path * i / max(config.depth - 1, 1)", "config.drop_path", "admin"),
     Mutation("a prepared twin copies its weights", "model.py", "copy.deepcopy(model, shared)", "copy.deepcopy(model)", "attention models"),
 ]  # fmt: skip
@@ -230,7 +239,10 @@ def attempt(mutation: Mutation) -> tuple[Mutation, bool, str]:
         folder = Path(temporary)
         shutil.copytree(ROOT / "src", folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
         path = folder / "regard" / mutation.file
-        path.write_text(path.read_text().replace(mutation.old, mutation.new))
+        text = path.read_text()
+        if text.count(mutation.old) != mutation.times:  # someone is at work in the source
+            return mutation, True, "its line is gone"
+        path.write_text(text.replace(mutation.old, mutation.new))
         survived, words = run(mutation, folder)
     return mutation, survived, words
 

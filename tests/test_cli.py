@@ -241,7 +241,7 @@ def test_a_claim_that_does_not_hold_fails_the_check(
     assert main(["figure", "1.1", "--check"]) == 0
     capsys.readouterr()
     assert main(["figure", "--all", "--check"]) == 1
-    assert capsys.readouterr().out == "1.1\tholds\tfigures\n2.2\tdoes not hold\tfigures\n"
+    assert capsys.readouterr().out == "1.1\tholds\tfigures/1.1.png\n2.2\tdoes not hold\tfigures/2.2.png\n"
     assert [name for name, _, _ in figures] == ["1.1", "2.2", "1.1", "1.1", "2.2"]
 
 

@@ -88,6 +88,21 @@ def test_a_prepared_model_gives_the_same_numbers_and_is_not_saved(tmp_path: Path
     assert not (tmp_path / "model").exists()
 
 
+def test_a_prepared_model_is_a_frozen_copy() -> None:
+    """It cannot be trained by half, does not follow the original by half, and converting it leaves that alone."""
+    model = tiny()
+    ids = torch.randint(25, (3, 9))
+    fast = regard.prepare(model)
+    before = fast(ids)
+    assert not any(parameter.requires_grad for parameter in fast.parameters())
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(2.0)
+    torch.testing.assert_close(fast(ids), before, rtol=0, atol=0)
+    fast.to(torch.float64)
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+
+
 @pytest.mark.parametrize("name", ["recal", "gpt-tiny", "..", ".", "", "pretrained"])
 def test_a_name_that_does_not_ship_is_refused(name: str) -> None:
     with pytest.raises(InputError, match="no shipped model"):
@@ -135,6 +150,30 @@ def test_convert_reads_a_pickled_file_that_load_refuses(tmp_path: Path) -> None:
     convert(tmp_path / "hf", tmp_path / "b")
     one, two = regard.load(tmp_path / "a"), regard.load(tmp_path / "b")
     assert all(torch.equal(x, two.state_dict()[name]) for name, x in one.state_dict().items())
+
+
+def test_a_plain_transformer_is_exported(tmp_path: Path) -> None:
+    size = {"vocab": 25, "dim": 16, "depth": 2, "heads": 2, "hidden": 32, "waves": "halves", "output_bias": True}
+    regard.save(regard.build("transformer-small", **size), tmp_path / "a")
+    export(tmp_path / "a", tmp_path / "hf")
+    assert regard.load(tmp_path / "hf").config == regard.load(tmp_path / "a").config
+
+
+def test_keys_of_a_foreign_config_are_shown_escaped_and_not_without_end(tmp_path: Path) -> None:
+    regard.save(tiny(), tmp_path / "a")
+    export(tmp_path / "a", tmp_path / "hf")
+    data = json.loads((tmp_path / "hf" / "config.json").read_text())
+    data |= {f"\x1b[31m{i}\n": "x" * 100 for i in range(10_000)}
+    (tmp_path / "hf" / "config.json").write_text(json.dumps(data))
+    with pytest.raises(CheckpointError, match="9900 more keys") as caught:
+        regard.load(tmp_path / "hf")
+    assert "\x1b" not in str(caught.value)
+    assert len(str(caught.value)) < 20_000
+
+
+def test_looking_asks_for_as_many_texts_as_the_model_reads() -> None:
+    with pytest.raises(InputError, match="1 texts"):
+        regard.load("recall").look("Anna", "Boris")
 
 
 def test_what_their_format_cannot_say_is_not_exported(tmp_path: Path) -> None:

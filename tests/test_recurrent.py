@@ -630,6 +630,7 @@ def test_recomputed_gradients_are_the_same(name: str) -> None:
 def test_without_memory(name: str) -> None:
     with torch.device("meta"):
         net, x, keys = build(name, 2, bidirectional=True), torch.empty(2, 5, 3), torch.ones(2, 5, dtype=torch.bool)
+        net.float()
         result = net(x, keys=keys)
     assert result.outputs.shape == net(x).outputs.shape == (2, 5, 8)
     assert result.state["h"].shape == (2, 2, 8)

@@ -63,6 +63,9 @@ class Model:
 
     def look(self, *texts: str, pattern: str = "*") -> Looked[Any]:
         """What the model looks at while it reads a text, or a source and a target."""
+        wanted = len({axis for pair in FAMILIES[self.family].axes.values() for axis in pair})
+        if len(texts) != wanted:
+            raise InputError(f"a {self.family} reads {wanted} texts at a time", got=f"{len(texts)}")
         ids = [self.text().encode([text], getattr(self.config, "length", None)).ids for text in texts]
         with torch.inference_mode():
             looked: Looked[Any] = self(*ids, look=pattern)
@@ -243,7 +246,7 @@ def convert(source: Path, out: Path) -> None:
     source = Path(source)
     if not (source / "config.json").exists():
         raise InputError("this is no foreign model folder", where=str(source), expected="a folder with a config.json")
-    if any(path.suffix == ".safetensors" for path in source.iterdir()):
+    if any(path.name.endswith((".safetensors", ".safetensors.index.json")) for path in source.iterdir()):
         model = load(source)
     else:
         state = {name: widened(x, torch.float32) for name, x in read_pickled(source).items()}
@@ -262,11 +265,10 @@ def export(model: str | Path, out: Path, to: str = "hf") -> None:
 
 
 def prepare(model: Anything) -> Anything:
-    """A twin for inference, q, k and v in one product. It shares the weights and cannot be saved."""
+    """A frozen copy for inference, q, k and v in one product. It cannot be trained or saved: keep the original."""
     if isinstance(model, Model):
         return replace(model, net=prepare(model.net))
-    shared = {id(x): x for x in (*model.parameters(), *model.buffers())}
-    twin = copy.deepcopy(model, shared).eval()
+    twin = copy.deepcopy(model).eval().requires_grad_(False)
     for module in twin.modules():
         if isinstance(module, MultiHeadAttention):
             module.fuse()

@@ -155,7 +155,7 @@ def test_parts_compose(variant: str) -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_fused_projections_are_the_same(variant: str) -> None:
-    """For every variant, also with three different inputs; the twin shares what it can and leaves the model alone."""
+    """For every variant, also with three different inputs; the twin is a frozen copy and leaves the model alone."""
     layer, x = attention(variant), numbers(2, 5, DIM)
     names = list(layer.state_dict())
     twin = prepare(layer)
@@ -163,8 +163,11 @@ def test_fused_projections_are_the_same(variant: str) -> None:
     assert layer.fused is None
     assert list(layer.state_dict()) == names
     assert all(p.requires_grad for p in layer.parameters())
+    assert not any(p.requires_grad for p in twin.parameters())
     for name, parameter in layer.named_parameters():
-        assert twin.get_parameter(name) is parameter
+        assert torch.equal(twin.get_parameter(name), parameter)
+        assert twin.get_parameter(name).data_ptr() != parameter.data_ptr()
+    assert twin.q.weight.data_ptr() == twin.fused.weight.data_ptr(), "the parts are views of the whole"
     calls: list[nn.Module] = []
     for linear in (twin.q, twin.k, twin.v, twin.fused):
         if linear is not None:

@@ -204,12 +204,15 @@ def test_threads_share_one_compiler() -> None:
     model, x = stirred(nn.ModuleList([MultiHeadAttention(DIM, HEADS)])), numbers(1, 4, DIM)
     compiled = torch.compile(model[0], backend="eager")
     compiled(x)
-    other_in, leave, heard = threading.Event(), threading.Event(), []
+    other_in, leave = threading.Event(), threading.Event()
+    heard: list[Tensor] = []
+    stances: list[str] = []
 
     def other() -> None:
         with capture(model) as seen:
             other_in.set()
             leave.wait(20)
+            stances.append(eval_frame._stance.stance)
             compiled(x)
             heard.extend(seen["0.weights"])
 
@@ -220,6 +223,7 @@ def test_threads_share_one_compiler() -> None:
     leave.set()
     thread.join(20)
     assert len(heard) == 1
+    assert stances == ["force_eager"]
     assert eval_frame._stance.stance == "default"
 
 
@@ -403,6 +407,21 @@ def test_maps_of_source_and_target() -> None:
         model(source, target, look="decoder.9.cross")
 
 
+def test_axes_of_a_decoding_step() -> None:
+    """It has fewer rows than columns: what does not fit keeps its name alone."""
+    model, ids, cache = Model("gpt", net("gpt"), processor=Words()), torch.randint(13, (1, 4)), Cache()
+    prompt = model(ids[:, :3], cache=cache, look="blocks.0.mixer").maps["blocks.0.mixer"]
+    assert prompt.rows == prompt.columns == Axis("text", 3, Words().labels(ids[0, :3].tolist()))
+    step = model(ids[:, 3:], cache=cache, look="blocks.0.mixer").maps["blocks.0.mixer"]
+    assert step.weights.shape == (1, 4, 1, 4)
+    assert step.rows == Axis("text", 1, Words().labels(ids[0, 3:].tolist()))
+    assert step.columns == Axis("tokens", 4)
+    with pytest.raises(ValueError, match="3 labels for an axis of 4"):
+        Axis("text", 4, ("a", "b", "c"))
+    with pytest.raises(ValueError, match="does not fit"):
+        Axis("image", 4, grid=(2, 3))
+
+
 def test_a_prepared_model_can_be_looked_at() -> None:
     model, ids = net("gpt"), torch.randint(13, (2, 6))
     with capture(model) as a, capture(twin := prepare(model)) as b:
@@ -435,3 +454,10 @@ def test_a_tap_alone_is_the_identity() -> None:
     with listen(nn.ModuleDict({"tap": tap}), "tap", lambda *_: None):
         assert tap.live
         assert tap(x) is x
+
+
+def test_a_layer_alone_has_names_too() -> None:
+    layer, x = stirred(MultiHeadAttention(DIM, HEADS)), numbers(1, 4, DIM)
+    with capture(layer) as seen:
+        layer(x)
+    assert list(seen) == ["weights"]

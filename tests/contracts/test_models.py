@@ -294,3 +294,11 @@ def test_too_long_is_an_error() -> None:
     model(torch.randint(13, (1, 12)), cache=cache)
     with pytest.raises(ValueError, match="position 12"):
         model(torch.randint(13, (1, 1)), cache=cache)
+
+
+def test_segments() -> None:
+    """Another segment is another input; left out, all is the first."""
+    model, ids = net("bert"), torch.randint(13, (2, 5))
+    segments = torch.tensor([0, 0, 1, 1, 1]).expand(2, 5)
+    close(model(ids).states, model(ids, segments=segments * 0).states)
+    assert not torch.allclose(model(ids).states, model(ids, segments=segments).states)

@@ -13,6 +13,8 @@ from regard.nn.cache import Cache, Slot
 from regard.nn.mask import ALL, CAUSAL, Bias, Given, Mask, masked_softmax
 from regard.nn.mechanisms import MECHANISMS, Mechanism, Plain, Site
 from regard.nn.tap import capture
+from regard.zoo import FAMILIES
+from tests.contracts.families import config
 from tests.contracts.tools import DIM, HEADS, WIDTH, close, gradients, numbers, ragged, stirred
 
 CPU = torch.device("cpu")
@@ -265,3 +267,31 @@ def test_a_kernel_that_keeps_sums_shares_groups() -> None:
     x, cache = numbers(2, 4, DIM), Cache()
     parts = [layer(x[:, i : i + 1], mask=cache.take(1, None, CPU).mask, cache=cache) for i in range(4)]
     close(torch.cat(parts, 1), layer(x, mask=CAUSAL))
+
+
+class Plainest(Mixer):
+    """A mean and a matrix: a mechanism may have any weights of its own."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.map = nn.Linear(dim, dim, bias=False)
+
+    def forward(
+        self,
+        x: Tensor,
+        context: Tensor | None = None,
+        *,
+        mask: Mask = ALL,
+        bias: Bias | None = None,
+        cache: Cache | None = None,
+    ) -> Tensor:
+        return self.map((x if context is None else context).mean(1, keepdim=True)).expand_as(x)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_weights_of_its_own(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any model can be built and started around them."""
+    monkeypatch.setitem(MECHANISMS, "plainest", Mechanism(Plain, lambda c, s: Plainest(s.dim), "a mean"))
+    model = FAMILIES[family].net(config(family, attention="plainest"))
+    assert all(p.isfinite().all() for p in model.parameters())
+    assert any(isinstance(m, Plainest) for m in model.modules())

@@ -18,7 +18,7 @@ from regard.errors import InputError
 
 # Each verb is `run` in the file of its name. Its summary stands here too, so that help need not load the file.
 VERBS = {
-    "demo": "Load a model that ships with regard and draw what it attends to.",
+    "demo": "Load a model that ships with regard, let it go on with a story, and draw what it looked at.",
     "models": "List the models: their sizes, papers, and what each was checked against.",
     "convert": "Turn a published checkpoint into a folder that regard loads.",
     "export": "Write a model in another library's format.",

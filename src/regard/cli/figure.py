@@ -60,5 +60,5 @@ def verdict(result: Mapping[str, object], out: Path) -> str:
     """`holds` is None when nobody asked."""
     words = {None: "drawn", True: "holds", False: "does not hold"}
     held = result["holds"]
-    failed = "".join(f"\n\t{name}" for name in result["failed"])  # type: ignore[attr-defined]
+    failed = "".join(f"\n\t{name}" for name in result.get("failed", []))  # type: ignore[attr-defined]
     return f"{result['id']}\t{words[held if held is None else bool(held)]}\t{out / str(result['id'])}.png{failed}"

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from .suspicion import shown
+
 T = TypeVar("T", bool, int, float, str)
 
 # They change no number that a model computes: bookkeeping, generation settings, training settings.
@@ -83,6 +85,9 @@ ACTIVATIONS = {
 THEIR_ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu", "silu": "silu", "tanh": "tanh"}
 
 
+MANY = 100  # keys that no honest config has need not all be printed
+
+
 class Foreign:
     """Reads a config.json key by key and collects every problem for one error."""
 
@@ -99,9 +104,8 @@ class Foreign:
         whole = isinstance(value, int) and not isinstance(value, bool)
         if (kind is float and whole) or (isinstance(value, kind) and (kind is bool or not isinstance(value, bool))):
             return kind(value)
-        self.problems.append(
-            f"{key} is missing" if value is None else f"{key} = {value!r} is not of type {kind.__name__}"
-        )
+        wrong = f"{key} = {value!r}"[:100] + f" is not of type {kind.__name__}"
+        self.problems.append(f"{key} is missing" if value is None else wrong)
         self.guessed = True
         return kind(1)  # never used: an error follows
 
@@ -110,12 +114,12 @@ class Foreign:
         self.read.add(key)
         if key in self.data and self.data[key] not in values:
             allowed = " or ".join(repr(value) for value in values)
-            self.problems.append(f"{key} = {self.data[key]!r} is not supported, only {allowed}")
+            self.problems.append(f"{key} = {self.data[key]!r}"[:100] + f" is not supported, only {allowed}")
 
     def activation(self, key: str) -> str:
         theirs = self.take(key, str)
         if theirs not in ACTIVATIONS:
-            self.problems.append(f"{key} = {theirs!r} is not supported, only {', '.join(ACTIVATIONS)}")
+            self.problems.append(f"{key} = {theirs[:60]!r} is not supported, only {', '.join(ACTIVATIONS)}")
         return ACTIVATIONS.get(theirs, "gelu")
 
     def ignore(self, *keys: str) -> None:
@@ -127,4 +131,6 @@ class Foreign:
         self.expect("pruned_heads", {})
         self.expect("tie_encoder_decoder", False)
         unknown = [key for key in self.data if key not in self.read and key not in IRRELEVANT]
-        return [*self.problems, *(f"{key} = {str(self.data[key])[:60]!r} is not known" for key in unknown)]
+        told = [f"{shown(key)} = {str(self.data[key])[:60]!r} is not known" for key in unknown[:MANY]]
+        more = [f"and {len(unknown) - MANY} more keys that are not known"] if len(unknown) > MANY else []
+        return [*self.problems, *told, *more]

@@ -54,7 +54,7 @@ def read_foreign(
         raise CheckpointError(
             "this kind of checkpoint is not known",
             where=str(where / "config.json"),
-            got=f"model_type = {data.get('model_type')!r}",
+            got=f"model_type = {str(data.get('model_type'))[:60]!r}",
             expected=", ".join(KINDS),
         )
     foreign = Foreign(data)

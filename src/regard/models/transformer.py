@@ -54,6 +54,8 @@ class Config:
         shares(self, "dropout", "attention_dropout", "hidden_dropout")
         divides(self, "heads", "dim")
         activation(self.activation)
+        if self.decoder_depth == self.depth:  # one way to say it
+            object.__setattr__(self, "decoder_depth", None)
 
 
 PRESETS = {

@@ -90,7 +90,7 @@ def by_rows(
         return attend(q, k, v, mask, bias)
     height = max(DENSE // (columns * footprint), 1)
     parts = []
-    for top in range(0, rows, height):
+    for top in reversed(range(0, rows, height)):  # a causal tile then fits into the memory that a larger one left
         tile = slice(top, min(top + height, rows))
         seen = mask.reach(tile, columns)
 
@@ -99,7 +99,7 @@ def by_rows(
             return attend(q[..., tile, :], k[..., :seen, :], v[..., :seen, :], mask.tile(tile, seen), some)
 
         parts.append(recompute(part, q, k, v) if torch.is_grad_enabled() else part(q, k, v))
-    return torch.cat(parts, -2)
+    return torch.cat(parts[::-1], -2)
 
 
 class Softmax(Kernel):
@@ -134,7 +134,7 @@ class Softmax(Kernel):
             q, k, v = (x.reshape(-1, *x.shape[-3:]) for x in (q, k, v))
             if added is not None and added.ndim > 3:
                 added = added.expand(*lead, *added.shape[-3:]).reshape(-1, *added.shape[-3:])
-        if added is not None and added.ndim == 3:
+        if added is not None and added.ndim in (1, 3):
             added = added.unsqueeze(0)  # with three axes PyTorch would leave the fused kernel and form q x k
         dropout = self.dropout.p if self.training else 0.0
         grouped = q.shape[-3] != k.shape[-3]
@@ -219,10 +219,10 @@ class MultiHeadAttention(Mixer):
             context = silence(context, mask.keys, 0)
             slot["k"], slot["v"] = self.project_context(context, context)
         q, k, v = split(self.q(x), self.heads), slot["k"], slot["v"]
-        beams, left = divmod(len(q), len(k))
-        if left or not beams:
+        beams, left = divmod(len(q), max(len(k), 1))
+        if left or bool(beams) != bool(len(k)):
             raise ValueError(f"{len(q)} rows of queries cannot share {len(k)} contexts equally")
-        if beams == 1:
+        if beams <= 1:
             return self.merge(self.attend(q, k, v, mask, bias))
         if bias is not None or mask.pairs is not None or mask.causal:
             raise ValueError("beams that share a context can honour Mask.keys alone, not a bias, pairs or causal")
@@ -237,7 +237,7 @@ class MultiHeadAttention(Mixer):
 
     def project(self, queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """(b, q, d), (b, k, d), (b, k, d) -> (b, h, q, e), (b, g, k, e), (b, g, k, f)"""
-        if self.fused is None or queries is not keys or keys is not values:
+        if self.fused is None or self.training or queries is not keys or keys is not values:
             return split(self.q(queries), self.heads), *self.project_context(keys, values)
         sizes = [x.out_features for x in (self.q, self.k, self.v) if x is not None]
         parts = self.fused(keys).split(sizes, -1)
@@ -283,7 +283,10 @@ class MultiHeadAttention(Mixer):
 
     @torch.no_grad()
     def fuse(self) -> None:
-        """Make q, k and v one product, for inference: the same numbers, fewer and larger products."""
+        """Make q, k and v one product, for inference: the same numbers, fewer and larger products.
+
+        The three become views of the one, so that it takes no more memory.
+        """
         parts = [x for x in (self.q, self.k, self.v) if x is not None]
         if len(parts) < 2 or len({x.in_features for x in parts}) > 1:
             return
@@ -294,6 +297,8 @@ class MultiHeadAttention(Mixer):
         if some:
             biases = [x.weight.new_zeros(x.out_features) if x.bias is None else x.bias.data for x in parts]
             self.fused.bias = nn.Parameter(torch.cat(biases), requires_grad=False)
+        for part, weight in zip(parts, self.fused.weight.split([x.out_features for x in parts]), strict=True):
+            part.weight = nn.Parameter(weight, requires_grad=False)
 
 
 def split(x: Tensor, heads: int) -> Tensor:

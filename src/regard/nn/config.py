@@ -21,14 +21,15 @@ def parse(kind: type[T], data: Mapping[str, Any]) -> T:
         if key not in known:
             near = get_close_matches(str(key), known, 1)
             hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"
-            problems.append(f"unknown key {str(key)!r}{hint}")
+            problems.append(f"unknown key {shown(str(key))}{hint}")
         elif not fits(value, hints[key]):
             problems.append(f"{key} = {shown(value)} is not {words(hints[key])}")
     for name, field in known.items():
         if name not in data and field.default is MISSING and field.default_factory is MISSING:
             problems.append(f"{name} is missing")
     if problems:
-        raise ValueError("; ".join(problems))
+        more = [f"and {len(problems) - 100} more"] if len(problems) > 100 else []
+        raise ValueError("; ".join([*problems[:100], *more]))
     return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in data.items()})
 
 

@@ -197,7 +197,7 @@ class Recurrent(nn.Module):
         """
         if cache is not None and self.sides == 2:
             raise ValueError("a network that reads from both ends needs the whole sequence, so it cannot use a cache")
-        if x.dtype == torch.float32 and torch.is_autocast_enabled(x.device.type):
+        if x.dtype == torch.float32 and not x.is_meta and torch.is_autocast_enabled(x.device.type):
             x = x.to(torch.get_autocast_dtype(x.device.type))  # not every fused kernel does this by itself
         start = self.start(x, keys, recall(cache, self) or state)
         if keys is not None:
