@@ -2,8 +2,8 @@
 
 All weights are moved by Gaussian noise of 1/1000 of their own spread; what moves is the output. By the paper's theory
 its square grows as the number N of branches for post-norm, and as log N for pre-norm and Admin (which has profiled one
-batch). The theory is about independent branches: feed-forward layers alone are that, and follow it. In the Transformer's
-encoder, where every other branch is attention, post-norm grows even a little faster: there words become alike.
+batch). The theory is about independent branches: feed-forward layers alone are that, and follow it. In an encoder,
+where every other branch is attention, post-norm grows even a little faster: there words become alike.
 """
 
 import math
@@ -25,7 +25,7 @@ from regard.nn.residual import Branch, build_residual, profile
 TITLE = "Amplification of small changes"
 DECKS = ("002",)
 CLAIM = "A small change of all weights moves a post-norm output as N branches do, a pre-norm or Admin one as log N."
-COST = 25.0
+COST = 30.0
 SEED = 0
 
 BRANCHES = [4, 8, 16, 32, 64]

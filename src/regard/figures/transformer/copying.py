@@ -14,13 +14,9 @@ from torch import Tensor
 from regard.figures.figure import seeded
 from regard.models.transformer import Config, Transformer
 
-WORDS, LENGTH, BATCH = 8, 3, 32
+WORDS, DIM = 8, 128
 CHANCE = math.log(WORDS)
 START = 0
-
-
-def sources() -> Tensor:
-    return torch.randint(1, WORDS + 1, (BATCH, LENGTH))
 
 
 def late(source: Tensor) -> Tensor:
@@ -29,28 +25,40 @@ def late(source: Tensor) -> Tensor:
 
 
 def learn(
-    placement: Literal["post", "pre", "admin"], depth: int, *, seed: int, steps: int, rate: float = 1e-3, warm: int = 0
+    placement: Literal["post", "pre", "admin"],
+    depth: int,
+    *,
+    seed: int,
+    steps: int,
+    batch: tuple[int, int],
+    rate: float,
+    warm: int = 0,
 ) -> list[float]:
-    """Train a Transformer of so many encoder and decoder layers, with the paper's Adam and a constant rate that is
-    reached at once, or along a line in ``warm`` steps.  -> the loss at every step, as a share of log V"""
+    """Train a Transformer of so many encoder and decoder layers on so many sentences of so many words at a time, with
+    the paper's Adam.  -> the loss at every step, as a share of log V"""
     with seeded(seed):
-        config = Config(vocab=WORDS + 1, dim=64, depth=depth, heads=4, hidden=64, dropout=0.0, norm=placement)
+        config = Config(vocab=WORDS + 1, dim=DIM, depth=depth, heads=4, hidden=DIM, dropout=0.0, norm=placement)
         model = Transformer(config)
         if placement == "admin":
-            source = sources()
+            source = torch.randint(1, WORDS + 1, batch)
             model.profile(source, late(source))
         optimizer = torch.optim.Adam(model.parameters(), rate, (0.9, 0.98), 1e-9, fused=True)
-        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / max(warm, 1)))
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: share(step, steps, warm))
         history = []
         for _ in range(steps):
-            source = sources()
+            source = torch.randint(1, WORDS + 1, batch)
             loss = F.cross_entropy(model(source, late(source)).flatten(0, 1), source.flatten())
             optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             optimizer.step()
             schedule.step()
             history.append(loss.item() / CHANCE)
     return history
+
+
+def share(step: int, steps: int, warm: int) -> float:
+    """How much of the full rate: along a line up to all of it, then along a cosine down to nothing."""
+    return (step + 1) / warm if step < warm else (1 + math.cos(math.pi * (step - warm) / (steps - warm))) / 2
 
 
 def smooth(history: list[float], width: int = 5) -> list[float]:

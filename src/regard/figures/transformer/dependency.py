@@ -1,4 +1,4 @@
-"""3.6c: on which branches a layer depends, beta_ij of Liu et al. (2020), section 4.1, in a 6-layer encoder (12 branches).
+"""3.6c: on which branches a layer depends, beta_ij of Liu et al. (2020), section 4.1, in an encoder of 6 layers.
 
 What stands after branch i is a sum of all branches so far, each scaled down by the norms that it has passed:
 x_i = sum_j C_ij, exactly, if C_ij is followed word by word. beta_ij is the size of C_ij, normalised in a row; j = 0 is
@@ -22,7 +22,7 @@ from regard.nn.tap import capture
 TITLE = "Which branches a layer depends on"
 DECKS = ("002",)
 CLAIM = "Post-norm keeps depending on its latest branches; in pre-norm and Admin the share of branch i falls as 1/i."
-COST = 1.0
+COST = 2.5
 SEED = 0
 
 DEPTH, DEEP = 6, 32  # layers that are drawn; layers in which the fall of the shares is measured
@@ -113,7 +113,9 @@ def draw(numbers: Numbers) -> Figure:
 
 
 def holds(numbers: Numbers) -> list[Check]:
-    checks = [below(f"{kind}: the parts add up to the encoder’s output", numbers[kind]["error"], 1e-10) for kind in TITLES]
+    checks = [
+        below(f"{kind}: the parts add up to the encoder’s output", numbers[kind]["error"], 1e-10) for kind in TITLES
+    ]
     shares = {kind: numbers[kind]["shares"] for kind in TITLES}
     checks += [
         within("post, 64 branches: exponent of a branch’s share (constant: 0)", fall(shares["post"]), -0.3, 0.3),

@@ -195,15 +195,8 @@ def entrance(axes: Axes, x: float, y: float, words: str, look: Look, *, side: in
     return middle + 0.26 * u
 
 
-def height(found: Numbers, unit: float) -> float:
-    """How tall the whole diagram will be."""
-    parts = found["decoder"]["parts"]
-    tower = sum(0.16 + (0.26 if part["kind"] == ATTENTION else 0.14) + TALL + 0.34 + 0.12 + LOW for part in parts)
-    return (1.32 + tower + 0.2 + (0.45 if found["decoder"]["final"] else 0) + 1.5) * unit
-
-
 def transformer(axes: Axes, x: float, y: float, found: Numbers, look: Look, words: tuple[str, str, str]) -> None:
-    """The whole model; (x, y) is the lower left corner of the frames. ``words``: what goes in, left and right, and out."""
+    """The whole model from its lower left corner (x, y) on; ``words``: what goes in, left and right, and comes out."""
     u = look.unit
     half = (BREADTH / 2 + SIDE) * u
     left, right = x + half, x + 3 * half + APART * u

@@ -21,8 +21,10 @@ from regard.nn.feedforward import MLP
 
 TITLE = "The gradient of each layer at the start"
 DECKS = ("002",)
-CLAIM = "Post-norm, the last layer's gradient is as large for 18 layers as for 6; pre-norm, it falls as 1/√L and is even."
-COST = 6.0
+CLAIM = (
+    "Post-norm, the last layer's gradient is as large for 18 layers as for 6; pre-norm, it falls as 1/√L and is even."
+)
+COST = 5.0
 SEED = 0
 
 DEPTHS = [6, 12, 18]
@@ -45,7 +47,7 @@ def norms(placement: Literal["post", "pre"], depth: int) -> list[float]:
             config = Config(vocab=64, dim=64, depth=depth, heads=4, hidden=128, dropout=0.0, norm=placement)
             model = Transformer(config)
             source, target, wanted = torch.randint(64, (3, 16, 12))
-            F.cross_entropy(model(source, target).flatten(0, 1), wanted.flatten()).backward()  # type: ignore[no-untyped-call]
+            F.cross_entropy(model(source, target).flatten(0, 1), wanted.flatten()).backward()
         for i, block in enumerate(model.decoder):
             assert isinstance(block, Block)
             assert isinstance(block.ffn, MLP)
@@ -55,7 +57,9 @@ def norms(placement: Literal["post", "pre"], depth: int) -> list[float]:
 
 
 def draw(numbers: Numbers) -> Figure:
-    note = "Norm of the gradient of $W_2$ in every decoder layer, before the first step; Transformers of 6, 12, 18 layers."
+    note = (
+        "Norm of the gradient of $W_2$ in every decoder layer, before the first step; Transformers of 6, 12, 18 layers."
+    )
     figure = style.page(TITLE, note, height=4.9)
     panels = figure.subplots(1, 2, sharey=True)
     for axes, kind, tint in zip(panels, KINDS, (style.SECOND, style.WEIGHT), strict=True):
@@ -76,7 +80,9 @@ def holds(numbers: Numbers) -> list[Check]:
     deepest = {kind: numbers[kind][-1] for kind in KINDS}
     return [
         within("post: last layer's gradient, 18 layers over 6", last["post"][-1] / last["post"][0], 0.8, 1.25),
-        within("pre: exponent of the last layer's gradient by depth (theory -1/2)", slope(depths, last["pre"]), -0.7, -0.3),
+        within(
+            "pre: exponent of the last layer's gradient by depth (theory -1/2)", slope(depths, last["pre"]), -0.7, -0.3
+        ),
         above("18 layers: post over pre, last layer", last["post"][-1] / last["pre"][-1], math.sqrt(18) / 2),
         above("post, 18 layers: last over first", deepest["post"][-1] / deepest["post"][0], 2),
         below("pre, 18 layers: largest over smallest", max(deepest["pre"]) / min(deepest["pre"]), 3),

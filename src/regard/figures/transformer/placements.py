@@ -1,5 +1,5 @@
-"""3.5: where the norm stands. Left the block of Vaswani et al. (2017), norm(x + f(x)); right that of Xiong et al. (2020),
-x + f(norm(x)), which needs one more norm at the end of the stack.
+"""3.5: where the norm stands. Left the block of Vaswani et al. (2017), norm(x + f(x)); right that of Xiong et al.
+(2020), x + f(norm(x)), which needs one more norm at the end of the stack.
 
 The blocks are drawn from the module tree while it ran; both are checked against PyTorch's own encoder layer.
 """
@@ -22,7 +22,7 @@ from regard.nn.residual import Branch, Placement, build_residual
 TITLE = "Post-norm and pre-norm"
 DECKS = ("002",)
 CLAIM = "Post: x ← norm(x + f(x)). Pre: x ← x + f(norm(x)), with one more norm at the end of the stack."
-COST = 0.5
+COST = 2.0
 SEED = 0
 
 DIM, HEADS, HIDDEN = 16, 4, 32
@@ -50,19 +50,22 @@ def compared(placement: Placement, x: Tensor) -> float:
         lambda: build_residual(placement, nn.LayerNorm(DIM), Branch(DIM), DIM),
     ).double()
     packed = theirs.self_attn.in_proj_weight.chunk(3), theirs.self_attn.in_proj_bias.chunk(3)
-    for layer, weight, bias in zip((attention.q, attention.k, attention.v), *packed, strict=True):
+    for layer, rows, bias in zip((attention.q, attention.k, attention.v), *packed, strict=True):
         assert layer is not None
-        layer.weight.copy_(weight)
+        layer.weight.copy_(rows)
         layer.bias.copy_(bias)
-    same = [(attention.out, theirs.self_attn.out_proj), (feed.up, theirs.linear1), (feed.down, theirs.linear2)]
-    same += [(ours.mixer_residual.norm, theirs.norm1), (ours.ffn_residual.norm, theirs.norm2)]  # type: ignore[list-item]
+    same: list[tuple[nn.Module, nn.Module]] = [(attention.out, theirs.self_attn.out_proj)]
+    same += [(feed.up, theirs.linear1), (feed.down, theirs.linear2)]
+    same += [(ours.mixer_residual.norm, theirs.norm1), (ours.ffn_residual.norm, theirs.norm2)]
     for ours_part, their_part in same:
         ours_part.load_state_dict(their_part.state_dict())
     return float((ours(x) - theirs(x)).abs().max())
 
 
 def draw(numbers: Numbers) -> Figure:
-    note = "One layer of the encoder, drawn from the module tree. Follow the path past the parts: on the right it is free."
+    note = (
+        "One layer of the encoder, drawn from the module tree. Follow the path past the parts: on the right it is free."
+    )
     figure = style.page(TITLE, note, height=6.45)
     axes = style.stage(figure)
     column(axes, 2.5, "post-norm", "$x \\leftarrow \\mathrm{norm}(x + f(x))$", numbers["post"])

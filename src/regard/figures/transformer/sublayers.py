@@ -1,8 +1,8 @@
 """3.6: the left picture of deck 002's "Training Transformers", unbalanced gradients: Liu et al. (2020), section 3.
 
 An 18-layer Transformer before training. For each part (attention, cross-attention, feed-forward) the norm of the loss's
-gradient by what its branch says, relative to the largest in the same network. Post-norm gradients vanish in the decoder;
-in the encoder, and with norms first, they do not. The paper's point is that this is not why post-norm is hard to train.
+gradient by what its branch says, relative to the largest in the same network. In the post-norm decoder it vanishes; in
+the encoder, and with norms first, it does not. The paper's point is that this is not why post-norm is hard to train.
 """
 
 from typing import Literal
@@ -20,7 +20,7 @@ from regard.nn.tap import capture
 TITLE = "Unbalanced gradients"
 DECKS = ("002",)
 CLAIM = "Before training, gradients vanish towards the input of the post-norm decoder, and hardly anywhere else."
-COST = 6.0
+COST = 2.5
 SEED = 0
 
 DEPTH, SEEDS = 18, 4
@@ -53,7 +53,7 @@ def slopes(placement: Literal["post", "pre"], seed: int) -> Tensor:
 
 
 def draw(numbers: Numbers) -> Figure:
-    note = f"{DEPTH} + {DEPTH} layers before training: gradient by each branch’s output, relative to the network’s largest."
+    note = f"{DEPTH} + {DEPTH} layers before training: gradient by what each branch says, relative to the largest."
     figure = style.page(TITLE, note, height=4.9)
     panels = figure.subplots(1, 2, sharey=True, width_ratios=(2, 3))
     for axes, (stack, parts) in zip(panels, STACKS.items(), strict=True):
@@ -79,6 +79,14 @@ def holds(numbers: Numbers) -> list[Check]:
     return [
         below("post-norm decoder: smallest relative gradient", vanished, 0.01),
         above("pre-norm encoder and decoder: smallest relative gradient", min(lowest["pre", s] for s in STACKS), 0.03),
-        below("smallest over largest in a stack: post-norm decoder over encoder", fall["post", "decoder"] / fall["post", "encoder"], 0.1),
-        below("smallest over largest in a stack: post-norm decoder over pre-norm decoder", fall["post", "decoder"] / fall["pre", "decoder"], 0.1),
+        below(
+            "smallest over largest in a stack: post-norm decoder over encoder",
+            fall["post", "decoder"] / fall["post", "encoder"],
+            0.1,
+        ),
+        below(
+            "smallest over largest in a stack: post-norm decoder over pre-norm decoder",
+            fall["post", "decoder"] / fall["pre", "decoder"],
+            0.1,
+        ),
     ]

@@ -17,7 +17,7 @@ from regard.models.transformer import PRESETS, Config, Transformer
 TITLE = "The Transformer"
 DECKS = ("003", "001", "002", "004", "000")
 CLAIM = "Six layers read, six write and look at what was read; each part is a residual, and a norm follows it."
-COST = 0.5
+COST = 2.5
 SEED = 0
 
 SIZES = {"base": "transformer-base", "big": "transformer-big"}
@@ -65,7 +65,10 @@ def beside(axes: Axes, x: float, numbers: Numbers) -> None:
         style.write(axes, place, 4.22, name, ha="right", va="baseline", weight="bold", size=11)
     weights = [numbers["weights"][name] / 1e6 for name in SIZES]
     lines = [(text, [f"{numbers['sizes'][name][row]:g}" for name in SIZES]) for text, row in ROWS.items()]
-    lines += [("weights, M", [f"{count:.1f}" for count in weights]), ("paper, M", [f"{PAPER[name]:g}" for name in SIZES])]
+    lines += [
+        ("weights, M", [f"{count:.1f}" for count in weights]),
+        ("paper, M", [f"{PAPER[name]:g}" for name in SIZES]),
+    ]
     for i, (text, values) in enumerate(lines):
         y = 3.95 - 0.33 * i
         axes.plot([x, columns[-1]], [y + 0.165] * 2, color=style.LINE, lw=1)
