@@ -9,7 +9,7 @@ from matplotlib.text import Text
 
 from regard.figures import style
 from regard.figures.transformer import copying, dependency, river
-from regard.figures.transformer.anatomy import anatomy
+from regard.figures.transformer.anatomy import dissect
 from regard.figures.transformer.diagram import Look, label, transformer
 from regard.models.transformer import Config
 from tests.test_figures import NAMES, module, recorded, spoiled
@@ -54,17 +54,27 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("batch 32.curves.0", [1.386] * 30),
         ("refused", False),
     ],
-    "3.4c": [("post.norms", 32), ("pre.norms", 30), ("post.encoder.parts.0.norm", "before")]
-    + [("pre.decoder.parts.2.norm", "after")],
-    "3.5": [("post.parts.1.norm", "before"), ("pre.parts.0.norm", "after"), ("post.final", True), ("pre.final", False)]
-    + [("difference.post", 0.1), ("difference.pre", 0.1)],
+    "3.4c": [
+        ("post.norms", 32),
+        ("pre.norms", 30),
+        ("post.encoder.parts.0.norm", "before"),
+        ("pre.decoder.parts.2.norm", "after"),
+    ],
+    "3.5": [
+        ("post.parts.1.norm", "before"),
+        ("pre.parts.0.norm", "after"),
+        ("post.final", True),
+        ("pre.final", False),
+        ("difference.post", 0.1),
+        ("difference.pre", 0.1),
+    ],
     "3.5b": [("post.2.-1", 0.3), ("pre.2.-1", 0.3), ("post.2.-1", 0.1), ("post.2.0", 0.7), ("pre.2.0", 0.9)],
     "3.5c": [
         ("cold.post.1", [0.2] * 24),
         ("cold.pre.2", [0.9] * 24),
         ("warm.post.0", [0.9] * 80),
     ],
-    "3.6": [("post.decoder.0", 0.3), ("pre.decoder.0", 0.001)],
+    "3.6": [("post.decoder", [0.5] * 54), ("pre.decoder.0", 0.001)],
     "3.6b": [
         ("alone.post.-1", 8e-6),
         ("encoder.post.-1", 3e-6),
@@ -73,8 +83,15 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("encoder.pre", [1e-6, 2e-6, 4e-6, 8e-6, 16e-6]),
         ("encoder.admin", [1e-6, 2e-6, 4e-6, 8e-6, 16e-6]),
     ],
-    "3.6c": [(f"{kind}.error", 0.1) for kind in ("post", "pre", "admin")]
-    + [("post.shares", [1 / (i + 1) for i in range(64)]), ("pre.shares", [0.3] * 64), ("admin.shares", [0.3] * 64)],
+    "3.6c": [
+        ("fresh", 1e-7),
+        ("post.error", 0.1),
+        ("pre.error", 0.1),
+        ("admin.error", 0.1),
+        ("post.shares", [1 / (i + 1) for i in range(64)]),
+        ("pre.shares", [0.3] * 64),
+        ("admin.shares", [0.3] * 64),
+    ],
     "3.6d": [("post.1", [0.2] * 16), ("pre.2", [0.9] * 16), ("admin.0", [0.9] * 16)],
     "3.7": [
         ("anatomy.encoder.parts", PARTS),
@@ -146,7 +163,7 @@ def test_every_check_can_fail(name):
     ("norm", "place", "extra"), [("post", "after", 0), ("pre", "before", 2), ("admin", "after", 0)]
 )
 def test_anatomy_reads_the_tree(norm, place, extra):
-    found = anatomy(Config(vocab=50, dim=16, depth=3, decoder_depth=2, heads=2, hidden=32, norm=norm))
+    found = dissect(Config(vocab=50, dim=16, depth=3, decoder_depth=2, heads=2, hidden=32, norm=norm))
     assert [label(part) for part in found["encoder"]["parts"]] == ["self-attention", "feed-forward"]
     wrote = ["masked self-attention", "cross-attention", "feed-forward"]
     assert [label(part) for part in found["decoder"]["parts"]] == wrote
@@ -165,10 +182,10 @@ def drawn(found: dict[str, Any]) -> list[str]:
 
 def test_the_diagram_shows_what_was_found():
     config = Config(vocab=50, dim=16, depth=3, decoder_depth=2, heads=2, hidden=32)
-    said = drawn(anatomy(config))
+    said = drawn(dissect(config))
     assert said.count("norm") == 5
     assert (said.count("3 ×"), said.count("2 ×"), said.count("cross-attention")) == (1, 1, 1)
-    found = anatomy(Config(vocab=50, dim=16, depth=3, heads=2, hidden=32, norm="pre"))
+    found = dissect(Config(vocab=50, dim=16, depth=3, heads=2, hidden=32, norm="pre"))
     assert drawn(found).count("norm") == 7
 
 

@@ -174,6 +174,11 @@ def test_a_bad_choice_of_attention(choice: Any, message: str) -> None:
         build_mixer(choice, Site(dim=8, heads=2))
 
 
+@pytest.mark.parametrize("choice", [{"kind": "top-k", "keep": 1}, {"kind": "local-p", "window": 1}])
+def test_the_smallest_settings(choice: Any) -> None:
+    assert build_mixer(choice, Site(dim=8, heads=2)) is not None
+
+
 def test_several_attentions_take_turns() -> None:
     assert layered("a", 3) == ["a", "a", "a"]
     assert layered(("a", {"kind": "b"}), 3) == ["a", {"kind": "b"}, "a"]

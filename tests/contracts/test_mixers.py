@@ -182,8 +182,8 @@ def test_norms() -> None:
 
 
 def test_branch_scale_and_dropout() -> None:
-    branch = Branch(4, scale=0.1).double()
-    close(branch(torch.ones(2, 3, 4).double()), torch.full((2, 3, 4), 0.1).double(), 1e-7)
+    branch, y = Branch(4, scale=0.1).double(), numbers(2, 3, 4)
+    close(branch(y), 0.1 * y, 1e-7)
     assert gradients(branch(numbers(2, 3, 4)), branch.scale)[0].shape == (4,)
     assert Branch(4).scale is None
     dropped = Branch(4, dropout=0.5).train()(torch.ones(8, 8, 4))

@@ -239,7 +239,7 @@ def test_learns_with_any_attention(family: str, key: str, name: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_prepared_is_the_same(family: str, tmp_path) -> None:
-    """The twin shares all weights but the fused copies; the model that it was made from can still be saved."""
+    """The twin is a frozen copy that what happens to the model does not reach; the model can still be saved."""
     model = Model(family, net(family))
     given, names = inputs(family), list(model.state_dict())
     wanted = tensors(model.net(**given))
@@ -249,12 +249,17 @@ def test_prepared_is_the_same(family: str, tmp_path) -> None:
     assert sum("fused" in name for name in twin.state_dict()) > 0
     for name, x in tensors(twin.net(**given)).items():
         close(x, wanted[name])
-    for name, parameter in model.net.named_parameters():
-        assert twin.net.get_parameter(name) is parameter
+    assert not any(p.requires_grad for p in twin.parameters())
+    assert all(p.requires_grad for p in model.parameters())
     with pytest.raises(InputError, match="fused"):
         save(twin, tmp_path / "twin")
     assert not (tmp_path / "twin").exists()
     save(model, tmp_path / "model")
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.fill_(0.1)
+    for name, x in tensors(twin.net(**given)).items():
+        close(x, wanted[name])
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -151,6 +151,7 @@ def test_bucket_bias_reads_the_table() -> None:
 def test_window_bias_depends_on_offsets_alone() -> None:
     """And has one number for each of them."""
     bias, index = WindowBias(2, 3, 4)(), window_offsets(3, 4, CPU)
+    assert WindowBias(2, 3, 4).weight.shape == (5 * 7, 2)
     assert bias.shape == (2, 12, 12)
     assert index.unique().tolist() == list(range(5 * 7))
     seen: dict[tuple[int, int], Tensor] = {}

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 import regard.nn.attention
@@ -138,6 +139,28 @@ def test_the_limit_counts_all_numbers_of_a_score(name: str, monkeypatch: pytest.
     with Largest() as seen:
         kernel(CHOICES[name])(q, k, v)
     assert seen.numel <= HEADS * 48 * 48
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("shape", [(96, WIDTH), (2, 1, 1, 96, WIDTH), (1, 1, 96, WIDTH)])
+@pytest.mark.parametrize("mask", [ALL, CAUSAL, Mask(keys=ragged(1, 96, "left")[0])])
+def test_any_shape_is_fused(mask: Mask, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """More axes or fewer, values of another width: all is brought into the form that the fused kernel takes."""
+    monkeypatch.setattr(regard.nn.attention, "DENSE", 1024)
+    shape = shape if len(shape) > 2 else (1, *shape)
+    q, k, v = numbers(*shape), numbers(*shape), numbers(*shape[:-1], 2 * WIDTH)
+    with Largest() as seen:
+        Softmax()(q, k, v, mask)
+    assert seen.numel < 96 * 96 / 2
+
+
+def test_the_fused_kernel_knows_a_causal_mask_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, fused = [], F.scaled_dot_product_attention
+    monkeypatch.setattr(F, "scaled_dot_product_attention", lambda *a, **b: calls.append(a[3:6]) or fused(*a, **b))
+    x = numbers(1, HEADS, 5, WIDTH)
+    Softmax()(x, x, x, CAUSAL)
+    Softmax()(x[:, :, :1], x, x, Mask(causal=True, start=4))  # one new token sees all: no mask at all
+    assert calls == [(None, 0.0, True), (None, 0.0, False)]
 
 
 @pytest.mark.parametrize("name", KERNELS)

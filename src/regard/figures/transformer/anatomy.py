@@ -27,7 +27,7 @@ class Call:
     causal: bool
 
 
-def anatomy(config: Config) -> Numbers:
+def dissect(config: Config) -> Numbers:
     """Both columns of the Transformer of this config, and the number of its weights."""
     with torch.device("meta"):
         model = Transformer(config)

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from regard.figures import style
-from regard.figures.figure import Check, Numbers, above, below, plain, seeded, within
+from regard.figures.figure import Check, Numbers, above, below, equal, plain, seeded, within
 from regard.models.transformer import Config, Transformer
 from regard.nn.residual import Admin, profile
 from regard.nn.tap import capture
@@ -37,7 +37,7 @@ class Dependency:
 
 
 def compute() -> Numbers:
-    numbers: Numbers = {}
+    numbers: Numbers = {"fresh": float((fresh("admin") - fresh("post")).abs().max())}
     for kind in TITLES:
         small, deep = depend(kind, DEPTH), depend(kind, DEEP)
         numbers[kind] = {
@@ -72,6 +72,14 @@ def depend(kind: Kind, depth: int) -> Dependency:
     for i, row in enumerate(rows):
         beta[i, : i + 1] = torch.tensor(row, dtype=torch.float64)
     return Dependency(beta / beta.norm(dim=1, keepdim=True), float((whole - output).abs().max()))
+
+
+@torch.no_grad()
+def fresh(kind: Kind) -> Tensor:
+    """What an encoder gives before anything was profiled."""
+    with seeded(SEED):
+        config = Config(vocab=64, dim=64, depth=DEPTH, decoder_depth=1, heads=4, hidden=256, norm=kind)
+        return Transformer(config).eval().encode(torch.randint(64, (4, 12)))
 
 
 def centred(x: Tensor) -> Tensor:
@@ -121,6 +129,7 @@ def holds(numbers: Numbers) -> list[Check]:
         within("post, 64 branches: exponent of a branch’s share (constant: 0)", fall(shares["post"]), -0.3, 0.3),
         within("pre, 64 branches: exponent of a branch’s share (1/i: -1)", fall(shares["pre"]), -1.3, -0.7),
         within("Admin, 64 branches: exponent of a branch’s share (1/i: -1)", fall(shares["admin"]), -1.3, -0.7),
+        equal("Admin with omega = 1 is post-norm to the bit: largest difference", numbers["fresh"], 0.0),
         above("64 branches, share of the last: post over pre", shares["post"][-1] / shares["pre"][-1], 5),
     ]
     return checks

@@ -1,4 +1,4 @@
-"""The two columns of the Transformer, drawn from what ``anatomy`` found. Lengths are inches times ``Look.unit``."""
+"""The two columns of the Transformer, drawn from what ``dissect`` found. Lengths are inches times ``Look.unit``."""
 
 import math
 from collections.abc import Sequence

@@ -35,11 +35,11 @@ KINDS: tuple[Literal["post", "pre"], ...] = ("post", "pre")
 def compute() -> Numbers:
     numbers: Numbers = {"depths": DEPTHS}
     for kind in KINDS:
-        numbers[kind] = [plain(torch.tensor(norms(kind, depth)), 4) for depth in DEPTHS]
+        numbers[kind] = [plain(torch.tensor(slopes(kind, depth)), 4) for depth in DEPTHS]
     return numbers
 
 
-def norms(placement: Literal["post", "pre"], depth: int) -> list[float]:
+def slopes(placement: Literal["post", "pre"], depth: int) -> list[float]:
     """The gradient of W_2 in every decoder layer, first to last."""
     squares = torch.zeros(depth)
     for seed in range(SEED, SEED + SEEDS):

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from regard.figures import style
 from regard.figures.figure import Check, Numbers, equal
-from regard.figures.transformer.anatomy import anatomy
+from regard.figures.transformer.anatomy import dissect
 from regard.figures.transformer.diagram import Look, transformer
 from regard.models.transformer import PRESETS
 
@@ -19,7 +19,7 @@ SEED = 0
 
 def compute() -> Numbers:
     base = PRESETS["transformer-base"]
-    return {"post": anatomy(base), "pre": anatomy(replace(base, norm="pre"))}
+    return {"post": dissect(base), "pre": dissect(replace(base, norm="pre"))}
 
 
 def draw(numbers: Numbers) -> Figure:

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from regard.figures import style
 from regard.figures.figure import Check, Numbers, equal
-from regard.figures.transformer.anatomy import ATTENTION, anatomy
+from regard.figures.transformer.anatomy import ATTENTION, dissect
 from regard.figures.transformer.diagram import label
 from regard.models.transformer import PRESETS
 
@@ -22,7 +22,7 @@ SOURCE, TARGET = "walking along the river bank", "am Flussufer entlang gehen"
 
 
 def compute() -> Numbers:
-    return {"anatomy": anatomy(PRESETS["transformer-base"])}
+    return {"anatomy": dissect(PRESETS["transformer-base"])}
 
 
 def draw(numbers: Numbers) -> Figure:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from regard.figures import style
 from regard.figures.figure import Check, Numbers, below, equal, seeded
-from regard.figures.transformer.anatomy import anatomy
+from regard.figures.transformer.anatomy import dissect
 from regard.figures.transformer.diagram import Look, framed, norm, tower
 from regard.models.transformer import Config
 from regard.nn.attention import MultiHeadAttention
@@ -30,7 +30,7 @@ DIM, HEADS, HIDDEN = 16, 4, 32
 
 def compute() -> Numbers:
     kinds = {"post": Config(norm="post"), "pre": Config(norm="pre")}
-    numbers: Numbers = {name: anatomy(config)["encoder"] for name, config in kinds.items()}
+    numbers: Numbers = {name: dissect(config)["encoder"] for name, config in kinds.items()}
     with seeded(SEED), torch.no_grad():
         x = torch.randn(2, 5, DIM, dtype=torch.float64)
         numbers["difference"] = {"post": compared("post", x), "pre": compared("pre", x)}

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from regard.figures import style
 from regard.figures.figure import Check, Numbers, below, equal, plain, seeded
-from regard.figures.transformer.anatomy import anatomy
+from regard.figures.transformer.anatomy import dissect
 from regard.figures.transformer.diagram import Look, transformer
 from regard.models.transformer import PRESETS, Config, Transformer
 from regard.nn.attention import MultiHeadAttention
@@ -55,7 +55,7 @@ class Searcher(nn.Module):
 def compute() -> Numbers:
     numbers: Numbers = {
         "lengths": LENGTHS,
-        "anatomy": anatomy(PRESETS["transformer-base"]),
+        "anatomy": dissect(PRESETS["transformer-base"]),
         "rnn": [],
         "transformer": [],
     }

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from regard.figures import style
 from regard.figures.figure import Check, Numbers, below, equal, seeded, within
-from regard.figures.transformer.anatomy import anatomy
+from regard.figures.transformer.anatomy import dissect
 from regard.figures.transformer.diagram import Look, label, transformer
 from regard.models.transformer import PRESETS, Config, Transformer
 
@@ -26,7 +26,7 @@ ROWS = {"layers": "depth", "width $d$": "dim", "hidden": "hidden", "heads": "hea
 
 
 def compute() -> Numbers:
-    found = {name: anatomy(PRESETS[preset]) for name, preset in SIZES.items()}
+    found = {name: dissect(PRESETS[preset]) for name, preset in SIZES.items()}
     configs = {name: PRESETS[preset] for name, preset in SIZES.items()}
     return {
         "anatomy": found["base"],

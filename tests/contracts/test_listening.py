@@ -1,0 +1,214 @@
+"""Listening: threads, errors, compiled models and recomputation; nothing leaks and nothing is left behind."""
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+import torch
+import torch._dynamo
+from torch import Tensor, nn
+from torch._dynamo import eval_frame
+
+import regard.nn.tap
+from regard.nn.attention import MultiHeadAttention, Softmax
+from regard.nn.replay import recompute
+from regard.nn.tap import capture, hearing, listen
+from tests.contracts.families import net
+from tests.contracts.tools import DIM, HEADS, close, numbers, stirred
+
+
+def state() -> tuple[object, object]:
+    return dict(hearing()), eval_frame._stance.stance
+
+
+def test_nothing_remains_after_an_error() -> None:
+    model, ids, before = net("gpt"), torch.randint(13, (1, 4)), state()
+    kept = {name: dict(vars(module)) for name, module in model.named_modules()}
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    for pattern in ("*.weights", "*.stream"):
+        with pytest.raises(ZeroDivisionError), listen(model, pattern, fail):
+            model(ids)
+        with pytest.raises(ZeroDivisionError), capture(model, pattern), listen(model, "*", fail):
+            model(ids)
+    assert state() == before == ({}, "default")
+    assert {name: dict(vars(module)) for name, module in model.named_modules()} == kept
+
+
+def test_two_threads_do_not_hear_each_other() -> None:
+    """Both look at the same model at once, at different places and inputs; a third does not look at all."""
+    model = net("gpt")
+    ids = [torch.randint(13, (1, 3)), torch.randint(13, (1, 5)), torch.randint(13, (1, 4))]
+    alone = [model(x) for x in ids]
+    together, found, outputs = threading.Barrier(3), [{}, {}, {}], [None] * 3
+    errors: list[BaseException] = []
+
+    def look(i: int) -> None:
+        try:
+            together.wait(20)
+            if i == 2:
+                together.wait(20)
+                assert not hearing()
+                outputs[i] = model(ids[i])
+                together.wait(20)
+                return
+            with capture(model, f"blocks.{i}.mixer.weights") as seen:
+                together.wait(20)
+                for _ in range(5):
+                    outputs[i] = model(ids[i])
+                found[i] = seen
+                together.wait(20)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=look, args=(i,)) for i in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not errors
+    assert [list(x) for x in found] == [["blocks.0.mixer.weights"], ["blocks.1.mixer.weights"], []]
+    assert all(
+        len(records) == 5 and records[0].shape[-1] == ids[i].shape[1] for i in (0, 1) for records in found[i].values()
+    )
+    for x, wanted in zip(outputs, alone, strict=True):
+        close(x, wanted)
+
+
+def test_threads_share_one_compiler() -> None:
+    """One stops looking while another still does: compiled models stay eager until the last has left, then not."""
+    torch._dynamo.reset()
+    model, x = stirred(nn.ModuleList([MultiHeadAttention(DIM, HEADS)])), numbers(1, 4, DIM)
+    compiled = torch.compile(model[0], backend="eager")
+    compiled(x)
+    other_in, leave = threading.Event(), threading.Event()
+    heard: list[Tensor] = []
+    stances: list[str] = []
+
+    def other() -> None:
+        with capture(model) as seen:
+            other_in.set()
+            leave.wait(20)
+            stances.append(eval_frame._stance.stance)
+            compiled(x)
+            heard.extend(seen["0.weights"])
+
+    with capture(model):
+        thread = threading.Thread(target=other)
+        thread.start()
+        other_in.wait(20)
+    leave.set()
+    thread.join(20)
+    assert len(heard) == 1
+    assert stances == ["force_eager"]
+    assert eval_frame._stance.stance == "default"
+
+
+def test_a_compiled_model_is_looked_at_through_its_eager_twin() -> None:
+    torch._dynamo.reset()
+    model, ids = net("gpt"), torch.randint(13, (2, 6))
+    graphs: list[int] = []
+
+    def backend(graph, _):
+        graphs.append(1)
+        return graph.forward
+
+    compiled = torch.compile(model, backend=backend)
+    y = compiled(ids)
+    count = len(graphs)
+    assert count > 0
+    for looked in (compiled, model):
+        with capture(looked) as seen:
+            close(compiled(ids), y)
+        assert list(seen) == ["blocks.0.mixer.weights", "blocks.1.mixer.weights"]
+    close(compiled(ids), y)
+    assert len(graphs) == count, "looking made it compile again"
+    model.blocks[0] = torch.compile(model.blocks[0], backend="eager")
+    with capture(model) as seen:  # one block compiled: the names stay plain
+        model(ids)
+    assert list(seen) == ["blocks.0.mixer.weights", "blocks.1.mixer.weights"]
+
+
+def test_compiling_while_someone_listens_is_never_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the compiler was not there yet when listening began, a graph without taps must not come to be."""
+    torch._dynamo.reset()
+    model, x = stirred(nn.ModuleList([MultiHeadAttention(DIM, HEADS)])), numbers(1, 4, DIM)
+    monkeypatch.setattr(regard.nn.tap, "sys", SimpleNamespace(modules={}))
+    with capture(model) as seen:
+        torch.compile(model[0], backend="eager")(x)
+        assert len(seen["0.weights"]) == 1
+        torch._dynamo.reset()
+        with pytest.raises(Exception, match="cannot be compiled while someone listens"):
+            torch.compile(model[0], backend="eager", fullgraph=True)(x)
+    torch._dynamo.reset()
+
+
+class Recomputed(nn.Module):
+    """A stack whose activations are not kept."""
+
+    def __init__(self, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(MultiHeadAttention(DIM, HEADS, kernel=Softmax(dropout)) for _ in range(2))
+
+    def forward(self, x: Tensor, again: bool = True) -> Tensor:
+        for layer in self.layers:
+            x = x + (recompute(layer, x) if again else layer(x))
+        return x
+
+
+def test_recomputation_records_once_and_takes_the_same_path() -> None:
+    """Backward works after the capture has closed, and inside another one."""
+    model, x = stirred(Recomputed()), numbers(2, 5, DIM, grad=True)
+    wanted = torch.autograd.grad(model(x, again=False).square().sum(), [x, *model.parameters()])
+    for inside in (True, False):
+        with capture(model, "*") as seen:
+            loss = model(x).square().sum()
+            if inside:
+                found = torch.autograd.grad(loss, [x, *model.parameters()])
+        if not inside:
+            with capture(model, "layers.0.weights") as other:
+                found = torch.autograd.grad(loss, [x, *model.parameters()])
+            assert not other, "the second run belongs to who heard the first"
+        assert {len(records) for records in seen.values()} == {1}
+        assert len(seen) == 2 * 5
+        for a, b in zip(found, wanted, strict=True):
+            close(a, b)
+
+
+def test_recomputation_repeats_replacements_and_random_numbers() -> None:
+    model, x = stirred(Recomputed(0.5)).train(), numbers(2, 5, DIM, grad=True)
+    calls: list[str] = []
+
+    def double(name: str, y: Tensor) -> Tensor:
+        calls.append(name)
+        return y * 2
+
+    results = []
+    for again in (True, False):
+        torch.manual_seed(1)
+        with listen(model, "*.mixed", double), listen(model, "*.weights", lambda _, w: w * 0.5):
+            y = model(x, again)
+        torch.rand(3)
+        results.append([y, *torch.autograd.grad(y.square().sum(), [x, *model.parameters()])])
+    for a, b in zip(*results, strict=True):
+        close(a, b)
+    assert len(calls) == 2 + 2 + 2  # forward, again for the gradient, and without recomputation
+
+
+def test_recomputation_within_recomputation() -> None:
+    model, x = stirred(Recomputed()), numbers(2, 5, DIM, grad=True)
+    wanted = torch.autograd.grad(model(x, again=False).square().sum(), x)[0]
+    with capture(model) as seen:
+        y = recompute(model, x)
+    close(torch.autograd.grad(y.square().sum(), x)[0], wanted)
+    assert {len(records) for records in seen.values()} == {1}
+
+
+def test_without_listeners_recomputation_stays_deaf() -> None:
+    model, x = stirred(Recomputed()), numbers(2, 5, DIM, grad=True)
+    loss = model(x).square().sum()
+    with capture(model, "*") as seen:
+        loss.backward()
+    assert not seen
