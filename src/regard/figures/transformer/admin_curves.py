@@ -1,7 +1,8 @@
 """3.6d: 18-layer Transformers on the copy task: post-norm, pre-norm and Admin, Liu et al. (2020), section 5.
 
-Rate 1e-3 from the first step. Admin is post-norm whose skips were rescaled after looking at one batch. The setting is
-such that two minutes show the difference; at half the rate post-norm creeps down as well, but stays far behind.
+Rate 1e-3 from the first step. Admin is post-norm whose skips were rescaled after looking at one batch. The setting was
+chosen among about a dozen so that two minutes show the difference: 64 wide, post-norm reached 0.64 log V; at a constant
+5e-4 it ended at 0.60 to 0.88, Admin at 0.23 to 0.29.
 """
 
 from typing import Literal

@@ -1,7 +1,8 @@
 """3.5c: training without warm-up at a rate of 1e-3. Twelve layers deep, post-norm stalls and pre-norm learns; two
 layers deep and with warm-up, post-norm ends as well as pre-norm. Xiong et al. (2020), section 3.2; the copy task.
 
-Width matters: the models are 128 wide; 64 wide, post-norm of 12 layers does not stall, but learns more slowly.
+The setting was chosen among about a dozen: at width 128 with a cosine rate post-norm stalls (above 0.8 log V); 64 wide
+it reached 0.51 log V, more slowly than pre-norm but without stalling.
 """
 
 from typing import Literal
