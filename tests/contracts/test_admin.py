@@ -65,7 +65,7 @@ def test_profile(training: bool) -> None:
     model = pair()[1].train(training)
     source, target = torch.randint(13, (4, 5)), torch.randint(13, (4, 4))
     model.profile(source, target)
-    embed = lambda ids: model.tokens(ids, torch.arange(ids.shape[1]))  # noqa: E731
+    embed = lambda ids: model.tokens(ids, ALL)  # noqa: E731
     encoder, memory = by_hand(embed(source), None, model.encoder)
     decoder, _ = by_hand(embed(target), memory, model.decoder)
     torch.testing.assert_close(omegas(model.encoder), encoder)
@@ -140,10 +140,10 @@ def test_embeddings_are_scaled_and_shared() -> None:
     ids = torch.randint(13, (2, 3))
     close(scaled(model.embed, ids), model.embed.weight[ids] * 4.0)
     with torch.no_grad():
-        states = model.tokens(ids, torch.arange(3))
+        states = model.tokens(ids, ALL)
         plain = net("transformer", scaled=False)
         plain.embed = model.embed
-        close(states - plain.tokens(ids, torch.arange(3)), model.embed.weight[ids] * 3.0)
+        close(states - plain.tokens(ids, ALL), model.embed.weight[ids] * 3.0)
     assert sum(p.shape == (13, 16) for p in model.parameters()) == 1
 
 

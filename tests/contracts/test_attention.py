@@ -67,7 +67,7 @@ def by_hand(layer: MultiHeadAttention, x: Tensor, context: Tensor, allowed: Tens
             add = 0 if linear.bias is None else linear.bias[index * e : (index + 1) * e]
             made[name] = (x if name == "q" else context) @ weight.T + add
         if layer.rotary is not None:
-            made["q"], made["k"] = layer.rotary(made["q"]), layer.rotary(made["k"])
+            made["q"], made["k"] = (layer.rotary(made[name], torch.arange(len(x))) for name in "qk")
         scores = made["q"] @ made["k"].T / made["q"].shape[1] ** 0.5 + bias[h]
         weights = scores.masked_fill(~allowed, -torch.inf).softmax(-1)
         f = layer.out.in_features // layer.heads
@@ -148,7 +148,7 @@ def test_parts_compose(variant: str) -> None:
     groups = VARIANTS[variant].get("groups", HEADS)
     assert (q.shape[:3], k.shape[:3], v.shape[:3]) == ((2, HEADS, 5), (2, groups, 5), (2, groups, 5))
     if layer.rotary is not None:
-        q, k = layer.rotary(q), layer.rotary(k)
+        q, k = layer.rotary(q, torch.arange(5)), layer.rotary(k, torch.arange(5))
     close(layer.merge(layer.attend(q, k, v, CAUSAL)), layer(x, mask=CAUSAL))
     other, values = numbers(2, 5, DIM), numbers(2, 5, DIM)
     q, k, v = layer.project(other, x, values)
@@ -190,7 +190,7 @@ def test_fused_projections_are_the_same(variant: str) -> None:
         close(found, wanted)
     cache, parts = Cache(5), []
     for i in range(5):
-        parts.append(twin(x[:, i : i + 1], mask=cache.take(1, None, CPU).mask, cache=cache))
+        parts.append(twin(x[:, i : i + 1], mask=cache.take(1), cache=cache))
     close(torch.cat(parts, 1), layer(x, mask=CAUSAL))
 
 
@@ -212,7 +212,7 @@ def test_rotary_is_relative(variant: str) -> None:
     )
     assert not torch.allclose(layer(x), layer(x.flip(1)).flip(1)), "order has no effect"
     cache = Cache()
-    parts = [layer(part, mask=cache.take(part.shape[1], None, CPU).mask, cache=cache) for part in x.split((2, 3, 1), 1)]
+    parts = [layer(part, mask=cache.take(part.shape[1]), cache=cache) for part in x.split((2, 3, 1), 1)]
     close(torch.cat(parts, 1), layer(x, mask=CAUSAL), 1e-6)
 
 
@@ -220,12 +220,15 @@ def test_rotary_is_relative(variant: str) -> None:
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_cached_is_full(variant: str, steps: tuple[int, ...]) -> None:
     layer, x = attention(variant), numbers(2, 6, DIM)
-    for keys, bias in product((None, ragged(2, 6, "left")), (False, True)):
-        full = layer(x, mask=Mask(causal=True, keys=keys), bias=ALiBi(HEADS) if bias else None)
+    for side, bias in product((None, "left", "right", "holes"), (False, True)):
+        keys = {None: None, "holes": torch.tensor([[1, 0, 1, 0, 0, 1], [0, 1, 1, 1, 0, 1]]).bool()}.get(side)
+        keys = ragged(2, 6, side) if side in ("left", "right") else keys
+        whole = Mask(causal=True, keys=keys)
+        full = layer(x, mask=whole, bias=ALiBi(HEADS, whole) if bias else None)
         cache, parts, start = Cache(4), [], 0
         for n in steps:
-            mask = cache.take(n, None if keys is None else keys[:, start : start + n], CPU).mask
-            added = ALiBi(HEADS, start) if bias else None
+            mask = cache.take(n, None if keys is None else keys[:, start : start + n])
+            added = ALiBi(HEADS, mask) if bias else None
             parts.append(layer(x[:, start : start + n], mask=mask, bias=added, cache=cache))
             start += n
         close(torch.cat(parts, 1), full, 1e-6 if layer.rotary else 1e-10)
@@ -238,10 +241,11 @@ def test_each_row_at_a_place_of_its_own() -> None:
     starts, keys = torch.tensor([4, 2]), torch.ones(2, 7, dtype=torch.bool)
     keys[0, 1] = False
     q, k, v = layer.project(x, x, x)
-    k, q = layer.rotary(k), torch.stack([q[0, :, 4:6], q[1, :, 2:4]])
-    found = layer.attend(layer.rotary(q, starts), k, v, Mask(True, starts, keys))
-    full = layer.attend(layer.rotary(layer.project(x, x, x)[0]), k, v, Mask(causal=True, keys=keys))
-    close(found, torch.stack([full[0, :, 4:6], full[1, :, 2:4]]), 1e-5)
+    whole, some = Mask(causal=True, keys=keys), Mask(True, starts, keys)
+    k, few = layer.rotary(k, whole.positions(7, CPU)), torch.stack([q[0, :, 4:6], q[1, :, 2:4]])
+    found = layer.attend(layer.rotary(few, some.positions(2, CPU)), k, v, some)
+    full = layer.attend(layer.rotary(q, whole.positions(7, CPU)), k, v, whole)
+    close(found, torch.stack([full[0, :, 4:6], full[1, :, 2:4]]))
 
 
 STARTS = {"whole": 0, "start": 2, "start-tensor": torch.tensor(2), "start-rows": torch.tensor([2, 2, 2])}

@@ -18,9 +18,9 @@ CPU = torch.device("cpu")
 def test_places_without_padding() -> None:
     cache = Cache()
     for n, start in ((3, 0), (1, 3), (2, 4)):
-        here = cache.take(n, None, CPU)
-        assert (here.mask.causal, here.mask.start, here.mask.keys) == (True, start, None)
-        assert here.positions.tolist() == list(range(start, start + n))
+        mask = cache.take(n)
+        assert (mask.causal, mask.start, mask.keys) == (True, start, None)
+        assert mask.positions(n, CPU).tolist() == list(range(start, start + n))
     assert cache.length == 6
 
 
@@ -30,12 +30,12 @@ def test_positions_count_real_tokens(data: st.DataObject) -> None:
     cache, written = Cache(), torch.zeros(3, 0, dtype=torch.bool)
     for n in data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=4), "steps"):
         keys = data.draw(st.sampled_from([None, torch.rand(3, n) < 0.6]), "keys")
-        here = cache.take(n, keys, CPU)
+        mask = cache.take(n, keys)
         written = torch.cat((written, torch.ones(3, n, dtype=torch.bool) if keys is None else keys), 1)
         start = written.shape[1] - n
-        assert here.mask.start == start
-        assert torch.equal(written, torch.ones_like(written) if here.mask.keys is None else here.mask.keys)
-        positions = here.positions.expand(3, n)
+        assert mask.start == start
+        assert torch.equal(written, torch.ones_like(written) if mask.keys is None else mask.keys)
+        positions = mask.positions(n, CPU).expand(3, n)
         assert (positions >= 0).all()
         for row in range(3):
             for i in range(n):
@@ -46,15 +46,15 @@ def test_positions_count_real_tokens(data: st.DataObject) -> None:
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_place_of_a_padded_prompt(side: str) -> None:
     keys = ragged(2, 4, side)
-    here = place(4, keys, None, CPU)
-    assert here.positions[keys].tolist() == [0, 1, 2, 3, 0, 1]
-    assert here.mask.start == 0
+    mask = place(4, keys, None)
+    assert mask.positions(4, CPU)[keys].tolist() == [0, 1, 2, 3, 0, 1]
+    assert mask.start == 0
     cache = Cache()
-    cache.take(4, keys, CPU)
-    then = cache.take(2, None, CPU)
-    assert then.positions.tolist() == [[4, 5], [2, 3]]
-    assert then.mask.keys is not None
-    assert then.mask.keys[:, 4:].all()
+    cache.take(4, keys)
+    then = cache.take(2)
+    assert then.positions(2, CPU).tolist() == [[4, 5], [2, 3]]
+    assert then.keys is not None
+    assert then.keys[:, 4:].all()
 
 
 def test_a_slot_writes_in_place_within_its_capacity() -> None:
@@ -147,7 +147,7 @@ def test_a_shared_layer_decodes_with_a_name_for_each_call() -> None:
     full = layer(layer(x, mask=mask), mask=mask)
     cache, parts = Cache(5), []
     for i in range(5):
-        mask = cache.take(1, None, CPU).mask
+        mask = cache.take(1)
         once = layer(x[:, i : i + 1], mask=mask, cache=cache.at("first"))
         parts.append(layer(once, mask=mask, cache=cache.at("second")))
     close(torch.cat(parts, 1), full)
@@ -162,14 +162,15 @@ def test_reorder(padded: bool) -> None:
 
     def decode(order: torch.Tensor | None) -> torch.Tensor:
         cache = Cache(8)
-        layer(x[:, :4], mask=cache.take(4, keys, CPU).mask, cache=cache)
+        layer(x[:, :4], mask=cache.take(4, keys), cache=cache)
         if order is not None:
             cache.reorder(order)
         new = x[rows, 4:]
-        here = cache.take(2, None, CPU)
+        mask = cache.take(2)
         if padded:
-            assert here.positions[:, 0].tolist() == [[4, 2, 1][i] for i in (order if order is not None else range(3))]
-        return layer(new[: len(cache.slot(layer)["k"])], mask=here.mask, cache=cache)
+            firsts = mask.positions(2, CPU)[:, 0].tolist()
+            assert firsts == [[4, 2, 1][i] for i in (range(3) if order is None else order)]
+        return layer(new[: len(cache.slot(layer)["k"])], mask=mask, cache=cache)
 
     everything = None if keys is None else torch.cat((keys, torch.ones(3, 2, dtype=torch.bool)), 1)[rows]
     full = layer(x[rows], mask=Mask(causal=True, keys=everything))[:, 4:]

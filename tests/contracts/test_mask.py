@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from regard.nn.mask import ALL, CAUSAL, Given, Mask, add_bias, cut, masked_softmax, offsets
+from regard.nn.mask import ALL, CAUSAL, Given, Mask, add_bias, cut, masked_softmax
 from regard.nn.positions import ALiBi, Buckets
 from tests.contracts.tools import BIASES, HEADS, MASKS, close, numbers, some_pairs, spelled, stirred
 
@@ -78,19 +78,26 @@ def test_tiles_of_a_bias(bias: str, start: int | Tensor) -> None:
     close(again.dense(2, 6, CPU), whole[..., 2:4, :6])
 
 
-@pytest.mark.parametrize("make", [lambda start: ALiBi(HEADS, start), stirred(Buckets(HEADS, 8, 6)), None])
+@pytest.mark.parametrize("make", [lambda mask: ALiBi(HEADS, mask), stirred(Buckets(HEADS, 8, 6)), None])
 def test_each_row_has_a_start_of_its_own(make) -> None:
     """A tensor of one start for each row is each row by itself; of one for all, the number."""
     starts = torch.tensor([0, 3, 1])
+    masks = [Mask(start=starts), Mask(start=torch.tensor(3)), *(Mask(start=int(start)) for start in starts)]
     if make is None:
-        whole = offsets(4, 6, starts, CPU)[:, 0]
-        rows = [offsets(4, 6, int(start), CPU) for start in starts]
-        one = offsets(4, 6, torch.tensor(3), CPU)
+        whole, one, *rows = (mask.distances(4, 6, CPU) for mask in masks)
+        whole = whole[:, 0]
     else:
-        whole, rows = make(starts).dense(4, 6, CPU), [make(int(start)).dense(4, 6, CPU) for start in starts]
-        one = make(torch.tensor(3)).dense(4, 6, CPU)
+        whole, one, *rows = (make(mask).dense(4, 6, CPU) for mask in masks)
     close(whole, torch.stack(rows))
     close(one, rows[1])
+
+
+@pytest.mark.parametrize("part", ["keys", "pairs"])
+@pytest.mark.parametrize("dtype", [torch.long, torch.float32])
+def test_only_true_and_false_mask(part: str, dtype: torch.dtype) -> None:
+    """Elsewhere a mask of 0 and 1 may mean either, and one of numbers is added."""
+    with pytest.raises(ValueError, match=f"Mask.{part} is {dtype}, not bool; True means: may be looked at"):
+        Mask(**{part: torch.ones(2, 4, dtype=dtype)})
 
 
 def test_cut_keeps_what_stands_for_all() -> None:

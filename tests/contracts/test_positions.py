@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.nn.mask import offsets
+from regard.nn.mask import Mask
 from regard.nn.positions import (
     ALiBi,
     Buckets,
@@ -75,27 +75,27 @@ def test_rotary(turned: int, layout: Layout) -> None:
     """q.k depends on the distance alone, lengths stay, position 0 and what does not take part are untouched."""
     rotary = Rotary(turned, layout=layout)
     q, k = numbers(1, 1, 8).expand(1, 12, 8), numbers(1, 1, 8).expand(1, 12, 8)
-    products = rotary(q) @ rotary(k).mT
+    here = torch.arange(12)
+    turned_q, products = rotary(q, here), rotary(q, here) @ rotary(k, here).mT
     for offset in range(-11, 12):
         along = products[0].diagonal(offset)
         close(along, along[:1].expand_as(along), 1e-5)
     assert not torch.allclose(products[0, 0], products[0, 0].flip(0)), "positions have no effect"
-    close(rotary(q).norm(dim=-1), q.norm(dim=-1), 1e-6)
-    close(rotary(q)[:, 0], q[:, 0])
-    assert torch.equal(rotary(q)[..., turned:], q[..., turned:])
-    close(rotary(q, 5)[:, 0], rotary(q)[:, 5])
-    close(rotary(q, torch.tensor(5))[:, 0], rotary(q)[:, 5])
-    heads = q.expand(3, 2, 12, 8)
-    rows = rotary(heads, torch.tensor([0, 4, 1]))
-    for row, start in enumerate((0, 4, 1)):
-        close(rows[row], rotary(heads[row], start))
+    close(turned_q.norm(dim=-1), q.norm(dim=-1), 1e-6)
+    close(turned_q[:, 0], q[:, 0])
+    assert torch.equal(turned_q[..., turned:], q[..., turned:])
+    close(rotary(q, here + 5)[:, 0], turned_q[:, 5])
+    heads, places = q.expand(3, 2, 12, 8), torch.randint(20, (3, 12))
+    rows = rotary(heads, places)
+    for row in range(3):
+        close(rows[row], rotary(heads[row], places[row]))
 
 
 def test_rotary_turns_by_the_paper() -> None:
     """Pair i at position p by the angle p * base^(-2i/d), counter-clockwise, in both layouts."""
     for layout, pairs in (("interleaved", [(0, 1), (2, 3)]), ("halves", [(0, 2), (1, 3)])):
         x = numbers(1, 4, 4)
-        found = Rotary(4, base=100.0, layout=layout)(x)[0]
+        found = Rotary(4, base=100.0, layout=layout)(x, torch.arange(4))[0]
         for p in range(4):
             for i, (a, b) in enumerate(pairs):
                 turn = complex(x[0, p, a], x[0, p, b]) * complex(math.cos(p / 10**i), math.sin(p / 10**i))
@@ -113,7 +113,7 @@ def test_alibi(heads: int) -> None:
     whole = 2 ** int(math.log2(heads))
     close(slopes[:whole], torch.tensor([2 ** (-8 / whole * (i + 1)) for i in range(whole)]), 1e-6)
     close(slopes[whole:], ALiBi(2 * whole).slopes(CPU)[::2][: heads - whole], 1e-6)
-    bias = ALiBi(heads, start=2).dense(3, 5, CPU)
+    bias = ALiBi(heads, Mask(start=2)).dense(3, 5, CPU)
     for i in range(3):
         for j in range(5):
             close(bias[:, i, j], -slopes * abs(j - i - 2), 1e-6)
@@ -141,8 +141,8 @@ def test_buckets(both: bool) -> None:
 
 def test_bucket_bias_reads_the_table() -> None:
     table = Buckets(3, 8, 6)
-    bias = table(2).dense(4, 6, CPU)
-    place = buckets(offsets(4, 6, 2, CPU), 8, 6, both=True)
+    bias = table(Mask(start=2)).dense(4, 6, CPU)
+    place = buckets(Mask(start=2).distances(4, 6, CPU), 8, 6, both=True)
     for h in range(3):
         close(bias[h], table.weight[:, h][place])
     assert bias.requires_grad

@@ -175,17 +175,17 @@ class Stack(nn.Module):
         )
 
     def forward(self, x: Tensor, keys: Tensor | None = None, cache: Cache | None = None) -> Tensor:
-        here = place(x.shape[1], keys, cache, x.device)
-        bias = self.distances(here.mask.start)
+        mask = place(x.shape[1], keys, cache)
+        bias = self.distances(mask)
         for block in self.blocks:
-            x = block(x, mask=here.mask, bias=bias, cache=cache)
+            x = block(x, mask=mask, bias=bias, cache=cache)
         return x
 
 
 @pytest.mark.parametrize("steps", [(2, 3, 1), (1,) * 6])
-@pytest.mark.parametrize("padded", [False, True])
-def test_one_bias_for_a_stack(steps: tuple[int, ...], padded: bool) -> None:
-    model, x, keys = stirred(Stack()), numbers(2, 6, DIM), ragged(2, 6, "left") if padded else None
+@pytest.mark.parametrize("padding", ["", "left", "right"])
+def test_one_bias_for_a_stack(steps: tuple[int, ...], padding: str) -> None:
+    model, x, keys = stirred(Stack()), numbers(2, 6, DIM), ragged(2, 6, padding) if padding else None
     real = torch.ones(2, 6, dtype=torch.bool) if keys is None else keys
     full, cache, parts, start = model(x, keys), Cache(), [], 0
     for n in steps:
@@ -195,7 +195,7 @@ def test_one_bias_for_a_stack(steps: tuple[int, ...], padded: bool) -> None:
     close(torch.cat(parts, 1)[real], full[real])
     written = x
     for block in model.blocks:
-        dense = Given(model.distances(0).dense(6, 6, x.device))
+        dense = Given(model.distances().dense(6, 6, x.device))
         written = block(written, mask=Mask(causal=True, keys=keys), bias=dense)
     close(written[real], full[real])
     zero = stirred(Stack())
@@ -203,8 +203,18 @@ def test_one_bias_for_a_stack(steps: tuple[int, ...], padded: bool) -> None:
     nn.init.zeros_(zero.distances.weight)
     assert not torch.allclose(zero(x, keys)[real], full[real]), "the bias has no effect"
     assert gradients(full[real], model.distances.weight)[0].abs().sum() > 0
-    if padded:
+    if padding == "left":
         close(model(x[1:, 2:])[0], full[1, 2:])
+
+
+def test_distances_count_no_padding() -> None:
+    """Three words padded on the right to five, then two more: as if there were no padding."""
+    model, x, keys, cache = stirred(Stack()), numbers(2, 7, DIM), torch.ones(2, 5, dtype=torch.bool), Cache()
+    keys[1, 3:] = False
+    model(x[:, :5], keys, cache)
+    found = model(x[:, 5:], None, cache)
+    close(found[0], model(x[:1])[0, 5:])
+    close(found[1], model(torch.cat((x[1:, :3], x[1:, 5:]), 1))[0, 3:])
 
 
 class Fourier(Mixer):

@@ -89,8 +89,8 @@ MASKS: dict[str, Callable[[int, int, int], Mask]] = {
 BIASES: dict[str, Callable[[Mask, int, int], Bias | None]] = {
     "no-bias": lambda mask, q, k: None,
     "given": lambda mask, q, k: Given(torch.randn(HEADS, q, k).double()),
-    "alibi": lambda mask, q, k: ALiBi(HEADS, mask.start),
-    "buckets": lambda mask, q, k: stirred(Buckets(HEADS, 8, 6))(mask.start),
+    "alibi": lambda mask, q, k: ALiBi(HEADS, mask),
+    "buckets": lambda mask, q, k: stirred(Buckets(HEADS, 8, 6))(mask),
 }
 
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from regard.nn.mask import Mask
 from regard.nn.positions import ALiBi, Buckets, Rotary, WindowBias, buckets, sinusoid, window_offsets
 from tests.parity.ours import ATOL, RTOL
 from tests.parity.twins import transformers
@@ -35,7 +36,7 @@ def test_t5_bias(both: bool, device: torch.device) -> None:
     nn.init.normal_(ours.weight)
     theirs.relative_attention_bias.weight.data.copy_(ours.weight)
     for rows, columns, start in ((30, 30, 0), (3, 30, 27), (1, 1, 0)):
-        found = ours(start).dense(rows, columns, device)
+        found = ours(Mask(start=start)).dense(rows, columns, device)
         assert torch.equal(found, theirs.compute_bias(rows, columns, past_seen_tokens=start)[0])
 
 
@@ -77,10 +78,10 @@ def test_rotary_halves(start: int, base: float, device: torch.device) -> None:
     cos, sin = llama(8, base).to(device)(q, torch.arange(start, start + 9, device=device)[None])
     theirs = MODELS.llama.modeling_llama.apply_rotary_pos_emb(q, k, cos, sin)
     rotary = Rotary(8, base=base, layout="halves")
-    torch.testing.assert_close(rotary(q, start), theirs[0], rtol=RTOL, atol=ATOL)
-    torch.testing.assert_close(rotary(k, start), theirs[1], rtol=RTOL, atol=ATOL)
-    starts = torch.tensor([start, start], device=device)  # one for each row
-    torch.testing.assert_close(rotary(q, starts), theirs[0], rtol=RTOL, atol=ATOL)
+    places = torch.arange(start, start + 9, device=device)
+    torch.testing.assert_close(rotary(q, places), theirs[0], rtol=RTOL, atol=ATOL)
+    torch.testing.assert_close(rotary(k, places), theirs[1], rtol=RTOL, atol=ATOL)
+    torch.testing.assert_close(rotary(q, places.expand(2, 9)), theirs[0], rtol=RTOL, atol=ATOL)  # one for each row
 
 
 @pytest.mark.parametrize("turned", [8, 4])
@@ -92,7 +93,7 @@ def test_rotary_interleaved(turned: int, device: torch.device) -> None:
     numbers = torch.view_as_complex(x[..., :turned].unflatten(-1, (-1, 2)).contiguous())
     spun = numbers * torch.polar(torch.ones(9, turned // 2, device=device), place[:, None] * theta)
     theirs = torch.cat((torch.view_as_real(spun).flatten(-2), x[..., turned:]), -1)
-    torch.testing.assert_close(Rotary(turned)(x, 4), theirs, rtol=RTOL, atol=ATOL)
+    torch.testing.assert_close(Rotary(turned)(x, place), theirs, rtol=RTOL, atol=ATOL)
 
 
 @pytest.mark.parametrize("dim", [16, 15, 64])

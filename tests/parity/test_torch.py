@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from regard.models.transformer import Config, Transformer
 from regard.nn.attention import MultiHeadAttention, Softmax
 from regard.nn.block import Block
-from regard.nn.cache import place
 from regard.nn.feedforward import MLP
 from regard.nn.mask import ALL, CAUSAL, Given, Mask
 from regard.nn.norm import build_norm
@@ -264,8 +263,8 @@ def test_the_whole_transformer(norm: str, side: str, device: torch.device) -> No
     target, keys = words([5, 2], side, device)
     future = ~torch.ones(5, 5, dtype=torch.bool, device=device).tril()
     with torch.no_grad():
-        read = ours.tokens(source, place(7, source_keys, None, device).positions)
-        write = ours.tokens(target, place(5, keys, None, device).positions)
+        read = ours.tokens(source, Mask(keys=source_keys))
+        write = ours.tokens(target, Mask(keys=keys))
     y = theirs(
         read,
         write,

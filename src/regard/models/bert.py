@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from regard.nn.axis import Axis
 from regard.nn.block import Block
-from regard.nn.cache import place
 from regard.nn.config import above_zero, divides, positive, shares
 from regard.nn.feedforward import MLP, activation
 from regard.nn.mask import Mask
@@ -118,11 +117,12 @@ class BERT(nn.Module):
 
     def forward(self, ids: Tensor, *, segments: Tensor | None = None, keys: Tensor | None = None) -> Output:
         """(b, n) -> states (b, n, d) and what the heads make of them; keys is False at padding"""
-        where = place(ids.shape[1], keys, None, ids.device).positions
+        mask = Mask(keys=keys)
         segment = self.segments(torch.zeros_like(ids) if segments is None else segments)
-        x = self.dropout(self.norm(self.embed(ids) + segment + self.positions(where)))
+        position = self.positions(mask.positions(ids.shape[1], ids.device))
+        x = self.dropout(self.norm(self.embed(ids) + segment + position))
         for block in self.blocks:
-            x = block(x, mask=Mask(keys=keys))
+            x = block(x, mask=mask)
         pooled = None if self.pooler is None else torch.tanh(self.pooler(first(x, keys)))
         return Output(
             states=x,

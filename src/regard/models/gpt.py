@@ -94,10 +94,10 @@ class GPT(nn.Module):
 
     def forward(self, ids: Tensor, *, keys: Tensor | None = None, cache: Cache | None = None) -> Tensor:
         """(b, n) -> (b, n, v); keys is False at padding; with a cache, ids holds only the new tokens"""
-        here = place(ids.shape[1], keys, cache, ids.device)
-        x = self.dropout(self.embed(ids) + self.positions(here.positions))
+        mask = place(ids.shape[1], keys, cache)
+        x = self.dropout(self.embed(ids) + self.positions(mask.positions(ids.shape[1], ids.device)))
         for block in self.blocks:
-            x = block(x, mask=here.mask, cache=cache)
+            x = block(x, mask=mask, cache=cache)
         return F.linear(self.norm(x), self.embed.weight if self.head is None else self.head.weight)
 
     def axes(self, ids: Tensor) -> dict[str, Axis]:

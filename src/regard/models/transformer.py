@@ -120,16 +120,18 @@ class Transformer(nn.Module):
                     nn.init.zeros_(module.bias)
         nn.init.normal_(self.embed.weight, std=self.config.dim**-0.5)
 
-    def tokens(self, ids: Tensor, positions: Tensor) -> Tensor:
+    def tokens(self, ids: Tensor, mask: Mask) -> Tensor:
         """(b, n) -> (b, n, d): embedding and position"""
+        positions = mask.positions(ids.shape[1], ids.device)
         x = scaled(self.embed, ids) if self.config.scaled else self.embed(ids)
         return self.dropout(x + sinusoid(positions, self.config.dim, self.config.waves).to(x.dtype))
 
     def encode(self, source: Tensor, keys: Tensor | None = None) -> Tensor:
         """(b, m) -> (b, m, d); keys is False at padding"""
-        x = self.tokens(source, place(source.shape[1], keys, None, source.device).positions)
+        mask = Mask(keys=keys)
+        x = self.tokens(source, mask)
         for block in self.encoder:
-            x = block(x, mask=Mask(keys=keys))
+            x = block(x, mask=mask)
         return x if self.encoder_norm is None else self.encoder_norm(x)
 
     def decode(
@@ -142,10 +144,10 @@ class Transformer(nn.Module):
         cache: Cache | None = None,
     ) -> Tensor:
         """(b, n), (b, m, d) -> (b, n, v); with a cache, the target holds only the new words"""
-        here = place(target.shape[1], keys, cache, target.device)
-        x = self.tokens(target, here.positions)
+        mask = place(target.shape[1], keys, cache)
+        x = self.tokens(target, mask)
         for block in self.decoder:
-            x = block(x, memory, mask=here.mask, context_mask=Mask(keys=source_keys), cache=cache)
+            x = block(x, memory, mask=mask, context_mask=Mask(keys=source_keys), cache=cache)
         x = x if self.decoder_norm is None else self.decoder_norm(x)
         return F.linear(x, self.embed.weight, self.output_bias)
 

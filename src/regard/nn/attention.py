@@ -204,10 +204,11 @@ class MultiHeadAttention(Mixer):
     ) -> Tensor:
         if context is not None:
             return self.cross(x, context, mask, bias, cache)
-        x = silence(x, mask.keys, mask.start if mask.causal else 0)
+        x = silence(x, mask.real(x.shape[-2], x.device))
         q, k, v = self.project(x, x, x)
         if self.rotary is not None:
-            q, k = self.rotary(q, mask.start), self.rotary(k, mask.start)
+            positions = mask.positions(x.shape[-2], x.device)
+            q, k = self.rotary(q, positions), self.rotary(k, positions)
         return self.merge(self.attend(q, k, v, mask, bias, None if cache is None else cache.slot(self)))
 
     def cross(self, x: Tensor, context: Tensor, mask: Mask, bias: Bias | None, cache: Cache | None) -> Tensor:
@@ -216,7 +217,7 @@ class MultiHeadAttention(Mixer):
             raise ValueError("rotary positions compare places in one sequence, so they cannot serve a context")
         slot = Slot(0) if cache is None else cache.context(self)
         if "k" not in slot:
-            context = silence(context, mask.keys, 0)
+            context = silence(context, mask.keys)
             slot["k"], slot["v"] = self.project_context(context, context)
         q, k, v = split(self.q(x), self.heads), slot["k"], slot["v"]
         beams, left = divmod(len(q), max(len(k), 1))
@@ -306,14 +307,9 @@ def split(x: Tensor, heads: int) -> Tensor:
     return x.unflatten(-1, (heads, x.shape[-1] // heads)).transpose(-3, -2)
 
 
-def silence(x: Tensor, keys: Tensor | None, first: int | Tensor) -> Tensor:
+def silence(x: Tensor, real: Tensor | None) -> Tensor:
     """Zero what stands at padding: were it NaN, a weight of zero would not keep it from outputs and gradients.
 
-    (b, n, d) -> (b, n, d), the first of them at place ``first`` of ``keys``
+    (b, n, d), (b, n) -> (b, n, d)
     """
-    if keys is None:
-        return x
-    offset = first[:, None] if isinstance(first, Tensor) and first.ndim else first
-    places = torch.arange(x.shape[-2], device=x.device) + offset
-    real = keys.gather(-1, places) if places.ndim > 1 else keys[..., places]
-    return x.masked_fill(~real[..., None], 0.0)
+    return x if real is None else x.masked_fill(~real[..., None], 0.0)

@@ -1,9 +1,9 @@
 """What a model remembers between decoding steps."""
 
 from copy import copy
-from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .mask import Mask
@@ -52,14 +52,6 @@ class Slot:
         self.tensors = {name: x.index_select(0, rows) for name, x in self.tensors.items()}
 
 
-@dataclass(frozen=True, eq=False)
-class Place:
-    """Where new tokens stand: whom they may see, and the position of each in its own sentence, (n,) or (b, n)."""
-
-    mask: Mask
-    positions: Tensor
-
-
 class Cache:
     """One slot for each call site. A layer that is called at several sites gets a name for each by ``at``.
 
@@ -74,7 +66,6 @@ class Cache:
         self.contexts: dict[tuple[str, nn.Module], Slot] = {}
         self.length = 0  # places taken so far
         self.keys: Tensor | None = None  # (b, length), False at padding; None while there is none
-        self.position: Tensor | None = None  # (b,) real tokens so far; None while every place holds one
 
     def at(self, site: str) -> "Cache":
         """The same cache for one more call of a shared layer."""
@@ -88,34 +79,28 @@ class Cache:
     def context(self, owner: nn.Module) -> Slot:
         return self.contexts.setdefault((self.site, owner), Slot(0))
 
-    def take(self, n: int, keys: Tensor | None, device: torch.device) -> Place:
-        """Take the next n places; ``keys`` (b, n) is False at those that hold padding."""
+    def take(self, n: int, keys: Tensor | None = None) -> Mask:
+        """Take the next n places; ``keys`` (b, n) is False at those that hold padding. -> whom they may see"""
         start = self.length
         self.length += n
-        if keys is None and self.keys is None:
-            return Place(Mask(causal=True, start=start), torch.arange(start, start + n, device=device))
-        if keys is None:
-            assert self.keys is not None
-            keys = self.keys.new_ones(len(self.keys), n)
-        if self.keys is None or self.position is None:
-            self.keys = keys.new_ones(len(keys), start)
-            self.position = torch.full((len(keys),), start, device=device)
-        self.keys = torch.cat((self.keys, keys), 1)
-        positions = self.position[:, None] + keys.cumsum(1) - 1
-        self.position = self.position + keys.sum(1)
-        return Place(Mask(causal=True, start=start, keys=self.keys), positions.clamp(min=0))
+        if keys is not None:
+            past = keys.new_ones(len(keys), start) if self.keys is None else self.keys
+            self.keys = torch.cat((past, keys), 1)
+        elif self.keys is not None:
+            self.keys = F.pad(self.keys, (0, n), value=True)
+        return Mask(causal=True, start=start, keys=self.keys)
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
         """Keep the given rows, in that order; and of the contexts the given sentences, when some are finished."""
         for slot in self.slots.values():
             slot.reorder(rows)
-        if self.keys is not None and self.position is not None:
-            self.keys, self.position = self.keys.index_select(0, rows), self.position.index_select(0, rows)
+        if self.keys is not None:
+            self.keys = self.keys.index_select(0, rows)
         if sentences is not None:
             for slot in self.contexts.values():
                 slot.reorder(sentences)
 
 
-def place(n: int, keys: Tensor | None, cache: Cache | None, device: torch.device) -> Place:
-    """The place of n new tokens in a decoder, with or without a past. Padding on either side takes no position."""
-    return (Cache() if cache is None else cache).take(n, keys, device)
+def place(n: int, keys: Tensor | None, cache: Cache | None) -> Mask:
+    """Whom n new tokens of a decoder may see, with or without a past. Padding on either side takes no position."""
+    return (Cache() if cache is None else cache).take(n, keys)

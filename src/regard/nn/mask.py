@@ -23,11 +23,16 @@ class Mask:
     keys: Tensor | None = None
     pairs: Tensor | None = None
 
+    def __post_init__(self) -> None:
+        for name, part in (("keys", self.keys), ("pairs", self.pairs)):
+            if part is not None and part.dtype != torch.bool:
+                raise ValueError(f"Mask.{name} is {part.dtype}, not bool; True means: may be looked at")
+
     def dense(self, rows: int, columns: int, device: torch.device) -> Tensor | None:
         """All parts as one bool tensor that broadcasts to (..., h, q, k); None when everything is allowed."""
         parts = []
         if self.causal and not (isinstance(self.start, int) and self.start + 1 >= columns):
-            parts.append(offsets(rows, columns, self.start, device) <= 0)
+            parts.append(over_heads(torch.arange(columns, device=device) <= self.places(rows, device)[..., :, None]))
         if self.keys is not None:
             parts.append(self.keys[..., None, None, :])
         if self.pairs is not None:
@@ -48,6 +53,25 @@ class Mask:
     def reach(self, rows: slice, columns: int) -> int:
         """How many keys, from the first on, these queries may see at all: a causal tile need not touch the rest."""
         return min(columns, self.start + rows.stop) if self.causal and isinstance(self.start, int) else columns
+
+    def places(self, n: int, device: torch.device) -> Tensor:
+        """Where each of n queries stands among the keys: (n,), or (b, n) when each row has a start of its own."""
+        first = self.start[:, None] if isinstance(self.start, Tensor) and self.start.ndim else self.start
+        return torch.arange(n, device=device) + first
+
+    def real(self, n: int, device: torch.device) -> Tensor | None:
+        """Which of n queries are no padding: (..., n); None when all are."""
+        return None if self.keys is None else pick(self.keys, self.places(n, device))
+
+    def positions(self, n: int, device: torch.device) -> Tensor:
+        """The position of each of n queries in its own sentence, where padding takes none: (n,) or (..., n)"""
+        places = self.places(n, device)
+        return places if self.keys is None else pick(count(self.keys), places)
+
+    def distances(self, rows: int, columns: int, device: torch.device) -> Tensor:
+        """Position of the key minus that of the query: (q, k), or (..., 1, q, k) when the rows differ."""
+        keys = torch.arange(columns, device=device) if self.keys is None else count(self.keys)
+        return over_heads(keys[..., None, :] - self.positions(rows, device)[..., :, None])
 
     def structured(self, mechanism: str) -> "Mask":
         """This mask for a kernel that never forms the score matrix; it raises what such a kernel cannot honour."""
@@ -72,10 +96,19 @@ class Bias(Protocol):
         ...
 
 
-def offsets(rows: int, columns: int, start: int | Tensor, device: torch.device) -> Tensor:
-    """Place of the key minus place of the query: (q, k), or (b, 1, q, k) when each row has a start of its own."""
-    first = start[:, None, None, None] if isinstance(start, Tensor) and start.ndim else start
-    return torch.arange(columns, device=device) - torch.arange(rows, device=device)[:, None] - first
+def count(keys: Tensor) -> Tensor:
+    """(..., k) bool -> (..., k): the position of each real token; padding repeats the last one before it."""
+    return (keys.cumsum(-1) - 1).clamp(min=0)
+
+
+def pick(x: Tensor, places: Tensor) -> Tensor:
+    """(..., k), (n,) or (..., n) -> (..., n)"""
+    return x[..., places] if places.ndim == 1 else x.take_along_dim(places, -1)
+
+
+def over_heads(x: Tensor) -> Tensor:
+    """(q, k) -> (q, k), (..., q, k) -> (..., 1, q, k): the same for every head"""
+    return x if x.ndim == 2 else x.unsqueeze(-3)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .mask import offsets
+from .mask import ALL, Mask, over_heads
 
 Layout = Literal["interleaved", "halves"]
 
@@ -65,12 +65,11 @@ class Rotary(nn.Module):
             raise ValueError(f"rotary positions turn pairs of features, so their number cannot be odd: {turned}")
         self.turned, self.base, self.layout = turned, base, layout
 
-    def forward(self, x: Tensor, start: int | Tensor = 0) -> Tensor:
-        """(..., n, e) -> (..., n, e), the first at position ``start``"""
-        place = torch.arange(x.shape[-2], device=x.device)
-        place = place + (start[..., None, None] if isinstance(start, Tensor) and start.ndim else start)
-        frequency = self.base ** (-torch.arange(0, self.turned, 2, device=x.device) / self.turned)
-        angle = place[..., None].float() * frequency  # (..., n, turned/2)
+    def forward(self, x: Tensor, positions: Tensor) -> Tensor:
+        """(..., h, n, e), (n,) or (..., n) -> (..., h, n, e)"""
+        precise = torch.promote_types(x.dtype, torch.float32)
+        pairs = torch.arange(0, self.turned, 2, device=x.device, dtype=precise)
+        angle = over_heads(positions[..., None].to(precise) * self.base ** (-pairs / self.turned))
         cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
         turned, rest = x[..., : self.turned], x[..., self.turned :]
         if self.layout == "halves":
@@ -86,11 +85,11 @@ class Rotary(nn.Module):
 class ALiBi:
     """Press et al. (2022), https://arxiv.org/abs/2108.12409: each head loses a fixed slope per step of distance.
 
-    A bias, not a module: it has nothing to learn. ``start`` is the position of the first query.
+    A bias, not a module: it has nothing to learn. The mask tells where queries and keys stand.
     """
 
     heads: int
-    start: int | Tensor = 0
+    mask: Mask = ALL
 
     def slopes(self, device: torch.device) -> Tensor:
         """Powers of 2^(-8/h); what a power of two lacks in heads is taken from the next, every other one."""
@@ -100,11 +99,11 @@ class ALiBi:
         return torch.tensor(ladder + finer[::2][: self.heads - whole], device=device)
 
     def dense(self, rows: int, columns: int, device: torch.device) -> Tensor:
-        """-> (h, q, k), or (b, h, q, k) when each row has a start of its own"""
-        return -self.slopes(device)[:, None, None] * offsets(rows, columns, self.start, device).abs()
+        """-> (h, q, k), or (b, h, q, k) when the rows differ"""
+        return -self.slopes(device)[:, None, None] * self.mask.distances(rows, columns, device).abs()
 
     def tile(self, rows: slice, columns: int) -> "ALiBi":
-        return ALiBi(self.heads, self.start + rows.start)
+        return ALiBi(self.heads, self.mask.tile(rows, columns))
 
 
 def buckets(offset: Tensor, count: int, longest: int, *, both: bool) -> Tensor:
@@ -132,24 +131,24 @@ class Buckets(nn.Module):
         self.weight = nn.Parameter(torch.empty(count, heads))
         nn.init.normal_(self.weight, std=heads**-0.5)
 
-    def forward(self, start: int | Tensor = 0) -> "BucketBias":
-        return BucketBias(self, start)
+    def forward(self, mask: Mask = ALL) -> "BucketBias":
+        return BucketBias(self, mask)
 
 
 @dataclass(frozen=True, eq=False)
 class BucketBias:
     table: Buckets
-    start: int | Tensor
+    mask: Mask
 
     def dense(self, rows: int, columns: int, device: torch.device) -> Tensor:
-        """-> (h, q, k), or (b, h, q, k) when each row has a start of its own"""
-        offset = offsets(rows, columns, self.start, device)
-        bucket = buckets(offset, self.table.count, self.table.longest, both=self.table.both)
+        """-> (h, q, k), or (b, h, q, k) when the rows differ"""
+        away = self.mask.distances(rows, columns, device)
+        bucket = buckets(away, self.table.count, self.table.longest, both=self.table.both)
         numbers = self.table.weight[bucket].movedim(-1, -3)
-        return numbers.squeeze(1) if bucket.ndim > 2 else numbers
+        return numbers.squeeze(-4) if bucket.ndim > 2 else numbers
 
     def tile(self, rows: slice, columns: int) -> "BucketBias":
-        return BucketBias(self.table, self.start + rows.start)
+        return BucketBias(self.table, self.mask.tile(rows, columns))
 
 
 @lru_cache(maxsize=64)

@@ -16,6 +16,7 @@ from torch import Tensor
 from regard.figures import style
 from regard.figures.figure import Check, Numbers, above, below, equal, plain, seeded, within
 from regard.models.transformer import Config, Transformer
+from regard.nn.mask import ALL
 from regard.nn.residual import Admin, profile
 from regard.nn.tap import capture
 
@@ -55,7 +56,7 @@ def depend(kind: Kind, depth: int) -> Dependency:
         model, words = Transformer(config).double().eval(), torch.randint(64, (32, 12))
     if kind == "admin":
         profile([model.encoder], lambda: model.encode(words))
-    x = model.tokens(words, torch.arange(words.shape[1]))
+    x = model.tokens(words, ALL)
     with capture(model.encoder, "*.branch.said") as said:
         output = model.encode(words)
     residuals = [residual for block in model.encoder for residual in (block.mixer_residual, block.ffn_residual)]

@@ -17,6 +17,7 @@ from regard.figures.figure import Check, Numbers, below, equal, seeded
 from regard.figures.transformer.anatomy import dissect
 from regard.figures.transformer.diagram import Look, transformer
 from regard.models.transformer import PRESETS, Config, Transformer
+from regard.nn.mask import ALL
 from regard.nn.tap import listen
 
 TITLE = "Residual connections"
@@ -40,7 +41,7 @@ def silent(placement: Literal["pre", "post"]) -> Numbers:
     with seeded(SEED), torch.no_grad():
         model = Transformer(config).double().eval()
         words = torch.randint(config.vocab, (2, 7))
-        x = y = model.tokens(words, torch.arange(7))
+        x = y = model.tokens(words, ALL)
         heard: list[str] = []
         with listen(model.encoder, "*.branch.said", partial(hush, heard)):
             for block in model.encoder:
