@@ -11,7 +11,8 @@ DEVICE ?= cpu
 
 python := .venv/bin/python
 wheel_python := .venv-wheel/bin/python
-pip_install := -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Twice quiet: pip's warnings about the index of some machines are noise to who runs this; its errors and its retries show.
+pip_install := -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt
 # One thread a worker: two workers on two cores are faster than two workers that fight for them.
 pytest := -m pytest --numprocesses $(WORKERS) --dist worksteal
 one_thread := OMP_NUM_THREADS=1

@@ -147,10 +147,13 @@ MUTATIONS = [
     # taps
     Mutation("threads hear each other", TAP, "_thread = threading.local()", '_thread = type("Shared", (), {})()', "looking listening"),
     Mutation("recorded twice", TAP, "for listener in listeners if not listener.records", "for listener in listeners", "looking listening"),
+    Mutation("recorded twice by a checkpoint of PyTorch", TAP, "if listener.records and in_backward():", "if False:", "listening"),
+    Mutation("replacements unknown to a checkpoint of PyTorch", TAP, "        torch.ones(0, requires_grad=True).exp()", "        pass", "listening"),
+    Mutation("replacements in a reentrant checkpoint", TAP, "if frame.f_code in REENTRANT:", "if False:", "listening"),
     Mutation("another path the second time", TAP, "for tap, listeners in now.items()}", "for tap, listeners in now.items() if False}", "looking listening"),
     Mutation("the second time hears who listens now", "nn/replay.py", "nullcontext(), heard_by(repeated(now))", "nullcontext(), nullcontext()", "looking listening"),
     Mutation("replacements ignored", TAP, "x = x if replacement is None else replacement", "pass", "attention attention_taps looking listening"),
-    Mutation("listeners stay after an error", TAP, "    try:\n        yield\n    finally:\n        _thread.hearing = before", "    yield\n    _thread.hearing = before", "looking listening"),
+    Mutation("listeners stay after an error", TAP, "_thread.stack = _thread.stack[:-1]", "_thread.stack = _thread.stack if error[0] else _thread.stack[:-1]", "looking listening"),
     Mutation("inner listeners replace outer ones", TAP, "(*new.get(taps[name], ()), Listener", "(Listener", "looking listening"),
     Mutation("records keep the graph", TAP, "x if grad else x.detach()", "x", "looking listening"),
     Mutation("records lose the graph", TAP, "x if grad else x.detach()", "x.detach()", "looking listening"),
@@ -208,7 +211,7 @@ MUTATIONS = [
     Mutation("lists stay lists", CONFIG, "tuple(value) if isinstance(value, list) else value", "value", "config models"),
     Mutation("a size of nothing", CONFIG, "(size := getattr(config, name)) is not None and size < least", "(size := getattr(config, name)) and size < least", "config models"),
     Mutation("eps below zero", CONFIG, "is not None and not value > 0", "is not None and False", "config models"),
-    Mutation("only the first kind of problem", CONFIG, '        problems += str(error).split("\\n")', "        pass", "config models"),
+    Mutation("only the first kind of problem", CONFIG, 'return str(error).split("\\n")', "return []", "config models"),
     Mutation("attentions do not take turns", "nn/mechanisms.py", "turns[i % len(turns)]", "turns[min(i, len(turns) - 1)]", "config"),
     Mutation("nothing is a default", "zoo.py", "parse(FAMILIES[family].config, data)", "parse(FAMILIES[family].config, {k: v for k, v in data.items() if v is not None})", "models", 2),
     # models

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 import regard
+from regard.cli.app import main
 from regard.errors import CheckpointError, ConfigError, InputError
 from regard.model import Model, convert, export
 from regard.nn.attention import MultiHeadAttention
@@ -138,8 +140,6 @@ def test_convert_and_export_go_round(tmp_path: Path) -> None:
 
 
 def test_convert_reads_a_pickled_file_that_load_refuses(tmp_path: Path) -> None:
-    from safetensors.torch import load_file
-
     regard.save(tiny(), tmp_path / "a")
     export(tmp_path / "a", tmp_path / "hf")
     state = load_file(tmp_path / "hf" / "model.safetensors")
@@ -150,6 +150,60 @@ def test_convert_reads_a_pickled_file_that_load_refuses(tmp_path: Path) -> None:
     convert(tmp_path / "hf", tmp_path / "b")
     one, two = regard.load(tmp_path / "a"), regard.load(tmp_path / "b")
     assert all(torch.equal(x, two.state_dict()[name]) for name, x in one.state_dict().items())
+
+
+@pytest.mark.parametrize("kind", ["safetensors", "bin"])
+def test_convert_tells_of_numbers_that_are_not_finite(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It converts them as they are, a tied copy too: a user may want just that model, but should know."""
+    model = tiny()
+    with torch.no_grad():
+        model.net.embed.weight[3, 1] = torch.nan
+        model.net.blocks[1].mixer.k.bias[0] = -torch.inf
+    regard.save(model, tmp_path / "a")
+    export(tmp_path / "a", tmp_path / "hf")
+    state = load_file(tmp_path / "hf" / "model.safetensors")
+    state["lm_head.weight"] = state["transformer.wte.weight"].clone()
+    if kind == "bin":
+        torch.save(state, tmp_path / "hf" / "pytorch_model.bin")
+        (tmp_path / "hf" / "model.safetensors").unlink()
+    else:
+        save_file(state, tmp_path / "hf" / "model.safetensors")
+    odd = ["embed.weight", "blocks.1.mixer.k.bias"]
+    assert convert(tmp_path / "hf", tmp_path / "b") == odd
+    back = regard.load(tmp_path / "b").state_dict()
+    assert all(torch.equal(x.isfinite(), back[name].isfinite()) for name, x in model.state_dict().items())
+    assert main(["convert", str(tmp_path / "hf"), str(tmp_path / "c")]) == 0
+    out, lines = capsys.readouterr()
+    assert out == f"wrote {tmp_path / 'c'}\n"
+    assert lines.startswith("regard: warning: ")
+    assert "2 of the tensors: embed.weight, blocks.1.mixer.k.bias\n" in lines
+    assert main(["convert", str(tmp_path / "hf"), str(tmp_path / "d"), "--json"]) == 0
+    out, lines = capsys.readouterr()
+    assert json.loads(out)["not_finite"] == {"tensors": 2, "names": odd}
+    assert lines == ""
+
+
+def test_convert_says_nothing_of_finite_numbers_and_not_too_much_of_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = tiny()
+    regard.save(model, tmp_path / "a")
+    export(tmp_path / "a", tmp_path / "hf")
+    assert main(["convert", str(tmp_path / "hf"), str(tmp_path / "b")]) == 0
+    assert capsys.readouterr().err == ""
+    assert main(["convert", str(tmp_path / "hf"), str(tmp_path / "c"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["not_finite"] == {"tensors": 0, "names": []}
+    state = {name: x * torch.nan for name, x in load_file(tmp_path / "hf" / "model.safetensors").items()}
+    save_file(state, tmp_path / "hf" / "model.safetensors")
+    count = len(model.state_dict())
+    assert main(["convert", str(tmp_path / "hf"), str(tmp_path / "d")]) == 0
+    assert f"{count} of the tensors" in (lines := capsys.readouterr().err)
+    assert f"and {count - 20} more" in lines
+    assert main(["convert", str(tmp_path / "hf"), str(tmp_path / "e"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["not_finite"]
+    assert (told["tensors"], len(told["names"])) == (count, 20)
 
 
 def test_a_plain_transformer_is_exported(tmp_path: Path) -> None:

@@ -1,12 +1,14 @@
 """The shipped demonstration model, and the recipe that made it."""
 
 import json
+from importlib.resources import files
 
 import pytest
 import torch
 
 import regard
 from regard.cli.app import main
+from regard.errors import InputError
 from tests import recall
 
 
@@ -50,3 +52,24 @@ def test_the_demo_shows_what_it_computed(capsys: pytest.CaptureFixture[str]) -> 
 def test_the_demo_refuses_words_it_does_not_know(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "Anna yodels . Anna"]) == 2
     assert "yodels" in capsys.readouterr().err
+
+
+def test_an_unknown_word_is_not_read_as_another() -> None:
+    """There is no token for it: the words that are not known are named, and those that are."""
+    model = regard.load("recall")
+    with pytest.raises(InputError, match="does not know these words") as error:
+        model.look("Anna yodels . Boris juggles . anna yodels")
+    assert error.value.got == "'yodels', 'juggles', 'anna'"
+    assert all(word in error.value.expected for word in recall.WORDS)
+    assert model.look("Anna sings .").maps["blocks.0.mixer"].columns.labels == ("Anna", "sings", ".")
+
+
+def test_the_shipped_tokenizer_is_that_of_the_recipe() -> None:
+    shipped = files("regard").joinpath("pretrained", "recall", "tokenizer.json").read_bytes()
+    assert shipped == recall.tokenizer().to_bytes()
+
+
+@pytest.mark.parametrize("text", ["", "  "])
+def test_nothing_to_look_at(text: str) -> None:
+    with pytest.raises(InputError, match="0 tokens"):
+        regard.load("recall").look(text)

@@ -66,7 +66,7 @@ class Model:
         wanted = len({axis for pair in FAMILIES[self.family].axes.values() for axis in pair})
         if len(texts) != wanted:
             raise InputError(f"a {self.family} reads {wanted} texts at a time", got=f"{len(texts)}")
-        ids = [self.text().encode([text], getattr(self.config, "length", None)).ids for text in texts]
+        ids = [self.text().encode([text], getattr(self.config, "length", None), shortest=1).ids for text in texts]
         with torch.inference_mode():
             looked: Looked[Any] = self(*ids, look=pattern)
         return looked
@@ -81,7 +81,7 @@ class Model:
         with torch.inference_mode():
             for start in range(0, len(order), batch):
                 some = order[start : start + batch]
-                tokens = self.text().encode([texts[i] for i in some], self.config.length)
+                tokens = self.text().encode([texts[i] for i in some], self.config.length, shortest=1)
                 states = self.net(tokens.ids, keys=tokens.keys).states
                 rows |= dict(zip(some, F.normalize(mean(states, tokens.keys), dim=-1), strict=True))
         return torch.stack([rows[i] for i in range(len(texts))]) if texts else torch.empty(0, self.config.dim)
@@ -176,7 +176,7 @@ def load_ours(folder: Path) -> Model:
     weights = weights_of(folder)
     settings = read_config(family, config, str(where))
     believable(settings, len(weights.header), str(folder))
-    net = bare(family, settings)
+    net = bare(family, settings, str(where))
     fit({name: tuple(x.shape) for name, x in net.state_dict().items()}, weights.shapes(), str(folder))
     return filled(net, Found(family, settings, weights.read(torch.float32)), folder, data["task"])
 
@@ -241,8 +241,11 @@ def checked_state(model: Model) -> dict[str, Tensor]:
     return state
 
 
-def convert(source: Path, out: Path) -> None:
-    """A foreign folder into one of ours. Only here are .bin and .pt files read, by a reader that cannot run code."""
+def convert(source: Path, out: Path) -> list[str]:
+    """A foreign folder into one of ours. Only here are .bin and .pt files read, by a reader that cannot run code.
+
+    -> the names of the written tensors that hold a NaN or an infinity, which are converted as they are
+    """
     source = Path(source)
     if not (source / "config.json").exists():
         raise InputError("this is no foreign model folder", where=str(source), expected="a folder with a config.json")
@@ -252,6 +255,7 @@ def convert(source: Path, out: Path) -> None:
         state = {name: widened(x, torch.float32) for name, x in read_pickled(source).items()}
         model = load_theirs(source, {name: tuple(x.shape) for name, x in state.items()}, lambda: state)
     save(model, out)
+    return [name for name, x in model.state_dict().items() if not x.isfinite().all()]
 
 
 def export(model: str | Path, out: Path, to: str = "hf") -> None:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from importlib.resources import files
@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from regard.errors import ConfigError, InputError
 from regard.models import bert, gpt, transformer, vit
-from regard.nn.config import parse
+from regard.nn.config import flaws, parse
 
 
 @dataclass(frozen=True)
@@ -101,18 +101,41 @@ def evidence(found: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def preset(name: str, changes: Mapping[str, Any]) -> tuple[str, Any]:
-    """The family and config of a named model, some keys changed."""
+    """The family and config of a named model, some keys changed. All that is wrong comes in one error."""
     if name not in PRESETS:
-        near = get_close_matches(name, PRESETS, 1)
-        raise InputError(
-            "no model has this name",
-            got=name,
-            expected=", ".join(PRESETS),
-            fix=f"did you mean {near[0]!r}?" if near else "`regard models` lists all of them",
-        )
+        raise no_such_model(name, changes)
     family = PRESETS[name]
-    config = FAMILIES[family].presets[name]
-    return family, read_config(family, config_data(config) | dict(changes), where=f"{name} with {dict(changes)}")
+    data = config_data(FAMILIES[family].presets[name]) | dict(changes)
+    where = f"{name} with {dict(changes)}"
+    try:
+        return family, parse(FAMILIES[family].config, data)
+    except ValueError as error:
+        raise no_config(family, [*str(error).split("\n"), *refused(family, data)], where) from None
+
+
+def no_such_model(name: str, changes: Mapping[str, Any]) -> InputError:
+    """With what is wrong in the changes too, if the name tells the family that was meant."""
+    near = get_close_matches(name, PRESETS, 1, cutoff=0.7)
+    family = PRESETS[near[0]] if near else next((family for family in FAMILIES if name.startswith(family)), None)
+    fix = "`regard models` lists all of them"
+    if family is not None:
+        fix = f"did you mean {near[0]!r}?" if near else f"of {family} there are {', '.join(FAMILIES[family].presets)}"
+    more = [] if family is None else flaws(FAMILIES[family].config, changes)
+    what = "no model has this name" + (f", and its changes are not those of a {family}" if more else "")
+    return InputError(what, got=in_lines([name, *more]), expected=", ".join(PRESETS), fix=fix)
+
+
+def refused(family: str, data: Mapping[str, Any]) -> list[str]:
+    """What the net says to the keys that are known, if they can be read: an attention that it cannot take."""
+    kind = FAMILIES[family].config
+    known = {field.name: data[field.name] for field in fields(kind) if field.name in data}
+    try:
+        bare(family, parse(kind, known))
+    except ConfigError as error:
+        return [error.got]
+    except ValueError:
+        return []  # told already
+    return []
 
 
 def read_config(family: str, data: Mapping[str, Any], where: str) -> Any:
@@ -120,7 +143,15 @@ def read_config(family: str, data: Mapping[str, Any], where: str) -> Any:
     try:
         return parse(FAMILIES[family].config, data)
     except ValueError as error:
-        raise ConfigError(f"this is no config of the {family} family", where=where, got=str(error)) from None
+        raise no_config(family, str(error).split("\n"), where) from None
+
+
+def no_config(family: str, problems: list[str], where: str) -> ConfigError:
+    return ConfigError(f"this is no config of the {family} family", where=where, got=in_lines(problems))
+
+
+def in_lines(problems: list[str]) -> str:
+    return problems[0] if len(problems) == 1 else "".join(f"\n    {problem}" for problem in problems)
 
 
 def config_data(config: Any) -> dict[str, Any]:
@@ -142,13 +173,13 @@ class Untouched(TorchFunctionMode):
 RANDOM = {nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_, torch.Tensor.normal_, torch.Tensor.uniform_}
 
 
-def bare(family: str, config: Any) -> nn.Module:
-    """The net without memory, to be measured, checked or filled."""
+def bare(family: str, config: Any, where: str = "") -> nn.Module:
+    """The net without memory, to be measured, checked or filled; ``where`` is the file that the config is from."""
     try:
         with torch.device("meta"), Untouched():
             return FAMILIES[family].net(config)
     except (ValueError, RuntimeError, OverflowError, ZeroDivisionError) as error:  # an impossible size
-        raise ConfigError(f"this {family} cannot be built", got=str(error).splitlines()[0]) from None
+        raise ConfigError(f"this {family} cannot be built", where=where, got=str(error).splitlines()[0]) from None
 
 
 def parameters(net: nn.Module) -> int:

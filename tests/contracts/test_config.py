@@ -1,15 +1,28 @@
 """Reading a config: every problem is named, nothing is guessed, nothing is turned into something else."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.nn.config import above_zero, divides, parse, positive, shares
-from regard.nn.mechanisms import Site, build_mixer, layered
+from regard.nn.config import (
+    above_zero,
+    flaws,
+    not_above_zero,
+    not_divided,
+    not_one_of,
+    not_positive,
+    not_shares,
+    parse,
+    positive,
+    refuse,
+    shares,
+)
+from regard.nn.mechanisms import Site, build_mixer, layered, unknown_choices
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,30 +141,117 @@ def test_any_choice_of_attention_is_built_or_refused(choice: Any) -> None:
             continue
 
 
-@dataclass
+@dataclass(frozen=True, kw_only=True)
 class Checked:
-    dim: int = 8
-    heads: int = 2
+    dim: int | None = 8
+    heads: int | None = 2
     depth: int | None = None
-    dropout: float = 0.0
+    dropout: float | None = 0.0
+    act: str | None = "relu"
+    attention: Any = "softmax"
+
+    def __post_init__(self) -> None:
+        refuse(
+            not_positive(self, "dim", "depth", "heads"),
+            not_above_zero(self, "dim"),
+            not_shares(self, "dropout"),
+            not_divided(self, "dim", "heads"),
+            not_one_of(["relu", "gelu"], self, "act"),
+            unknown_choices(self, "attention"),
+        )
 
 
-def test_checks() -> None:
-    positive(Checked(), "dim", "depth")
-    shares(Checked(), "dropout")
-    divides(Checked(), "heads", "dim")
-    for bad in (0, -1):
-        with pytest.raises(ValueError, match=f"dim = {bad} is not at least 1"):
-            positive(Checked(dim=bad), "dim")
-        with pytest.raises(ValueError, match=f"depth = {bad} is not at least 1"):
-            positive(Checked(depth=bad), "depth")
-        with pytest.raises(ValueError, match="is not above 0"):
-            above_zero(Checked(dropout=bad), "dropout")
-    for bad in (-0.1, 1.0, 2.0, float("nan")):
-        with pytest.raises(ValueError, match="is not a share"):
-            shares(Checked(dropout=bad), "dropout")
-    with pytest.raises(ValueError, match="dim = 9 is not a multiple of heads = 2"):
-        divides(Checked(dim=9), "heads", "dim")
+@pytest.mark.parametrize(
+    ("changes", "problems"),
+    [
+        ({}, []),
+        ({"dim": 9}, ["dim = 9 is not a multiple of heads = 2"]),
+        ({"dim": 0}, ["dim = 0 is not at least 1", "dim = 0 is not above 0"]),
+        ({"dim": -3}, ["dim = -3 is not at least 1", "dim = -3 is not above 0"]),
+        ({"heads": 0}, ["heads = 0 is not at least 1"]),
+        ({"heads": -3}, ["heads = -3 is not at least 1"]),
+        ({"depth": 0}, ["depth = 0 is not at least 1"]),
+        ({"dropout": 1.0}, ["dropout = 1.0 is not a share from 0 to below 1"]),
+        ({"dropout": -0.1}, ["dropout = -0.1 is not a share from 0 to below 1"]),
+        ({"dropout": float("nan")}, ["dropout = nan is not a share from 0 to below 1"]),
+        ({"act": "gellu"}, ["act = 'gellu' is not one of relu, gelu; did you mean 'gelu'?"]),
+        ({"act": "x"}, ["act = 'x' is not one of relu, gelu"]),
+        ({"attention": []}, ["attention is an empty list; give at least one name"]),
+        (
+            {"attention": ["dot", "dott", "dott", ("dot",)]},
+            ["'dott'; did you mean 'dot'?", "unknown attention ('dot',)"],
+        ),
+        (
+            {"attention": {"kind": "top-k", "kep": 1, "keep": "x"}},
+            ["'top-k': keep = 'x' is not a whole number; unknown key 'kep'"],
+        ),
+        ({"dim": None, "heads": None, "dropout": None, "act": None, "attention": None}, []),
+    ],
+)
+def test_checks(changes: dict[str, Any], problems: list[str]) -> None:
+    try:
+        Checked(**changes)
+        found = []
+    except ValueError as error:
+        found = str(error).split("\n")
+    assert len(found) == len(problems)
+    assert all(problem in line for problem, line in zip(problems, found, strict=True))
+
+
+def test_impossible_values_are_told_beside_unknown_keys_and_wrong_types() -> None:
+    """Nothing follows from a value that could not be read: 8 heads are not held against a default width."""
+    data = {"dimm": 3, "dim": "x", "heads": 3, "depth": 0, "act": "rellu", "attention": "sofmax"}
+    with pytest.raises(ValueError, match="unknown key") as error:
+        parse(Checked, data)
+    lines = str(error.value).split("\n")
+    told = ["'dimm'; did you mean 'dim'?", "dim = 'x'", "depth = 0", "did you mean 'relu'?", "did you mean 'softmax'?"]
+    assert len(lines) == len(told)
+    for part in told:
+        assert sum(part in line for line in lines) == 1
+    with pytest.raises(ValueError, match="dim = 8 is not a multiple of heads = 3"):
+        parse(Checked, {"heads": 3})
+    assert flaws(Checked, {"heads": 3}) == []
+
+
+def test_a_check_that_needs_what_could_not_be_read() -> None:
+    @dataclass
+    class Plain:
+        dim: int = 3
+
+        def __post_init__(self) -> None:
+            if self.dim > 3:
+                raise ValueError("too much")
+
+    with pytest.raises(ValueError, match="dim = 'x' is not a whole number"):
+        parse(Plain, {"dim": "x"})
+    with pytest.raises(ValueError, match="too much"):
+        parse(Plain, {"dim": 4})
+
+
+def test_a_default_that_is_made() -> None:
+    @dataclass
+    class Made:
+        table: Mapping[str, Any] = field(default_factory=lambda: {"dim": 3})
+
+        def __post_init__(self) -> None:
+            if "dim" not in self.table:
+                raise ValueError("no dim")
+
+    assert parse(Made, {}).table == {"dim": 3}
+    with pytest.raises(ValueError, match="no dim"):
+        parse(Made, {"table": {}})
+
+
+def test_single_checks_raise() -> None:
+    for check, name in ((positive, "dim"), (above_zero, "dim"), (shares, "dropout")):
+        check(Small(dim=1), "depth")  # None
+        with pytest.raises(ValueError, match=f"{name} = -1 is not"):
+            check(SimpleNamespace(dim=-1, dropout=-1), name)
+
+
+def test_a_word_that_is_near() -> None:
+    with pytest.raises(ValueError, match="norm = 'pst' is not one of 'pre', 'post'; did you mean 'post'"):
+        parse(Small, {"dim": 8, "norm": "pst"})
 
 
 @pytest.mark.parametrize(

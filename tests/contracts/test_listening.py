@@ -8,6 +8,7 @@ import torch
 import torch._dynamo
 from torch import Tensor, nn
 from torch._dynamo import eval_frame
+from torch.utils.checkpoint import CheckpointError, checkpoint
 
 import regard.nn.tap
 from regard.nn.attention import MultiHeadAttention, Softmax
@@ -206,9 +207,110 @@ def test_recomputation_within_recomputation() -> None:
     assert {len(records) for records in seen.values()} == {1}
 
 
+def test_recomputation_for_several_backward_passes() -> None:
+    """The graph is kept, so the layer runs a third time; the listeners come along each time."""
+    model, x = stirred(Recomputed()), numbers(2, 5, DIM, grad=True)
+    with listen(model, "*.mixed", lambda _, y: y * 2):
+        wanted = torch.autograd.grad(model(x, again=False).square().sum(), [x, *model.parameters()])
+        with capture(model, "*") as seen:
+            loss = model(x).square().sum()
+    for last in (False, False, True):
+        found = torch.autograd.grad(loss, [x, *model.parameters()], retain_graph=not last)
+        for a, b in zip(found, wanted, strict=True):
+            close(a, b)
+    assert {len(records) for records in seen.values()} == {1}
+    assert not hearing()
+
+
+def test_reading_a_saved_tensor_records_nothing_again() -> None:
+    """Whoever inspects the graph makes PyTorch run the layer again, although no backward pass is under way."""
+    model, x = stirred(Recomputed()), numbers(2, 5, DIM, grad=True)
+    calls: list[str] = []
+    with listen(model, "*", lambda name, y: calls.append(name)), capture(model, "*") as seen:
+        nodes = [model(x).grad_fn]
+        once = len(calls)
+        for node in nodes:
+            nodes += [after for after, _ in node.next_functions if after is not None and after not in nodes]
+            for name in dir(node):
+                if name.startswith("_saved_"):
+                    getattr(node, name)
+    assert len(calls) > once, "nothing was run again"
+    assert {len(records) for records in seen.values()} == {1}
+
+
 def test_without_listeners_recomputation_stays_deaf() -> None:
     model, x = stirred(Recomputed()), numbers(2, 5, DIM, grad=True)
     loss = model(x).square().sum()
     with capture(model, "*") as seen:
         loss.backward()
     assert not seen
+
+
+def gradients(model: nn.Module, x: Tensor) -> list[Tensor]:
+    """They are taken away, so that the next ones start anew."""
+    found = [part.grad for part in (x, *model.parameters())]
+    for part in (x, *model.parameters()):
+        part.grad = None
+    assert all(grad is not None for grad in found)
+    return found
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+@pytest.mark.parametrize("pattern", ["*.weights", "*.mixed", "*"])
+def test_a_checkpoint_of_pytorch_is_recorded_once(pattern: str, reentrant: bool) -> None:
+    model, x = stirred(Recomputed()), numbers(2, 5, DIM, grad=True)
+    with capture(model, pattern) as wanted:
+        model(x, again=False).square().sum().backward()
+    slopes = gradients(model, x)
+    with capture(model, pattern) as seen:
+        checkpoint(model, x, False, use_reentrant=reentrant).square().sum().backward()
+    assert {name: len(records) for name, records in seen.items()} == {name: 1 for name in wanted}
+    for name, records in seen.items():
+        close(records[0], wanted[name][0])
+    for a, b in zip(gradients(model, x), slopes, strict=True):
+        close(a, b)
+
+
+@pytest.mark.parametrize("pattern", ["*.weights", "*.mixed"])
+def test_replacements_inside_a_checkpoint_of_pytorch(pattern: str) -> None:
+    """Made again in the second run, or an error: never a gradient of another function than the one that was run."""
+    model, x = stirred(Recomputed()), numbers(2, 5, DIM, grad=True)
+
+    def double(name: str, y: Tensor) -> Tensor:
+        return y * 2
+
+    with listen(model, pattern, double):
+        model(x, again=False).square().sum().backward()
+        slopes = gradients(model, x)
+        checkpoint(model, x, False, use_reentrant=False).square().sum().backward()
+        for a, b in zip(gradients(model, x), slopes, strict=True):
+            close(a, b)
+        loss = checkpoint(model, x, False, use_reentrant=False).square().sum()
+    with pytest.raises(CheckpointError, match="different"):
+        loss.backward()
+    loss = checkpoint(model, x, False, use_reentrant=False).square().sum()
+    with pytest.raises(CheckpointError, match="different"), listen(model, pattern, double):
+        loss.backward()
+
+
+def test_replacements_inside_a_reentrant_checkpoint_are_refused() -> None:
+    """It would not notice that its second run is another one."""
+    model, x = stirred(Recomputed()), numbers(2, 5, DIM, grad=True)
+    with listen(model, "*.mixed", lambda name, y: y * 2):
+        with pytest.raises(RuntimeError, match=r"use regard\.nn\.replay\.recompute"):
+            checkpoint(model, x, False, use_reentrant=True)
+    loss = checkpoint(model, x, False, use_reentrant=True).square().sum()
+    with listen(model, "*.mixed", lambda name, y: y * 2), pytest.raises(RuntimeError, match="recompute"):
+        loss.backward()
+
+
+def test_who_only_listens_disturbs_no_checkpoint_of_pytorch() -> None:
+    model, x = stirred(Recomputed()), numbers(2, 5, DIM, grad=True)
+    model(x, again=False).square().sum().backward()
+    slopes = gradients(model, x)
+    for reentrant in (False, True):
+        with listen(model, "*.mixed", lambda name, y: None):
+            loss = checkpoint(model, x, False, use_reentrant=reentrant).square().sum()
+        loss.backward()
+        for a, b in zip(gradients(model, x), slopes, strict=True):
+            close(a, b)

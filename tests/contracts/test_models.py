@@ -109,6 +109,58 @@ def test_bad_names() -> None:
         build("gpt-tiny", attention="local-p")
 
 
+@pytest.mark.parametrize(
+    ("name", "changes", "problems"),
+    [
+        (
+            "gpt-small",
+            {"attention": "softmaxx", "depht": 2, "dim": "wide", "heads": 0, "dropout": 2, "activation": "gellu"},
+            ["'softmax'", "'depth'", "dim = 'wide'", "heads = 0", "dropout = 2", "did you mean 'gelu'"],
+        ),
+        ("gpt-tiny", {"attention": "local-p", "depht": 2}, ["cannot be causal", "'depth'"]),
+        (
+            "gpt-tiny",
+            {"attention": {"kind": "top-k", "keep": 0}, "zz": 2},
+            ["at least one key, got 0", "'zz'; known are"],
+        ),
+        (
+            "transformer-base",
+            {"norm": "prre", "cross": [], "attention": ["dott", {"kind": "top-k", "kep": 3}]},
+            ["did you mean 'pre'", "cross is an empty list", "did you mean 'dot'", "did you mean 'keep'"],
+        ),
+        ("bert-tiny", {"head": "pretraining", "pooler": False, "hed": 1}, ["reads the pooler", "did you mean 'head'"]),
+        (
+            "vit-tiny",
+            {"classes": -1, "patch": 5, "heads": 7},
+            ["classes = -1", "image = 224", "dim = 192 is not a mult"],
+        ),
+        (
+            "gpt2",
+            {"attention": "softmaxx", "depht": 2},
+            ["    gpt2", "of gpt there are gpt-tiny", "'softmax'", "'depth'"],
+        ),
+        ("gpt-smal", {"depht": 2, "dim": 100}, ["did you mean 'gpt-small'", "did you mean 'depth'"]),
+    ],
+)
+def test_every_problem_of_a_build_comes_in_one_error(name: str, changes: dict[str, Any], problems: list[str]) -> None:
+    with pytest.raises(InputError) as error:
+        build(name, **changes)
+    assert [problem for problem in problems if problem not in str(error.value)] == []
+    assert len(error.value.got.strip().splitlines()) >= min(len(problems), len(changes))
+    assert "dim = 100" not in str(error.value), "no size is known to which this would not fit"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_one_bad_value_is_one_problem(family: str) -> None:
+    """Nothing else is concluded from a value that cannot be read."""
+    good = config_data(config(family))
+    for key in good:
+        with pytest.raises(ConfigError) as error:
+            read_config(family, good | {key: 3.5 if isinstance(good[key], str) else "x"}, "")
+        assert "\n" not in error.value.got
+        assert error.value.got.startswith(key)
+
+
 def other(field: str, value: Any) -> Any:
     if field in OTHER:
         return OTHER[field]

@@ -28,17 +28,14 @@ def run(
     from regard.model import load
 
     model = load("recall")
-    known = model.text().tokenizer.get_vocab()
     if not story.split():
         raise InputError("the story is empty", expected=f"a story such as: {STORY}")
-    if unknown := [word for word in story.split() if word not in known]:
-        raise InputError("the model does not know these words", got=" ".join(unknown), expected=" ".join(sorted(known)))
     if out is not None and out.suffix not in (".png", ".svg"):
         raise InputError("a picture is a .png or an .svg file", got=str(out))
     found = recall(model, story)
     weights = found.map(found.back)
     if out is not None:
-        from regard.figures.style import family
+        from regard.style import family
 
         with family():
             draw(found).savefig(out)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from tokenizers import Tokenizer
 from torch import Tensor
@@ -18,6 +19,15 @@ class Tokens:
     keys: Tensor | None  # (b, n), False at padding; None where there is none
 
 
+def padded(rows: Sequence[Sequence[int]]) -> Tokens:
+    """Ids of each row, filled up with zeros."""
+    sizes = np.array([len(row) for row in rows], np.int64)
+    keys = np.arange(sizes.max(initial=0)) < sizes[:, None]
+    ids = np.zeros(keys.shape, np.int64)
+    ids[keys] = np.fromiter((i for row in rows for i in row), np.int64, int(sizes.sum()))
+    return Tokens(torch.from_numpy(ids), None if keys.all() else torch.from_numpy(keys))
+
+
 class Text:
     """A tokenizer that never pads or cuts by itself: the batch is padded here, and what is too long is an error."""
 
@@ -26,11 +36,15 @@ class Text:
         self.tokenizer.no_padding()
         self.tokenizer.no_truncation()
 
-    def encode(self, texts: Sequence[str], longest: int | None = None) -> Tokens:
-        try:
-            rows = [encoding.ids for encoding in self.tokenizer.encode_batch(list(texts))]
-        except UnicodeEncodeError:
-            raise InputError("a text holds half of a surrogate pair, which is no character") from None
+    def encode(self, texts: Sequence[str], longest: int | None = None, shortest: int = 0) -> Tokens:
+        rows = self.ids(texts)
+        if few := [i for i, row in enumerate(rows) if len(row) < shortest]:
+            raise InputError(
+                "a text is too short for this",
+                where=f"text {few[0]}: {texts[few[0]][:40]!r}",
+                got=f"{len(rows[few[0]])} tokens",
+                expected=f"at least {shortest}",
+            )
         width = max((len(row) for row in rows), default=0)
         if longest is not None and width > longest:
             where = max(range(len(rows)), key=lambda i: len(rows[i]))
@@ -41,12 +55,53 @@ class Text:
                 expected=f"at most {longest}",
                 fix="cut it into shorter texts",
             )
-        ids = torch.zeros(len(rows), width, dtype=torch.long)
-        keys = torch.zeros(len(rows), width, dtype=torch.bool)
-        for i, row in enumerate(rows):
-            ids[i, : len(row)] = torch.tensor(row, dtype=torch.long)
-            keys[i, : len(row)] = True
-        return Tokens(ids, None if bool(keys.all()) else keys)
+        return padded(rows)
+
+    def ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """Of each text, however long."""
+        try:
+            for text in texts:
+                text.encode("utf-8")
+        except UnicodeEncodeError:
+            raise InputError("a text holds half of a surrogate pair, which is no character") from None
+        try:
+            return [encoding.ids for encoding in self.tokenizer.encode_batch_fast(list(texts))]
+        except Exception as error:  # the library raises bare Exceptions
+            raise self.unreadable(texts, str(error)) from None
+
+    def id_of(self, token: str) -> int:
+        found = self.tokenizer.token_to_id(token)
+        if found is None:
+            raise InputError(f"this tokenizer has no token {token!r}", fix="use one that `regard train` has made")
+        return found
+
+    def unreadable(self, texts: Sequence[str], error: str) -> InputError:
+        """A tokenizer without a token for unknown words fails at them, and does not say which they are."""
+        words = dict.fromkeys(word for text in texts for word in self.words(text) if not self.knows(word))
+        if not words:
+            return InputError("a text cannot be read by this tokenizer", got=error[:200])
+        vocabulary = self.tokenizer.get_vocab()
+        return InputError(
+            "the model does not know these words",
+            got=some([repr(word[:40]) for word in words], 20),
+            expected="words of its own: " + some(sorted(vocabulary, key=lambda word: vocabulary[word]), 50),
+            fix="its tokenizer has no token that stands for unknown words: write the text with words that it knows",
+        )
+
+    def words(self, text: str) -> list[str]:
+        """The parts into which a text is cut before each is looked up."""
+        if self.tokenizer.normalizer is not None:
+            text = self.tokenizer.normalizer.normalize_str(text)
+        if self.tokenizer.pre_tokenizer is None:
+            return text.split()
+        return [word for word, _ in self.tokenizer.pre_tokenizer.pre_tokenize_str(text)]
+
+    def knows(self, word: str) -> bool:
+        try:
+            self.tokenizer.encode(word, add_special_tokens=False)
+        except Exception:  # as above
+            return False
+        return True
 
     def labels(self, ids: Sequence[int]) -> tuple[str, ...]:
         """One readable word for each token."""
@@ -64,3 +119,7 @@ class Text:
             return cls(Tokenizer.from_buffer(raw))
         except Exception as error:  # the library raises bare Exceptions
             raise CheckpointError("this tokenizer cannot be read", where=where, got=str(error)[:200]) from None
+
+
+def some(words: Sequence[str], most: int) -> str:
+    return ", ".join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")

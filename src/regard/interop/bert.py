@@ -14,6 +14,7 @@ ARCHITECTURES = {"none": "BertModel", "words": "BertForMaskedLM", "pretraining":
 
 
 def config(theirs: Foreign) -> Config:
+    theirs.divides("num_attention_heads", "hidden_size")
     theirs.expect("position_embedding_type", "absolute")
     theirs.expect("is_decoder", False)
     theirs.expect("add_cross_attention", False)
@@ -21,16 +22,16 @@ def config(theirs: Foreign) -> Config:
     theirs.ignore("directionality", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers")
     theirs.ignore("pooler_size_per_head", "pooler_type")
     return Config(
-        vocab=theirs.take("vocab_size", int, 30522),
-        length=theirs.take("max_position_embeddings", int, 512),
-        segments=theirs.take("type_vocab_size", int, 2),
-        dim=theirs.take("hidden_size", int, 768),
-        depth=theirs.take("num_hidden_layers", int, 12),
-        heads=theirs.take("num_attention_heads", int, 12),
-        hidden=theirs.take("intermediate_size", int, 3072),
-        dropout=theirs.take("hidden_dropout_prob", float, 0.1),
-        attention_dropout=theirs.take("attention_probs_dropout_prob", float, 0.1),
-        eps=theirs.take("layer_norm_eps", float, 1e-12),
+        vocab=theirs.size("vocab_size", 30522),
+        length=theirs.size("max_position_embeddings", 512),
+        segments=theirs.size("type_vocab_size", 2),
+        dim=theirs.size("hidden_size", 768),
+        depth=theirs.depth("num_hidden_layers", 12),
+        heads=theirs.size("num_attention_heads", 12),
+        hidden=theirs.size("intermediate_size", 3072),
+        dropout=theirs.share("hidden_dropout_prob", 0.1),
+        attention_dropout=theirs.share("attention_probs_dropout_prob", 0.1),
+        eps=theirs.above_zero("layer_norm_eps", 1e-12),
         activation=theirs.activation("hidden_act"),
     )
 

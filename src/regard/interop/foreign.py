@@ -1,7 +1,9 @@
 """A foreign config, read so that no key goes unnoticed: each is taken, known to be irrelevant, or an error."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
+
+from regard.nn.config import fits, words
 
 from .suspicion import shown
 
@@ -89,25 +91,61 @@ MANY = 100  # keys that no honest config has need not all be printed
 
 
 class Foreign:
-    """Reads a config.json key by key and collects every problem for one error."""
+    """Reads a config.json key by key and collects every problem for one error, in the words of that file.
 
-    def __init__(self, data: Mapping[str, Any]) -> None:
-        self.data = data
+    ``tensors`` is how many tensors there are beside it, if that is known: no config has more layers.
+    """
+
+    def __init__(self, data: Mapping[str, Any], tensors: int | None = None) -> None:
+        self.data, self.tensors = data, tensors
         self.read: set[str] = set()
+        self.sizes: dict[str, int] = {}
+        self.pairs: list[tuple[str, str]] = []  # sizes of which one must divide the other
+        self.wrong: set[str] = set()  # keys whose value could not be taken
         self.problems: list[str] = []
         self.guessed = False  # a value could not be taken, so whatever follows from the config is wrong
 
     def take(self, key: str, kind: type[T], default: T | None = None) -> T:
         """The value of a key; one without a default must be there."""
+        return self.checked(key, kind, default, lambda value: True, "")
+
+    def size(self, key: str, default: int | None = None, least: int = 1) -> int:
+        """A whole number that counts something."""
+        self.sizes[key] = self.checked(key, int, default, lambda value: value >= least, f"at least {least}")
+        return self.sizes[key]
+
+    def depth(self, key: str, default: int) -> int:
+        """How many layers there are. To build more than the file can hold would take for ever."""
+        value = self.size(key, default)
+        if self.tensors is not None and value > self.tensors:
+            self.guess(f"{key} = {value} promises more layers than there are tensors, {self.tensors}")
+        return value
+
+    def share(self, key: str, default: float) -> float:
+        """A probability."""
+        return self.checked(key, float, default, lambda value: 0 <= value < 1, "a share from 0 to below 1")
+
+    def above_zero(self, key: str, default: float) -> float:
+        return self.checked(key, float, default, lambda value: value > 0, "above 0")
+
+    def divides(self, part: str, whole: str) -> None:
+        """The size ``whole`` must be a multiple of ``part``; looked at when both were read."""
+        self.pairs.append((part, whole))
+
+    def checked(self, key: str, kind: type[T], default: T | None, right: Callable[[T], bool], wanted: str) -> T:
         self.read.add(key)
         value = self.data.get(key, default)
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        if (kind is float and whole) or (isinstance(value, kind) and (kind is bool or not isinstance(value, bool))):
+        fitting = fits(value, kind)
+        if fitting and right(kind(value)):
             return kind(value)
-        wrong = f"{key} = {value!r}"[:100] + f" is not of type {kind.__name__}"
-        self.problems.append(f"{key} is missing" if value is None else wrong)
-        self.guessed = True
+        self.wrong.add(key)
+        told = f"{key} = {value!r}"[:100] + f" is not {wanted if fitting else words(kind)}"
+        self.guess(f"{key} is missing" if value is None else told)
         return kind(1)  # never used: an error follows
+
+    def guess(self, problem: str) -> None:
+        self.problems.append(problem)
+        self.guessed = True
 
     def expect(self, key: str, *values: object) -> None:
         """A key that may be absent, or have one of the values under which the model is the one we have."""
@@ -116,9 +154,13 @@ class Foreign:
             allowed = " or ".join(repr(value) for value in values)
             self.problems.append(f"{key} = {self.data[key]!r}"[:100] + f" is not supported, only {allowed}")
 
+    def same(self, key: str, other: str, *values: object) -> None:
+        """A key that, like ``expect``, must have the size that was read from another one."""
+        self.expect(key, self.data.get(key) if other in self.wrong else self.sizes[other], *values)
+
     def activation(self, key: str) -> str:
         theirs = self.take(key, str)
-        if theirs not in ACTIVATIONS:
+        if theirs not in ACTIVATIONS and key not in self.wrong:
             self.problems.append(f"{key} = {theirs[:60]!r} is not supported, only {', '.join(ACTIVATIONS)}")
         return ACTIVATIONS.get(theirs, "gelu")
 
@@ -130,6 +172,9 @@ class Foreign:
         """All problems, each by its key; to be called once, when all keys were read."""
         self.expect("pruned_heads", {})
         self.expect("tie_encoder_decoder", False)
+        for part, whole in self.pairs:
+            if not self.wrong & {part, whole} and self.sizes[whole] % self.sizes[part]:
+                self.guess(f"{whole} = {self.sizes[whole]} is not a multiple of {part} = {self.sizes[part]}")
         unknown = [key for key in self.data if key not in self.read and key not in IRRELEVANT]
         told = [f"{shown(key)} = {str(self.data[key])[:60]!r} is not known" for key in unknown[:MANY]]
         more = [f"and {len(unknown) - MANY} more keys that are not known"] if len(unknown) > MANY else []

@@ -13,6 +13,7 @@ ARCHITECTURE = "GPT2LMHeadModel"
 
 
 def config(theirs: Foreign) -> Config:
+    theirs.divides("n_head", "n_embd")
     theirs.expect("scale_attn_weights", True)
     theirs.expect("scale_attn_by_inverse_layer_idx", False)
     theirs.expect("reorder_and_upcast_attn", False, True)  # the same numbers in float32
@@ -20,18 +21,17 @@ def config(theirs: Foreign) -> Config:
     theirs.ignore("summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type")
     theirs.ignore("summary_use_proj", "n_inner")
     inner = theirs.data.get("n_inner")
-    dim = theirs.take("n_embd", int, 768)
     return Config(
-        vocab=theirs.take("vocab_size", int, 50257),
-        length=theirs.take("n_positions", int, 1024),
-        dim=dim,
-        depth=theirs.take("n_layer", int, 12),
-        heads=theirs.take("n_head", int, 12),
-        hidden=None if inner is None else theirs.take("n_inner", int),
-        dropout=theirs.take("resid_pdrop", float, 0.1),
-        attention_dropout=theirs.take("attn_pdrop", float, 0.1),
-        embedding_dropout=theirs.take("embd_pdrop", float, 0.1),
-        eps=theirs.take("layer_norm_epsilon", float, 1e-5),
+        vocab=theirs.size("vocab_size", 50257),
+        length=theirs.size("n_positions", 1024),
+        dim=theirs.size("n_embd", 768),
+        depth=theirs.depth("n_layer", 12),
+        heads=theirs.size("n_head", 12),
+        hidden=None if inner is None else theirs.size("n_inner"),
+        dropout=theirs.share("resid_pdrop", 0.1),
+        attention_dropout=theirs.share("attn_pdrop", 0.1),
+        embedding_dropout=theirs.share("embd_pdrop", 0.1),
+        eps=theirs.above_zero("layer_norm_epsilon", 1e-5),
         activation=theirs.activation("activation_function") if "activation_function" in theirs.data else "gelu_tanh",
         tied=theirs.take("tie_word_embeddings", bool, True),
     )

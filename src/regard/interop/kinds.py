@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from torch import Tensor
 
-from regard.errors import CheckpointError, InputError
+from regard.errors import CheckpointError, ConfigError, InputError
 from regard.zoo import bare, config_data
 
 from . import bert, gpt2, marian, vit
@@ -57,22 +57,26 @@ def read_foreign(
             got=f"model_type = {str(data.get('model_type'))[:60]!r}",
             expected=", ".join(KINDS),
         )
-    foreign = Foreign(data)
+    foreign, path = Foreign(data, tensors=len(header)), where / "config.json"
+    config, impossible = None, []
     try:
         config = kind.config(foreign)
     except ValueError as error:
-        foreign.problems.append(str(error))
-        foreign.guessed = True
-    problems = {"wrong in the config": foreign.finish()}
-    if foreign.guessed:  # then nothing can be said of the tensors
-        refuse(problems, where)
+        impossible = str(error).split("\n")
+    wrong = foreign.finish()
+    if foreign.guessed or config is None:  # then nothing can be said of the tensors
+        refuse({"wrong in the config": wrong if foreign.guessed else [*wrong, *impossible]}, path)
     config = kind.complete(config, header)
-    believable(config, len(header), str(where))
+    try:
+        net = bare(kind.family, config, str(path))
+    except ConfigError as error:
+        sizes = ", ".join(f"{key} = {size}" for key, size in foreign.sizes.items())
+        refuse({"wrong in the config": [*wrong, f"no model can be built with {sizes}: {error.got}"]}, path)
     rules = kind.rules(config, header)
-    wanted = {name: tuple(x.shape) for name, x in bare(kind.family, config).state_dict().items()}
+    wanted = {name: tuple(x.shape) for name, x in net.state_dict().items()}
     given = {name: shape for name, shape in header.items() if not spare(name, rules)}
     run = converted(read(), rules)
-    problems |= misfits(needed(wanted, rules), given) | {"unequal": run.unequal}
+    problems = {"wrong in the config": wrong} | misfits(needed(wanted, rules), given) | {"unequal": run.unequal}
     whole = {run.writers[name]: x.dtype for name, x in run.out.items() if not x.is_floating_point()}
     problems["not of real numbers"] = [f"{name}: {dtype}" for name, dtype in whole.items()]
     if any(problems.values()):

@@ -27,24 +27,25 @@ def config(theirs: Foreign) -> Config:
         "add_cross_attention": False,
     }.items():
         theirs.expect(key, value)
-    heads = theirs.take("encoder_attention_heads", int, 16)
-    hidden = theirs.take("encoder_ffn_dim", int, 4096)
-    vocab = theirs.take("vocab_size", int, 58101)
-    theirs.expect("decoder_attention_heads", heads)
-    theirs.expect("decoder_ffn_dim", hidden)
-    theirs.expect("decoder_vocab_size", vocab, None)
+    theirs.divides("encoder_attention_heads", "d_model")
+    heads = theirs.size("encoder_attention_heads", 16)
+    hidden = theirs.size("encoder_ffn_dim", 4096)
+    vocab = theirs.size("vocab_size", 58101)
+    theirs.same("decoder_attention_heads", "encoder_attention_heads")
+    theirs.same("decoder_ffn_dim", "encoder_ffn_dim")
+    theirs.same("decoder_vocab_size", "vocab_size", None)
     theirs.expect("num_hidden_layers", theirs.data.get("encoder_layers"))
     theirs.ignore("encoder_layerdrop", "decoder_layerdrop", "classif_dropout", "max_position_embeddings")
     return Config(
         vocab=vocab,
-        dim=theirs.take("d_model", int, 1024),
-        depth=theirs.take("encoder_layers", int, 12),
-        decoder_depth=theirs.take("decoder_layers", int, 12),
+        dim=theirs.size("d_model", 1024),
+        depth=theirs.depth("encoder_layers", 12),
+        decoder_depth=theirs.depth("decoder_layers", 12),
         heads=heads,
         hidden=hidden,
-        dropout=theirs.take("dropout", float, 0.1),
-        attention_dropout=theirs.take("attention_dropout", float, 0.0),
-        hidden_dropout=theirs.take("activation_dropout", float, 0.0),
+        dropout=theirs.share("dropout", 0.1),
+        attention_dropout=theirs.share("attention_dropout", 0.0),
+        hidden_dropout=theirs.share("activation_dropout", 0.0),
         norm="post",
         activation=theirs.activation("activation_function"),
         waves="halves",

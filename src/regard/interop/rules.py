@@ -321,10 +321,12 @@ def fill(template: str, parts: Mapping[str, str]) -> str:
 
 
 def equal(one: Tensor, two: Tensor) -> bool:
-    """Same shape, dtype and values. On the meta device there are no values to compare."""
+    """Same shape, dtype and values; a NaN equals a NaN. On the meta device there are no values to compare."""
     if one.shape != two.shape or one.dtype != two.dtype:
         return False
-    return one.is_meta or two.is_meta or torch.equal(one, two)
+    if one.is_meta or two.is_meta or torch.equal(one, two):
+        return True
+    return one.is_floating_point() and torch.allclose(one, two, rtol=0, atol=0, equal_nan=True)
 
 
 def in_order(names: Iterable[str]) -> list[str]:

@@ -11,21 +11,23 @@ from .rules import Entry, Rule
 
 
 def config(theirs: Foreign) -> Config:
+    theirs.divides("num_attention_heads", "hidden_size")
+    theirs.divides("patch_size", "image_size")
     theirs.expect("pooler_act", "tanh")
     theirs.ignore("encoder_stride", "pooler_output_size", "id2label")
     labels = theirs.data.get("id2label")
     return Config(
-        image=theirs.take("image_size", int, 224),
-        patch=theirs.take("patch_size", int, 16),
-        channels=theirs.take("num_channels", int, 3),
-        classes=len(labels) if isinstance(labels, dict) else theirs.take("num_labels", int, 2),
-        dim=theirs.take("hidden_size", int, 768),
-        depth=theirs.take("num_hidden_layers", int, 12),
-        heads=theirs.take("num_attention_heads", int, 12),
-        hidden=theirs.take("intermediate_size", int, 3072),
-        dropout=theirs.take("hidden_dropout_prob", float, 0.0),
-        attention_dropout=theirs.take("attention_probs_dropout_prob", float, 0.0),
-        eps=theirs.take("layer_norm_eps", float, 1e-12),
+        image=theirs.size("image_size", 224),
+        patch=theirs.size("patch_size", 16),
+        channels=theirs.size("num_channels", 3),
+        classes=len(labels) if isinstance(labels, dict) else theirs.size("num_labels", 2, least=0),
+        dim=theirs.size("hidden_size", 768),
+        depth=theirs.depth("num_hidden_layers", 12),
+        heads=theirs.size("num_attention_heads", 12),
+        hidden=theirs.size("intermediate_size", 3072),
+        dropout=theirs.share("hidden_dropout_prob", 0.0),
+        attention_dropout=theirs.share("attention_probs_dropout_prob", 0.0),
+        eps=theirs.above_zero("layer_norm_eps", 1e-12),
         activation=theirs.activation("hidden_act"),
         qkv_bias=theirs.take("qkv_bias", bool, True),
     )

@@ -6,8 +6,8 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import torch
@@ -24,8 +24,8 @@ from .suspicion import listed, plain, refuse, shown
 def save(folder: Path, files: Mapping[str, bytes | Mapping[str, Tensor]], replace: bool = False) -> None:
     """Write a folder whole or not at all: tables of tensors as safetensors, bytes as they are.
 
-    All is written and synced in a hidden sibling, which then takes the folder's place in one step. A folder that has
-    files is refused unless ``replace``, and then only if each of them is written anew, so that no other file is lost.
+    A folder that has files is refused unless ``replace``, and then only if each of them is written anew, so that no
+    other file is lost.
     """
     folder = Path(folder).resolve()
     if bad := [name for name in files if not plain(name)]:
@@ -33,14 +33,21 @@ def save(folder: Path, files: Mapping[str, bytes | Mapping[str, Tensor]], replac
     content = {name: x if isinstance(x, bytes) else ready(x, folder / name) for name, x in files.items()}
     total = sum(len(x) if isinstance(x, bytes) else sum(t.nbytes for t in x.values()) for x in content.values())
     occupied = check_target(folder, set(files), replace)
+    with whole(folder, total, occupied) as fresh:
+        for name, value in content.items():
+            write(fresh / name, value)
+
+
+@contextmanager
+def whole(folder: Path, total: int, occupied: bool = False) -> Iterator[Path]:
+    """A hidden sibling to write into, which takes the folder's place in one step, synced; or nothing happens at all."""
     hidden = None
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         hidden = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
         fresh = hidden / "new"
         fresh.mkdir()  # unlike mkdtemp, with the permissions that the user's umask gives
-        for name, value in content.items():
-            write(fresh / name, value)
+        yield fresh
         sync(fresh)
         if occupied:
             exchange(fresh, folder)

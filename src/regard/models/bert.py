@@ -15,10 +15,11 @@ from torch import Tensor, nn
 
 from regard.nn.axis import Axis
 from regard.nn.block import Block
-from regard.nn.config import above_zero, divides, positive, shares
-from regard.nn.feedforward import MLP, activation
+from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
+from regard.nn.dropout import Dropout
+from regard.nn.feedforward import ACTIVATIONS, MLP, activation
 from regard.nn.mask import Mask
-from regard.nn.mechanisms import Choice, Site, build_mixer, layered
+from regard.nn.mechanisms import Choice, Site, build_mixer, layered, unknown_choices
 from regard.nn.positions import Learned
 from regard.nn.residual import Branch, PostNorm
 from regard.nn.start import deviation
@@ -42,13 +43,16 @@ class Config:
     attention: Choice = "softmax"
 
     def __post_init__(self) -> None:
-        positive(self, "vocab", "length", "segments", "dim", "depth", "heads", "hidden")
-        above_zero(self, "eps")
-        shares(self, "dropout", "attention_dropout")
-        divides(self, "heads", "dim")
-        activation(self.activation)
-        if self.head == "pretraining" and not self.pooler:
-            raise ValueError("head = 'pretraining' reads the pooler, but pooler = false")
+        blind = self.head == "pretraining" and self.pooler is False
+        refuse(
+            not_positive(self, "vocab", "length", "segments", "dim", "depth", "heads", "hidden"),
+            not_above_zero(self, "eps"),
+            not_shares(self, "dropout", "attention_dropout"),
+            not_divided(self, "dim", "heads"),
+            not_one_of(ACTIVATIONS, self, "activation"),
+            unknown_choices(self, "attention"),
+            ["head = 'pretraining' reads the pooler, but pooler = false"] if blind else [],
+        )
 
 
 PRESETS = {
@@ -92,7 +96,7 @@ class BERT(nn.Module):
         self.positions = Learned(config.length, config.dim)
         self.segments = nn.Embedding(config.segments, config.dim)
         self.norm = nn.LayerNorm(config.dim, config.eps)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(self.block(choice) for choice in layered(config.attention, config.depth))
         self.pooler = nn.Linear(config.dim, config.dim) if config.pooler else None
         self.words = None if config.head == "none" else Words(config)
@@ -137,12 +141,16 @@ class BERT(nn.Module):
 
 def first(x: Tensor, keys: Tensor | None) -> Tensor:
     """The first real token of each row, whichever side the padding is on.  (b, n, d) -> (b, d)"""
+    if not len(x):
+        return x.sum(1)  # no rows; there may be no tokens either
+    if not x.shape[1]:
+        raise ValueError(f"the pooler reads a row's first token: got {len(x)} rows of 0 tokens, expected at least 1")
     return x[:, 0] if keys is None else x[torch.arange(len(x), device=x.device), keys.int().argmax(1)]
 
 
 def mean(x: Tensor, keys: Tensor | None) -> Tensor:
     """The mean of the real tokens: a sentence's embedding.  (b, n, d) -> (b, d)"""
     if keys is None:
-        return x.mean(1)
+        return x.mean(1) if x.shape[1] else x.sum(1)  # of no tokens it is zero, as for a row of padding
     real = keys[..., None].to(x.dtype)
     return x.masked_fill(~keys[..., None], 0.0).sum(1) / real.sum(1).clamp(min=1)

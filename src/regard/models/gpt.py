@@ -15,9 +15,11 @@ from torch import Tensor, nn
 from regard.nn.axis import Axis
 from regard.nn.block import Block
 from regard.nn.cache import Cache, place
-from regard.nn.config import above_zero, divides, positive, shares
-from regard.nn.feedforward import MLP, activation
-from regard.nn.mechanisms import Choice, Site, build_mixer, layered
+from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
+from regard.nn.dropout import Dropout
+from regard.nn.feedforward import ACTIVATIONS, MLP, activation
+from regard.nn.loss import CrossEntropy, cross_entropy
+from regard.nn.mechanisms import Choice, Site, build_mixer, layered, unknown_choices
 from regard.nn.positions import Learned
 from regard.nn.residual import Branch, PreNorm
 from regard.nn.start import deviation
@@ -40,11 +42,14 @@ class Config:
     attention: Choice = "softmax"
 
     def __post_init__(self) -> None:
-        positive(self, "vocab", "length", "dim", "depth", "heads", "hidden")
-        above_zero(self, "eps")
-        shares(self, "dropout", "attention_dropout", "embedding_dropout")
-        divides(self, "heads", "dim")
-        activation(self.activation)
+        refuse(
+            not_positive(self, "vocab", "length", "dim", "depth", "heads", "hidden"),
+            not_above_zero(self, "eps"),
+            not_shares(self, "dropout", "attention_dropout", "embedding_dropout"),
+            not_divided(self, "dim", "heads"),
+            not_one_of(ACTIVATIONS, self, "activation"),
+            unknown_choices(self, "attention"),
+        )
 
 
 PRESETS = {
@@ -64,7 +69,7 @@ class GPT(nn.Module):
         self.config = config
         self.embed = nn.Embedding(config.vocab, config.dim)
         self.positions = Learned(config.length, config.dim)
-        self.dropout = nn.Dropout(config.embedding_dropout)
+        self.dropout = Dropout(config.embedding_dropout)
         self.blocks = nn.ModuleList(self.block(choice) for choice in layered(config.attention, config.depth))
         self.norm = nn.LayerNorm(config.dim, config.eps)
         self.head = None if config.tied else nn.Linear(config.dim, config.vocab, bias=False)
@@ -94,11 +99,24 @@ class GPT(nn.Module):
 
     def forward(self, ids: Tensor, *, keys: Tensor | None = None, cache: Cache | None = None) -> Tensor:
         """(b, n) -> (b, n, v); keys is False at padding; with a cache, ids holds only the new tokens"""
+        return F.linear(self.read(ids, keys=keys, cache=cache), self.words())
+
+    def words(self) -> Tensor:
+        return self.embed.weight if self.head is None else self.head.weight
+
+    def read(self, ids: Tensor, *, keys: Tensor | None = None, cache: Cache | None = None) -> Tensor:
+        """(b, n) -> (b, n, d): the states, before they become words"""
         mask = place(ids.shape[1], keys, cache)
         x = self.dropout(self.embed(ids) + self.positions(mask.positions(ids.shape[1], ids.device)))
         for block in self.blocks:
             x = block(x, mask=mask, cache=cache)
-        return F.linear(self.norm(x), self.embed.weight if self.head is None else self.head.weight)
+        return self.norm(x)
+
+    def score(
+        self, states: Tensor, wanted: Tensor, *, real: Tensor | None = None, smoothing: float = 0.0
+    ) -> CrossEntropy:
+        """(b, n, d), (b, n): how well the states foretell the words, without forming all logits"""
+        return cross_entropy(states, self.words(), wanted, real=real, smoothing=smoothing)
 
     def axes(self, ids: Tensor) -> dict[str, Axis]:
         return {"tokens": Axis("text", ids.shape[1])}

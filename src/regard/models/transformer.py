@@ -19,11 +19,13 @@ from torch import Tensor, nn
 from regard.nn.axis import Axis
 from regard.nn.block import Block
 from regard.nn.cache import Cache, place
-from regard.nn.config import above_zero, divides, positive, shares
+from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
+from regard.nn.dropout import Dropout
 from regard.nn.embed import scaled
-from regard.nn.feedforward import MLP, activation
+from regard.nn.feedforward import ACTIVATIONS, MLP, activation
+from regard.nn.loss import CrossEntropy, cross_entropy
 from regard.nn.mask import Mask
-from regard.nn.mechanisms import Choice, Site, build_mixer, layered
+from regard.nn.mechanisms import Choice, Site, build_mixer, layered, unknown_choices
 from regard.nn.positions import Layout, sinusoid
 from regard.nn.residual import Branch, Residual, build_residual, profile
 
@@ -49,11 +51,14 @@ class Config:
     cross: Choice = "softmax"
 
     def __post_init__(self) -> None:
-        positive(self, "vocab", "dim", "depth", "decoder_depth", "heads", "hidden")
-        above_zero(self, "eps")
-        shares(self, "dropout", "attention_dropout", "hidden_dropout")
-        divides(self, "heads", "dim")
-        activation(self.activation)
+        refuse(
+            not_positive(self, "vocab", "dim", "depth", "decoder_depth", "heads", "hidden"),
+            not_above_zero(self, "eps"),
+            not_shares(self, "dropout", "attention_dropout", "hidden_dropout"),
+            not_divided(self, "dim", "heads"),
+            not_one_of(ACTIVATIONS, self, "activation"),
+            unknown_choices(self, "attention", "cross"),
+        )
         if self.decoder_depth == self.depth:  # one way to say it
             object.__setattr__(self, "decoder_depth", None)
 
@@ -78,7 +83,7 @@ class Transformer(nn.Module):
         super().__init__()
         self.config = config
         self.embed = nn.Embedding(config.vocab, config.dim)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         decoder_depth = config.depth if config.decoder_depth is None else config.decoder_depth
         self.encoder = nn.ModuleList(
             self.block(choice, causal=False) for choice in layered(config.attention, config.depth)
@@ -144,12 +149,31 @@ class Transformer(nn.Module):
         cache: Cache | None = None,
     ) -> Tensor:
         """(b, n), (b, m, d) -> (b, n, v); with a cache, the target holds only the new words"""
+        x = self.read(target, memory, source_keys=source_keys, keys=keys, cache=cache)
+        return F.linear(x, self.embed.weight, self.output_bias)
+
+    def read(
+        self,
+        target: Tensor,
+        memory: Tensor,
+        *,
+        source_keys: Tensor | None = None,
+        keys: Tensor | None = None,
+        cache: Cache | None = None,
+    ) -> Tensor:
+        """(b, n), (b, m, d) -> (b, n, d): the decoder's states, before they become words"""
         mask = place(target.shape[1], keys, cache)
         x = self.tokens(target, mask)
         for block in self.decoder:
             x = block(x, memory, mask=mask, context_mask=Mask(keys=source_keys), cache=cache)
-        x = x if self.decoder_norm is None else self.decoder_norm(x)
-        return F.linear(x, self.embed.weight, self.output_bias)
+        return x if self.decoder_norm is None else self.decoder_norm(x)
+
+    def score(
+        self, states: Tensor, wanted: Tensor, *, real: Tensor | None = None, smoothing: float = 0.0
+    ) -> CrossEntropy:
+        """(b, n, d), (b, n): how well the states foretell the words, without forming all logits"""
+        bias = self.output_bias
+        return cross_entropy(states, self.embed.weight, wanted, bias=bias, real=real, smoothing=smoothing)
 
     def forward(
         self, source: Tensor, target: Tensor, *, source_keys: Tensor | None = None, keys: Tensor | None = None

@@ -16,10 +16,11 @@ from torch import Tensor, nn
 
 from regard.nn.axis import Axis
 from regard.nn.block import Block
-from regard.nn.config import above_zero, divides, positive, shares
+from regard.nn.config import below, not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
+from regard.nn.dropout import Dropout
 from regard.nn.embed import Patches
-from regard.nn.feedforward import MLP, activation
-from regard.nn.mechanisms import Choice, Site, build_mixer, layered
+from regard.nn.feedforward import ACTIVATIONS, MLP, activation
+from regard.nn.mechanisms import Choice, Site, build_mixer, layered, unknown_choices
 from regard.nn.positions import interpolate
 from regard.nn.residual import Branch, PreNorm
 
@@ -45,14 +46,16 @@ class Config:
     attention: Choice = "softmax"
 
     def __post_init__(self) -> None:
-        positive(self, "image", "patch", "channels", "dim", "depth", "heads", "hidden", "representation")
-        above_zero(self, "eps")
-        shares(self, "dropout", "attention_dropout", "drop_path")
-        divides(self, "heads", "dim")
-        divides(self, "patch", "image")
-        activation(self.activation)
-        if self.classes < 0:
-            raise ValueError(f"classes = {self.classes} is not at least 0")
+        refuse(
+            not_positive(self, "image", "patch", "channels", "dim", "depth", "heads", "hidden", "representation"),
+            below(0, self, "classes"),
+            not_above_zero(self, "eps"),
+            not_shares(self, "dropout", "attention_dropout", "drop_path"),
+            not_divided(self, "dim", "heads"),
+            not_divided(self, "image", "patch"),
+            not_one_of(ACTIVATIONS, self, "activation"),
+            unknown_choices(self, "attention"),
+        )
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -79,7 +82,7 @@ class ViT(nn.Module):
         special = int(config.pool == "class")
         self.class_token = nn.Parameter(torch.empty(1, 1, config.dim)) if special else None
         self.positions = nn.Parameter(torch.empty(1, special + config.grid[0] * config.grid[1], config.dim))
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(
             self.block(choice, config.drop_path * i / max(config.depth - 1, 1))
             for i, choice in enumerate(layered(config.attention, config.depth))

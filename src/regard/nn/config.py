@@ -1,7 +1,7 @@
 """Configs are frozen dataclasses read from plain data, strictly: every problem is named, nothing is guessed."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import MISSING, fields
 from difflib import get_close_matches
 from types import NoneType, UnionType
@@ -10,27 +10,67 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 T = TypeVar("T")
 
 LARGEST = 1 << 40  # no honest size is larger; a lie should fail here, not in an allocation
+MANY = 100  # problems that need not all be told
 
 
 def parse(kind: type[T], data: Mapping[str, Any]) -> T:
     """Make a config of a mapping. All unknown keys, wrong types and impossible values are reported at once."""
+    known = fields(kind)  # type: ignore[arg-type]
+    defaults = {field.name: field.default for field in known if field.default is not MISSING}
+    defaults |= {field.name: field.default_factory() for field in known if field.default_factory is not MISSING}
+    missing = [f"{field.name} is missing" for field in known if field.name not in defaults.keys() | data.keys()]
+    refuse(flaws(kind, defaults | dict(data)), missing)
+    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in data.items()})
+
+
+def flaws(kind: type, data: Mapping[str, Any]) -> list[str]:
+    """What is wrong with the keys that are given."""
     hints = get_type_hints(kind)
-    known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
-    problems = []
+    known = [field.name for field in fields(kind)]
+    problems, read = [], {}
     for key, value in data.items():
         if key not in known:
-            near = get_close_matches(str(key), known, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"
+            hint = near(str(key), known) or f"; known are {', '.join(known)}"
             problems.append(f"unknown key {shown(str(key))}{hint}")
         elif not fits(value, hints[key]):
-            problems.append(f"{key} = {shown(value)} is not {words(hints[key])}")
-    for name, field in known.items():
-        if name not in data and field.default is MISSING and field.default_factory is MISSING:
-            problems.append(f"{name} is missing")
+            problems.append(f"{key} = {shown(value)} is not {words(hints[key])}{near(value, literals(hints[key]))}")
+        else:
+            read[key] = value
+    return problems + objections(kind, read, told=bool(problems))
+
+
+def objections(kind: type, values: Mapping[str, Any], told: bool) -> list[str]:
+    """What the checks of ``kind`` itself say of these values. To them, all others are None; a check that cannot live
+    with that is left out if the user was ``told`` of a value that could not be read."""
+    config: object = object.__new__(kind)
+    for field in fields(kind):
+        object.__setattr__(config, field.name, values.get(field.name))
+    try:
+        getattr(config, "__post_init__", lambda: None)()
+    except ValueError as error:
+        return str(error).split("\n")
+    except (TypeError, AttributeError):
+        if not told:
+            raise
+    return []
+
+
+def refuse(*checks: list[str]) -> None:
+    """One error with all that several checks found, a line each."""
+    problems = [problem for check in checks for problem in check]
     if problems:
-        more = [f"and {len(problems) - 100} more"] if len(problems) > 100 else []
-        raise ValueError("; ".join([*problems[:100], *more]))
-    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in data.items()})
+        more = [f"and {len(problems) - MANY} more"] if len(problems) > MANY else []
+        raise ValueError("\n".join([*problems[:MANY], *more]))
+
+
+def near(word: object, known: Collection[str]) -> str:
+    """The name that was perhaps meant."""
+    found = get_close_matches(word, known, 1) if isinstance(word, str) else []
+    return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def literals(hint: Any) -> list[str]:
+    return [text for text in get_args(hint) if isinstance(text, str)] if get_origin(hint) is Literal else []
 
 
 def fits(value: object, hint: Any) -> bool:
@@ -73,27 +113,65 @@ def words(hint: Any) -> str:
     return names.get(hint, "a table")
 
 
+# What a config's ``__post_init__`` hands to ``refuse``: lists of problems. None, a value that is not given or could not
+# be read, is none of them.
+
+
+def not_positive(config: object, *names: str) -> list[str]:
+    return below(1, config, *names)
+
+
+def below(least: int, config: object, *names: str) -> list[str]:
+    return [
+        f"{name} = {size} is not at least {least}"
+        for name in names
+        if (size := getattr(config, name)) is not None and size < least
+    ]
+
+
+def not_above_zero(config: object, *names: str) -> list[str]:
+    return [
+        f"{name} = {value} is not above 0"
+        for name in names
+        if (value := getattr(config, name)) is not None and not value > 0
+    ]
+
+
+def not_shares(config: object, *names: str) -> list[str]:
+    """A share, such as a probability of dropout, is 0 <= p < 1."""
+    return [
+        f"{name} = {value} is not a share from 0 to below 1"
+        for name in names
+        if (value := getattr(config, name)) is not None and not 0 <= value < 1
+    ]
+
+
+def not_divided(config: object, whole: str, part: str) -> list[str]:
+    """Whether a size is no multiple of another; what is below 1 is told of by ``not_positive``."""
+    many, few = getattr(config, whole), getattr(config, part)
+    if many is None or few is None or many < 1 or few < 1 or many % few == 0:
+        return []
+    return [f"{whole} = {many} is not a multiple of {part} = {few}"]
+
+
+def not_one_of(known: Collection[str], config: object, *names: str) -> list[str]:
+    return [
+        f"{name} = {shown(word)} is not one of {', '.join(known)}{near(word, known)}"
+        for name in names
+        if (word := getattr(config, name)) is not None and word not in known
+    ]
+
+
+# The same, for a config that makes one check: they raise.
+
+
 def positive(config: object, *names: str) -> None:
-    """Refuse a size below 1; one that is not given is none."""
-    for name in names:
-        size = getattr(config, name)
-        if size is not None and size < 1:
-            raise ValueError(f"{name} = {size} is not at least 1")
+    refuse(not_positive(config, *names))
 
 
 def above_zero(config: object, *names: str) -> None:
-    for name in names:
-        if not getattr(config, name) > 0:
-            raise ValueError(f"{name} = {getattr(config, name)} is not above 0")
+    refuse(not_above_zero(config, *names))
 
 
 def shares(config: object, *names: str) -> None:
-    """Refuse a probability outside of 0 <= p < 1."""
-    for name in names:
-        if not 0 <= getattr(config, name) < 1:
-            raise ValueError(f"{name} = {getattr(config, name)} is not a share from 0 to below 1")
-
-
-def divides(config: object, part: str, whole: str) -> None:
-    if getattr(config, whole) % getattr(config, part):
-        raise ValueError(f"{whole} = {getattr(config, whole)} is not a multiple of {part} = {getattr(config, part)}")
+    refuse(not_shares(config, *names))

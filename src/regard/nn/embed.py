@@ -16,7 +16,7 @@ class Patches(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """(b, channels, height, width) -> (b, rows, columns, d)"""
         height, width = images.shape[-2:]
-        if height % self.size or width % self.size:
+        if height % self.size or width % self.size or not height or not width:
             raise ValueError(f"an image of {height} x {width} cannot be cut into patches of {self.size} x {self.size}")
         return self.projection(images).movedim(1, -1)
 

@@ -5,6 +5,9 @@ from collections.abc import Callable
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .config import near
+from .dropout import Dropout
+
 Activation = Callable[[Tensor], Tensor]
 
 
@@ -24,7 +27,7 @@ ACTIVATIONS: dict[str, Activation] = {
 
 def activation(name: str) -> Activation:
     if name not in ACTIVATIONS:
-        raise ValueError(f"unknown activation {name!r}; known are {', '.join(ACTIVATIONS)}")
+        raise ValueError(f"unknown activation {name!r}{near(name, ACTIVATIONS)}; known are {', '.join(ACTIVATIONS)}")
     return ACTIVATIONS[name]
 
 
@@ -37,7 +40,7 @@ class MLP(nn.Module):
         super().__init__()
         self.up = nn.Linear(dim, hidden, bias=biases)
         self.down = nn.Linear(hidden, dim, bias=biases)
-        self.act, self.dropout = act, nn.Dropout(dropout)
+        self.act, self.dropout = act, Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., d) -> (..., d)"""
@@ -54,7 +57,7 @@ class Gated(nn.Module):
         self.gate = nn.Linear(dim, hidden, bias=biases)
         self.up = nn.Linear(dim, hidden, bias=biases)
         self.down = nn.Linear(hidden, dim, bias=biases)
-        self.act, self.dropout = act, nn.Dropout(dropout)
+        self.act, self.dropout = act, Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., d) -> (..., d)"""

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from .attention import Kernel, Mixer, MultiHeadAttention, Softmax
-from .config import parse
+from .config import near, parse, shown
 from .kernels.additive import Additive
 from .kernels.cosine import Cosine
 from .kernels.luong import Concat, General, LocalP
@@ -105,19 +104,48 @@ MECHANISMS: dict[str, Mechanism] = {
 }
 
 
-def build_mixer(choice: Choice, site: Site) -> Mixer:
-    """The attention that was picked, for this place; a ValueError says what is unknown or cannot be served here."""
+@dataclass(frozen=True)
+class Picked:
+    kind: str
+    settings: Any
+
+
+def pick(choice: Choice) -> Picked:
+    """The mechanism that one choice names, with its settings; a ValueError says what is unknown."""
     table = {"kind": choice} if isinstance(choice, str) else dict(choice) if isinstance(choice, Mapping) else {}
     kind = table.pop("kind", None)
     if not isinstance(kind, str) or kind not in MECHANISMS:
-        near = get_close_matches(kind, MECHANISMS, 1) if isinstance(kind, str) else []
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"unknown attention {choice!r}{hint}; known are {', '.join(MECHANISMS)}")
-    mechanism = MECHANISMS[kind]
+        hint = near(kind, MECHANISMS)
+        raise ValueError(f"unknown attention {shown(choice)}{hint}; known are {', '.join(MECHANISMS)}")
     try:
-        return mechanism.build(parse(mechanism.settings, table), site)
+        return Picked(kind, parse(MECHANISMS[kind].settings, table))
     except ValueError as error:
-        raise ValueError(f"attention {kind!r}: {error}") from error
+        raise ValueError(f"attention {kind!r}: {'; '.join(str(error).splitlines())}") from None
+
+
+def build_mixer(choice: Choice, site: Site) -> Mixer:
+    """The attention that was picked, for this place; a ValueError says what is unknown or cannot be served here."""
+    picked = pick(choice)
+    try:
+        return MECHANISMS[picked.kind].build(picked.settings, site)
+    except ValueError as error:
+        raise ValueError(f"attention {picked.kind!r}: {error}") from error
+
+
+def unknown_choices(config: object, *names: str) -> list[str]:
+    """For a config: what is unknown in the attentions that it picks. What cannot stand at a place, ``Site`` tells."""
+    problems = []
+    for name in names:
+        choice = getattr(config, name)
+        turns = choice if isinstance(choice, list | tuple) else [choice]
+        if not turns:
+            problems.append(f"{name} is an empty list; give at least one name")
+        for one in turns if choice is not None else []:
+            try:
+                pick(one)
+            except ValueError as error:
+                problems.append(f"{name}: {error}")
+    return list(dict.fromkeys(problems))
 
 
 def layered(choice: Choice, depth: int) -> list[Choice]:

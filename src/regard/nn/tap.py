@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from types import FrameType
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import CheckpointFunction
 
 Hear = Callable[[str, Tensor], Tensor | None]
 
@@ -36,7 +38,11 @@ class Tap(nn.Module):
         if compiling():
             return x
         for listener in hearing().get(self, ()):
+            if listener.records and in_backward():
+                continue  # a second run, for the gradient: it was recorded in the first
             replacement = listener.hear(listener.name, x)
+            if replacement is not None:
+                bookmark()
             x = x if replacement is None else replacement
         return x
 
@@ -47,24 +53,35 @@ _thread = threading.local()
 
 def hearing() -> Hearing:
     """Who listens where, in this thread."""
-    found: Hearing = getattr(_thread, "hearing", {})
+    found: Hearing = getattr(_thread, "stack", NOBODY)[-1]
     return found
 
 
-@contextmanager
-def heard_by(new: Hearing) -> Iterator[None]:
-    """Within, exactly these listeners hear this thread."""
-    before = hearing()
-    _thread.hearing = new
-    try:
-        yield
-    finally:
-        _thread.hearing = before
+NOBODY: tuple[Hearing, ...] = ({},)
+
+
+@dataclass(frozen=True, eq=False)
+class heard_by:  # noqa: N801 (it is read as a word: with heard_by(them))
+    """Within, exactly these listeners hear this thread. May be entered again: a second backward pass, a third run."""
+
+    listeners: Hearing
+
+    def __enter__(self) -> None:
+        _thread.stack = (*getattr(_thread, "stack", NOBODY), self.listeners)
+
+    def __exit__(self, *error: object) -> None:
+        _thread.stack = _thread.stack[:-1]
 
 
 @contextmanager
 def listen(model: nn.Module, pattern: str, hear: Hear, *, records: bool = False) -> Iterator[list[str]]:
-    """Call ``hear(name, tensor)`` at every tap whose name matches; a returned tensor replaces the original."""
+    """Call ``hear(name, tensor)`` at every tap whose name matches; a returned tensor replaces the original.
+
+    Layers whose activations are computed again in the backward pass call their listeners again, but not those with
+    ``records``. ``replay.recompute`` takes the listeners along. ``torch.utils.checkpoint`` does not: what is replaced
+    inside it must stay replaced until the backward pass is done. If it does not, that pass fails with PyTorch's
+    CheckpointError; its reentrant form could not notice, and is refused.
+    """
     taps = {name: module for name, module in model.named_modules() if isinstance(module, Tap)}
     names = [name for name in taps if named(plain(name), pattern)]
     if not names:
@@ -78,7 +95,12 @@ def listen(model: nn.Module, pattern: str, hear: Hear, *, records: bool = False)
 
 @contextmanager
 def capture(model: nn.Module, pattern: str = "*.weights", *, grad: bool = False) -> Iterator[dict[str, list[Tensor]]]:
-    """Keep what passes the matching taps, every call in order: ``with capture(model) as seen: model(x)``."""
+    """Keep what passes the matching taps, every call in order: ``with capture(model) as seen: model(x)``.
+
+    Nothing is kept in a backward pass, where layers may be computed again; so each call is kept once. Under
+    ``torch.utils.checkpoint``, looking at ``weights`` takes another path than not looking, so it must go on until the
+    backward pass is done, or PyTorch raises its CheckpointError. With ``replay.recompute`` it may end before.
+    """
     seen: dict[str, list[Tensor]] = {}
 
     def keep(name: str, x: Tensor) -> None:
@@ -92,6 +114,32 @@ def repeated(now: Hearing) -> Hearing:
     """The same listeners for a forward pass that is run again for its gradient: the same taps stay live, so the same
     path is taken and replacements are made again, but nothing is recorded twice."""
     return {tap: tuple(listener for listener in listeners if not listener.records) for tap, listeners in now.items()}
+
+
+def in_backward() -> bool:
+    """Whether a backward pass is under way in this thread: a forward pass within it repeats an earlier one."""
+    return torch._C._current_graph_task_id() >= 0
+
+
+def bookmark() -> None:
+    """Make a replacement known to ``torch.utils.checkpoint``, so that wrong gradients cannot pass unnoticed.
+
+    It compares the tensors that both of its runs save. One more of them, which nothing uses, tells a run with the
+    replacement from a run without. Its reentrant form compares nothing.
+    """
+    if torch.is_grad_enabled():
+        torch.ones(0, requires_grad=True).exp()
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_code in REENTRANT:
+            raise RuntimeError(
+                "a tensor was replaced inside of torch.utils.checkpoint in its reentrant form, whose second run might "
+                "not replace it; use regard.nn.replay.recompute, or use_reentrant=False"
+            )
+        frame = frame.f_back
+
+
+REENTRANT = {CheckpointFunction.forward.__code__, CheckpointFunction.backward.__code__}
 
 
 def named(name: str, pattern: str) -> bool:

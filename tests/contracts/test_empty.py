@@ -1,0 +1,110 @@
+"""No rows, or rows of no tokens: sensible shapes, or one error that says what was got."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from regard.models.bert import mean
+from regard.nn.cache import Cache
+from regard.nn.tap import capture
+from regard.zoo import FAMILIES
+from tests.contracts.families import PADDED, SERVED, inputs, net, tensors
+from tests.contracts.tools import CHOICES
+
+
+def ids(rows: int, tokens: int) -> Tensor:
+    return torch.zeros(rows, tokens, dtype=torch.long)
+
+
+def real(rows: int, tokens: int) -> Tensor:
+    return torch.ones(rows, tokens, dtype=torch.bool)
+
+
+@pytest.mark.parametrize(("family", "key", "name"), SERVED)
+def test_an_empty_batch(family: str, key: str, name: str) -> None:
+    """Every output has no rows and is otherwise as ever; gradients are zero, not missing."""
+    model = net(family, **{key: CHOICES[name]})
+    wanted = tensors(model(**inputs(family)))
+    found = tensors(model(**inputs(family, batch=0)))
+    assert {part: tuple(x.shape) for part, x in found.items()} == {
+        part: (0, *x.shape[1:]) for part, x in wanted.items()
+    }
+    sum(x.sum() for x in found.values()).backward()
+    grads = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+    assert grads
+    assert all(not grad.any() for grad in grads)
+
+
+@pytest.mark.parametrize("family", PADDED)
+def test_an_empty_batch_with_padding_and_a_listener(family: str) -> None:
+    given = inputs(family, batch=0)
+    last = list(given)[-1]
+    keys = {"keys" if part == last else f"{part}_keys": x.bool() for part, x in given.items()}
+    model = net(family)
+    with capture(model) as seen:
+        model(**given, **keys)
+    assert seen
+    assert all(x.shape[0] == 0 and x.shape[-1] > 0 for records in seen.values() for x in records)
+
+
+@pytest.mark.parametrize("name", [name for family, _, name in SERVED if family == "gpt"])
+def test_gpt_reads_no_tokens(name: str) -> None:
+    model = net("gpt", attention=CHOICES[name])
+    for rows in (0, 2):
+        for keys in (None, real(rows, 0)):
+            assert model(ids(rows, 0), keys=keys).shape == (rows, 0, 13)
+    cache = Cache()
+    words = torch.randint(13, (2, 4))
+    assert model(words[:, :0], cache=cache).shape == (2, 0, 13)  # no new tokens, before any and after some
+    model(words[:, :3], cache=cache)
+    assert model(words[:, :0], cache=cache).shape == (2, 0, 13)
+    torch.testing.assert_close(model(words[:, 3:], cache=cache), model(words)[:, 3:])
+
+
+@pytest.mark.parametrize("name", [name for family, key, name in SERVED if (family, key) == ("transformer", "cross")])
+@pytest.mark.parametrize(("source", "target"), [(0, 3), (3, 0), (0, 0)])
+def test_the_transformer_reads_or_writes_no_words(name: str, source: int, target: int) -> None:
+    """Without a source there is nothing to look at, and so the source cannot matter."""
+    model = net("transformer", cross=CHOICES[name])
+    for keys in ({}, {"source_keys": real(2, source), "keys": real(2, target)}):
+        found = model(ids(2, source), ids(2, target), **keys)
+        assert found.shape == (2, target, 13)
+        assert found.isfinite().all()
+    if not source:
+        padded = model(ids(2, 4), ids(2, target), source_keys=~real(2, 4))
+        torch.testing.assert_close(found, padded)
+
+
+def test_bert_reads_no_tokens_but_cannot_pool_them() -> None:
+    model = net("bert", head="words", pooler=False)
+    for rows in (0, 2):
+        for keys in (None, real(rows, 0)):
+            found = model(ids(rows, 0), keys=keys)
+            assert found.states.shape == (rows, 0, 16)
+            assert found.words.shape == (rows, 0, 13)
+    for head in ("none", "words", "pretraining"):
+        model = net("bert", head=head)
+        assert model(ids(0, 0)).pooled.shape == (0, 16)
+        assert model(ids(0, 0), keys=real(0, 0)).pooled.shape == (0, 16)
+        for keys in (None, real(2, 0)):
+            with pytest.raises(ValueError, match="first token: got 2 rows of 0 tokens, expected at least 1"):
+                model(ids(2, 0), keys=keys)
+
+
+def test_the_mean_of_no_tokens_is_zero() -> None:
+    """As it is for a row of padding."""
+    for keys in (None, real(2, 0)):
+        assert torch.equal(mean(torch.ones(2, 0, 3), keys), torch.zeros(2, 3))
+    assert torch.equal(mean(torch.ones(2, 4, 3), ~real(2, 4)), torch.zeros(2, 3))
+
+
+@pytest.mark.parametrize("pool", ["class", "mean"])
+@pytest.mark.parametrize(("height", "width"), [(0, 8), (8, 0), (0, 0)])
+def test_an_image_without_pixels(pool: str, height: int, width: int) -> None:
+    for rows in (0, 2):
+        with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 4 x 4"):
+            net("vit", pool=pool)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
+
+
+def test_every_family_is_here() -> None:
+    assert set(FAMILIES) == {"transformer", "gpt", "bert", "vit"}, "say what a new family makes of no tokens"
