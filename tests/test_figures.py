@@ -16,7 +16,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from regard.figures import figure, measure, style, table
+from regard import style
+from regard.figures import figure, measure, table
 
 SLOW = 3.0  # seconds: figures that cost more are computed by the slow tests only
 COSTS = {row["id"]: row["cost"] for row in table.rows()}

@@ -7,7 +7,7 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from regard.figures import style
+from regard import style
 from regard.figures.transformer import copying, dependency, river
 from regard.figures.transformer.anatomy import dissect
 from regard.figures.transformer.diagram import Look, label, transformer

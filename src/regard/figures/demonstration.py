@@ -45,7 +45,7 @@ def recall(model: Model, story: str) -> Recalled:
 
 
 def draw(found: Recalled) -> "Figure":
-    from regard.figures import style  # the demo starts without matplotlib unless a picture is wanted
+    from regard import style  # the demo starts without matplotlib unless a picture is wanted
 
     note = f"“{' '.join(found.words)}” goes on with “{found.answer}” ({style.percent(found.probability, 1)} sure)."
     figure = style.page("A tiny GPT remembers", note, height=6.6)

@@ -82,7 +82,7 @@ def rows() -> list[dict[str, object]]:
 
 def run(name: str, out: Path, check: bool) -> dict[str, object]:
     """Compute a figure and draw it: <id>.png, <id>.svg, <id>.json in ``out``; with ``check``, ask whether it holds."""
-    from regard.figures.style import METADATA, family
+    from regard.style import METADATA, family
 
     module = cast("FigureModule", importlib.import_module(FIGURES[name]))
     numbers = module.compute()

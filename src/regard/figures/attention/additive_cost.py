@@ -9,7 +9,7 @@ from functools import partial
 import torch
 from matplotlib.figure import Figure
 
-from regard.figures import style
+from regard import style
 from regard.figures.figure import Check, Numbers, above, close, seeded, within
 from regard.figures.measure import peak_bytes, seconds, slope
 from regard.nn.attention import Softmax

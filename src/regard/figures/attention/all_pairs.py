@@ -6,7 +6,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from regard.figures import style
+from regard import style
 from regard.figures.figure import Check, Numbers, equal, plain, seeded
 from regard.figures.measure import operations
 from regard.nn.attention import Softmax

@@ -7,7 +7,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from regard.figures import style
+from regard import style
 from regard.figures.attention.server_sense import train
 from regard.figures.figure import Check, Numbers, below, equal, plain
 from regard.nn.tap import capture

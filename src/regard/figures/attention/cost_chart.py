@@ -11,7 +11,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from regard.figures import style
+from regard import style
 from regard.figures.figure import Check, Numbers, seeded, within
 from regard.figures.measure import peak_bytes, seconds, slope
 from regard.nn.mechanisms import Choice, Site, build_mixer

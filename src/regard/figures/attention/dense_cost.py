@@ -11,7 +11,7 @@ from functools import partial
 import torch
 from matplotlib.figure import Figure
 
-from regard.figures import style
+from regard import style
 from regard.figures.figure import Check, Numbers, below, seeded, within
 from regard.figures.measure import operations, peak_bytes, seconds, slope
 from regard.nn.attention import Softmax

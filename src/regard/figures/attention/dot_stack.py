@@ -9,7 +9,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from regard.figures import style
+from regard import style
 from regard.figures.figure import Check, Numbers, below, equal, plain, seeded
 from regard.nn.attention import Softmax
 from regard.nn.mask import ALL, CAUSAL, Mask

@@ -8,7 +8,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from regard.figures import style
+from regard import style
 from regard.figures.figure import Check, Numbers, equal, within
 from regard.models.gpt import GPT, Config
 from regard.nn.attention import MultiHeadAttention

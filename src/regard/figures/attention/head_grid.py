@@ -6,7 +6,7 @@ The same toy as 2.5d with more neighbours: nobody tells a head which of them to 
 import torch
 from matplotlib.figure import Figure
 
-from regard.figures import style
+from regard import style
 from regard.figures.attention.two_lookups import Copier, accuracy, maps, train
 from regard.figures.figure import Check, Numbers, above, plain, seeded
 

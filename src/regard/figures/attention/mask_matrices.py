@@ -10,7 +10,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from regard.figures import style
+from regard import style
 from regard.figures.figure import Check, Numbers, below, equal, seeded
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.mask import CAUSAL, Mask

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
-from regard.figures import style
+from regard import style
 from regard.figures.figure import Check, Numbers, below, equal, plain, seeded
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.tap import capture

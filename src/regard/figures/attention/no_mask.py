@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
-from regard.figures import style
+from regard import style
 from regard.figures.figure import Check, Numbers, above, below, close, seeded
 from regard.figures.toys import fit
 from regard.nn.attention import MultiHeadAttention

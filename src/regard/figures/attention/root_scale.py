@@ -7,7 +7,7 @@ Queries and keys are drawn from N(0, 1); each query sees 16 keys. The Jacobian i
 import torch
 from matplotlib.figure import Figure
 
-from regard.figures import style
+from regard import style
 from regard.figures.figure import Check, Numbers, above, below, plain, seeded
 from regard.nn.attention import Softmax
 

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
-from regard.figures import style
+from regard import style
 from regard.figures.figure import Check, Numbers, above, plain, seeded
 from regard.figures.toys import fit
 from regard.nn.attention import MultiHeadAttention

@@ -8,7 +8,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from regard.figures import style
+from regard import style
 from regard.figures.figure import Check, Numbers, above, below, plain, seeded
 from regard.nn.attention import MultiHeadAttention
 

@@ -3,7 +3,7 @@
 import torch
 from matplotlib.figure import Figure
 
-from regard.figures import style
+from regard import style
 from regard.figures.attention.softmax_scale import softmax
 from regard.figures.figure import Check, Numbers, above, below, equal, plain
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from matplotlib.figure import Figure
 
-from regard.figures import style
+from regard import style
 from regard.figures.figure import Check, Numbers, above, below
 from regard.figures.transformer.copying import learn, smooth
 

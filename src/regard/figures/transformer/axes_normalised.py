@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 from torch import Tensor, nn
 
-from regard.figures import style
+from regard import style
 from regard.figures.figure import Check, Numbers, above, below, equal, seeded
 from regard.nn.norm import build_norm
 

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
-from regard.figures import style
+from regard import style
 from regard.figures.figure import Check, Numbers, above, below, equal, seeded, within
 from regard.figures.toys import fit
 from regard.figures.transformer.axes_normalised import BatchNorm

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from regard.figures import style
+from regard import style
 from regard.figures.figure import Check, Numbers, above, below, equal, seeded, within
 from regard.figures.measure import operations, seconds, slope
 from regard.models.transformer import Config, Transformer

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
-from regard.figures import style
+from regard import style
 from regard.figures.figure import Check, Numbers, below, equal, plain
 from regard.figures.transformer.river import END, SHOWN, START, Translator, train
 from regard.nn.cache import Cache

@@ -13,7 +13,7 @@ from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from regard.figures import style
+from regard import style
 from regard.figures.figure import Check, Numbers, above, below, equal, plain, seeded, within
 from regard.models.transformer import Config, Transformer
 from regard.nn.mask import ALL

@@ -8,7 +8,7 @@ import numpy
 from matplotlib.axes import Axes
 from matplotlib.patches import Circle, FancyBboxPatch
 
-from regard.figures import style
+from regard import style
 from regard.figures.figure import Numbers
 from regard.figures.transformer.anatomy import ATTENTION
 

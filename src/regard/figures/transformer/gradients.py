@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from matplotlib.figure import Figure
 
-from regard.figures import style
+from regard import style
 from regard.figures.figure import Check, Numbers, above, below, plain, seeded, within
 from regard.figures.measure import slope
 from regard.models.transformer import Config, Transformer

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from matplotlib.figure import Figure
 
-from regard.figures import style
+from regard import style
 from regard.figures.figure import Check, Numbers, equal
 from regard.figures.transformer.anatomy import dissect
 from regard.figures.transformer.diagram import Look, transformer

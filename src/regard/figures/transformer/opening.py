@@ -6,7 +6,7 @@ What is inside each box was read off the module tree of transformer-base while i
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from regard.figures import style
+from regard import style
 from regard.figures.figure import Check, Numbers, equal
 from regard.figures.transformer.anatomy import ATTENTION, dissect
 from regard.figures.transformer.diagram import label

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
-from regard.figures import style
+from regard import style
 from regard.figures.figure import Check, Numbers, below, equal, seeded
 from regard.figures.transformer.anatomy import dissect
 from regard.figures.transformer.diagram import Look, framed, norm, tower

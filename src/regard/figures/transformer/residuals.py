@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from regard.figures import style
+from regard import style
 from regard.figures.figure import Check, Numbers, below, equal, seeded
 from regard.figures.transformer.anatomy import dissect
 from regard.figures.transformer.diagram import Look, transformer

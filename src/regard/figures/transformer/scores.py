@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch.utils.flop_counter import FlopCounterMode
 
-from regard.figures import style
+from regard import style
 from regard.figures.figure import Check, Numbers, above, equal, within
 from regard.models.transformer import PRESETS, Transformer
 

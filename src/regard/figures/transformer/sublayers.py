@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from regard.figures import style
+from regard import style
 from regard.figures.figure import Check, Numbers, above, below, plain, seeded
 from regard.models.transformer import Config, Transformer
 from regard.nn.tap import capture

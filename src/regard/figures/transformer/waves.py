@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from regard.figures import style
+from regard import style
 from regard.figures.figure import Check, Numbers, below, plain
 from regard.nn.positions import sinusoid
 

@@ -8,7 +8,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from regard.figures import style
+from regard import style
 from regard.figures.figure import Check, Numbers, below, equal, seeded, within
 from regard.figures.transformer.anatomy import dissect
 from regard.figures.transformer.diagram import Look, label, transformer

@@ -1,4 +1,4 @@
-"""One look for all figures: the colours of the page, its type, and the few shapes that pictures are made of.
+"""One look for all pictures: the colours of the page, its type, and the few shapes that pictures are made of.
 
 Query is vermilion, key teal, weight indigo, the other side of a comparison ochre; these four never mean anything else.
 Serif is for what is read (titles, words of a sentence), sans for labels, mono for arithmetic. Sizes are for a picture
