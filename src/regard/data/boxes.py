@@ -1,0 +1,309 @@
+"""Images with boxes, for detection.
+
+    COCO, https://cocodataset.org/#format-data:
+        {"images": [{"id", "file_name", "width", "height"}], "categories": [{"id", "name"}],
+         "annotations": [{"id", "image_id", "category_id", "bbox": [x, y, w, h], "iscrowd"}]}
+    or a plain list:
+        [{"image", "width", "height", "split", "boxes": [["class", x1, y1, x2, y2]]}]
+
+Beside it is the folder of the images, or their zip archive. Boxes are measured on the upright image, from its top left
+corner. A box that cannot be is left out, and its image stays; an image that cannot be read is left out with its boxes.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.errors import InputError
+from regard.interop.texts import finite, no_constant, once
+
+from .checks import Finding, check_images
+from .faults import Fault
+from .images import Images, pixel_counts
+from .pixels import printable
+from .places import Place, address, open_place
+from .rows import Numbers
+
+JSON_BYTES = 1 << 30  # COCO's own has half of it
+SLACK = 1.0  # pixels by which a box may be outside, and is then cut: annotators round
+FAR = 1e9  # no honest coordinate is larger
+
+Corners = tuple[float, float, float, float]  # left, top, right, bottom, in pixels
+
+
+class Boxed(NamedTuple):
+    """One example."""
+
+    image: Tensor  # (c, h, w), uint8
+    boxes: Tensor  # (m, 4), float32: centre x, centre y, width, height, as shares of the image
+    classes: Tensor  # (m,), int64
+
+
+@dataclass
+class Drawn:
+    """An image as the annotations tell of it."""
+
+    what: str  # its name in a report
+    name: str
+    size: tuple[int, int] | None  # width, height, if told
+    boxes: list["Box"] = field(default_factory=list)
+
+
+class Box(NamedTuple):
+    what: str  # its name in a report
+    corners: Corners
+    label: int
+
+
+class Annotations(NamedTuple):
+    labels: tuple[str, ...]
+    drawn: list[Drawn]
+
+
+class BoxedImages:
+    """Rows: images that are read when asked for, and their boxes."""
+
+    def __init__(
+        self,
+        place: Place,
+        drawn: Sequence[Drawn],
+        findings: Sequence[Finding],
+        labels: Sequence[str],
+        images: Images,
+        faults: Sequence[Fault],
+    ) -> None:
+        self.place, self.names, self.images = place, tuple(one.name for one in drawn), images
+        self.labels, self.faults, self.lengths = tuple(labels), tuple(faults), pixel_counts(findings, images)
+        self.sizes: Numbers = np.array([x[:2] for x in findings], np.int64).reshape(-1, 2)  # (n, 2): width, height
+        self.starts = np.cumsum([0, *(len(one.boxes) for one in drawn)])  # boxes of image i: from i to i + 1
+        every = [box for one in drawn for box in one.boxes]
+        self.boxes = torch.tensor([box.corners for box in every], dtype=torch.float64).reshape(-1, 4)
+        self.classes = torch.tensor([box.label for box in every], dtype=torch.int64)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, i: int) -> Boxed:
+        if not 0 <= i < len(self):
+            raise IndexError(f"there are {len(self)} images, and none is numbered {i} from 0")
+        some = slice(int(self.starts[i]), int(self.starts[i + 1]))
+        shares = self.boxes[some] / torch.from_numpy(np.tile(self.sizes[i], 2))
+        low, high = shares[:, :2], shares[:, 2:]
+        boxes = torch.cat([(low + high) / 2, high - low], dim=1).float()
+        return Boxed(self.images.take(self.place, self.names[i]), boxes, self.classes[some])
+
+    def where(self, i: int) -> str:
+        return address(self.place, self.names[i])
+
+
+def open_boxes(
+    annotations: Path, folder: Path, images: Images, *, split: str | None = None, labels: Sequence[str] | None = None
+) -> BoxedImages:
+    """Either format. ``split`` picks some images of a plain list. Give the ``labels`` of the training data to read
+    other data for the same net: then each keeps its number."""
+    if images.fit == "crop" and images.size is not None:
+        raise InputError("boxes need the whole image", got="fit = 'crop'", expected="fit = 'stretch'")
+    path, place = Path(annotations), open_place(folder)
+    report = Report(path)
+    data = read_annotations(path)
+    if isinstance(data, dict):
+        if split is not None:
+            raise InputError("a COCO file has no splits", where=str(path), got=f"split = {split!r}")
+        names, drawn = coco(data, labels, report)
+    else:
+        names, drawn = plain_list(data, split, labels, report)
+    findings = check_images(place, [one.name for one in drawn])
+    good = [i for i, one in enumerate(drawn) if fits(one, findings[i], report)]
+    if not good and not report.faults:
+        raise InputError("there are no images here", where=str(path), got=f"split = {split!r}" if split else "")
+    return BoxedImages(place, [drawn[i] for i in good], [findings[i] for i in good], names, images, report.faults)
+
+
+class Report:
+    """What is wrong, and with what. JSON has no lines to speak of: each thing is called by its id."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.faults: list[Fault] = []
+
+    def add(self, what: str, reason: str) -> None:
+        self.faults.append(Fault(str(self.path), 0, f"{what}: {reason}"))
+
+    def refuse(self, reason: str, got: object = "", expected: str = "") -> InputError:
+        return InputError(reason, where=str(self.path), got=printable(str(got)[:200]), expected=expected)
+
+
+def fits(one: Drawn, finding: Finding, report: Report) -> bool:
+    """Whether the image is what the annotations say. Boxes that are outside of it are taken out."""
+    if finding.reason:
+        report.add(f"{one.what} ({printable(one.name)})", finding.reason)
+        return False
+    size = finding.width, finding.height
+    if one.size is not None and one.size != size:
+        told = " x ".join(map(str, one.size))
+        report.add(f"{one.what} ({printable(one.name)})", f"is {size[0]} x {size[1]} instead of {told} pixels")
+        return False
+    kept = []
+    for box in one.boxes:
+        left, top, right, bottom = box.corners
+        inner = max(left, 0.0), max(top, 0.0), min(right, float(size[0])), min(bottom, float(size[1]))
+        over = max(-left, -top, right - size[0], bottom - size[1])
+        if not (left < right and top < bottom):
+            report.add(box.what, f"the box has no area: {right - left:g} x {bottom - top:g}")
+        elif over > SLACK or inner[0] >= inner[2] or inner[1] >= inner[3]:
+            corners = ", ".join(f"{x:g}" for x in box.corners)
+            report.add(box.what, f"the box from {corners} is outside of the image of {size[0]} x {size[1]}")
+        else:
+            kept.append(box._replace(corners=inner))
+    one.boxes = kept
+    return True
+
+
+def read_annotations(path: Path) -> dict[str, Any] | list[Any]:
+    try:
+        size = path.stat().st_size
+        if not path.is_file() or size > JSON_BYTES:
+            raise InputError(f"{path.name} is no file of at most {JSON_BYTES} bytes", where=str(path), got=f"{size}")
+        text = path.read_bytes().decode("utf-8-sig")
+        data = json.loads(text, object_pairs_hook=once, parse_constant=no_constant, parse_float=finite)
+    except InputError:
+        raise
+    except OSError as error:
+        raise InputError(f"{path.name} cannot be read", where=str(path), got=error.strerror or "") from None
+    except (ValueError, RecursionError) as error:
+        got = "nested too deep" if isinstance(error, RecursionError) else printable(str(error)[:200])
+        raise InputError(f"{path.name} is no valid JSON", where=str(path), got=got) from None
+    if not isinstance(data, dict | list):
+        raise InputError(f"{path.name} holds no annotations", where=str(path), expected="an object or a list")
+    return data
+
+
+def coco(data: dict[str, Any], labels: Sequence[str] | None, report: Report) -> Annotations:
+    """The names of the classes, in the order of their ids, and the images."""
+    for key in ("images", "annotations", "categories"):
+        if not isinstance(data.get(key), list):
+            raise report.refuse(f"the JSON has no list {key!r}", ", ".join(map(str, data)), "COCO's keys")
+    categories = read_categories(data["categories"], report)
+    names = tuple(categories[i] for i in sorted(categories, key=lambda i: (isinstance(i, str), i)))
+    numbers = numbered(names, labels, report)
+    drawn: dict[int | str, Drawn] = {}
+    for place, found in enumerate(data["images"], 1):
+        what = called("image", found, place)
+        if not isinstance(found, dict) or not known_id(found.get("id")) or not is_text(found.get("file_name")):
+            report.add(what, "has no id or no file_name")
+        elif found["id"] in drawn:
+            report.add(what, f"the id is that of {printable(drawn[found['id']].name)} already")
+        else:
+            drawn[found["id"]] = Drawn(what, found["file_name"], told_size(found))
+    for place, found in enumerate(data["annotations"], 1):
+        what = called("annotation", found, place)
+        if not isinstance(found, dict):
+            report.add(what, "is no object")
+            continue
+        image, category = found.get("image_id"), found.get("category_id")
+        corners = rectangle(found.get("bbox"))
+        if not known_id(image) or image not in drawn:
+            report.add(what, f"the image {shown(image)} is unknown")
+        elif not known_id(category) or category not in categories:
+            report.add(what, f"the category {shown(category)} is unknown")
+        elif corners is None:
+            report.add(what, "bbox is not [x, y, width, height]")
+        elif found.get("iscrowd") != 1:  # a crowd is no single thing: nothing to learn a box from
+            left, top, width, height = corners
+            box = Box(what, (left, top, left + width, top + height), numbers[categories[category]])
+            drawn[image].boxes.append(box)
+    return Annotations(tuple(names if labels is None else labels), list(drawn.values()))
+
+
+def read_categories(found: list[Any], report: Report) -> dict[int | str, str]:
+    categories: dict[int | str, str] = {}
+    for place, one in enumerate(found, 1):
+        what = called("category", one, place)
+        if not isinstance(one, dict) or not known_id(one.get("id")) or not is_text(one.get("name")):
+            raise report.refuse(f"{what} has no id or no name")
+        if one["id"] in categories or one["name"] in categories.values():
+            raise report.refuse(f"{what} has the id or the name of another one", one["name"])
+        categories[one["id"]] = one["name"]
+    if not categories:
+        raise report.refuse("there are no categories")
+    return categories
+
+
+def plain_list(data: list[Any], split: str | None, labels: Sequence[str] | None, report: Report) -> Annotations:
+    """The names of the classes of all splits, sorted, and the images of one."""
+    names = tuple(sorted({box[0] for entry in data for box in boxes_of(entry) if box and is_text(box[0])}))
+    numbers = numbered(names, labels, report)
+    splits = sorted({str(entry.get("split")) for entry in data if isinstance(entry, dict)})
+    if split is not None and split not in splits:
+        raise report.refuse(f"there is no split {split!r}", ", ".join(splits))
+    drawn = []
+    for place, entry in enumerate(data, 1):
+        what = f"entry {place}"
+        if not isinstance(entry, dict) or not is_text(entry.get("image")) or not isinstance(entry.get("boxes"), list):
+            report.add(what, "has no image or no boxes")
+            continue
+        if split is not None and entry.get("split") != split:
+            continue
+        one = Drawn(what, entry["image"], told_size(entry))
+        for j, box in enumerate(entry["boxes"], 1):
+            corners = rectangle(box[1:]) if isinstance(box, list) else None
+            if corners is None or not is_text(box[0]):
+                report.add(f"{what}, box {j}", "is not [class, left, top, right, bottom]")
+            else:
+                one.boxes.append(Box(f"{what}, box {j}", corners, numbers[box[0]]))
+        drawn.append(one)
+    return Annotations(tuple(names if labels is None else labels), drawn)
+
+
+def boxes_of(entry: Any) -> Iterator[list[Any]]:
+    boxes = entry.get("boxes") if isinstance(entry, dict) else None
+    return (box for box in (boxes if isinstance(boxes, list) else ()) if isinstance(box, list))
+
+
+def numbered(names: Sequence[str], labels: Sequence[str] | None, report: Report) -> dict[str, int]:
+    numbers = {label: i for i, label in enumerate(names if labels is None else labels)}
+    if unknown := [name for name in names if name not in numbers]:
+        raise report.refuse("there are classes here that the others have not", ", ".join(unknown), ", ".join(numbers))
+    return numbers
+
+
+def rectangle(found: object) -> Corners | None:
+    """Four honest numbers."""
+    if not isinstance(found, list) or len(found) != 4:
+        return None
+    if not all(type(x) in (int, float) and abs(x) <= FAR for x in found):
+        return None
+    left, top, right, bottom = map(float, found)
+    return left, top, right, bottom
+
+
+def told_size(found: dict[str, Any]) -> tuple[int, int] | None:
+    """What is told of width and height; a wrong kind of value is told as 0, which no image has."""
+    width, height = found.get("width"), found.get("height")
+    if width is None and height is None:
+        return None
+    return width if type(width) is int else 0, height if type(height) is int else 0
+
+
+def known_id(found: object) -> bool:
+    return type(found) in (int, str)
+
+
+def is_text(found: object) -> bool:
+    return isinstance(found, str) and bool(found.strip()) and found.isprintable()
+
+
+def shown(found: object) -> str:
+    return printable(str(found)[:40]) if known_id(found) else type(found).__name__
+
+
+def called(kind: str, found: object, place: int) -> str:
+    """By its id, or by its place in the list."""
+    name = found.get("id") if isinstance(found, dict) else None
+    return f"{kind} {shown(name)}" if known_id(name) else f"{kind} at place {place}"

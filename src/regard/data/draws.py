@@ -1,0 +1,19 @@
+"""Random numbers by address: what is drawn at one place never depends on what was drawn at another."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+ORDER, HOLDOUT, COLLATE, AUGMENT = range(4)  # each use has its own
+WORD = 2**64
+
+
+def chance(use: int, seed: int, step: int, row: int = 0) -> np.random.Philox:
+    """The numbers of one use at one place, made by counting. ``numpy.random.Generator(chance(...))`` has distributions,
+    which another version of numpy may draw otherwise; only ``random_raw`` is promised to stay as it is."""
+    key = np.array([seed % WORD, step % WORD], np.uint64)
+    return np.random.Philox(key=key, counter=np.array([0, 0, row % WORD, use], np.uint64))
+
+
+def shuffled(numbers: np.random.Philox, count: int) -> NDArray[np.int64]:
+    """0 to count - 1 in a random order."""
+    return np.argsort(numbers.random_raw(count), kind="stable")

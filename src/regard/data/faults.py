@@ -1,0 +1,36 @@
+"""Examples that cannot be used: each is named, and too many of them stop the work before it begins."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from regard.errors import InputError
+
+SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One example that was left out, and why."""
+
+    file: str
+    line: int  # from 1; 0 where the file as a whole is at fault, such as an image
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.reason}" if self.line else f"{self.file}: {self.reason}"
+
+
+def tolerate(faults: Sequence[Fault], total: int, share: float = 0.01) -> None:
+    """Stop if more than this share of all rows is bad, or if none is left. ``total`` counts good and bad ones."""
+    bad = len(faults)
+    if bad < total and bad / total <= share:
+        return
+    shown = [str(faults[i]) for i in range(min(bad, SHOWN))]  # by number: a long list may be made as it is read
+    more = [f"and {bad - SHOWN} more"] if bad > SHOWN else []
+    raise InputError(
+        "the data has too many bad rows" if bad < total else "the data has no row that can be used",
+        where="\n    ".join([*shown, *more]),
+        got=f"{bad} bad of {total} rows" + (f" ({bad / total:.2%})" if total else ""),
+        expected=f"at most {share:.2%}" if bad < total else f"at least one good row, and at most {share:.2%} bad",
+        fix="mend the data, or allow a larger share" if bad else "check that the file is the right one",
+    )

@@ -1,0 +1,82 @@
+"""What every reader gives, what the loader takes, and how a part is held out."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.errors import InputError
+
+from .draws import HOLDOUT, chance, shuffled
+from .faults import Fault
+
+Numbers = NDArray[np.integer[Any]]
+
+
+class Rows(Protocol):
+    """Examples that can be read by number, in any order, from any process."""
+
+    @property
+    def faults(self) -> Sequence[Fault]:
+        """What was left out, and is not counted in the length."""
+
+    @property
+    def lengths(self) -> Numbers | None:
+        """(n,) or (n, fields): what each costs, such as tokens or bytes; None where all cost the same."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, i: int) -> Any: ...
+
+    def where(self, i: int) -> str:
+        """Where a row stands, for people: a file and a line."""
+
+
+class Data(Protocol):
+    """Batches by step: ``rows`` says which examples a step takes, ``collate`` makes a batch of any of them."""
+
+    def __len__(self) -> int:
+        """Batches in an epoch."""
+
+    def rows(self, step: int) -> Sequence[int] | Numbers: ...
+
+    def collate(self, rows: Sequence[int], step: int) -> Any: ...
+
+    def where(self, rows: Sequence[int]) -> str:
+        """Where these rows stand, for people."""
+
+
+class Some:
+    """Some of the rows, under new numbers."""
+
+    def __init__(self, rows: Rows, indices: Numbers, faults: Sequence[Fault] = ()) -> None:
+        self.source, self.indices, self.faults = rows, indices, faults
+        self.lengths = None if rows.lengths is None else rows.lengths[indices]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __getitem__(self, i: int) -> Any:
+        if not 0 <= i < len(self):
+            raise IndexError(f"there are {len(self)} rows, and none is numbered {i} from 0")
+        return self.source[int(self.indices[i])]
+
+    def where(self, i: int) -> str:
+        return self.source.where(int(self.indices[i]))
+
+
+def held_out(rows: Rows, size: int | float, seed: int) -> tuple[Some, Some]:
+    """Rows to train on, and a number or a share of them to validate on: the same ones for the same seed.
+
+    The faults stay with the first. They were found in all rows, so hold them against the whole (``tolerate``).
+    """
+    count = size if isinstance(size, int) else max(1, round(size * len(rows)))
+    if not 1 <= count < len(rows):
+        raise InputError(
+            "the part to hold out must leave rows on both sides",
+            got=f"{size} of {len(rows)} rows",
+            expected="a whole number of rows, or a share between 0 and 1",
+        )
+    order = shuffled(chance(HOLDOUT, seed, 0), len(rows))
+    return Some(rows, np.sort(order[count:]), rows.faults), Some(rows, np.sort(order[:count]))

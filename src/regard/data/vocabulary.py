@@ -1,0 +1,77 @@
+"""Tokenizers made from the training text itself."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+from regard.data.text import Text
+from regard.errors import InputError
+
+PAD, UNKNOWN, BEGIN, END = "<pad>", "<unknown>", "<begin>", "<end>"
+SPECIAL = [PAD, UNKNOWN, BEGIN, END]
+
+Kind = Literal["bpe", "words", "characters"]
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """How text is cut into tokens."""
+
+    kind: Kind = "bpe"
+    size: int = 8000
+
+    def learn(self, texts: Iterable[str]) -> Text:
+        """Learn it from texts. No text is lost: bytes stand for what was never seen, or a token that says so."""
+        tokenizer = {"bpe": self.pairs, "words": self.words, "characters": self.characters}[self.kind](texts)
+        tokenizer.add_special_tokens(SPECIAL)
+        return Text(tokenizer)
+
+    def pairs(self, texts: Iterable[str]) -> Tokenizer:
+        """Sennrich et al. (2016), https://arxiv.org/abs/1508.07909, on bytes: there is no unknown token."""
+        tokenizer = Tokenizer(models.BPE())
+        tokenizer.normalizer = normalizers.NFC()
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+        tokenizer.decoder = decoders.ByteLevel()
+        trainer = trainers.BpeTrainer(
+            vocab_size=self.size,
+            special_tokens=SPECIAL,
+            initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+            show_progress=False,
+        )
+        tokenizer.train_from_iterator(texts, trainer)
+        return tokenizer
+
+    def words(self, texts: Iterable[str]) -> Tokenizer:
+        tokenizer = Tokenizer(models.WordLevel(unk_token=UNKNOWN))
+        tokenizer.normalizer = normalizers.NFC()
+        tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        trainer = trainers.WordLevelTrainer(vocab_size=self.size, special_tokens=SPECIAL, show_progress=False)
+        tokenizer.train_from_iterator(texts, trainer)
+        return tokenizer
+
+    def characters(self, texts: Iterable[str]) -> Tokenizer:
+        """Every character by itself, spaces and line ends too."""
+        found = {character for text in texts for character in text}
+        if len(found) + len(SPECIAL) > self.size:
+            raise InputError(
+                "the text has more different characters than the vocabulary may hold",
+                got=f"{len(found)} characters",
+                expected=f"at most {self.size - len(SPECIAL)}",
+                fix="raise the vocabulary's size, or use bpe",
+            )
+        names = [*SPECIAL, *sorted(found)]
+        tokenizer = Tokenizer(models.WordLevel({name: i for i, name in enumerate(names)}, unk_token=UNKNOWN))
+        tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+        tokenizer.decoder = decoders.Fuse()
+        return tokenizer
+
+
+def first(texts: Iterable[str], characters: int) -> Iterator[str]:
+    """As many texts as this many characters: enough to learn from, in bounded time."""
+    for text in texts:
+        if characters <= 0:
+            return
+        characters -= len(text)
+        yield text
