@@ -52,10 +52,15 @@ def race(what: str, contenders: dict[str, Callable[[], object]], *, rounds: int,
             start = time.perf_counter()
             contenders[name]()
             times[name].append(time.perf_counter() - start)
-    first = times[next(iter(contenders))]
+    return compare(what, times, load=load, threads=threads)
+
+
+def compare(what: str, times: dict[str, list[float]], *, load: float, threads: int) -> Result:
+    """Seconds of each contender, round by round; the first one is what the others are compared with."""
+    first = next(iter(times.values()))
     timings = []
     for name, own in times.items():
         ratios = sorted(a / b for a, b in zip(first, own, strict=True))
-        low, middle, high = statistics.quantiles(ratios, n=4) if rounds > 1 else (ratios[0],) * 3
+        low, middle, high = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else (ratios[0],) * 3
         timings.append(Timing(name, 1000 * statistics.median(own), middle, low, high))
-    return Result(what, threads, rounds, load, timings)
+    return Result(what, threads, len(first), load, timings)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 import regard
+import regard.nn.dropout
 from regard.nn.feedforward import MLP
 from regard.nn.tap import capture
 from tests.parity.ours import OURS, assert_close
@@ -53,6 +54,7 @@ def test_every_place(case: str, monkeypatch: pytest.MonkeyPatch, device: torch.d
     inputs = {name: x.to(device) for name, x in batch(case).items()}
     calm = run_reference(case, pair.theirs, inputs)
     monkeypatch.setattr(torch.nn.functional, "dropout", marked)
+    monkeypatch.setattr(regard.nn.dropout, "dropped", marked)
     pair.ours.train()
     pair.theirs.train()
     if FAMILIES[case] == "vit":  # the paper's appendix B.1 drops after the first dense layer too, the reference not

@@ -19,6 +19,12 @@ from regard.errors import InputError
 # Each verb is `run` in the file of its name. Its summary stands here too, so that help need not load the file.
 VERBS = {
     "demo": "Load a model that ships with regard, let it go on with a story, and draw what it looked at.",
+    "init": "Print a run file for a task, every default in it and every key explained.",
+    "check": "Read a run's data and try a few steps: bad rows, shapes, memory and time, before any work is done.",
+    "train": "Train what a run file describes: progress, curves, samples and checkpoints go to the run's folder.",
+    "resume": "Go on with a run that was stopped or killed, to the same end as if it had not been.",
+    "evaluate": "Measure a run's best weights on one part of its data.",
+    "doctor": "Check this machine: versions, threads, GPU, memory, disk, extras, and a self-test of a few seconds.",
     "models": "List the models: their sizes, papers, and what each was checked against.",
     "convert": "Turn a published checkpoint into a folder that regard loads.",
     "export": "Write a model in another library's format.",

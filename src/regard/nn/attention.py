@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .cache import Cache, Slot
+from .dropout import Dropout
 from .mask import ALL, Bias, Mask, add_bias, masked_softmax
 from .positions import Rotary
 from .replay import recompute
@@ -51,7 +52,7 @@ class Kernel(nn.Module):
 
     def __init__(self, dropout: float = 0.0) -> None:
         super().__init__()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
         """(b, h, q, e), (b, g, k, e) -> (b, h, q, k)"""

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor, nn
 
 from .attention import Mixer
 from .cache import Cache
 from .mask import ALL, Bias, Mask
+from .replay import recompute
 from .residual import Residual
 from .tap import Tap
 
@@ -25,6 +27,7 @@ class Block(nn.Module):
         self.cross, self.cross_residual = cross, None if cross is None else residual()
         self.ffn, self.ffn_residual = ffn, residual()
         self.stream = Tap()
+        self.replayed = False  # compute its activations again in the backward pass instead of keeping them
 
     def forward(
         self,
@@ -37,12 +40,26 @@ class Block(nn.Module):
         cache: Cache | None = None,
     ) -> Tensor:
         """(b, n, d), (b, m, d) -> (b, n, d)"""
-        x = self.mixer_residual(x, lambda y: self.mixer(y, mask=mask, bias=bias, cache=cache))
-        if self.cross is not None and self.cross_residual is not None:
-            if context is None:
-                raise ValueError("this block has cross-attention, so it needs a context to look at")
-            cross = self.cross
-            x = self.cross_residual(x, lambda y: cross(y, context, mask=context_mask, cache=cache))
-        elif context is not None:
+        if context is None and self.cross is not None:
+            raise ValueError("this block has cross-attention, so it needs a context to look at")
+        if context is not None and self.cross is None:
             raise ValueError("this block has no cross-attention, so it cannot look at a context")
-        return self.stream(self.ffn_residual(x, self.ffn))
+
+        def run(x: Tensor, context: Tensor | None) -> Tensor:
+            x = self.mixer_residual(x, lambda y: self.mixer(y, mask=mask, bias=bias, cache=cache))
+            if self.cross is not None and self.cross_residual is not None:
+                cross = self.cross
+                x = self.cross_residual(x, lambda y: cross(y, context, mask=context_mask, cache=cache))
+            return self.stream(self.ffn_residual(x, self.ffn))
+
+        if self.replayed and self.training and cache is None and torch.is_grad_enabled():
+            return recompute(run, x, context)
+        return run(x, context)
+
+
+def replay_blocks(net: nn.Module) -> int:
+    """Have every block of a net compute its activations again: less memory, more time. -> how many blocks"""
+    blocks = [module for module in net.modules() if isinstance(module, Block)]
+    for block in blocks:
+        block.replayed = True
+    return len(blocks)

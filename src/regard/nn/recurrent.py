@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from .cache import Cache
+from .dropout import Dropout
 from .feedforward import Activation
 from .tap import Tap
 
@@ -185,7 +186,7 @@ class Recurrent(nn.Module):
         widths = [dim, *[self.width] * (depth - 1)]
         self.ahead = nn.ModuleList(kind(width, hidden) for width in widths)
         self.back = nn.ModuleList(kind(width, hidden) for width in widths if bidirectional)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.said = Tap()  # (b, n, w)
 
     def forward(

@@ -11,6 +11,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
+from .dropout import Dropout
 from .tap import Tap, listen
 
 Sublayer = Callable[[Tensor], Tensor]
@@ -26,7 +27,7 @@ class Branch(nn.Module):
     def __init__(self, dim: int, *, dropout: float = 0.0, drop_path: float = 0.0, scale: float | None = None) -> None:
         super().__init__()
         self.scale = None if scale is None else nn.Parameter(torch.full((dim,), scale))
-        self.dropout, self.drop_path = nn.Dropout(dropout), drop_path
+        self.dropout, self.drop_path = Dropout(dropout), drop_path
         self.said = Tap()
 
     def forward(self, y: Tensor) -> Tensor:

@@ -1,0 +1,53 @@
+"""`regard check`."""
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from regard.cli.options import Json
+
+if TYPE_CHECKING:
+    from regard.run.trial import Report
+
+
+def run(
+    name: Annotated[str, typer.Argument(help="A run file, or the name of a recipe that ships.")],
+    changes: Annotated[list[str] | None, typer.Argument(help="Settings to change: train.steps=2000")] = None,
+    as_json: Json = False,
+) -> None:
+    """Read a run's data and try a few steps: bad rows, shapes, memory and time, before any work is done.
+
+    Example: regard check run.toml
+    """
+    from regard.cli.memory import tune
+
+    tune()  # before torch is loaded
+    from regard.run.start import find_run
+    from regard.run.trial import check
+
+    report = check(find_run(name), tuple(changes or ()))
+    if as_json:
+        print(json.dumps(dataclasses.asdict(report), indent=2))
+    else:
+        print("\n".join(lines(report)))
+
+
+def lines(report: "Report") -> list[str]:
+    from regard.train.words import amount, duration, storage
+
+    told = [f"task        {report.task}, in {report.folder}"]
+    for name, split in report.splits.items():
+        waste = f", {split.padding:.2f} padded positions for each real one" if split.padding > 1 else ""
+        told.append(f"{name:<11} {split.rows:,} rows in {split.batches:,} batches{waste}")
+    told.append(f"bad rows    {report.bad_rows:,} left out" if report.bad_rows else "bad rows    none")
+    told += [f"            {fault}" for fault in report.bad]
+    told.append(f"model       {report.model}, {amount(report.parameters)} parameters")
+    told.append("batch       " + ", ".join(f"{name} {' x '.join(map(str, x))}" for name, x in report.shapes.items()))
+    told.append(f"memory      {storage(report.memory)}, the largest batch included")
+    told.append(
+        f"time        {report.seconds_per_step:.3f} s a step, {duration(report.seconds_per_epoch)} an epoch, "
+        f"{duration(report.seconds_in_all)} in all"
+    )
+    return told

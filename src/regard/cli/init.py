@@ -1,0 +1,22 @@
+"""`regard init`."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from regard.cli.options import Json
+
+
+def run(
+    task: Annotated[str, typer.Argument(help="What shall be learned, such as translate.")],
+    as_json: Json = False,
+) -> None:
+    """Print a run file for a task, every default in it and every key explained.
+
+    Example: regard init translate > run.toml
+    """
+    from regard.run.settings import template
+
+    text = template(task)
+    print(json.dumps({"task": task, "text": text}, indent=2) if as_json else text.rstrip("\n"))

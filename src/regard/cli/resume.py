@@ -1,0 +1,26 @@
+"""`regard resume`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.cli.options import Json
+from regard.cli.outcome import told
+
+
+def run(
+    folder: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    as_json: Json = False,
+) -> None:
+    """Go on with a run that was stopped or killed, to the same end as if it had not been.
+
+    Example: regard resume runs/en-de
+    """
+    from regard.cli.memory import tune
+
+    tune()  # before torch is loaded
+    from regard.run.start import resume
+    from regard.train.progress import reporter
+
+    told(lambda reports: resume(folder, reports), reporter(as_json))

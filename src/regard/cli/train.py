@@ -1,0 +1,27 @@
+"""`regard train`."""
+
+from typing import Annotated
+
+import typer
+
+from regard.cli.options import Json
+from regard.cli.outcome import told
+
+
+def run(
+    name: Annotated[str, typer.Argument(help="A run file, or the name of a recipe that ships.")],
+    changes: Annotated[list[str] | None, typer.Argument(help="Settings to change: train.steps=2000")] = None,
+    smoke: Annotated[bool, typer.Option("--smoke", help="The short variant of a recipe, which must learn.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Train what a run file describes: progress, curves, samples and checkpoints go to the run's folder.
+
+    Example: regard train run.toml train.steps=2000
+    """
+    from regard.cli.memory import tune
+
+    tune()  # before torch is loaded
+    from regard.run.start import find_run, train
+    from regard.train.progress import reporter
+
+    told(lambda reports: train(find_run(name), tuple(changes or ()), reports, smoke=smoke), reporter(as_json))

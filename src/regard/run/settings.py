@@ -1,0 +1,214 @@
+"""The run file as a table of settings: one file is one run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from regard.data.vocabulary import Kind
+from regard.errors import ConfigError
+from regard.nn.config import near, not_above_zero, not_positive, not_shares, refuse
+from regard.train.optimizers import SGD, Adafactor, Adam, AdamW
+from regard.train.runfile import read, required, setting
+from regard.train.runtext import write
+from regard.train.schedules import Constant, Cosine, InverseSqrt, Linear
+from regard.train.settings import Train
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    kind: Kind = setting("bpe", "bpe: pieces of words, of which no text is unknown; or words; or characters")
+    size: int = setting(8000, "how many tokens at most")
+
+    def __post_init__(self) -> None:
+        refuse(not_positive(self, "size"))
+
+
+@dataclass(frozen=True)
+class PairFiles:
+    """Sentences and their translations."""
+
+    kind: Literal["pairs"] = "pairs"
+    train: tuple[str, ...] = required("one tsv or jsonl file, or two plain files of which line i belongs to line i")
+    held_out: tuple[str, ...] = setting(
+        (), "files of the same form to evaluate on while training; none: a share of train"
+    )
+    test: tuple[str, ...] = setting((), "files of the same form for `regard evaluate --split test`")
+    columns: tuple[int | str, ...] = setting(
+        (1, 2), "of a tsv: source and target, by number or name; of jsonl: the keys"
+    )
+    share: float = setting(0.01, "what is held out of train, where no files are given")
+    bad: float = setting(0.01, "more than this share of bad rows stops the run before it begins")
+    budget: int = setting(4096, "tokens of a batch, source and target, padding included")
+    longest: int = setting(128, "tokens of a sentence; the rest is cut off")
+    vocabulary: Vocabulary = setting(Vocabulary(), "how text is cut into tokens, learned from train")
+
+    def __post_init__(self) -> None:
+        refuse(not_positive(self, "budget", "longest"), not_shares(self, "share", "bad"), not_above_zero(self, "share"))
+
+
+@dataclass(frozen=True)
+class Reverse:
+    """Generated: numbers in words, to be said backwards."""
+
+    kind: Literal["reverse"] = "reverse"
+    rows: int = setting(4000, "how many to train on")
+    longest: int = setting(8, "words of the longest")
+    budget: int = setting(1024, "tokens of a batch, source and target, padding included")
+
+    def __post_init__(self) -> None:
+        refuse(not_positive(self, "rows", "budget"), not_positive(self, "longest"))
+
+
+@dataclass(frozen=True)
+class TextFiles:
+    """Plain text, an example a line."""
+
+    kind: Literal["text"] = "text"
+    train: tuple[str, ...] = required("files of plain text, or jsonl")
+    held_out: tuple[str, ...] = setting((), "files to evaluate on while training; none: a share of train")
+    test: tuple[str, ...] = setting((), "files for `regard evaluate --split test`")
+    key: str = setting("text", "of jsonl: the key of the text")
+    share: float = setting(0.01, "what is held out of train, where no files are given")
+    bad: float = setting(0.01, "more than this share of bad rows stops the run before it begins")
+    budget: int = setting(4096, "tokens of a batch, padding included")
+    vocabulary: Vocabulary = setting(Vocabulary(), "how text is cut into tokens, learned from train")
+
+    def __post_init__(self) -> None:
+        refuse(not_positive(self, "budget"), not_shares(self, "share", "bad"), not_above_zero(self, "share"))
+
+
+@dataclass(frozen=True)
+class ImageFiles:
+    """Images with labels: a folder with a folder for each label, or with a table of labels, or with idx files."""
+
+    kind: Literal["images"] = "images"
+    train: str = required("a folder")
+    held_out: str = setting("", "a folder to evaluate on while training; none: a share of train")
+    test: str = setting(
+        "", "a folder for `regard evaluate --split test`; of idx files, their test split is the default"
+    )
+    share: float = setting(0.1, "what is held out of train, where no folder is given")
+    bad: float = setting(0.01, "more than this share of bad images stops the run before it begins")
+    batch: int = setting(64, "images of a batch")
+    mean: tuple[float, ...] = setting((0.5,), "of the pixels, 0 is black and 1 white: one, or one a channel")
+    deviation: tuple[float, ...] = setting((0.5,), "of the pixels: one, or one a channel")
+
+    def __post_init__(self) -> None:
+        refuse(not_positive(self, "batch"), not_shares(self, "share", "bad"), not_above_zero(self, "share"))
+
+
+@dataclass(frozen=True)
+class Translation:
+    """Foretell each word of the target from the source and the words before it."""
+
+    kind: Literal["translate"] = "translate"
+    smoothing: float = setting(0.1, "label smoothing")
+
+    def __post_init__(self) -> None:
+        refuse(not_shares(self, "smoothing"))
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """Foretell each token from those before it."""
+
+    kind: Literal["language"] = "language"
+    smoothing: float = setting(0.0, "label smoothing")
+
+    def __post_init__(self) -> None:
+        refuse(not_shares(self, "smoothing"))
+
+
+@dataclass(frozen=True)
+class Classification:
+    """One label for each example."""
+
+    kind: Literal["classify"] = "classify"
+    smoothing: float = setting(0.0, "label smoothing")
+
+    def __post_init__(self) -> None:
+        refuse(not_shares(self, "smoothing"))
+
+
+@dataclass(frozen=True)
+class Smoke:
+    """A short variant for tests, and what it must reach."""
+
+    set: tuple[str, ...] = setting((), 'what is different, such as "train.steps=40"')
+    factor: float = setting(0.9, "the last training loss must be below the first one times this")
+
+    def __post_init__(self) -> None:
+        refuse(not_above_zero(self, "factor"))
+
+
+@dataclass(frozen=True)
+class Run:
+    task: Translation | LanguageModel | Classification = required("what is learned")
+    data: PairFiles | Reverse | TextFiles | ImageFiles = required("what it is learned from")
+    model: Mapping[str, Any] = required("a name that `regard models` lists, and any keys of its config")
+    folder: str = setting("", "where the run's files go; empty: runs/ and the run file's name")
+    seed: int = setting(0, "of the weights, the order of the data and dropout: the same seed, the same numbers")
+    train: Train = setting(Train(), "how long, and what happens on the way")
+    optimizer: AdamW | Adam | SGD | Adafactor = setting(AdamW(), "how weights follow their gradients")
+    schedule: InverseSqrt | Cosine | Linear | Constant = setting(InverseSqrt(), "the rate as a function of the step")
+    smoke: Smoke | None = setting(None, "a short variant that tests run")
+
+    def __post_init__(self) -> None:
+        wrong = []
+        if self.task is not None and self.data is not None and self.data.kind not in SERVES[self.task.kind]:
+            served = " or ".join(map(repr, SERVES[self.task.kind]))
+            wrong = [f"data of kind {self.data.kind!r} cannot serve the task {self.task.kind!r}, which takes {served}"]
+        if self.model is not None and not isinstance(self.model.get("name"), str):
+            wrong += ["model has no name: give one that `regard models` lists"]
+        refuse(wrong)
+
+
+SERVES = {"translate": ("pairs", "reverse"), "language": ("text",), "classify": ("images",)}
+
+TEMPLATES: dict[str, Run] = {
+    "translate": Run(
+        task=Translation(),
+        data=PairFiles(train=("pairs.tsv",)),
+        model={"name": "transformer-small"},
+        train=Train(steps=10000, evaluate=500, save=500, log=50),
+        optimizer=Adam(rate=2e-3),
+        schedule=InverseSqrt(warmup=1000),
+    ),
+    "language": Run(
+        task=LanguageModel(),
+        data=TextFiles(train=("text.txt",)),
+        model={"name": "gpt-small", "length": 256, "dim": 256, "depth": 6, "heads": 4, "hidden": 1024},
+        train=Train(steps=5000, evaluate=250, save=250, log=25),
+        schedule=Cosine(warmup=200),
+    ),
+    "classify": Run(
+        task=Classification(),
+        data=ImageFiles(train="images"),
+        model={
+            "name": "vit-base",
+            "image": 28,
+            "patch": 4,
+            "channels": 1,
+            "dim": 96,
+            "depth": 6,
+            "heads": 3,
+            "hidden": 192,
+        },
+        train=Train(steps=5000, evaluate=250, save=250, log=25),
+        optimizer=AdamW(rate=1e-3, betas=(0.9, 0.999), decay=0.05),
+        schedule=Cosine(warmup=200),
+    ),
+}
+
+
+def template(task: str) -> str:
+    """A run file for a task, every default written out and explained."""
+    if task not in TEMPLATES:
+        raise ConfigError(f"there is no task {task!r}{near(task, TEMPLATES)}", expected=", ".join(TEMPLATES))
+    return write(TEMPLATES[task])
+
+
+def read_run(path: Path, overrides: tuple[str, ...] = ()) -> Run:
+    """A run file, strictly; what it does not say of its task's template stays as it is by default."""
+    return read(Run, path.read_text("utf-8"), str(path), overrides)

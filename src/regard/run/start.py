@@ -1,0 +1,372 @@
+"""From a run file to a trained model: everything a run needs, made in one order, on every process alike."""
+
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import regard
+from regard.data.faults import Fault
+from regard.data.text import Text
+from regard.errors import InputError
+from regard.interop.texts import json_bytes, read_bytes
+from regard.interop.writing import whole
+from regard.interop.writing import write as write_synced
+from regard.model import Model, build, save
+from regard.nn.block import replay_blocks
+from regard.tasks.classify import Classify
+from regard.tasks.language import Language
+from regard.tasks.task import Task
+from regard.tasks.translate import Translate
+from regard.train.averages import mean
+from regard.train.checkpoint import read
+from regard.train.distribution import World, joined
+from regard.train.engine import Engine, fill, sow
+from regard.train.journal import Journal
+from regard.train.progress import Reporter, Silent
+from regard.train.runtext import write
+from regard.train.shards import plain
+
+from .settings import Classification, LanguageModel, Run, Translation, read_run
+from .sources import Opened, Sources, arranged, found, opened, vocabulary_of
+
+FILE = "run.toml"
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A run that is ready to be trained or measured."""
+
+    run: Run
+    folder: Path
+    model: Model
+    task: Task
+    sources: Sources
+    faults: Sequence[Fault]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended: why it is finished, or empty when it was interrupted."""
+
+    folder: Path
+    step: int
+    finished: str
+    broken: str = ""  # what a short variant should have learned, and did not
+
+
+def find_run(name: str) -> Path:
+    """A run file by its path, or a shipped recipe by its name."""
+    path = Path(name)
+    if path.suffix == ".toml" or path.exists():
+        if not path.is_file():
+            raise InputError(
+                "there is no such run file", where=name, fix="`regard init translate > run.toml` writes one"
+            )
+        return path
+    shipped = files("regard").joinpath("recipes", f"{name}.toml")
+    if not shipped.is_file():
+        known = sorted(x.name.removesuffix(".toml") for x in files("regard").joinpath("recipes").iterdir())
+        raise InputError(
+            "no recipe has this name", got=name, expected=", ".join(known), fix="a run file ends with .toml"
+        )
+    return Path(str(shipped))
+
+
+def folder_of(run: Run, path: Path) -> Path:
+    return Path(run.folder) if run.folder else Path("runs") / path.stem
+
+
+def prepare(run: Run, folder: Path, data: Opened, text: Text | None) -> Job:
+    """Model and task for this data; the weights follow from the seed."""
+    changes = {key: value for key, value in run.model.items() if key != "name"}
+    if text is not None:
+        given = changes.setdefault("vocab", text.tokenizer.get_vocab_size())
+        if given < text.tokenizer.get_vocab_size():
+            raise InputError("the model's vocab is smaller than the vocabulary", got=str(given))
+    if data.names:
+        changes.setdefault("classes", len(data.names))
+    sow(run.seed, 0, -1 % (1 << 32))  # the same weights in every process
+    model = replace(build(run.model["name"], **changes), processor=text, task=run.task.kind)
+    sources = arranged(run, data, text, getattr(model.config, "length", None))
+    if run.train.recompute and not replay_blocks(model.net):
+        raise InputError(f"a {model.family} has no blocks to recompute", fix="set train.recompute = false")
+    return Job(run, folder, model, task_of(run, model, sources), sources, data.faults)
+
+
+def task_of(run: Run, model: Model, sources: Sources) -> Task:
+    task = run.task
+    if isinstance(task, Translation):
+        needs(model, "transformer", task.kind)
+        return Translate(model.net, model.text(), task.smoothing)
+    if isinstance(task, LanguageModel):
+        needs(model, "gpt", task.kind)
+        return Language(model.net, model.text(), task.smoothing)
+    assert isinstance(task, Classification)
+    needs(model, "vit", task.kind)
+    return Classify(model.net, sources.names, task.smoothing)
+
+
+def needs(model: Model, family: str, task: str) -> None:
+    if model.family != family:
+        raise InputError(f"a {model.family} cannot {task}", expected=f"a model of the {family} family")
+
+
+def train(path: Path, overrides: tuple[str, ...], reporter: Reporter, *, smoke: bool = False) -> Ended:
+    """A new run. Nothing is written before its data is checked and its model built."""
+    run = read_run(path, overrides)
+    if smoke:
+        if run.smoke is None:
+            raise InputError("this run file has no [smoke] table", where=str(path))
+        run = read_run(path, (*run.smoke.set, *overrides))
+    folder = folder_of(run, path).resolve()
+    if (folder / FILE).exists():
+        raise InputError(
+            "there is a run in this folder already",
+            where=str(folder),
+            fix=f"go on with it: regard resume {folder}; or choose another: folder=...",
+        )
+    with world_of(run) as world:
+        data = opened(run, path.parent)
+        text = shared_vocabulary(run, data, world)
+        job = prepare(run, folder, data, text)
+        if world.first:
+            begin(job, path.parent)
+        world.wait()
+        ended = work(job, world, reporter)
+        if smoke and run.smoke is not None and world.first:
+            return replace(ended, broken=not_learned(folder, run.smoke.factor))
+        return ended
+
+
+def not_learned(folder: Path, factor: float) -> str:
+    """A short variant must have learned something; empty when it has."""
+    losses = [line["loss"] for line in Journal(folder).lines() if "loss" in line]
+    if len(losses) < 2 or not losses[-1] < factor * losses[0]:
+        return f"learning is broken: the loss went from {losses[0]:.4g} to {losses[-1]:.4g}, not below {factor:g} of it"
+    return ""
+
+
+def shared_vocabulary(run: Run, data: Opened, world: World) -> Text | None:
+    """Learned once, in the first process."""
+    text = vocabulary_of(run, data.splits["train"]) if world.first else None
+    told = world.tell("" if text is None else text.to_bytes().decode("utf-8"))
+    return Text.from_bytes(told.encode("utf-8"), "the vocabulary of the first process") if told else None
+
+
+def begin(job: Job, base: Path) -> None:
+    """The run's folder, whole or not at all: from here on, `regard resume` needs nothing else."""
+    if job.folder.exists() and any(job.folder.iterdir()):
+        raise InputError(
+            "this folder has files that are no run", where=str(job.folder), fix="choose another: folder=..."
+        )
+    if job.folder.exists():
+        job.folder.rmdir()
+    run = replace(job.run, folder=str(job.folder), data=absolute(job.run.data, base))
+    with whole(job.folder, 1 << 20) as fresh:
+        write_synced(fresh / FILE, write(run).encode("utf-8"))
+        write_synced(fresh / "environment.json", json_bytes(environment()))
+        if job.sources.text is not None:
+            write_synced(fresh / "tokenizer.json", job.sources.text.to_bytes())
+        if job.faults:
+            told = "".join(f"{job.faults[i]}\n" for i in range(len(job.faults)))
+            write_synced(fresh / "faults.txt", told.encode("utf-8"))
+
+
+def absolute(data: Any, base: Path) -> Any:
+    """The same files, whatever folder it is resumed from."""
+    changes: dict[str, Any] = {}
+    for name in ("train", "held_out", "test"):
+        given = getattr(data, name, None)
+        if isinstance(given, tuple):
+            changes[name] = tuple(str(found(one, base)) for one in given)
+        elif given:
+            changes[name] = str(found(given, base))
+    return replace(data, **changes)
+
+
+def reopen(folder: Path) -> Job:
+    """A run that was begun."""
+    path = folder / FILE
+    if not path.is_file():
+        raise InputError("this is no run's folder", where=str(folder), expected=f"a folder with {FILE}")
+    run = read_run(path)
+    tokenizer = folder / "tokenizer.json"
+    text = Text.from_bytes(read_bytes(tokenizer), str(tokenizer)) if tokenizer.exists() else None
+    return prepare(run, folder.resolve(), opened(run, folder), text)
+
+
+def resume(folder: Path, reporter: Reporter) -> Ended:
+    """Go on where the newest whole checkpoint is; the end is the same to the bit as without the interruption."""
+    run = read_run(folder / FILE) if (folder / FILE).is_file() else None
+    with world_of(run) as world:
+        return work(reopen(folder), world, reporter, again=True)
+
+
+def work(job: Job, world: World, reporter: Reporter, again: bool = False) -> Ended:
+    with locked(job.folder, world):
+        engine = engine_of(job, world, reporter if world.first else Silent())
+        if again:
+            step = engine.resume()
+            reporter.note(f"going on after step {step}" if step else "no checkpoint yet: starting at step 0")
+        if engine.state.finished and (job.folder / "model").is_dir():
+            return Ended(job.folder, engine.state.step, engine.state.finished)
+        state = engine.run()
+        if engine.journal is not None:
+            from regard.train.curves import draw  # here, not above: matplotlib would slow every start
+
+            draw(engine.journal.lines(), job.folder)
+        if state.finished and world.first:
+            finish(job, engine)
+        world.wait()
+        return Ended(job.folder, state.step, state.finished)
+
+
+def engine_of(job: Job, world: World, reporter: Reporter) -> Engine:
+    run = job.run
+    return Engine(
+        job.task,
+        job.sources.splits["train"],
+        job.sources.splits.get("held_out"),
+        settings=run.train,
+        optimizer={name: run.optimizer for name in job.task.parts},
+        schedule=run.schedule,
+        seed=run.seed,
+        folder=job.folder,
+        world=world,
+        reporter=reporter,
+    )
+
+
+def finish(job: Job, engine: Engine) -> None:
+    """The final model: the mean of the last checkpoints if asked for, else the best one."""
+    save(replace(job.model, net=filled(job, engine), card=card(job, engine)), job.folder / "model", replace=True)
+
+
+def filled(job: Job, engine: Engine) -> torch.nn.Module:
+    """A fresh net with the weights to keep."""
+    checkpoints, average = engine.checkpoints, job.run.train.average
+    kept = dict(checkpoints.all())
+    if average > 1:
+        chosen = [kept[step] for step in sorted(kept)[-average:]]
+    else:
+        chosen = [kept.get(engine.state.best_step, kept[max(kept)])]
+    table = "net.moving" if job.run.train.moving is not None else "net"
+    tables = [read(path, lambda _, name, shape, dtype: plain(name, shape, dtype)).tensors[table] for path in chosen]
+    net = build(job.run.model["name"], **config_changes(job)).net
+    fill(net, mean(tables))
+    return net.eval()
+
+
+def config_changes(job: Job) -> dict[str, Any]:
+    return {key: value for key, value in asdict(job.model.config).items() if value is not None}
+
+
+def card(job: Job, engine: Engine) -> str:
+    best = "" if engine.state.best is None else f"- Best on held-out data at step {engine.state.best_step}: "
+    value = "" if engine.state.best is None else f"{job.task.goal.removeprefix('-')} {abs(engine.state.best):.4g}\n"
+    trained = f"A {job.model.family} trained to {job.run.task.kind} by regard {regard.__version__}."
+    return (
+        f"# {job.folder.name}\n\n{trained}\n\n"
+        f"- Seed {job.run.seed}, {engine.state.step} steps: {engine.state.finished}.\n{best}{value}"
+        f"- The run file stands beside this folder, with every setting written out.\n"
+    )
+
+
+def measure(folder: Path, split: str, reporter: Reporter) -> dict[str, float]:
+    """The metrics of a run's best weights on one split."""
+    job = reopen(folder)
+    if split not in job.sources.splits:
+        raise InputError(f"this run has no {split} data", expected=", ".join(job.sources.splits))
+    with world_of(job.run) as world:
+        engine = engine_of(replace(job, run=job.run), world, reporter)
+        path = engine.checkpoints.newest(reporter.note)
+        if path is None:
+            raise InputError("this run has no checkpoint yet", where=str(folder), fix="train it first")
+        engine.restore(path)
+        kept = dict(engine.checkpoints.all())
+        if engine.state.best_step in kept:
+            engine.restore(kept[engine.state.best_step])
+        return engine.evaluate(job.sources.splits[split])[0]
+
+
+@contextmanager
+def world_of(run: Run | None) -> Iterator[World]:
+    settings = run.train if run is not None else None
+    if settings is not None:
+        check_precision(settings.precision, settings.device)
+        torch.set_num_threads(settings.threads or max((os.cpu_count() or 1) // local_size(), 1))
+    with joined(settings.device if settings is not None else "cpu") as world:
+        yield world
+
+
+def local_size() -> int:
+    return int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+
+
+def check_precision(precision: str, device: str) -> None:
+    """Half the width is refused where it would only be slow."""
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError(
+            "there is no GPU that PyTorch can use", got="train.device = 'cuda'", fix="use train.device=cpu"
+        )
+    if precision == "bfloat16" and not (torch.cuda.is_bf16_supported() if device == "cuda" else half_width_on_cpu()):
+        raise InputError(
+            "this hardware cannot compute in bfloat16; it would be emulated, many times slower",
+            got="train.precision = 'bfloat16'",
+            fix="use train.precision=float32",
+        )
+
+
+def half_width_on_cpu() -> bool:
+    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+@contextmanager
+def locked(folder: Path, world: World) -> Iterator[None]:
+    """One run at a time in a folder: two would write over each other's checkpoints."""
+    if not world.first or sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    with open(folder / ".lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(
+                "another process trains this run right now", where=str(folder), fix="wait for it"
+            ) from None
+        yield
+
+
+def environment() -> dict[str, Any]:
+    """What a run's numbers may depend on besides its seed."""
+    return {
+        "regard": regard.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "platform": platform.platform(),
+        "threads": torch.get_num_threads(),
+        "processes": int(os.environ.get("WORLD_SIZE", "1")),
+        "commit": commit(),
+        "began": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+    }
+
+
+def commit() -> str:
+    """Of the folder it is started in, if that is a repository."""
+    try:
+        asked = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return asked.stdout.strip() if asked.returncode == 0 else ""

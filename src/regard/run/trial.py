@@ -1,0 +1,95 @@
+"""What a run will need, found out before it begins: its data read, its batches measured, a few steps tried."""
+
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from regard.data.batches import Batches
+from regard.data.loader import Loader
+from regard.train.distribution import ALONE
+from regard.train.progress import Silent, memory
+from regard.zoo import parameters
+
+from .settings import Run, read_run
+from .sources import opened, vocabulary_of
+from .start import Job, check_precision, engine_of, folder_of, prepare
+
+TRIED = 5  # steps
+SHOWN = 20  # bad rows
+
+
+@dataclass(frozen=True)
+class Split:
+    rows: int
+    batches: int
+    padding: float  # padded positions for each real one
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `regard check` tells."""
+
+    task: str
+    folder: str
+    splits: dict[str, Split]
+    bad_rows: int
+    bad: list[str]
+    model: str
+    parameters: int
+    shapes: dict[str, tuple[int, ...]]  # of the first batch
+    seconds_per_step: float
+    seconds_per_epoch: float
+    seconds_in_all: float
+    memory: int  # bytes, the largest batch included
+
+
+def check(path: Path, overrides: tuple[str, ...]) -> Report:
+    """Read everything and try a few steps; nothing is written where the run will be."""
+    run = read_run(path, overrides)
+    check_precision(run.train.precision, run.train.device)
+    data = opened(run, path.parent)
+    job = prepare(run, folder_of(run, path), data, vocabulary_of(run, data.splits["train"]))
+    with tempfile.TemporaryDirectory() as folder:
+        seconds = tried(replace(job, folder=Path(folder)), run)
+    train = job.sources.splits["train"]
+    first = train.collate([int(row) for row in train.rows(0)], 0)
+    return Report(
+        task=run.task.kind,
+        folder=str(job.folder),
+        splits={
+            name: Split(len(x.source), len(x), round(x.order.waste(), 3)) for name, x in job.sources.splits.items()
+        },
+        bad_rows=len(job.faults),
+        bad=[str(job.faults[i]) for i in range(min(len(job.faults), SHOWN))],
+        model=run.model["name"],
+        parameters=parameters(job.model.net),
+        shapes={name: tuple(x.shape) for name, x in vars(first).items() if hasattr(x, "shape")},
+        seconds_per_step=seconds,
+        seconds_per_epoch=seconds * len(train),
+        seconds_in_all=seconds * run.train.steps,
+        memory=memory(),
+    )
+
+
+def tried(job: Job, run: Run) -> float:
+    """Seconds of a step, by a few of them and by the most costly batch. The weights are thrown away."""
+    engine = engine_of(job, ALONE, Silent())
+    train = job.sources.splits["train"]
+    steps = [i * max(len(train) // TRIED, 1) for i in range(TRIED)]
+    heavy = heaviest(train)
+    took: list[float] = []
+    for step, pieces in Loader(train, [heavy, *steps], split=run.train.split, seed=run.seed):
+        start = time.monotonic()
+        engine.update(step, pieces)
+        took.append(time.monotonic() - start)
+    return sum(took[1:]) / len(took[1:])
+
+
+def heaviest(train: Batches) -> int:
+    """The step of the first epoch whose batch has the longest rows."""
+    lengths: Any = train.source.lengths
+    if lengths is None:
+        return 0
+    return max(range(min(len(train), 2000)), key=lambda step: int(lengths[train.rows(step)].max()))

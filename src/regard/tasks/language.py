@@ -1,0 +1,52 @@
+"""Language modelling: foretell each token from those before it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+from regard.data.text import Text, padded
+from regard.nn.loss import CrossEntropy
+
+from .task import Loss, Task, Term
+from .words import amount, word_metrics, word_sums
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """What is given, and what comes next at each place."""
+
+    given: Tensor  # (b, n)
+    wanted: Tensor  # (b, n)
+    keys: Tensor | None  # (b, n), False at padding
+
+
+def next_tokens(rows: Sequence[Sequence[int]]) -> Tokens:
+    """Rows of at least two ids."""
+    given, wanted = padded([row[:-1] for row in rows]), padded([row[1:] for row in rows])
+    return Tokens(given.ids, wanted.ids, given.keys)
+
+
+class Language(Task):
+    def __init__(self, net: nn.Module, text: Text, smoothing: float = 0.0) -> None:
+        self.parts = {"net": net}
+        self.net: Any = net  # a decoder: read, score
+        self.text, self.smoothing = text, smoothing
+
+    def counts(self, batch: Tokens) -> Mapping[str, float]:
+        return {"tokens": float(amount(batch.keys, batch.wanted))}
+
+    def losses(self, batch: Tokens, step: int) -> Iterator[Loss]:
+        yield Loss("net", {"loss": Term(self.foretell(batch, self.smoothing).sum, "tokens")})
+
+    def foretell(self, batch: Tokens, smoothing: float) -> CrossEntropy:
+        states = self.net.read(batch.given, keys=batch.keys)
+        found: CrossEntropy = self.net.score(states, batch.wanted, real=batch.keys, smoothing=smoothing)
+        return found
+
+    def evaluate(self, batch: Tokens) -> Mapping[str, Tensor]:
+        return word_sums(self.foretell(batch, 0.0), amount(batch.keys, batch.wanted))
+
+    def metrics(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
+        return word_metrics(sums)

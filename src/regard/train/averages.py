@@ -1,0 +1,56 @@
+"""Averages of weights: a moving one beside the training, and one of the last checkpoints after it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+
+class Moving:
+    """An exponential moving average of every weight, which evaluates better than the weights themselves."""
+
+    def __init__(self, part: nn.Module, keep: float) -> None:
+        self.part, self.keep = part, keep
+        self.weights = {name: x.detach().clone() for name, x in part.state_dict().items()}
+
+    @torch.no_grad()
+    def update(self) -> None:
+        now = self.part.state_dict()
+        old = [x for x in self.weights.values() if x.is_floating_point()]
+        new = [now[name].detach() for name, x in self.weights.items() if x.is_floating_point()]
+        torch._foreach_lerp_(old, new, 1 - self.keep)
+        for name, x in self.weights.items():
+            if not x.is_floating_point():
+                x.copy_(now[name])
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """Within, the part has the averaged weights."""
+        self.exchange()
+        try:
+            yield
+        finally:
+            self.exchange()
+
+    @torch.no_grad()
+    def exchange(self) -> None:
+        for name, x in self.part.state_dict().items():
+            here = x.detach().clone()
+            x.copy_(self.weights[name])
+            self.weights[name].copy_(here)
+
+
+def mean(tables: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """The mean of each weight over several checkpoints; what is not a real number is taken from the last."""
+    first, last = tables[0], tables[-1]
+    if odd := [name for table in tables for name in table.keys() ^ first.keys()]:
+        raise ValueError(f"these checkpoints have different weights: {', '.join(sorted(set(odd))[:5])}")
+    return {
+        name: sum((table[name].double() for table in tables), torch.zeros((), dtype=torch.float64))
+        .div(len(tables))
+        .to(x.dtype)
+        if x.is_floating_point()
+        else last[name]
+        for name, x in first.items()
+    }

@@ -1,0 +1,164 @@
+"""A run's checkpoints: each a folder that is there whole or not at all, with the SHA-256 of every file in it.
+
+checkpoints/step-000200/  state.json  model.safetensors  optimizer.safetensors  ...  manifest.json
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from regard.errors import CheckpointError
+from regard.interop.texts import json_bytes, read_json
+from regard.interop.writing import ready, whole, write
+
+from .distribution import World
+from .shards import read_shards, sharded, write_shards
+
+MANIFEST = "manifest.json"
+NAME = re.compile(r"step-(\d+)")
+HIDDEN = ".step-"  # one that is being written, or thrown away
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """What was saved after ``step`` updates: plain data, and tables of tensors by file name."""
+
+    step: int
+    data: dict[str, Any]
+    tensors: dict[str, dict[str, Tensor]]
+
+
+class Checkpoints:
+    """All of one run's, the newest whole one first."""
+
+    def __init__(self, folder: Path, world: World) -> None:
+        self.folder, self.world = Path(folder), world
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Every process calls this; the first writes what all have alike, each its own shards."""
+        target = self.folder / f"step-{checkpoint.step:06d}"
+        try:
+            if self.world.first and target.exists():
+                throw_away(target)  # only a damaged one can stand here: it was passed over
+            if any(sharded(table) for table in checkpoint.tensors.values()):
+                self.save_shards(target, checkpoint)
+            elif self.world.first:
+                self.save_whole(target, checkpoint)
+        except BaseException:
+            self.world.wait(failed=True)
+            raise
+        self.world.wait()
+
+    def save_whole(self, target: Path, checkpoint: Checkpoint) -> None:
+        content = {name: ready(table, target / name) for name, table in checkpoint.tensors.items()}
+        with whole(target, sum(x.nbytes for table in content.values() for x in table.values())) as fresh:
+            for name, table in content.items():
+                write(fresh / f"{name}.safetensors", table)
+            self.seal(fresh, checkpoint)
+
+    def save_shards(self, target: Path, checkpoint: Checkpoint) -> None:
+        """PyTorch's distributed checkpoint, as safetensors; the folder appears when all processes are done."""
+        local = sum(x.nbytes for table in checkpoint.tensors.values() for x in table.values())
+        if not self.world.first:
+            self.write_tables(Path(self.world.tell("")), checkpoint)
+            return
+        with whole(target, local) as fresh:
+            self.world.tell(str(fresh))
+            self.write_tables(fresh, checkpoint)
+            self.seal(fresh, checkpoint)
+
+    def write_tables(self, fresh: Path, checkpoint: Checkpoint) -> None:
+        for name, table in checkpoint.tensors.items():
+            write_shards(fresh / name, table)
+
+    def seal(self, fresh: Path, checkpoint: Checkpoint) -> None:
+        write(fresh / "state.json", json_bytes({"step": checkpoint.step, **checkpoint.data}))
+        sums = {name: digest(fresh / name) for name in content_of(fresh)}
+        write(fresh / MANIFEST, json_bytes({"files": sums}))
+
+    def newest(self, report: Any = lambda problem: None) -> Path | None:
+        """The newest whole one. One that is damaged is named to ``report`` and passed over."""
+        for _, path in sorted(self.all(), reverse=True):
+            if problem := damage(path):
+                report(f"{path} is damaged and passed over: {problem}")
+            else:
+                return path
+        return None
+
+    def all(self) -> list[tuple[int, Path]]:
+        with suppress(FileNotFoundError):
+            found = [(NAME.fullmatch(path.name), path) for path in self.folder.iterdir()]
+            return sorted((int(match[1]), path) for match, path in found if match)
+        return []
+
+    def keep(self, steps: set[int]) -> None:
+        """Throw the others away; each vanishes in one step."""
+        if self.world.first:
+            for step, path in self.all():
+                if step not in steps:
+                    throw_away(path)
+
+    def sweep(self) -> None:
+        """Remove what a crash left half written or half thrown away."""
+        if self.world.first:
+            with suppress(FileNotFoundError):
+                for path in self.folder.iterdir():
+                    if path.name.startswith(HIDDEN):
+                        shutil.rmtree(path, ignore_errors=True)
+
+
+def throw_away(path: Path) -> None:
+    hidden = path.with_name(f"{HIDDEN}{uuid.uuid4().hex}")
+    os.replace(path, hidden)
+    shutil.rmtree(hidden, ignore_errors=True)
+
+
+def damage(path: Path) -> str:
+    """What is wrong with a checkpoint; empty when each file is there as it was written."""
+    try:
+        manifest = read_json(path / MANIFEST).get("files")
+    except (CheckpointError, OSError) as error:
+        return f"{MANIFEST} cannot be read ({str(error).splitlines()[0]})"
+    if not isinstance(manifest, dict):
+        return f"{MANIFEST} has no table of files"
+    present = set(content_of(path)) - {MANIFEST}
+    if wrong := sorted(present ^ set(manifest)):
+        return f"files missing or unknown: {', '.join(map(repr, wrong[:5]))}"
+    for name, wanted in manifest.items():
+        try:
+            if digest(path / name) != wanted:
+                return f"{name!r} is not what was written"
+        except OSError as error:
+            return f"{name!r} cannot be read ({error.strerror})"
+    return ""
+
+
+def read(path: Path, empty: Callable[[str, str, torch.Size, torch.dtype], Tensor]) -> Checkpoint:
+    """A whole checkpoint. What was sharded is read into what ``empty(table, name, shape, dtype)`` makes."""
+    data = read_json(path / "state.json")
+    tensors = {file.name.removesuffix(".safetensors"): load_file(file) for file in sorted(path.glob("*.safetensors"))}
+    for folder in sorted(x for x in path.iterdir() if x.is_dir()):
+        tensors[folder.name] = read_shards(folder, partial(empty, folder.name))
+    return Checkpoint(int(data.pop("step")), data, tensors)
+
+
+def content_of(folder: Path) -> Iterator[str]:
+    """The names of all files within, with / between folders, sorted."""
+    yield from sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def digest(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

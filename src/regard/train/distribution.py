@@ -1,0 +1,130 @@
+"""One process or many: PyTorch's own collectives, and a world of one that needs none.
+
+torchrun --nproc-per-node 2 -m regard train run.toml
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
+
+from regard.errors import InputError
+from regard.nn.block import Block
+
+Kind = Literal["ddp", "fsdp"]
+CPU = torch.device("cpu")
+BUCKET = 1 << 23  # numbers that are reduced together
+
+
+@dataclass(frozen=True)
+class World:
+    """All processes of a run, and which of them this is."""
+
+    rank: int = 0
+    size: int = 1
+    device: torch.device = CPU
+
+    @property
+    def first(self) -> bool:
+        return self.rank == 0
+
+    def sum(self, x: Tensor) -> Tensor:
+        """In place, over all processes."""
+        if self.size > 1:
+            dist.all_reduce(x)
+        return x
+
+    def wait(self, failed: bool = False) -> None:
+        """Go on together, or not at all: when one process has failed, the others must not wait for it for ever."""
+        if self.size > 1:
+            failures = self.sum(torch.tensor([float(failed)], device=self.device))
+            if failures.item() and not failed:
+                raise RuntimeError("another process failed; its message says why")
+
+    def tell(self, text: str) -> str:
+        """The first process's text, to all."""
+        if self.size == 1:
+            return text
+        raw = text.encode("utf-8")
+        length = torch.tensor([len(raw)], device=self.device)
+        dist.broadcast(length, 0)
+        bytes_ = torch.zeros(int(length), dtype=torch.uint8, device=self.device)
+        if self.first:
+            bytes_.copy_(torch.frombuffer(bytearray(raw), dtype=torch.uint8) if raw else bytes_)
+        dist.broadcast(bytes_, 0)
+        return bytes(bytes_.cpu().tolist()).decode("utf-8")
+
+
+ALONE = World()
+
+
+@contextmanager
+def joined(device: str = "cpu") -> Iterator[World]:
+    """The world that torchrun describes; without it, a world of one."""
+    size = int(os.environ.get("WORLD_SIZE", "1"))
+    if size == 1:
+        yield World(device=torch.device(device))
+        return
+    local = int(os.environ.get("LOCAL_RANK", "0"))
+    where = torch.device(device, local) if device == "cuda" else torch.device(device)
+    if where.type == "cuda":
+        torch.cuda.set_device(where)
+    dist.init_process_group("nccl" if where.type == "cuda" else "gloo")
+    try:
+        yield World(dist.get_rank(), size, where)
+    finally:
+        dist.destroy_process_group()
+
+
+def shard(part: nn.Module, world: World) -> None:
+    """FSDP2: each process keeps its share of every weight; blocks are gathered one at a time."""
+    if world.size == 1:
+        raise InputError("there is nothing to shard over in one process", fix="start it by torchrun, or use ddp")
+    mesh = init_device_mesh(world.device.type, (world.size,))
+    for module in [*(x for x in part.modules() if isinstance(x, Block)), part]:
+        fully_shard(module, mesh=mesh)
+        assert isinstance(module, FSDPModule)
+        module.set_gradient_divide_factor(1.0)  # the loss is already divided by the count of the whole batch
+        module.set_force_sum_reduction_for_comms(True)  # gloo knows no other
+    for name in public_methods(part):
+        register_fsdp_forward_method(part, name)
+
+
+def public_methods(part: nn.Module) -> list[str]:
+    """What a task may call besides forward: encode, decode ..."""
+    own = {name for kind in type(part).__mro__[:-1] if kind is not nn.Module for name in vars(kind)}
+    inherited = set(dir(nn.Module))
+    return sorted(
+        name for name in own - inherited if not name.startswith("_") and callable(getattr(type(part), name, None))
+    )
+
+
+def add_gradients(parameters: Iterable[nn.Parameter], world: World) -> None:
+    """The sum of all processes' gradients, in every process; a missing one is zero."""
+    if world.size == 1:
+        return
+    bucket: list[Tensor] = []
+    held = 0
+    for parameter in parameters:
+        if parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+        bucket.append(parameter.grad)
+        held += parameter.numel()
+        if held >= BUCKET:
+            add(bucket, world)
+            bucket, held = [], 0
+    if bucket:
+        add(bucket, world)
+
+
+def add(bucket: list[Tensor], world: World) -> None:
+    flat = world.sum(torch.cat([gradient.flatten() for gradient in bucket]))
+    for gradient, total in zip(bucket, flat.split([gradient.numel() for gradient in bucket]), strict=True):
+        gradient.copy_(total.view_as(gradient))

@@ -1,0 +1,136 @@
+"""Optimizers by their settings, and their state as named tensors."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from regard.nn.config import not_above_zero, not_shares, refuse
+
+from .runfile import setting
+
+
+@dataclass(frozen=True)
+class AdamW:
+    """Loshchilov & Hutter (2019): the decay stands beside the gradient, not in it."""
+
+    kind: Literal["adamw"] = "adamw"
+    rate: float = setting(5e-4, "the learning rate at its peak")
+    betas: tuple[float, ...] = setting((0.9, 0.98), "how long the two moments remember")
+    eps: float = setting(1e-9, "added to the root of the second moment")
+    decay: float = setting(0.01, "of the weights; norms, biases and other vectors have none")
+
+    def __post_init__(self) -> None:
+        refuse(not_above_zero(self, "rate", "eps"), not_shares(self, "decay"), not_betas(self.betas))
+
+    def build(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+        return torch.optim.AdamW(groups, lr=self.rate, betas=pair(self.betas), eps=self.eps, fused=fusable(groups))
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Kingma & Ba (2015); a decay is added to the gradient."""
+
+    kind: Literal["adam"] = "adam"
+    rate: float = setting(5e-4, "the learning rate at its peak")
+    betas: tuple[float, ...] = setting((0.9, 0.98), "how long the two moments remember")
+    eps: float = setting(1e-9, "added to the root of the second moment")
+    decay: float = setting(0.0, "added to the gradient; norms, biases and other vectors have none")
+
+    def __post_init__(self) -> None:
+        refuse(not_above_zero(self, "rate", "eps"), not_shares(self, "decay"), not_betas(self.betas))
+
+    def build(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+        return torch.optim.Adam(groups, lr=self.rate, betas=pair(self.betas), eps=self.eps, fused=fusable(groups))
+
+
+@dataclass(frozen=True)
+class SGD:
+    kind: Literal["sgd"] = "sgd"
+    rate: float = setting(0.1, "the learning rate at its peak")
+    momentum: float = setting(0.9, "how much of the last step goes on")
+    decay: float = setting(0.0, "added to the gradient; norms, biases and other vectors have none")
+
+    def __post_init__(self) -> None:
+        refuse(not_above_zero(self, "rate"), not_shares(self, "momentum", "decay"))
+
+    def build(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+        return torch.optim.SGD(groups, lr=self.rate, momentum=self.momentum, fused=fusable(groups))
+
+
+@dataclass(frozen=True)
+class Adafactor:
+    """Shazeer & Stern (2018): the second moment of a matrix from its rows and columns alone."""
+
+    kind: Literal["adafactor"] = "adafactor"
+    rate: float = setting(0.01, "the learning rate at its peak, relative to the size of each weight")
+    decay: float = setting(0.0, "of the weights; norms, biases and other vectors have none")
+
+    def __post_init__(self) -> None:
+        refuse(not_above_zero(self, "rate"), not_shares(self, "decay"))
+
+    def build(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+        return torch.optim.Adafactor(groups, lr=self.rate)
+
+
+Settings = AdamW | Adam | SGD | Adafactor
+
+
+def optimizer_of(settings: Settings, part: nn.Module) -> torch.optim.Optimizer:
+    """Two groups: what decays and what does not."""
+    groups: dict[bool, list[nn.Parameter]] = {True: [], False: []}
+    for parameter in part.parameters():
+        if parameter.requires_grad:
+            groups[decays(parameter)].append(parameter)
+    made: list[dict[str, Any]] = [
+        {"params": some, "weight_decay": settings.decay if decayed else 0.0} for decayed, some in groups.items() if some
+    ]
+    return settings.build(made)
+
+
+def decays(parameter: Tensor) -> bool:
+    """A matrix does; norms, biases and whatever else is one vector do not."""
+    return sum(size > 1 for size in parameter.shape) > 1
+
+
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+
+
+def state_of(optimizer: torch.optim.Optimizer, part: nn.Module) -> dict[str, Tensor]:
+    """What it remembers of each weight: "exp_avg/blocks.0.mixer.q.weight"."""
+    return {
+        f"{kind}/{name}": value if isinstance(value, Tensor) else torch.tensor(value)
+        for name, parameter in part.named_parameters()
+        for kind, value in optimizer.state.get(parameter, {}).items()
+        if value is not None
+    }
+
+
+def restore_state(optimizer: torch.optim.Optimizer, part: nn.Module, state: Mapping[str, Tensor]) -> None:
+    """Exactly what ``state_of`` gave; a weight that is not there is an error."""
+    named = dict(part.named_parameters())
+    optimizer.state.clear()
+    for key, value in state.items():
+        kind, _, name = key.partition("/")
+        if name not in named:
+            raise ValueError(f"the optimizer's state has {key!r}, but there is no such weight")
+        optimizer.state[named[name]][kind] = value
+
+
+def fusable(groups: Iterable[Mapping[str, Any]]) -> bool:
+    """One kernel for all weights, where PyTorch has one."""
+    return all(type(x) is nn.Parameter and x.is_floating_point() for group in groups for x in group["params"])
+
+
+def pair(betas: tuple[float, ...]) -> tuple[float, float]:
+    return betas[0], betas[1]
+
+
+def not_betas(betas: tuple[float, ...] | None) -> list[str]:
+    if betas is None or (len(betas) == 2 and all(0 <= beta < 1 for beta in betas)):
+        return []
+    return [f"betas = {list(betas)} are not two shares from 0 to below 1"]

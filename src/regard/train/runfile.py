@@ -1,0 +1,338 @@
+"""The run file: one TOML file, read into frozen dataclasses of settings, strictly.
+
+A table is a dataclass, and each of its fields says in words what it means:
+
+    @dataclass(frozen=True)
+    class Train:
+        steps: int = setting(1000, "how many updates")
+        clip: float | None = setting(1.0, "the largest norm of the gradients")
+
+A field is a value that `regard.nn.config` knows; or a table itself; or one of several tables, told apart by their key
+`kind` (`optimizer: AdamW | SGD`); or a free table (`Mapping[str, Any]`), which somebody else checks. What a file does
+not say stays as it is by default. Where None is allowed, the text "none" says it: TOML has no word for that.
+"""
+
+import math
+import re
+import tomllib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from datetime import date, time
+from os import PathLike
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from regard.errors import ConfigError
+from regard.nn.config import MANY, fits, literals, near, objections, shown, words
+
+from .places import DEEPEST, Path, Scanner, scan
+
+T = TypeVar("T")
+
+BIGGEST = 1 << 20  # bytes of a run file
+NONE = "none"  # says that a setting which may be None is None
+LAST = BIGGEST + 1  # after all lines: what no line but an override is to blame for
+
+
+def setting(default: T, explanation: str) -> T:
+    """A field of a table, and what it means."""
+    told = {"help": explanation}
+    if isinstance(default, dict):
+        return cast(T, field(default_factory=lambda: dict(default), metadata=told))
+    return field(default=default, metadata=told)
+
+
+def required(explanation: str) -> Any:
+    """A field of a table that every run file has to give; in Python it is given by name."""
+    return field(kw_only=True, metadata={"help": explanation})
+
+
+def explanation_of(one: "Field[Any]") -> str:
+    return str(one.metadata.get("help", ""))
+
+
+def read_file(kind: type[T], path: str | PathLike[str], overrides: Sequence[str] = ()) -> T:
+    """Read a run file; see `read`."""
+    with open(path, "rb") as file:
+        content = file.read(BIGGEST + 1)
+    return read(kind, decoded(content, str(path)), str(path), overrides)
+
+
+def decoded(content: bytes, where: str) -> str:
+    try:
+        return content.decode("utf-8-sig")  # some editors begin a file with a mark
+    except UnicodeDecodeError as error:
+        wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError(
+            f"{where}:{line}: this is not UTF-8 text",
+            got="UTF-16, as some shells write with >" if wide else f"byte 0x{content[error.start]:02x}",
+            fix="save the file as UTF-8",
+        ) from None
+
+
+def read(kind: type[T], text: str, where: str, overrides: Sequence[str] = ()) -> T:
+    """Settings from the text of a run file; `where` names it in errors. Overrides (`train.steps=2000`) replace what the
+    file says: their values are TOML, or plain text where they are none. One ConfigError tells all that is wrong."""
+    document = load(text, where)
+    reading = Reading(kind, where, {**document.lines})
+    for override in overrides:
+        reading.override(document.data, override)
+    settings = reading.table(kind, document.data, None, ())
+    reading.complain()
+    return cast(T, settings)
+
+
+@dataclass(frozen=True)
+class Document:
+    data: dict[str, Any]
+    lines: dict[Path, int]
+
+
+def load(text: str, where: str) -> Document:
+    """What a TOML text says, as plain data, and in which lines."""
+    if len(encoded(text, where)) > BIGGEST:
+        raise ConfigError(f"{where}: too large for a run file", expected=f"at most {BIGGEST} bytes")
+    lines = scan(text, where)  # first: it refuses what tomllib could not bear
+    try:
+        return Document(tomllib.loads(text), lines)
+    except tomllib.TOMLDecodeError as error:
+        found = re.fullmatch(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", str(error), re.DOTALL)
+        reason, line, column = found.groups() if found else (str(error), None, None)
+        line = line or 1 + text.rstrip("\n").count("\n")
+        place = f"column {column}" if column else "the end of the file"
+        raise ConfigError(f"{where}:{line}: this is no TOML: {reason[:200]} (at {place})") from None
+
+
+def encoded(text: str, where: str) -> bytes:
+    """Refuses what no file can hold, such as the bytes of a command line that were no text."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise ConfigError(f"{where}: this is not Unicode text") from None
+
+
+@dataclass(frozen=True)
+class Override:
+    """`key=value` of a command line."""
+
+    name: str  # for errors
+    path: tuple[str, ...]
+    value: Any
+    typed: str  # the value as it was typed
+
+
+def parse_override(text: str) -> Override:
+    name = f"override {text if text.isprintable() and len(text) <= 200 else shown(text)}"
+    scanner = Scanner(text, name)
+    path = tuple(scanner.key())
+    if not path or len(path) > DEEPEST or not scanner.next("="):
+        raise ConfigError(f"{name}: this is not key=value, such as train.steps=2000")
+    typed = text[scanner.at :]
+    encoded(text, name)
+    try:
+        data = load(f"value = {typed}", name).data
+    except ConfigError as error:
+        if typed.strip()[:1] in tuple("\"'[{"):
+            reason = re.sub(r" \(at [^()]*\)$", "", error.what.removeprefix(f"{name}:1: "))
+            raise ConfigError(f"{name}: {reason}; a text in a list or a table needs quotes") from None
+        data = {}
+    return Override(name, path, data["value"] if len(data) == 1 else typed, typed)
+
+
+@dataclass(frozen=True)
+class Problem:
+    line: int  # 0 if no line is to blame
+    text: str
+
+
+class Reading:
+    """One reading of one file: where each key came from, and what is wrong."""
+
+    def __init__(self, kind: type, where: str, origins: dict[Path, int | Override]) -> None:
+        self.kind, self.where, self.origins = kind, where, origins
+        self.problems: list[Problem] = []
+
+    def override(self, data: dict[str, Any], text: str) -> None:
+        """Change the data as one override says."""
+        try:
+            given = parse_override(text)
+        except ConfigError as error:
+            self.problems.append(Problem(LAST, error.what))
+            return
+        path = given.path
+        self.origins = {known: origin for known, origin in self.origins.items() if known[: len(path)] != path}
+        self.origins[path] = given
+        for depth, part in enumerate(path[:-1], 1):
+            inner = data.setdefault(part, {})
+            if isinstance(inner, str):  # the name of a kind, which now gets settings
+                inner = data[part] = {"kind": inner}
+                self.origins[path[:depth]] = given
+            if not isinstance(inner, dict):
+                self.problem(path, f"{dotted(path[:depth])} is not a table")
+                return
+            data = inner
+        data[path[-1]] = given.value
+
+    def problem(self, path: Path, text: str, blame: Path | None = None) -> None:
+        """Note what is wrong with a key, in the line of this or another key or of the table around it."""
+        blame = path if blame is None else blame
+        while blame and blame not in self.origins:
+            blame = blame[:-1]
+        origin = self.origins.get(blame, 0)
+        text = f"{dotted(path)}: {text}" if path else text
+        if isinstance(origin, Override):
+            self.problems.append(Problem(LAST, f"{origin.name}: {text}"))
+        else:
+            self.problems.append(
+                Problem(origin, f"{self.where}:{origin}: {text}" if origin else f"{self.where}: {text}")
+            )
+
+    def complain(self) -> None:
+        """One error for all problems, in the order of the file."""
+        if self.problems:
+            lines = [problem.text for problem in sorted(self.problems, key=lambda problem: problem.line)]
+            more = [f"and {len(lines) - MANY} more"] if len(lines) > MANY else []
+            count = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"
+            raise ConfigError(
+                "\n".join([f"{self.where}: {count}", *lines[:MANY], *more]),
+                fix="`regard init` prints a run file in which every key is explained",
+            )
+
+    def table(self, kind: type, data: Mapping[str, Any], base: object | None, path: Path) -> object | None:
+        """One table. What is not given is as in `base`, or else by default. None if anything is wrong in it."""
+        before = len(self.problems)
+        hints = get_type_hints(kind)
+        known = {one.name: one for one in fields(kind)}
+        for key in data:
+            if key not in known:
+                self.problem((*path, key), f"unknown key{self.meant((*path, key), known)}")
+        values = {}
+        for name, one in known.items():
+            here, hint, count = (*path, name), hints[name], len(self.problems)
+            default = default_of(one) if base is None else getattr(base, name)
+            value: object = default
+            if name in data or (default is MISSING and isinstance(hint, type) and is_dataclass(hint)):
+                value = self.value(data.get(name, {}), hint, default, here)
+            elif default is MISSING:
+                self.problem(here, f"missing: {wanted(hint)}; {explanation_of(one)}".rstrip("; "), blame=path)
+            if len(self.problems) == count:
+                values[name] = value
+        for objection in objections(kind, values, told=len(self.problems) > before):
+            self.problem(path, objection, blame=(*path, re.split(r"\W", objection)[0]))
+        return kind(**values) if len(self.problems) == before else None
+
+    def value(self, given: Any, hint: Any, default: object, path: Path) -> object:
+        """One value of the type that is asked for; where it is not, a problem and None."""
+        choices = kinds(hint)
+        if given == NONE and NoneType in get_args(hint) and (choices or not fits(given, hint)):
+            return None
+        if choices:
+            return self.choice(choices, given, default, path)
+        origin = self.origins.get(path)
+        if isinstance(origin, Override) and not fits(given, hint) and fits(origin.typed, hint):
+            given = origin.typed  # for a setting that is a text, 2024 is one too
+        if not self.plain(given, path):
+            return None
+        if not fits(given, hint):
+            names = [name for option in options(hint) for name in literals(option)]
+            self.problem(path, f"{shown(given)} is not {wanted(hint)}{near(given, names)}")
+            return None
+        if is_free(hint) and isinstance(default, Mapping):
+            return {**default, **given}
+        return settled(given, hint)
+
+    def choice(self, choices: Mapping[str, type], given: Any, default: object, path: Path) -> object:
+        """A table, or that of several which its `kind` names; the name alone stands for all of its defaults."""
+        if len(choices) > 1 and isinstance(given, str):
+            given = {"kind": given}
+        if not isinstance(given, dict):
+            self.problem(path, f"{shown(given)} is not a table")
+            return None
+        name = given.get("kind", getattr(default, "kind", None)) if len(choices) > 1 else ""
+        if not isinstance(name, str) or name not in choices:
+            said = "missing:" if name is None else f"{shown(name)} is not"
+            self.problem((*path, "kind"), f"{said} one of {', '.join(map(repr, choices))}{near(name, choices)}")
+            return None
+        kind = choices[name]
+        return self.table(kind, given, default if isinstance(default, kind) else None, path)
+
+    def plain(self, value: object, path: Path) -> bool:
+        """Whether JSON and TOML can both hold it: no dates, no endless numbers, at any depth."""
+        if isinstance(value, dict | list):
+            items = value.items() if isinstance(value, dict) else enumerate(value)
+            return all([self.plain(item, (*path, key)) for key, item in items])
+        if isinstance(value, date | time):
+            self.problem(path, f"{value} is a date or a time; as a text it stands in quotes")
+        elif isinstance(value, float) and not math.isfinite(value):
+            self.problem(path, f"{value} is not a finite number")
+        elif isinstance(value, int) and abs(value) >= 1 << 63:
+            self.problem(path, f"{shown(value)} is too large a number")
+        else:
+            return True
+        return False
+
+    def meant(self, path: Path, known: Collection[str]) -> str:
+        """The key that was perhaps meant: one like it in the same table, or the same in another."""
+        if len(self.problems) >= MANY:
+            return ""  # nobody will see it
+        elsewhere = [repr(dotted(other)) for other in every_key(self.kind) if other[-1] == path[-1] and other != path]
+        other = f"; did you mean {elsewhere[0]}?" if elsewhere else f"; known are {', '.join(known)}"
+        return near(path[-1], known) or other
+
+
+def default_of(one: "Field[Any]") -> Any:
+    return one.default if one.default_factory is MISSING else one.default_factory()
+
+
+def options(hint: Any) -> list[Any]:
+    """The types that a value may have, but for None."""
+    return [
+        option
+        for option in (get_args(hint) if get_origin(hint) in (Union, UnionType) else [hint])
+        if option is not NoneType
+    ]
+
+
+def kinds(hint: Any) -> dict[str, type]:
+    """The tables of settings that a type allows, by the names of their kinds. One alone needs no name."""
+    tables = [option for option in options(hint) if isinstance(option, type) and is_dataclass(option)]
+    if len(tables) == 1:
+        return {"": tables[0]}
+    return {get_args(get_type_hints(table)["kind"])[0]: table for table in tables}
+
+
+def is_free(hint: Any) -> bool:
+    """Whether a type is a table that may have any keys."""
+    return all(
+        isinstance(get_origin(option), type) and issubclass(get_origin(option), Mapping) for option in options(hint)
+    )
+
+
+def wanted(hint: Any) -> str:
+    return " or ".join(map(words, options(hint)))
+
+
+def settled(value: Any, hint: Any) -> Any:
+    """A value that fits, with lists as tuples and whole numbers as floats where the type says so."""
+    kind = next(option for option in [*options(hint), NoneType] if fits(value, option))
+    if get_origin(kind) is tuple:
+        return tuple(settled(item, get_args(kind)[0]) for item in value)
+    return float(value) if kind is float else value
+
+
+def every_key(kind: type, path: Path = ()) -> Iterator[Path]:
+    for name, hint in get_type_hints(kind).items():
+        yield (*path, name)
+        for table in kinds(hint).values():
+            yield from every_key(table, (*path, name))
+
+
+def dotted(path: Path) -> str:
+    """A path as one would write it, safe to print: model.attention[1].kind"""
+    parts = [f"[{part}]" if isinstance(part, int) else f".{quoted(part)}" for part in path]
+    return "".join(parts).removeprefix(".")
+
+
+def quoted(part: str) -> str:
+    return part if re.fullmatch(r"[A-Za-z0-9_-]{1,60}", part) else shown(part)

@@ -1,0 +1,78 @@
+"""Learning rates as functions of the step: nothing to save, nothing to lose."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from regard.nn.config import below, not_positive, not_shares, refuse
+
+from .runfile import setting
+
+
+@dataclass(frozen=True)
+class InverseSqrt:
+    """Vaswani et al. (2017), section 5.3: up in a line, then down with the root of the step. The paper's peak is
+    (dim * warmup) ** -0.5."""
+
+    kind: Literal["inverse-sqrt"] = "inverse-sqrt"
+    warmup: int = setting(4000, "steps until the full rate")
+
+    def __post_init__(self) -> None:
+        refuse(not_positive(self, "warmup"))
+
+    def factor(self, step: int, steps: int) -> float:
+        return min((step + 1) / self.warmup, math.sqrt(self.warmup / (step + 1)))
+
+
+@dataclass(frozen=True)
+class Cosine:
+    """Half a cosine down to ``floor`` of the rate (Loshchilov & Hutter, 2017)."""
+
+    kind: Literal["cosine"] = "cosine"
+    warmup: int = setting(0, "steps until the full rate")
+    floor: float = setting(0.0, "what is left of the rate at the end, as a share")
+
+    def __post_init__(self) -> None:
+        refuse(below(0, self, "warmup"), not_shares(self, "floor"))
+
+    def factor(self, step: int, steps: int) -> float:
+        down = 0.5 + 0.5 * math.cos(math.pi * descent(step, steps, self.warmup))
+        return rise(step, self.warmup) * (self.floor + (1 - self.floor) * down)
+
+
+@dataclass(frozen=True)
+class Linear:
+    kind: Literal["linear"] = "linear"
+    warmup: int = setting(0, "steps until the full rate")
+    floor: float = setting(0.0, "what is left of the rate at the end, as a share")
+
+    def __post_init__(self) -> None:
+        refuse(below(0, self, "warmup"), not_shares(self, "floor"))
+
+    def factor(self, step: int, steps: int) -> float:
+        return rise(step, self.warmup) * (1 - (1 - self.floor) * descent(step, steps, self.warmup))
+
+
+@dataclass(frozen=True)
+class Constant:
+    kind: Literal["constant"] = "constant"
+    warmup: int = setting(0, "steps until the full rate")
+
+    def __post_init__(self) -> None:
+        refuse(below(0, self, "warmup"))
+
+    def factor(self, step: int, steps: int) -> float:
+        return rise(step, self.warmup)
+
+
+Schedule = InverseSqrt | Cosine | Linear | Constant
+
+
+def rise(step: int, warmup: int) -> float:
+    """From 1/warmup at the first step to 1."""
+    return min((step + 1) / warmup, 1.0) if warmup else 1.0
+
+
+def descent(step: int, steps: int, warmup: int) -> float:
+    """How far the way down is done: 0 at the end of the warm-up, 1 after the last step."""
+    return min(max((step - warmup) / max(steps - warmup, 1), 0.0), 1.0)

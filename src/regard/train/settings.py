@@ -1,0 +1,37 @@
+"""How a run is trained: one table of the run file."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from regard.nn.config import below, not_above_zero, not_positive, not_shares, refuse
+
+from .runfile import setting
+
+
+@dataclass(frozen=True)
+class Train:
+    steps: int = setting(1000, "how many updates")
+    split: int = setting(1, "pieces that a process cuts its share of a batch into; the gradient stays the same")
+    clip: float | None = setting(1.0, "the largest norm of all gradients together")
+    log: int = setting(10, "write the training loss every so many steps")
+    evaluate: int = setting(100, "measure on held-out data every so many steps")
+    save: int = setting(100, "write a checkpoint every so many steps")
+    keep: int = setting(2, "how many of the last checkpoints stay; the best one stays too")
+    patience: int | None = setting(None, "stop after so many evaluations without a better one")
+    moving: float | None = setting(None, "keep a moving average of the weights, e.g. 0.999, and evaluate that")
+    average: int = setting(1, "the final model is the mean of so many last checkpoints")
+    precision: Literal["float32", "bfloat16"] = setting("float32", "bfloat16: half the width, if the hardware can")
+    recompute: bool = setting(False, "compute activations again in the backward pass instead of keeping them")
+    compiled: bool = setting(False, "let torch.compile make one program of the model")
+    distribution: Literal["ddp", "fsdp"] = setting("ddp", "under torchrun: each process has the model, or its share")
+    device: Literal["cpu", "cuda"] = setting("cpu", "where to compute")
+    threads: int = setting(0, "threads a process computes with; 0 for as many as the machine has cores")
+    workers: int = setting(0, "background processes that make batches")
+
+    def __post_init__(self) -> None:
+        refuse(
+            not_positive(self, "steps", "split", "log", "evaluate", "save", "keep", "patience", "average"),
+            not_above_zero(self, "clip"),
+            not_shares(self, "moving"),
+            below(0, self, "threads", "workers"),
+        )

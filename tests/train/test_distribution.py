@@ -1,0 +1,72 @@
+"""Many processes: the same curve, the same gradient, and checkpoints that any number of them can read."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def launch(processes: int, what: str, folder: Path, kind: str) -> None:
+    """Under torchrun, as a user would; with one process, without it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m"]
+    if processes > 1:
+        command += ["torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), "-m"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [*command, "tests.train.worker", what, str(folder), kind],
+        cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def losses(folder: Path) -> list[float]:
+    lines = [json.loads(line) for line in (folder / "run" / "metrics.jsonl").read_text().splitlines()]
+    return [line["loss"] for line in lines if "loss" in line] + [
+        line["held_out"]["loss"] for line in lines if "held_out" in line
+    ]
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("alone")
+    launch(1, "curve", folder, "ddp")
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["ddp", "fsdp"])
+def test_two_processes_follow_the_same_curve(tmp_path: Path, alone: Path, kind: str) -> None:
+    """Fifty steps to 1e-5; then what two saved is read by one, two and four."""
+    launch(2, "curve", tmp_path, kind)
+    one, two = losses(alone), losses(tmp_path)
+    assert len(one) == 52
+    assert max(abs(a - b) for a, b in zip(one, two, strict=True)) < 1e-5
+    saved = load_file(tmp_path / "weights.safetensors")
+    for processes in (1, 2, 4):
+        launch(processes, "resume", tmp_path, kind)
+        found = load_file(tmp_path / f"resumed-{processes}.safetensors")
+        for name, x in saved.items():
+            assert torch.equal(found[name], x), name
+        assert all(found[f"moment.{name}"].abs().sum() > 0 for name in saved if not name.endswith("k.bias"))
+    told = [json.loads((tmp_path / f"resumed-{n}.json").read_text()) for n in (1, 2, 4)]
+    assert [line["step"] for line in told] == [50, 50, 50]
+    assert max(abs(line["loss"] - told[0]["loss"]) for line in told) < 1e-3  # a sum over the batch
+
+
+@pytest.mark.parametrize("kind", ["ddp", "fsdp"])
+def test_any_number_of_processes_gives_the_same_gradient(tmp_path: Path, kind: str) -> None:
+    launch(1, "gradient", tmp_path, "ddp")
+    launch(2, "gradient", tmp_path, kind)
+    one = load_file(tmp_path / "gradient-ddp-1.safetensors")
+    two = load_file(tmp_path / f"gradient-{kind}-2.safetensors")
+    assert one.keys() == two.keys()
+    for name, x in one.items():
+        if not name.endswith("mixer.k.bias"):  # zero but for rounding
+            assert (two[name] - x).norm() <= 1e-12 * x.norm(), name
