@@ -3,7 +3,7 @@
 # pyproject.toml or constraints.txt changes.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow parity lint format bench wheel clean
+.PHONY: help demo test test-slow chaos parity lint format bench wheel clean
 
 PYTHON ?= $(shell python3.11 -c 'print("python3.11")' 2>/dev/null || echo python3)
 WORKERS ?= 2
@@ -28,6 +28,9 @@ test: .venv/.stamp-dev ## the quick tests (WORKERS=2)
 
 test-slow: .venv/.stamp-dev ## the slow tests
 	$(one_thread) $(python) $(pytest) -m slow || test $$? -eq 5 # 5: there are none
+
+chaos: .venv/.stamp-dev ## kill training runs anywhere, fill the disk, and compare what comes out (slow)
+	$(one_thread) $(python) -m pytest -m slow -s tests/train/test_chaos.py
 
 parity: .venv/.stamp-dev ## every comparison with the references, slow ones too (DEVICE=cpu)
 	$(one_thread) $(python) $(pytest) -m "" --device $(DEVICE) tests/parity

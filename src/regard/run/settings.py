@@ -19,6 +19,7 @@ from regard.train.settings import Train
 class Vocabulary:
     kind: Kind = setting("bpe", "bpe: pieces of words, of which no text is unknown; or words; or characters")
     size: int = setting(8000, "how many tokens at most")
+    file: str = setting("", "a tokenizer.json to use instead of learning one; it needs the tokens <begin> and <end>")
 
     def __post_init__(self) -> None:
         refuse(not_positive(self, "size"))

@@ -23,6 +23,7 @@ from regard.data.text import Text
 from regard.data.vocabulary import BEGIN, END
 from regard.data.vocabulary import Vocabulary as Learned
 from regard.errors import InputError
+from regard.interop.texts import read_bytes
 from regard.tasks.classify import Labelled
 from regard.tasks.language import next_tokens
 
@@ -170,11 +171,16 @@ def learned(rows: Rows, vocabulary: Vocabulary) -> Text:
     return Learned(vocabulary.kind, vocabulary.size).learn(texts())
 
 
-def vocabulary_of(run: Run, rows: Rows) -> Text | None:
-    """Learned from the training data, if the task reads text."""
+def vocabulary_of(run: Run, rows: Rows, base: Path) -> Text | None:
+    """Given, or learned from the training data, if the task reads text."""
     if isinstance(run.data, Reverse):
         return learned(rows, Vocabulary("words", 100))
-    return learned(rows, run.data.vocabulary) if isinstance(run.data, PairFiles | TextFiles) else None
+    if not isinstance(run.data, PairFiles | TextFiles):
+        return None
+    if file := run.data.vocabulary.file:
+        path = found(file, base)
+        return Text.from_bytes(read_bytes(path), str(path))
+    return learned(rows, run.data.vocabulary)
 
 
 def arranged(run: Run, data: Opened, text: Text | None, longest: int | None) -> Sources:

@@ -137,7 +137,7 @@ def train(path: Path, overrides: tuple[str, ...], reporter: Reporter, *, smoke: 
         )
     with world_of(run) as world:
         data = opened(run, path.parent)
-        text = shared_vocabulary(run, data, world)
+        text = shared_vocabulary(run, data, world, path.parent)
         job = prepare(run, folder, data, text)
         if world.first:
             begin(job, path.parent)
@@ -156,9 +156,9 @@ def not_learned(folder: Path, factor: float) -> str:
     return ""
 
 
-def shared_vocabulary(run: Run, data: Opened, world: World) -> Text | None:
-    """Learned once, in the first process."""
-    text = vocabulary_of(run, data.splits["train"]) if world.first else None
+def shared_vocabulary(run: Run, data: Opened, world: World, base: Path) -> Text | None:
+    """Read or learned once, in the first process."""
+    text = vocabulary_of(run, data.splits["train"], base) if world.first else None
     told = world.tell("" if text is None else text.to_bytes().decode("utf-8"))
     return Text.from_bytes(told.encode("utf-8"), "the vocabulary of the first process") if told else None
 

@@ -50,7 +50,7 @@ def check(path: Path, overrides: tuple[str, ...]) -> Report:
     run = read_run(path, overrides)
     check_precision(run.train.precision, run.train.device)
     data = opened(run, path.parent)
-    job = prepare(run, folder_of(run, path), data, vocabulary_of(run, data.splits["train"]))
+    job = prepare(run, folder_of(run, path), data, vocabulary_of(run, data.splits["train"], path.parent))
     with tempfile.TemporaryDirectory() as folder:
         seconds = tried(replace(job, folder=Path(folder)), run)
     train = job.sources.splits["train"]

@@ -92,6 +92,9 @@ class Engine:
         state, settings = self.state, self.settings
         if state.finished:
             return state
+        if self.task.indivisible and (self.world.size > 1 or settings.split > 1):
+            terms = ", ".join(self.task.indivisible)
+            self.reporter.note(f"{terms}: of this a split of the batch gives another value, the mean of the parts")
         steps = range(state.step, settings.steps)
         pace = Pace(settings.steps)
         with ExitStack() as stack:
