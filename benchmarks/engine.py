@@ -1,6 +1,6 @@
 """What the engine costs over a bare PyTorch loop on the same model and batches: python -m benchmarks.engine
 
-Both train a small GPT on the same ragged rows with the same fused AdamW and the same clipping, in one process, in turns.
+Both train a small GPT on the same ragged rows, with the same fused AdamW and clipping, in one process, in turns.
 """
 
 import argparse

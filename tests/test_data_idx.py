@@ -61,12 +61,12 @@ def test_a_row_is_a_copy_and_may_be_scaled_and_coloured(tmp_path: Path) -> None:
 
 
 def test_labels_without_a_name_are_faults(tmp_path: Path) -> None:
-    rows = open_idx(pair(tmp_path / "d", PIXELS, [1, 0, 3, 1]), "train", GREY, labels=("cat", "dog"))
+    rows = open_idx(pair(tmp_path / "d", PIXELS, [1, 0, 2, 1]), "train", GREY, labels=("cat", "dog"))
     assert [rows[i].label for i in range(len(rows))] == [1, 0, 1]
     assert torch.equal(rows[2].image[0], torch.from_numpy(PIXELS[3]))
     assert rows.where(2).endswith(":4")
     assert [str(fault) for fault in rows.faults] == [
-        f"{tmp_path}/d/train-labels-idx1-ubyte:3: label 3, but there are only 2"
+        f"{tmp_path}/d/train-labels-idx1-ubyte:3: label 2, but there are only 2"
     ]
 
 

@@ -12,6 +12,7 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+import PIL
 import pytest
 import torch
 from PIL import ExifTags, Image
@@ -515,6 +516,7 @@ def test_a_damaged_memory_is_as_none(tmp_path: Path, cache: Path, counter: Count
 def test_another_decoder_looks_anew(tmp_path: Path, counter: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = put(tmp_path / "d", {"a/1.png": plain("red")})
     open_images(folder, AS_IS)
+    assert checks.TERMS["pillow"] == PIL.__version__
     monkeypatch.setattr(checks, "TERMS", checks.TERMS | {"pillow": "0"})
     open_images(folder, AS_IS)
     assert counter.calls == 2

@@ -167,7 +167,8 @@ def numbered(lines: Lines) -> Iterator[tuple[int, bytes | None]]:
 
 
 def split(block: bytes) -> list[bytes]:
-    return [line.removesuffix(b"\r") for line in block.removesuffix(b"\n").split(b"\n")]
+    """A CR before the end of a line may stay: it is in the last column, which is not read."""
+    return block.removesuffix(b"\n").split(b"\n")
 
 
 def open_conllu(path: Path, kind: Kind = "upos") -> Sentences:
