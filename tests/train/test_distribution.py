@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -70,3 +71,15 @@ def test_any_number_of_processes_gives_the_same_gradient(tmp_path: Path, kind: s
     for name, x in one.items():
         if not name.endswith("mixer.k.bias"):  # zero but for rounding
             assert (two[name] - x).norm() <= 1e-12 * x.norm(), name
+
+
+def test_what_one_saved_two_can_share(tmp_path: Path, alone: Path) -> None:
+    """A checkpoint that is whole goes on sharded: each process takes its share of weights and moments."""
+    shutil.copytree(alone / "run", tmp_path / "run")
+    launch(2, "resume", tmp_path, "fsdp")
+    found = load_file(tmp_path / "resumed-2.safetensors")
+    checkpoint = tmp_path / "run" / "checkpoints" / "step-000050"
+    moments = load_file(checkpoint / "net.optimizer.safetensors")
+    for name, x in load_file(checkpoint / "net.safetensors").items():
+        assert torch.equal(found[name], x), name
+        assert torch.equal(found[f"moment.{name}"], moments[f"exp_avg/{name}"]), name

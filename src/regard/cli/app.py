@@ -114,7 +114,7 @@ def shell(
 def complain(error: InputError, machine: bool, code: int) -> int:
     """The one form of every error: JSON on stdout for machines, lines on stderr for people."""
     if machine:
-        print(json.dumps({"error": error.as_dict()}, indent=2))
+        print(json.dumps({"error": error.as_dict()}))  # one line: it may follow lines of a run
     else:
         print(f"regard: {error}", file=sys.stderr)
     return code

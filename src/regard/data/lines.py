@@ -27,6 +27,10 @@ class Lines:
         self.seen: tuple[int, int] | None = None  # size and time of change, when the lines were counted
         self.starts = self.scan()  # (n + 1,): line i lies between i and i + 1
 
+    def __del__(self) -> None:
+        if (file := getattr(self, "opened", None)) is not None:
+            file.close()
+
     def __len__(self) -> int:
         return len(self.starts) - 1
 

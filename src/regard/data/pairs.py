@@ -25,7 +25,7 @@ class PairMaker:
     """Two texts of each row into ids; what is longer than ``longest`` tokens is cut."""
 
     def __init__(self, text: Text, longest: int) -> None:
-        self.text, self.longest = text, longest
+        self.text, self.longest = text.literal(), longest
         self.begin, self.end = text.id_of(BEGIN), text.id_of(END)
 
     def __call__(self, rows: Sequence[tuple[str, str]]) -> Pairs:

@@ -69,6 +69,12 @@ class Text:
         except Exception as error:  # the library raises bare Exceptions
             raise self.unreadable(texts, str(error)) from None
 
+    def literal(self) -> "Text":
+        """The same for data, where a text that spells "<end>" means these five letters and not the token."""
+        same = Text.from_bytes(self.to_bytes(), "this tokenizer")
+        same.tokenizer.encode_special_tokens = True
+        return same
+
     def id_of(self, token: str) -> int:
         found = self.tokenizer.token_to_id(token)
         if found is None:

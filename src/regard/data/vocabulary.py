@@ -1,6 +1,6 @@
 """Tokenizers made from the training text itself."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +11,7 @@ from regard.errors import InputError
 
 PAD, UNKNOWN, BEGIN, END = "<pad>", "<unknown>", "<begin>", "<end>"
 SPECIAL = [PAD, UNKNOWN, BEGIN, END]
+BYTES = 256 + len(SPECIAL)  # tokens that bpe has at least
 
 Kind = Literal["bpe", "words", "characters"]
 
@@ -44,12 +45,11 @@ class Vocabulary:
         return tokenizer
 
     def words(self, texts: Iterable[str]) -> Tokenizer:
-        tokenizer = Tokenizer(models.WordLevel(unk_token=UNKNOWN))
-        tokenizer.normalizer = normalizers.NFC()
-        tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-        trainer = trainers.WordLevelTrainer(vocab_size=self.size, special_tokens=SPECIAL, show_progress=False)
-        tokenizer.train_from_iterator(texts, trainer)
-        return tokenizer
+        counting = whole_words({})
+        counting.train_from_iterator(texts, trainers.WordLevelTrainer(vocab_size=self.size, show_progress=False))
+        ids = counting.get_vocab()
+        frequent = sorted(ids.keys() - set(SPECIAL), key=lambda word: ids[word])
+        return whole_words({name: i for i, name in enumerate([*SPECIAL, *frequent][: max(self.size, len(SPECIAL))])})
 
     def characters(self, texts: Iterable[str]) -> Tokenizer:
         """Every character by itself, spaces and line ends too."""
@@ -68,10 +68,8 @@ class Vocabulary:
         return tokenizer
 
 
-def first(texts: Iterable[str], characters: int) -> Iterator[str]:
-    """As many texts as this many characters: enough to learn from, in bounded time."""
-    for text in texts:
-        if characters <= 0:
-            return
-        characters -= len(text)
-        yield text
+def whole_words(ids: dict[str, int]) -> Tokenizer:
+    tokenizer = Tokenizer(models.WordLevel(ids, unk_token=UNKNOWN))
+    tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return tokenizer

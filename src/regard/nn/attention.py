@@ -119,7 +119,8 @@ class Softmax(Kernel):
         dropping = self.training and self.dropout.p > 0
         if not dropping and bias is None and (plain_causal(mask, q, k) or not (mask.causal or mask.pairs is not None)):
             return self.fused(q, k, v, mask, bias)  # flash knows this mask by itself, or one row of it serves all
-        return by_rows(self.fused, q, k, v, mask, bias)
+        slow = dropping and q.device.type == "cpu"  # there the fused kernel has no dropout and forms the matrix too
+        return by_rows(self.explicit if slow else self.fused, q, k, v, mask, bias)
 
     def fused(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask, bias: Bias | None) -> Tensor:
         """PyTorch's fused kernel, which wants four axes and values as wide as keys."""

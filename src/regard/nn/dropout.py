@@ -39,4 +39,7 @@ def dropped(x: Tensor, p: float) -> Tensor:
     draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(1 << 63), None)
     bits = draws.view(torch.int16)[: x.numel()].view(x.shape)
     kept = torch.ge(bits, share - STEPS // 2, out=torch.empty_like(x, requires_grad=False))
-    return (x * kept).mul_(STEPS / (STEPS - share))
+    growth = STEPS / (STEPS - share)
+    if x.dtype.itemsize < 4:
+        return (x * kept) * growth  # in half precision the growth itself would be rounded, always the same way
+    return x * kept.mul_(growth)

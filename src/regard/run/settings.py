@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from regard.data.vocabulary import Kind
+from regard.data.vocabulary import BYTES, Kind
 from regard.errors import ConfigError
-from regard.nn.config import near, not_above_zero, not_positive, not_shares, refuse
+from regard.nn.config import below, flaws, near, not_above_zero, not_positive, not_shares, refuse
 from regard.train.optimizers import SGD, Adafactor, Adam, AdamW
-from regard.train.runfile import read, required, setting
+from regard.train.runfile import read_file, required, setting
 from regard.train.runtext import write
 from regard.train.schedules import Constant, Cosine, InverseSqrt, Linear
 from regard.train.settings import Train
+from regard.zoo import FAMILIES, PRESETS
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,8 @@ class Vocabulary:
     file: str = setting("", "a tokenizer.json to use instead of learning one; it needs the tokens <begin> and <end>")
 
     def __post_init__(self) -> None:
-        refuse(not_positive(self, "size"))
+        least = BYTES if self.kind == "bpe" and not self.file else 1
+        refuse(below(least, self, "size"))
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Reverse:
     budget: int = setting(1024, "tokens of a batch, source and target, padding included")
 
     def __post_init__(self) -> None:
-        refuse(not_positive(self, "rows", "budget"), not_positive(self, "longest"))
+        refuse(not_positive(self, "rows", "budget"), below(2, self, "longest"))
 
 
 @dataclass(frozen=True)
@@ -156,13 +158,25 @@ class Run:
     smoke: Smoke | None = setting(None, "a short variant that tests run")
 
     def __post_init__(self) -> None:
-        wrong = []
+        wrong = below(0, self, "seed")
         if self.task is not None and self.data is not None and self.data.kind not in SERVES[self.task.kind]:
             served = " or ".join(map(repr, SERVES[self.task.kind]))
-            wrong = [f"data of kind {self.data.kind!r} cannot serve the task {self.task.kind!r}, which takes {served}"]
-        if self.model is not None and not isinstance(self.model.get("name"), str):
-            wrong += ["model has no name: give one that `regard models` lists"]
-        refuse(wrong)
+            wrong += [f"data of kind {self.data.kind!r} cannot serve the task {self.task.kind!r}, which takes {served}"]
+        if isinstance(self.optimizer, Adafactor) and self.train is not None and self.train.distribution == "fsdp":
+            wrong += ["optimizer of kind 'adafactor' cannot be sharded by PyTorch: use train.distribution = 'ddp'"]
+        refuse(wrong, [] if self.model is None else model_flaws(self.model))
+
+
+def model_flaws(model: Mapping[str, Any]) -> list[str]:
+    """What is wrong with single keys; whether they fit together is known when the model is built."""
+    name = model.get("name")
+    if not isinstance(name, str):
+        return ["model has no name: give one that `regard models` lists"]
+    if name not in PRESETS:
+        return [f"model.name: no model is called {name!r}{near(name, PRESETS)}; `regard models` lists all of them"]
+    kind = FAMILIES[PRESETS[name]].config
+    changes = {key: value for key, value in model.items() if key != "name"}
+    return [f"model.{key}: {problem}" for key, value in changes.items() for problem in flaws(kind, {key: value})]
 
 
 SERVES = {"translate": ("pairs", "reverse"), "language": ("text",), "classify": ("images",)}
@@ -212,4 +226,4 @@ def template(task: str) -> str:
 
 def read_run(path: Path, overrides: tuple[str, ...] = ()) -> Run:
     """A run file, strictly; what it does not say of its task's template stays as it is by default."""
-    return read(Run, path.read_text("utf-8"), str(path), overrides)
+    return read_file(Run, path, overrides)

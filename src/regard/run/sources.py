@@ -26,6 +26,7 @@ from regard.errors import InputError
 from regard.interop.texts import read_bytes
 from regard.tasks.classify import Labelled
 from regard.tasks.language import next_tokens
+from regard.zoo import preset
 
 from .settings import ImageFiles, PairFiles, Reverse, Run, TextFiles, Vocabulary
 
@@ -54,10 +55,10 @@ class Sources:
 
 
 def found(name: str, base: Path) -> Path:
-    """A path as it is, or beside the run file, or among the data that REGARD_DATA names."""
-    places = [Path(name)] if Path(name).is_absolute() else [base / name]
-    if data := os.environ.get("REGARD_DATA"):
-        places.append(Path(data) / name)
+    """A path beside the run file, or as it is, or among the data that REGARD_DATA names."""
+    data = os.environ.get("REGARD_DATA")
+    places = [base / name, Path(name), *([Path(data) / name] if data else [])]
+    places = list(dict.fromkeys(place.absolute() for place in places))  # an absolute name is one place
     for place in places:
         if place.exists():
             return place.resolve()
@@ -65,9 +66,7 @@ def found(name: str, base: Path) -> Path:
         "there is no such file",
         got=name,
         expected=" or ".join(map(str, places)),
-        fix=""
-        if data
-        else "set REGARD_DATA to the folder that holds your data, or give a path from the run file's folder",
+        fix=f"REGARD_DATA, the folder that holds your data, is {data or 'not set'}: set it, or give another path",
     )
 
 
@@ -114,7 +113,8 @@ def checked(
 
 
 def opened_images(data: ImageFiles, run: Run, base: Path) -> Opened:
-    size, channels = run.model.get("image", 224), run.model.get("channels", 3)
+    _, config = preset(run.model["name"], {key: value for key, value in run.model.items() if key != "name"})
+    size, channels = getattr(config, "image", 224), getattr(config, "channels", 3)
     images = Images(size=size, channels=channels, mean=data.mean, std=data.deviation)
     folder = found(data.train, base)
     idx = any("-ubyte" in name for name in os.listdir(folder)) if folder.is_dir() else False
@@ -124,7 +124,7 @@ def opened_images(data: ImageFiles, run: Run, base: Path) -> Opened:
         if name:
             other = found(name, base)
             splits[split] = (open_idx if idx else open_split)(other, split, images, train.labels)
-    if idx and "test" not in splits:
+    if idx and "test" not in splits and any(name.startswith(("test", "t10k")) for name in os.listdir(folder)):
         splits["test"] = open_idx(folder, "test", images, train.labels)
     return checked(splits, data.bad, data.share, run.seed, images=images, names=tuple(train.labels))
 
@@ -218,7 +218,7 @@ class LineMaker:
     """Texts into rows of ids between a begin and an end; what is longer than the model can read is cut."""
 
     def __init__(self, text: Text, longest: int) -> None:
-        self.text, self.longest = text, longest
+        self.text, self.longest = text.literal(), longest
         self.begin, self.end = text.id_of(BEGIN), text.id_of(END)
 
     def __call__(self, rows: Sequence[tuple[str, ...]]) -> Any:

@@ -28,7 +28,7 @@ from regard.tasks.language import Language
 from regard.tasks.task import Task
 from regard.tasks.translate import Translate
 from regard.train.averages import mean
-from regard.train.checkpoint import read
+from regard.train.checkpoint import damage, read
 from regard.train.distribution import World, joined
 from regard.train.engine import Engine, fill, sow
 from regard.train.journal import Journal
@@ -67,7 +67,7 @@ class Ended:
 def find_run(name: str) -> Path:
     """A run file by its path, or a shipped recipe by its name."""
     path = Path(name)
-    if path.suffix == ".toml" or path.exists():
+    if path.suffix == ".toml" or path.is_file():
         if not path.is_file():
             raise InputError(
                 "there is no such run file", where=name, fix="`regard init translate > run.toml` writes one"
@@ -90,17 +90,21 @@ def prepare(run: Run, folder: Path, data: Opened, text: Text | None) -> Job:
     """Model and task for this data; the weights follow from the seed."""
     changes = {key: value for key, value in run.model.items() if key != "name"}
     if text is not None:
-        given = changes.setdefault("vocab", text.tokenizer.get_vocab_size())
-        if given < text.tokenizer.get_vocab_size():
-            raise InputError("the model's vocab is smaller than the vocabulary", got=str(given))
+        enough(changes, "vocab", text.tokenizer.get_vocab_size(), "tokens of the vocabulary")
     if data.names:
-        changes.setdefault("classes", len(data.names))
+        enough(changes, "classes", len(data.names), "labels of the data")
     sow(run.seed, 0, -1 % (1 << 32))  # the same weights in every process
     model = replace(build(run.model["name"], **changes), processor=text, task=run.task.kind)
     sources = arranged(run, data, text, getattr(model.config, "length", None))
     if run.train.recompute and not replay_blocks(model.net):
         raise InputError(f"a {model.family} has no blocks to recompute", fix="set train.recompute = false")
     return Job(run, folder, model, task_of(run, model, sources), sources, data.faults)
+
+
+def enough(changes: dict[str, Any], key: str, needed: int, what: str) -> None:
+    """As many as the data has, unless more are asked for."""
+    if (given := changes.setdefault(key, needed)) < needed:
+        raise InputError(f"model.{key} is too small", got=str(given), expected=f"at least {needed}, the {what}")
 
 
 def task_of(run: Run, model: Model, sources: Sources) -> Task:
@@ -143,15 +147,17 @@ def train(path: Path, overrides: tuple[str, ...], reporter: Reporter, *, smoke: 
             begin(job, path.parent)
         world.wait()
         ended = work(job, world, reporter)
-        if smoke and run.smoke is not None and world.first:
+        if run.smoke is not None and smoke and ended.finished and world.first:
             return replace(ended, broken=not_learned(folder, run.smoke.factor))
         return ended
 
 
 def not_learned(folder: Path, factor: float) -> str:
     """A short variant must have learned something; empty when it has."""
-    losses = [line["loss"] for line in Journal(folder).lines() if "loss" in line]
-    if len(losses) < 2 or not losses[-1] < factor * losses[0]:
+    losses = [loss for line in Journal(folder).lines() if (loss := line.get("loss")) is not None]
+    if len(losses) < 2:
+        return f"learning cannot be judged by {len(losses)} lines of metrics: lower train.log"
+    if not losses[-1] < factor * losses[0]:
         return f"learning is broken: the loss went from {losses[0]:.4g} to {losses[-1]:.4g}, not below {factor:g} of it"
     return ""
 
@@ -217,7 +223,7 @@ def work(job: Job, world: World, reporter: Reporter, again: bool = False) -> End
         engine = engine_of(job, world, reporter if world.first else Silent())
         if again:
             step = engine.resume()
-            reporter.note(f"going on after step {step}" if step else "no checkpoint yet: starting at step 0")
+            engine.reporter.note(f"going on after step {step}" if step else "no checkpoint yet: starting at step 0")
         if engine.state.finished and (job.folder / "model").is_dir():
             return Ended(job.folder, engine.state.step, engine.state.finished)
         state = engine.run()
@@ -254,12 +260,7 @@ def finish(job: Job, engine: Engine) -> None:
 
 def filled(job: Job, engine: Engine) -> torch.nn.Module:
     """A fresh net with the weights to keep."""
-    checkpoints, average = engine.checkpoints, job.run.train.average
-    kept = dict(checkpoints.all())
-    if average > 1:
-        chosen = [kept[step] for step in sorted(kept)[-average:]]
-    else:
-        chosen = [kept.get(engine.state.best_step, kept[max(kept)])]
+    chosen = final(engine, job.run.train.average)
     table = "net.moving" if job.run.train.moving is not None else "net"
     tables = [read(path, lambda _, name, shape, dtype: plain(name, shape, dtype)).tensors[table] for path in chosen]
     net = build(job.run.model["name"], **config_changes(job)).net
@@ -267,17 +268,29 @@ def filled(job: Job, engine: Engine) -> torch.nn.Module:
     return net.eval()
 
 
+def final(engine: Engine, average: int) -> list[Path]:
+    """The last checkpoints, or the best one. One that is damaged is named and left out."""
+    there, state = dict(engine.checkpoints.all()), engine.state
+    found = []
+    for step in state.kept[-average:] if average > 1 else [state.best_step or state.step]:
+        if problem := damage(there[step]) if step in there else "it is gone":
+            engine.reporter.note(f"the checkpoint of step {step} is left out of the final model: {problem}")
+        else:
+            found.append(there[step])
+    return found or [there[max(there)]]
+
+
 def config_changes(job: Job) -> dict[str, Any]:
     return {key: value for key, value in asdict(job.model.config).items() if value is not None}
 
 
 def card(job: Job, engine: Engine) -> str:
-    best = "" if engine.state.best is None else f"- Best on held-out data at step {engine.state.best_step}: "
-    value = "" if engine.state.best is None else f"{job.task.goal.removeprefix('-')} {abs(engine.state.best):.4g}\n"
+    value, goal = engine.best(), job.task.goal.removeprefix("-")
+    best = "" if value is None else f"- Best on held-out data at step {engine.state.best_step}: {goal} {value:.4g}\n"
     trained = f"A {job.model.family} trained to {job.run.task.kind} by regard {regard.__version__}."
     return (
         f"# {job.folder.name}\n\n{trained}\n\n"
-        f"- Seed {job.run.seed}, {engine.state.step} steps: {engine.state.finished}.\n{best}{value}"
+        f"- Seed {job.run.seed}, {engine.state.step} steps: {engine.state.finished}.\n{best}"
         f"- The run file stands beside this folder, with every setting written out.\n"
     )
 
@@ -288,14 +301,14 @@ def measure(folder: Path, split: str, reporter: Reporter) -> dict[str, float]:
     if split not in job.sources.splits:
         raise InputError(f"this run has no {split} data", expected=", ".join(job.sources.splits))
     with world_of(job.run) as world:
-        engine = engine_of(replace(job, run=job.run), world, reporter)
+        engine = engine_of(job, world, reporter)
         path = engine.checkpoints.newest(reporter.note)
         if path is None:
             raise InputError("this run has no checkpoint yet", where=str(folder), fix="train it first")
         engine.restore(path)
-        kept = dict(engine.checkpoints.all())
-        if engine.state.best_step in kept:
-            engine.restore(kept[engine.state.best_step])
+        best = dict(engine.checkpoints.all()).get(engine.state.best_step)
+        if best is not None and not damage(best):
+            engine.restore(best)
         return engine.evaluate(job.sources.splits[split])[0]
 
 
@@ -304,13 +317,16 @@ def world_of(run: Run | None) -> Iterator[World]:
     settings = run.train if run is not None else None
     if settings is not None:
         check_precision(settings.precision, settings.device)
-        torch.set_num_threads(settings.threads or max((os.cpu_count() or 1) // local_size(), 1))
+        torch.set_num_threads(settings.threads or usual_threads())
     with joined(settings.device if settings is not None else "cpu") as world:
         yield world
 
 
-def local_size() -> int:
-    return int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+def usual_threads() -> int:
+    """What OMP_NUM_THREADS says, or all cores; under torchrun, which sets that to 1, the share of each process."""
+    if "LOCAL_WORLD_SIZE" not in os.environ and os.environ.get("OMP_NUM_THREADS"):
+        return torch.get_num_threads()
+    return max((os.cpu_count() or 1) // int(os.environ.get("LOCAL_WORLD_SIZE", "1")), 1)
 
 
 def check_precision(precision: str, device: str) -> None:

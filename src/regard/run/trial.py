@@ -8,13 +8,13 @@ from typing import Any
 
 from regard.data.batches import Batches
 from regard.data.loader import Loader
-from regard.train.distribution import ALONE
+from regard.train.distribution import World
 from regard.train.progress import Silent, memory
 from regard.zoo import parameters
 
 from .settings import Run, read_run
 from .sources import opened, vocabulary_of
-from .start import Job, check_precision, engine_of, folder_of, prepare
+from .start import Job, engine_of, folder_of, prepare, world_of
 
 TRIED = 5  # steps
 SHOWN = 20  # bad rows
@@ -48,11 +48,10 @@ class Report:
 def check(path: Path, overrides: tuple[str, ...]) -> Report:
     """Read everything and try a few steps; nothing is written where the run will be."""
     run = read_run(path, overrides)
-    check_precision(run.train.precision, run.train.device)
-    data = opened(run, path.parent)
-    job = prepare(run, folder_of(run, path), data, vocabulary_of(run, data.splits["train"], path.parent))
-    with tempfile.TemporaryDirectory() as folder:
-        seconds = tried(replace(job, folder=Path(folder)), run)
+    with world_of(run) as world, tempfile.TemporaryDirectory() as folder:
+        data = opened(run, path.parent)
+        job = prepare(run, folder_of(run, path), data, vocabulary_of(run, data.splits["train"], path.parent))
+        seconds = tried(replace(job, folder=Path(folder)), run, world)
     train = job.sources.splits["train"]
     first = train.collate([int(row) for row in train.rows(0)], 0)
     return Report(
@@ -73,9 +72,9 @@ def check(path: Path, overrides: tuple[str, ...]) -> Report:
     )
 
 
-def tried(job: Job, run: Run) -> float:
+def tried(job: Job, run: Run, world: World) -> float:
     """Seconds of a step, by a few of them and by the most costly batch. The weights are thrown away."""
-    engine = engine_of(job, ALONE, Silent())
+    engine = engine_of(job, world, Silent())
     train = job.sources.splits["train"]
     steps = [i * max(len(train) // TRIED, 1) for i in range(TRIED)]
     heavy = heaviest(train)

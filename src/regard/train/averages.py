@@ -35,10 +35,13 @@ class Moving:
 
     @torch.no_grad()
     def exchange(self) -> None:
-        for name, x in self.part.state_dict().items():
-            here = x.detach().clone()
-            x.copy_(self.weights[name])
-            self.weights[name].copy_(here)
+        done: set[int] = set()
+        for name, x in self.part.state_dict(keep_vars=True).items():
+            if id(x) not in done:  # one weight under two names is exchanged once
+                done.add(id(x))
+                here = x.detach().clone()
+                x.copy_(self.weights[name])
+                self.weights[name].copy_(here)
 
 
 def mean(tables: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
@@ -46,6 +49,8 @@ def mean(tables: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
     first, last = tables[0], tables[-1]
     if odd := [name for table in tables for name in table.keys() ^ first.keys()]:
         raise ValueError(f"these checkpoints have different weights: {', '.join(sorted(set(odd))[:5])}")
+    if odd := [name for table in tables for name, x in table.items() if x.shape != first[name].shape]:
+        raise ValueError(f"these checkpoints have weights of different shapes: {', '.join(sorted(set(odd))[:5])}")
     return {
         name: sum((table[name].double() for table in tables), torch.zeros((), dtype=torch.float64))
         .div(len(tables))

@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .shards import is_shard
+
 
 def first_bad_layer(parts: Mapping[str, nn.Module], run: Callable[[], object]) -> str:
     """Run once more and name the first innermost module whose output is not finite; empty when all are."""
@@ -42,6 +44,8 @@ def bad_gradients(part: nn.Module) -> list[str]:
 
 def finite(x: Any) -> bool:
     """Of a tensor, or of all tensors in what a module returned."""
+    if is_shard(x):
+        return finite(x.to_local())  # each process looks at its own share
     if isinstance(x, Tensor):
         return not x.is_floating_point() or bool(torch.isfinite(x).all())
     if isinstance(x, Mapping):

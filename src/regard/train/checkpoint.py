@@ -116,13 +116,21 @@ class Checkpoints:
             with suppress(FileNotFoundError):
                 for path in self.folder.iterdir():
                     if path.name.startswith(HIDDEN):
-                        shutil.rmtree(path, ignore_errors=True)
+                        remove(path)
 
 
 def throw_away(path: Path) -> None:
     hidden = path.with_name(f"{HIDDEN}{uuid.uuid4().hex}")
     os.replace(path, hidden)
-    shutil.rmtree(hidden, ignore_errors=True)
+    remove(hidden)
+
+
+def remove(path: Path) -> None:
+    """A folder, or a file where a folder should be."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def damage(path: Path) -> str:

@@ -12,8 +12,6 @@ from typing import Literal
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
 
 from regard.errors import InputError
 from regard.nn.block import Block
@@ -87,6 +85,9 @@ def shard(part: nn.Module, world: World) -> None:
     """FSDP2: each process keeps its share of every weight; blocks are gathered one at a time."""
     if world.size == 1:
         raise InputError("there is nothing to shard over in one process", fix="start it by torchrun, or use ddp")
+    from torch.distributed.device_mesh import init_device_mesh  # here: it would slow every start by a second
+    from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
+
     mesh = init_device_mesh(world.device.type, (world.size,))
     for module in [*(x for x in part.modules() if isinstance(x, Block)), part]:
         fully_shard(module, mesh=mesh)
@@ -107,12 +108,17 @@ def public_methods(part: nn.Module) -> list[str]:
 
 
 def add_gradients(parameters: Iterable[nn.Parameter], world: World) -> None:
-    """The sum of all processes' gradients, in every process; a missing one is zero."""
+    """The sum of all processes' gradients, in every process; one that some lack is zero there. One that all lack stays
+    away, as it would in one process: its weight does not move."""
     if world.size == 1:
         return
+    parameters = list(parameters)
+    having = world.sum(torch.tensor([float(x.grad is not None) for x in parameters], device=world.device)).tolist()
     bucket: list[Tensor] = []
     held = 0
-    for parameter in parameters:
+    for parameter, processes in zip(parameters, having, strict=True):
+        if not processes:
+            continue
         if parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter)
         bucket.append(parameter.grad)

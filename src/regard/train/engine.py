@@ -9,16 +9,16 @@ import math
 import random
 import signal
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from regard.data.loader import Loader, Piece
@@ -34,7 +34,7 @@ from .journal import Journal
 from .progress import Pace, Reporter, Status, memory
 from .schedules import Schedule
 from .settings import Train
-from .shards import plain, spread
+from .shards import gathered, is_shard, plain, spread
 
 
 class NotFiniteError(InputError):
@@ -50,6 +50,7 @@ class State:
     best: float | None = None
     best_step: int = 0
     stale: int = 0  # evaluations since the best
+    kept: list[int] = field(default_factory=list)  # the last checkpoints that were due; one that Ctrl-C made was not
     finished: str = ""  # why it ended
 
 
@@ -75,7 +76,7 @@ class Engine:
         self.checkpoints = Checkpoints(folder / "checkpoints", world)
         self.state = State()
         self.shadows: dict[str, Moving] = {}
-        self.saved_at = time.monotonic()
+        self.saved_at: float | None = None
         for part in task.parts.values():
             part.to(world.device)
             if settings.distribution == "fsdp" and world.size > 1:
@@ -121,16 +122,21 @@ class Engine:
                 if self.held_out is not None and (last or state.step % settings.evaluate == 0):
                     best = self.assess()
                     pace.rest()
-                if settings.patience is not None and state.stale >= settings.patience:
-                    state.finished = f"{state.stale} evaluations brought nothing better than step {state.best_step}"
-                elif last:
-                    state.finished = f"all {settings.steps} steps are done"
-                if state.finished or update.stop or best or state.step % settings.save == 0:
-                    self.save()
+                state.finished = self.ended()
+                due = bool(state.finished) or best or state.step % settings.save == 0
+                if due or update.stop:
+                    self.save(due)
                     pace.rest()
                 if state.finished or update.stop:
                     break
         return state
+
+    def ended(self) -> str:
+        """Why there is nothing left to do; empty while there is."""
+        state, settings = self.state, self.settings
+        if settings.patience is not None and state.stale >= settings.patience:
+            return f"{state.stale} evaluations brought nothing better than step {state.best_step}"
+        return f"all {settings.steps} steps are done" if state.step >= settings.steps else ""
 
     # one step
 
@@ -212,11 +218,11 @@ class Engine:
         """Add the processes' gradients, clip them, and take the step of one part's optimizer."""
         part = self.task.parts[name]
         trained = [x for x in part.parameters() if x.requires_grad]
-        if not any(isinstance(x, DTensor) for x in trained):
+        if not any(map(is_shard, trained)):
             add_gradients(trained, self.world)
         gradients = [x.grad for x in trained if x.grad is not None]
         norm = get_total_norm(gradients)
-        norm = norm.full_tensor() if isinstance(norm, DTensor) else norm
+        norm = gathered(norm)
         update.norms[name] = float(norm)
         if not (math.isfinite(update.norms[name]) and all(map(math.isfinite, update.sums.values()))):
             raise self.not_finite(name, update, batches)
@@ -240,7 +246,7 @@ class Engine:
             sow(self.seed, update.step, self.world.rank)
             with torch.no_grad(), self.precision():
                 for batch in batches:
-                    next(iter(self.task.losses(batch, update.step)), None)
+                    deque(self.task.losses(batch, update.step), maxlen=0)
 
         layer = "" if self.settings.distribution == "fsdp" else blame.first_bad_layer(self.task.parts, again)
         if weights:
@@ -297,23 +303,43 @@ class Engine:
         """Measure on held-out data, and show some examples. -> whether it is the best so far"""
         assert self.held_out is not None
         metrics, shown = self.evaluate(self.held_out)
-        goal, better = self.task.goal.removeprefix("-"), -1.0 if self.task.goal.startswith("-") else 1.0
-        value = better * metrics[goal]
-        if self.state.best is None or value < self.state.best:
+        value = self.sign * metrics[self.task.goal.removeprefix("-")]
+        better = math.isfinite(value) and (self.state.best is None or value < self.state.best)
+        if better:
             self.state.best, self.state.best_step, self.state.stale = value, self.state.step, 0
         else:
             self.state.stale += 1
         if self.journal is not None:
             self.journal.record({"step": self.state.step, "held_out": metrics})
             if shown:
-                samples = self.folder / "samples"
-                samples.mkdir(exist_ok=True)
-                (samples / f"step-{self.state.step:06d}.txt").write_text(shown + "\n", "utf-8")
+                self.keep_sample(shown)
         told = "  ".join(f"{name} {value:.4g}" for name, value in metrics.items())
         self.reporter.note(f"step {self.state.step}  held out: {told}")
         if shown:
             self.reporter.note(shown)
-        return self.state.stale == 0
+        return better
+
+    @property
+    def sign(self) -> float:
+        """-1 where the largest value is the best: ``state.best`` is always the smallest."""
+        return -1.0 if self.task.goal.startswith("-") else 1.0
+
+    def best(self) -> float | None:
+        return None if self.state.best is None else self.sign * self.state.best
+
+    def keep_sample(self, shown: str) -> None:
+        path, raw = self.folder / "samples" / f"step-{self.state.step:06d}.txt", (shown + "\n").encode("utf-8")
+        try:
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(raw)
+        except OSError as error:
+            raise InputError(
+                "the samples could not be written",
+                where=str(path),
+                got=error.strerror or str(error),
+                expected=f"a place that can be written to, with {len(raw)} bytes free",
+                fix="free some space or make the folder writable, then resume the run",
+            ) from error
 
     @torch.no_grad()
     def evaluate(self, data: Data) -> tuple[dict[str, float], str]:
@@ -347,13 +373,12 @@ class Engine:
             for name, (count, weight) in update.terms.items()
         )
         unit = next(iter(update.totals), "rows")
-        best = None if self.state.best is None else abs(self.state.best)
-        age = time.monotonic() - self.saved_at
+        age = None if self.saved_at is None else time.monotonic() - self.saved_at
         return Status(
             self.state.step,
             self.settings.steps,
             loss,
-            best,
+            self.best(),
             pace.speed,
             unit,
             memory(),
@@ -364,8 +389,12 @@ class Engine:
 
     # checkpoints
 
-    def save(self) -> None:
-        """A checkpoint of everything; the best one and the last few stay."""
+    def save(self, due: bool = True) -> None:
+        """A checkpoint of everything; the best one and the last few that were due stay."""
+        self.check_weights()
+        if due:
+            most = max(self.settings.keep, self.settings.average)
+            self.state.kept = [*self.state.kept, self.state.step][-most:]
         tensors: dict[str, dict[str, Tensor]] = {"task": self.task.state()}
         for name, part in self.task.parts.items():
             tensors[name] = dict(part.state_dict())
@@ -376,6 +405,7 @@ class Engine:
             **vars(self.state),
             "seed": self.seed,
             "processes": self.world.size,
+            "optimizers": {name: type(optimizer).__name__ for name, optimizer in self.optimizers.items()},
             "journal": {} if self.journal is None else self.journal.position(),
         }
         data.pop("step")
@@ -383,9 +413,19 @@ class Engine:
             Checkpoint(self.state.step, data, {name: table for name, table in tensors.items() if table})
         )
         self.saved_at = time.monotonic()
-        last = [step for step, _ in self.checkpoints.all()][-max(self.settings.keep, self.settings.average) :]
-        self.checkpoints.keep({*last, self.state.best_step, self.state.step})
+        self.checkpoints.keep({*self.state.kept, self.state.best_step, self.state.step})
         self.reporter.note(f"step {self.state.step}  saved")
+
+    def check_weights(self) -> None:
+        """A step may have led out of all bounds: then the checkpoint before it is the one to keep."""
+        wrong = [name for part in self.task.parts.values() for name in blame.bad_weights(part)]
+        if self.world.sum(torch.tensor([float(len(wrong))], device=self.world.device)).item():
+            raise NotFiniteError(
+                f"step {self.state.step - 1}: the weights are not finite after it, so no checkpoint is made of them",
+                got=f"the weight {wrong[0]}" if wrong else "a weight in another process",
+                expected="finite weights",
+                fix="lower optimizer.rate in the run's run.toml, then resume",
+            )
 
     def resume(self) -> int:
         """Go on from the newest whole checkpoint. -> its step, 0 when there is none"""
@@ -402,8 +442,8 @@ class Engine:
         weights = {name: dict(part.named_parameters()) for name, part in self.task.parts.items()}
 
         def empty(table: str, key: str, shape: torch.Size, dtype: torch.dtype) -> Tensor:
-            like: Tensor | None = weights.get(table.partition(".")[0], {}).get(key.rpartition("/")[2])
-            if isinstance(like, DTensor) and like.shape == shape:
+            like: Any = weights.get(table.partition(".")[0], {}).get(key.rpartition("/")[2])
+            if is_shard(like) and like.shape == shape:
                 return torch.empty_like(like, dtype=dtype)
             return plain(key, shape, dtype)
 
@@ -411,16 +451,24 @@ class Engine:
         data = dict(found.data)
         if data.pop("seed") != self.seed:
             raise InputError("this checkpoint was made with another seed", where=str(path))
+        for name, kind in data.pop("optimizers", {}).items():
+            if kind != type(self.optimizers[name]).__name__:
+                raise InputError(
+                    "this checkpoint was made by another optimizer", where=str(path), got=kind, fix="set it back"
+                )
         data.pop("processes")
         position: dict[str, int] = data.pop("journal")
         self.state = State(step=found.step, **data)
+        self.state.finished = self.ended()  # the settings may have changed: more steps, more patience
+        self.saved_at = time.monotonic()
         self.task.restore(found.tensors.get("task", {}))
         for name, part in self.task.parts.items():
             fill(part, found.tensors[name])
             optimizers.restore_state(self.optimizers[name], part, found.tensors.get(f"{name}.optimizer", {}))
             if name in self.shadows:
+                moving = found.tensors.get(f"{name}.moving", found.tensors[name])  # from here on, if it is new
                 for key, x in self.shadows[name].weights.items():
-                    x.copy_(spread(found.tensors[f"{name}.moving"][key], x))
+                    x.copy_(spread(moving[key].to(x.device), x))
         return position
 
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from regard.nn.config import not_above_zero, not_shares, refuse
 
 from .runfile import setting
+from .shards import is_shard, spread
 
 
 @dataclass(frozen=True)
@@ -112,13 +113,19 @@ def state_of(optimizer: torch.optim.Optimizer, part: nn.Module) -> dict[str, Ten
 
 def restore_state(optimizer: torch.optim.Optimizer, part: nn.Module, state: Mapping[str, Tensor]) -> None:
     """Exactly what ``state_of`` gave; a weight that is not there is an error."""
-    named = dict(part.named_parameters())
+    named, fused = dict(part.named_parameters()), optimizer.defaults.get("fused", False)
     optimizer.state.clear()
     for key, value in state.items():
         kind, _, name = key.partition("/")
         if name not in named:
             raise ValueError(f"the optimizer's state has {key!r}, but there is no such weight")
-        optimizer.state[named[name]][kind] = value
+        optimizer.state[named[name]][kind] = beside(value, named[name], fused or kind != "step")
+
+
+def beside(value: Tensor, weight: Tensor, near: bool) -> Tensor:
+    """Where the weight is, and spread over processes as it is; only a count of steps may stay on the CPU."""
+    value = value.to(weight.device) if near else value
+    return spread(value, weight) if value.shape == weight.shape and not is_shard(value) else value
 
 
 def fusable(groups: Iterable[Mapping[str, Any]]) -> bool:

@@ -56,7 +56,10 @@ class Reporter(Protocol):
 
 
 def reporter(machine: bool, stream: TextIO | None = None) -> Reporter:
-    """JSON for machines, a bar on a terminal that can move its cursor, plain lines anywhere else."""
+    """JSON for machines, a bar on a terminal that can move its cursor, plain lines anywhere else; of many processes,
+    the first one tells it."""
+    if os.environ.get("RANK", "0") != "0":
+        return Silent()
     out = Forgiving(sys.stdout if stream is None else stream)
     if machine:
         return JsonLines(out)

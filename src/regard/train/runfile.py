@@ -219,7 +219,7 @@ class Reading:
             if len(self.problems) == count:
                 values[name] = value
         for objection in objections(kind, values, told=len(self.problems) > before):
-            self.problem(path, objection, blame=(*path, re.split(r"\W", objection)[0]))
+            self.problem(path, objection, blame=(*path, *re.split(r"[^\w.]", objection)[0].split(".")))
         return kind(**values) if len(self.problems) == before else None
 
     def value(self, given: Any, hint: Any, default: object, path: Path) -> object:

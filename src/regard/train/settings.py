@@ -25,7 +25,7 @@ class Train:
     compiled: bool = setting(False, "let torch.compile make one program of the model")
     distribution: Literal["ddp", "fsdp"] = setting("ddp", "under torchrun: each process has the model, or its share")
     device: Literal["cpu", "cuda"] = setting("cpu", "where to compute")
-    threads: int = setting(0, "threads a process computes with; 0 for as many as the machine has cores")
+    threads: int = setting(0, "threads a process computes with; 0 for OMP_NUM_THREADS, or as many as there are cores")
     workers: int = setting(0, "background processes that make batches")
 
     def __post_init__(self) -> None:

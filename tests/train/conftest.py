@@ -1,0 +1,24 @@
+"""Where a test trains: in a folder of its own, without the user's data and cache, and leaving threads as they were."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty working directory. No curves are drawn: that takes longer than these runs."""
+    import torch
+
+    from regard.train import curves
+
+    threads = torch.get_num_threads()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path.parent / f"{tmp_path.name}-cache"))
+    monkeypatch.setenv("REGARD_MALLOC", "0")  # the tests' own process gives its memory back
+    for name in ("REGARD_DATA", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(curves, "draw", lambda lines, folder: None)
+    yield tmp_path
+    torch.set_num_threads(threads)
