@@ -25,8 +25,8 @@ class Plain(nn.Module):
         self.embed, self.dropout, self.scale = nn.Embedding(config.vocab, dim), nn.Dropout(p), math.sqrt(dim)
         self.core = nn.Transformer(dim, heads, depth, depth, hidden, p, batch_first=True)
         self.core.encoder.norm = self.core.decoder.norm = None
-        places, waves = torch.arange(512)[:, None], torch.exp(torch.arange(0, dim, 2) * (-math.log(1e4) / dim))
-        table = torch.stack(((places * waves).sin(), (places * waves).cos()), -1).flatten(1)
+        angles = torch.arange(512)[:, None] * torch.exp(torch.arange(0, dim, 2).double() * (-math.log(1e4) / dim))
+        table = torch.stack((angles.sin(), angles.cos()), -1).flatten(1).float()
         self.register_buffer("places", table, persistent=False)
         nn.init.normal_(self.embed.weight, std=dim**-0.5)
 

@@ -237,3 +237,19 @@ def test_what_their_format_cannot_say_is_not_exported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"kernel\.log_scale"):
         export(tmp_path / "a", tmp_path / "hf")
     assert not (tmp_path / "hf").exists()
+
+
+def test_a_tokenizer_that_is_no_file_is_refused(tmp_path: Path) -> None:
+    """It must not be left out in silence: a link whose target is gone, a folder."""
+    regard.save(tiny(), tmp_path / "model")
+    (tmp_path / "model" / "tokenizer.json").unlink(missing_ok=True)
+    (tmp_path / "model" / "tokenizer.json").symlink_to(tmp_path / "gone")
+    with pytest.raises(CheckpointError, match="tokenizer"):
+        regard.load(tmp_path / "model")
+
+
+def test_a_model_can_be_listened_to() -> None:
+    model = tiny()
+    with regard.capture(model, "*.weights") as seen:
+        model(torch.tensor([[1, 2]]))
+    assert seen

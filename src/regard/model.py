@@ -1,6 +1,7 @@
 """A model with all that belongs to it, and the ways to get one: by name, from a folder of ours, from one of theirs."""
 
 import copy
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
@@ -12,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import regard
-from regard.data.text import Text
+from regard.data.text import Text, padded
 from regard.errors import CheckpointError, InputError
 from regard.interop.files import weights_of, widened
 from regard.interop.kinds import Found, believable, read_foreign, write_foreign
@@ -76,12 +77,15 @@ class Model:
         if not isinstance(self.net, BERT):
             raise InputError(f"a {self.family} gives no sentence embeddings", expected="a bert")
         texts = [texts] if isinstance(texts, str) else list(texts)
-        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))  # alike lengths together: little padding
+        if batch < 1:
+            raise InputError("a batch holds at least one text", got=str(batch))
+        ids = self.text().checked(texts, self.config.length, shortest=1)
+        order = sorted(range(len(texts)), key=lambda i: len(ids[i]))  # alike lengths together: little padding
         rows: dict[int, Tensor] = {}
         with torch.inference_mode():
             for start in range(0, len(order), batch):
                 some = order[start : start + batch]
-                tokens = self.text().encode([texts[i] for i in some], self.config.length, shortest=1)
+                tokens = padded([ids[i] for i in some])
                 states = self.net(tokens.ids, keys=tokens.keys).states
                 rows |= dict(zip(some, F.normalize(mean(states, tokens.keys), dim=-1), strict=True))
         return torch.stack([rows[i] for i in range(len(texts))]) if texts else torch.empty(0, self.config.dim)
@@ -92,6 +96,9 @@ class Model:
                 "this model has no tokenizer", fix="put its tokenizer.json into the folder it is loaded from"
             )
         return self.processor
+
+    def named_modules(self) -> Iterator[tuple[str, nn.Module]]:
+        return self.net.named_modules()
 
     def parameters(self) -> Iterator[nn.Parameter]:
         return self.net.parameters()
@@ -200,8 +207,12 @@ def filled(net: nn.Module, found: Found, folder: Path, task: str | None) -> Mode
 def tokenizer_of(folder: Path, config: Any) -> Text | None:
     """The folder's tokenizer, whose every id must have a row in the embedding."""
     path = folder / "tokenizer.json"
-    if not path.is_file():
+    if not os.path.lexists(path):
         return None
+    if not path.is_file():
+        raise CheckpointError(
+            "the tokenizer is no regular file", where=str(path), fix="remove it, or put the file there"
+        )
     text = Text.from_bytes(read_bytes(path), str(path))
     last = max(text.tokenizer.get_vocab().values(), default=-1)
     if last >= getattr(config, "vocab", 0):

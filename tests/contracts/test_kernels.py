@@ -66,6 +66,29 @@ def test_law_with_bias(name: str, mask: str, bias: str) -> None:
         check_law(name, kernel(CHOICES[name]), size, given_mask, BIASES[bias](given_mask, *size))
 
 
+@pytest.mark.parametrize("keys", [None, "left"])
+@pytest.mark.parametrize("name", CHOICES)
+def test_a_bias_may_forbid(name: str, keys: str | None) -> None:
+    """Minus infinity in a bias is a mask, as Swin and AlphaFold have it; also of a whole row, alone or with a mask."""
+    numbers = torch.randn(HEADS, 3, 7).double()
+    numbers[:, 1] = -torch.inf
+    numbers[:, 2, 4:] = -torch.inf  # with the padding on the left, nothing is left to the shortest row
+    mask, bias = Mask(keys=None if keys is None else ragged(3, 7, keys)), Given(numbers)
+    attention, (q, k, v) = kernel(CHOICES[name]), heads_of((3, 7))
+    weights = attention.weights(q, k, mask, bias)
+    assert weights.isfinite().all()
+    if name not in FREE:
+        assert not weights[:, :, 1].any()
+        assert not weights[:, :, 2, 4:].any()
+        assert weights[0, :, 0].sum() > 0
+    y, wanted = attention(q, k, v, mask, bias), weights @ v
+    close(y, wanted)
+    inputs = [q, k, v, *attention.parameters()]
+    for found, expected in zip(gradients(y, *inputs), gradients(wanted, *inputs), strict=True):
+        assert found.isfinite().all()
+        close(found, expected)
+
+
 def check_law(name: str, attention: Kernel, size: tuple[int, int], mask: Mask, bias: Bias | None) -> None:
     q, k, v = heads_of(size)
     weights = attention.weights(q, k, mask, bias)

@@ -1,6 +1,7 @@
 """Listening: threads, errors, compiled models and recomputation; nothing leaks and nothing is left behind."""
 
 import threading
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
@@ -314,3 +315,26 @@ def test_who_only_listens_disturbs_no_checkpoint_of_pytorch() -> None:
         loss.backward()
         for a, b in zip(gradients(model, x), slopes, strict=True):
             close(a, b)
+
+
+def test_who_leaves_first_hears_nothing_more() -> None:
+    """Two generators of one thread that end in the order in which they began, as tasks of a server may."""
+    net, x = MultiHeadAttention(4, 2).eval(), torch.randn(1, 3, 4)
+
+    def looking(pattern: str) -> Iterator[dict[str, list[Tensor]]]:
+        with capture(net, pattern) as seen:
+            yield seen
+        yield seen
+
+    first, second = looking("weights"), looking("mixed")
+    one, two = next(first), next(second)
+    net(x)
+    next(first)
+    net(x)
+    assert (len(one["weights"]), len(two["mixed"])) == (1, 2)
+    assert not net.weights.live
+    assert net.mixed.live
+    next(second)
+    net(x)
+    assert (len(one["weights"]), len(two["mixed"])) == (1, 2)
+    assert not net.mixed.live

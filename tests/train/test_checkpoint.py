@@ -199,6 +199,20 @@ def test_keep_throws_the_others_away(tmp_path: Path) -> None:
     assert len(found.all()) == 2
 
 
+def test_one_that_cannot_be_thrown_away_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = saved(tmp_path, 5, 10, 15)
+    plain = os.replace
+
+    def replace(old: Path, new: Path) -> None:
+        if old.name == "step-000005":
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        plain(old, new)
+
+    monkeypatch.setattr(checkpoint.os, "replace", replace)
+    found.keep({15})
+    assert names(tmp_path) == ["step-000005", "step-000015"]
+
+
 def test_sweep_removes_what_a_crash_left(tmp_path: Path) -> None:
     found = saved(tmp_path, 5)
     (tmp_path / ".step-000010.abc" / "new").mkdir(parents=True)

@@ -1,19 +1,22 @@
 """What a run remembers: the best, the checkpoints that were due, why it ended; and what it refuses to remember."""
 
 import math
+import random
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
+from regard.data.loader import Maker
 from regard.errors import InputError
 from regard.tasks.language import Language
 from regard.tasks.task import Loss, Task, Term
 from regard.train.distribution import World, add_gradients
-from regard.train.engine import Engine, NotFiniteError, Update
+from regard.train.engine import Engine, NotFiniteError, Update, sow
 from regard.train.optimizers import SGD, optimizer_of
 from regard.train.progress import Pace, Status
 from tests.train.toys import Adversaries, Counting, Points, Ring, engine, tiny_gpt
@@ -165,7 +168,65 @@ def test_the_loss_that_is_shown(tmp_path: Path) -> None:
     trained = engine(tmp_path)
     update = Update(0, {"tokens": 4.0, "rows": 2.0}, False, 1.0)
     update.sums, update.terms = {"loss": 8.0, "balance": 3.0}, {"loss": ("tokens", 1.0), "balance": ("rows", 0.5)}
+    update.counts = {"loss": 4.0, "balance": 2.0}
     assert trained.status(update, Pace(10)).loss == 8 / 4 + 0.5 * 3 / 2
+
+
+class Eager(Adversaries):
+    """Its discriminator takes two steps to one of the generator."""
+
+    def losses(self, batch: Points, step: int) -> Iterator[Loss]:
+        real, made = torch.ones(()), torch.full((), 3.0)
+        for factor in (real, made):
+            loss = self.parts["discriminator"](batch.real).sum() * 0 + 32 * factor
+            yield Loss("discriminator", {"loss": Term(loss, "points")})
+        yield Loss("generator", {"loss": Term(self.parts["generator"](batch.noise).sum() * 0 + 32 * 5, "points")})
+
+
+def test_a_term_that_comes_twice_is_a_mean_too(tmp_path: Path) -> None:
+    trained = engine(tmp_path, Eager(), Ring(), steps=3, evaluated=False)
+    trained.run()
+    assert trained.journal is not None
+    (line,) = trained.journal.lines()
+    assert (line["discriminator.loss"], line["generator.loss"]) == (2.0, 5.0)
+
+
+class Drawing(Language):
+    """It draws a number of each kind whenever it is asked for something."""
+
+    def __init__(self) -> None:
+        super().__init__(tiny_gpt(), None)  # type: ignore[arg-type]
+        self.drawn: list[tuple[str, int, bool, tuple[float, ...]]] = []
+
+    def draw(self, what: str, step: int) -> None:
+        numbers = random.random(), float(np.random.rand()), float(torch.rand(()))
+        self.drawn.append((what, step, self.net.training, numbers))
+
+    def losses(self, batch: Any, step: int) -> Iterator[Loss]:
+        self.draw("loss", step)
+        yield from super().losses(batch, step)
+
+    def evaluate(self, batch: Any) -> Mapping[str, Tensor]:
+        self.draw("evaluate", -1)
+        return super().evaluate(batch)
+
+
+def test_the_random_numbers_of_a_step(tmp_path: Path) -> None:
+    """They follow from seed, step and process, and from nothing else: no step has those of another."""
+    task = Drawing()
+    engine(tmp_path / "a", task, steps=6, evaluate=3, seed=4).run()
+    for what, step, training, numbers in task.drawn:
+        assert training == (what == "loss")  # and so dropout is where it should be
+        if what == "loss":
+            sow(4, step, 0)
+            assert numbers == (random.random(), float(np.random.rand()), float(torch.rand(())))
+    losses = [numbers for what, *_, numbers in task.drawn if what == "loss"]
+    assert len(set(losses)) == len(losses) == 6
+    second = Drawing()
+    trained = engine(tmp_path / "b", second, steps=6, seed=4, evaluated=False)
+    trained.world = World(1, 1)
+    trained.update(3, Maker(trained.data, 0, 1, 1, 0).pieces(3))
+    assert second.drawn[0][-1] != losses[3]
 
 
 class Late(Adversaries):

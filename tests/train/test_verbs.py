@@ -25,6 +25,7 @@ from regard.run import start
 from regard.run.settings import TEMPLATES, read_run
 from regard.run.sources import found
 from regard.run.start import find_run, not_learned, usual_threads
+from regard.train import engine
 from regard.train.checkpoint import Checkpoints, damage
 from regard.train.distribution import ALONE
 from regard.train.engine import Engine
@@ -232,8 +233,12 @@ def test_a_polite_kill_and_resume(
 
 
 def test_a_second_control_c_ends_at_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But not when it is an echo: of a Ctrl-C that a terminal sends to all processes, torchrun tells them again."""
     interrupt(monkeypatch, 14, signal.SIGINT, signal.SIGINT)
-    assert main(["train", str(written(place)), "folder=run"]) == 130
+    assert main(["train", str(written(place)), "folder=echo"]) == 130
+    assert steps(place / "echo") == [4, 8, 12, 15]
+    monkeypatch.setattr(engine, "AGAIN", 0.0)
+    assert main(["train", "tiny.toml", "folder=run"]) == 130
     assert steps(place / "run") == [4, 8, 12]
 
 
@@ -247,6 +252,7 @@ def test_killed_before_the_first_checkpoint(
     place: Path, whole: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with monkeypatch.context() as patch:
+        patch.setattr(engine, "AGAIN", 0.0)
         interrupt(patch, 3, signal.SIGINT, signal.SIGINT)
         assert main(["train", str(written(place)), "folder=run"]) == 130
     assert main(["resume", "run"]) == 0
@@ -303,6 +309,20 @@ def test_a_run_that_is_being_trained_is_locked(place: Path, whole: Path, capsys:
     assert "another process trains this run" in told
     assert str(whole) in told
     assert main(["resume", str(whole)]) == 0
+
+
+def test_a_folder_that_is_read_only(
+    place: Path, whole: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def read_only(path: Any, mode: str = "r", *rest: Any, **named: Any) -> Any:
+        if Path(path).name == ".lock":
+            raise OSError(30, "Read-only file system")
+        return open(path, mode, *rest, **named)
+
+    monkeypatch.setattr(start, "open", read_only, raising=False)
+    told = refused(capsys, "resume", str(whole))
+    assert f"where: {whole}" in told
+    assert "Read-only file system" in told
 
 
 def test_a_full_disk_is_told(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -517,6 +537,7 @@ def test_evaluate_takes_the_best_and_not_the_last(place: Path, capsys: pytest.Ca
 
 def test_evaluate_before_there_is_anything(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     with monkeypatch.context() as patch:
+        patch.setattr(engine, "AGAIN", 0.0)
         interrupt(patch, 2, signal.SIGINT, signal.SIGINT)
         main(["train", str(written(place)), "folder=run"])
     assert "no checkpoint yet" in refused(capsys, "evaluate", "run")

@@ -37,6 +37,10 @@ class Text:
         self.tokenizer.no_truncation()
 
     def encode(self, texts: Sequence[str], longest: int | None = None, shortest: int = 0) -> Tokens:
+        return padded(self.checked(texts, longest, shortest))
+
+    def checked(self, texts: Sequence[str], longest: int | None = None, shortest: int = 0) -> list[list[int]]:
+        """The ids of each text; one that is too short or too long is named by its number."""
         rows = self.ids(texts)
         if few := [i for i, row in enumerate(rows) if len(row) < shortest]:
             raise InputError(
@@ -55,7 +59,7 @@ class Text:
                 expected=f"at most {longest}",
                 fix="cut it into shorter texts",
             )
-        return padded(rows)
+        return rows
 
     def ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Of each text, however long."""

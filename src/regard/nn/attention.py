@@ -113,7 +113,7 @@ class Softmax(Kernel):
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
         scale = q.shape[-1] ** -0.5 if self.scale is None else self.scale
         scores = add_bias(q @ spread(k, q.shape[-3]).mT * scale, bias)
-        return masked_softmax(scores, mask.dense(q.shape[-2], k.shape[-2], q.device))
+        return masked_softmax(scores, mask.dense(q.shape[-2], k.shape[-2], q.device), bias)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
         dropping = self.training and self.dropout.p > 0

@@ -137,8 +137,14 @@ def add_bias(scores: Tensor, bias: Bias | None) -> Tensor:
     return scores + bias.dense(scores.shape[-2], scores.shape[-1], scores.device).to(scores.dtype)
 
 
-def masked_softmax(scores: Tensor, allowed: Tensor | None) -> Tensor:
-    """Softmax over the keys, in float32 at least; a row that may look at nothing gets zeros, not NaN."""
+def masked_softmax(scores: Tensor, allowed: Tensor | None, bias: Bias | None = None) -> Tensor:
+    """Softmax over the keys, in float32 at least; a row that may look at nothing gets zeros, not NaN.
+
+    ``bias`` is the one that the scores have in them already: where it is minus infinity, it forbids as a mask does.
+    """
+    if bias is not None:
+        possible = scores > -torch.inf
+        allowed = possible if allowed is None else allowed & possible
     precise = torch.promote_types(scores.dtype, torch.float32)
     if allowed is None:
         return scores.softmax(-1, dtype=precise).to(scores.dtype)

@@ -2,7 +2,7 @@
 
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -53,11 +53,16 @@ _thread = threading.local()
 
 def hearing() -> Hearing:
     """Who listens where, in this thread."""
-    found: Hearing = getattr(_thread, "stack", NOBODY)[-1]
+    found: Hearing = entered()[-1][1]
     return found
 
 
-NOBODY: tuple[Hearing, ...] = ({},)
+def entered() -> tuple[tuple[object, Hearing], ...]:
+    """All that this thread is within, each with what it made to be heard."""
+    return getattr(_thread, "stack", NOBODY)
+
+
+NOBODY: tuple[tuple[object, Hearing], ...] = ((None, {}),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,10 +72,26 @@ class heard_by:  # noqa: N801 (it is read as a word: with heard_by(them))
     listeners: Hearing
 
     def __enter__(self) -> None:
-        _thread.stack = (*getattr(_thread, "stack", NOBODY), self.listeners)
+        _thread.stack = (*entered(), (self, self.listeners))
 
     def __exit__(self, *error: object) -> None:
-        _thread.stack = _thread.stack[:-1]
+        """Its own, not the latest: two generators may leave in another order than they came."""
+        last = max(i for i, (owner, _) in enumerate(entered()) if owner is self)
+        _thread.stack = (*entered()[:last], *entered()[last + 1 :])
+
+
+def forget(gone: Collection[Listener]) -> None:
+    """Who has left hears nothing any more, also of what was entered after and is not left yet."""
+    if len(entered()) > 1:
+        _thread.stack = tuple((owner, left(gone, there)) for owner, there in entered())
+
+
+def left(gone: Collection[Listener], there: Hearing) -> Hearing:
+    return {tap: rest for tap, listeners in there.items() if (rest := without(gone, listeners)) or not listeners}
+
+
+def without(gone: Collection[Listener], there: tuple[Listener, ...]) -> tuple[Listener, ...]:
+    return tuple(listener for listener in there if not any(listener is other for other in gone))
 
 
 @contextmanager
@@ -86,11 +107,15 @@ def listen(model: nn.Module, pattern: str, hear: Hear, *, records: bool = False)
     names = [name for name in taps if named(plain(name), pattern)]
     if not names:
         raise KeyError(f"no tap matches {pattern!r}; this model has {', '.join(map(plain, taps)) or 'none'}")
+    own = {name: Listener(plain(name), hear, records) for name in names}
     new = dict(hearing())
-    for name in names:
-        new[taps[name]] = (*new.get(taps[name], ()), Listener(plain(name), hear, records))
-    with heard_by(new), eager():
-        yield [plain(name) for name in names]
+    for name, listener in own.items():
+        new[taps[name]] = (*new.get(taps[name], ()), listener)
+    try:
+        with heard_by(new), eager():
+            yield [plain(name) for name in names]
+    finally:
+        forget(own.values())
 
 
 @contextmanager

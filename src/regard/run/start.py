@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -355,13 +355,16 @@ def locked(folder: Path, world: World) -> Iterator[None]:
         return
     import fcntl
 
-    with open(folder / ".lock", "w") as file:
+    with ExitStack() as stack:
         try:
+            file = stack.enter_context(open(folder / ".lock", "w"))
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             raise InputError(
                 "another process trains this run right now", where=str(folder), fix="wait for it"
             ) from None
+        except OSError as error:
+            raise InputError("the run's folder cannot be locked", where=str(folder), got=str(error.strerror)) from None
         yield
 
 

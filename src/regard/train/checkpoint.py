@@ -104,11 +104,12 @@ class Checkpoints:
         return []
 
     def keep(self, steps: set[int]) -> None:
-        """Throw the others away; each vanishes in one step."""
+        """Throw the others away; each vanishes in one step. One that cannot be thrown away is no reason to stop."""
         if self.world.first:
             for step, path in self.all():
                 if step not in steps:
-                    throw_away(path)
+                    with suppress(OSError):
+                        throw_away(path)
 
     def sweep(self) -> None:
         """Remove what a crash left half written or half thrown away."""

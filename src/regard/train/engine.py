@@ -36,6 +36,8 @@ from .schedules import Schedule
 from .settings import Train
 from .shards import gathered, is_shard, plain, spread
 
+AGAIN = 0.5  # seconds: sooner it is torchrun, which passes on the Ctrl-C that a terminal has sent to all
+
 
 class NotFiniteError(InputError):
     """A loss, a gradient or a weight that is no number."""
@@ -201,6 +203,8 @@ class Engine:
             found = self.world.sum(torch.stack([sums[name] for name in names]).to(self.world.device)).tolist()
             for name, total in zip(names, found, strict=True):
                 update.sums[name] = update.sums.get(name, 0.0) + total
+                count, _ = update.terms[name]
+                update.counts[name] = update.counts.get(name, 0.0) + totals.get(count, 0.0)
         return loss
 
     @contextmanager
@@ -275,9 +279,8 @@ class Engine:
         """Add one step's sums to the line of metrics that is being gathered."""
         window = self.state.window = self.state.window or {}
         for name, value in update.sums.items():
-            count, _ = update.terms[name]
             window[f"sum {name}"] = window.get(f"sum {name}", 0.0) + value
-            window[f"count {name}"] = window.get(f"count {name}", 0.0) + update.totals.get(count, 0.0)
+            window[f"count {name}"] = window.get(f"count {name}", 0.0) + update.counts[name]
         for name, norm in update.norms.items():
             key = "norm" if len(self.task.parts) == 1 else f"{name}.norm"
             window[f"sum {key}"] = window.get(f"sum {key}", 0.0) + norm
@@ -369,8 +372,7 @@ class Engine:
 
     def status(self, update: "Update", pace: "Pace") -> Status:
         loss = sum(
-            weight * update.sums[name] / max(update.totals.get(count, 0.0), 1.0)
-            for name, (count, weight) in update.terms.items()
+            weight * update.sums[name] / max(update.counts[name], 1.0) for name, (_, weight) in update.terms.items()
         )
         unit = next(iter(update.totals), "rows")
         age = None if self.saved_at is None else time.monotonic() - self.saved_at
@@ -483,6 +485,7 @@ class Update:
 
     def __post_init__(self) -> None:
         self.sums: dict[str, float] = {}
+        self.counts: dict[str, float] = {}  # that the sums are divided by: twice a batch's where a term came twice
         self.terms: dict[str, tuple[str, float]] = {}
         self.norms: dict[str, float] = {}
 
@@ -517,14 +520,14 @@ def fill(part: nn.Module, table: Mapping[str, Tensor]) -> None:
 
 
 @contextmanager
-def signals() -> Iterator[list[int]]:
+def signals() -> Iterator[list[float]]:
     """Ctrl-C or a polite kill ends the step at hand first; a second one ends at once."""
-    heard: list[int] = []
+    heard: list[float] = []
 
     def hear(number: int, _: object) -> None:
-        if heard:
+        heard.append(time.monotonic())
+        if heard[-1] - heard[0] > AGAIN:
             raise KeyboardInterrupt
-        heard.append(number)
 
     before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -25,7 +25,7 @@ class Additive(Kernel):
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
         pairs = torch.tanh(q.unsqueeze(-2) + spread(k, q.shape[-3]).unsqueeze(-3))  # (b, h, q, k, e)
         scores = (pairs @ self.score.unsqueeze(-3)).squeeze(-1)
-        return masked_softmax(add_bias(scores, bias), mask.dense(q.shape[-2], k.shape[-2], q.device))
+        return masked_softmax(add_bias(scores, bias), mask.dense(q.shape[-2], k.shape[-2], q.device), bias)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
         return by_rows(self.explicit, q, k, v, mask, bias, footprint=q.shape[-1])

@@ -44,7 +44,7 @@ class Concat(Kernel):
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
         a, b = q @ self.queries, spread(k, q.shape[-3]) @ self.keys
         scores = (torch.tanh(a.unsqueeze(-2) + b.unsqueeze(-3)) @ self.score.unsqueeze(-3)).squeeze(-1)
-        return masked_softmax(add_bias(scores, bias), mask.dense(q.shape[-2], k.shape[-2], q.device))
+        return masked_softmax(add_bias(scores, bias), mask.dense(q.shape[-2], k.shape[-2], q.device), bias)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
         return by_rows(self.explicit, q, k, v, mask, bias, footprint=q.shape[-1])
@@ -75,7 +75,7 @@ class LocalP(Kernel):
         near = off.detach().abs() <= self.window
         allowed = mask.dense(q.shape[-2], k.shape[-2], q.device)
         scores = add_bias(q @ spread(k, q.shape[-3]).mT, bias)
-        inside = masked_softmax(scores, near if allowed is None else near & allowed)
+        inside = masked_softmax(scores, near if allowed is None else near & allowed, bias)
         return inside * torch.exp(-2 * (off / self.window) ** 2).to(inside.dtype)
 
     def places(self, k: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:

@@ -20,7 +20,7 @@ class TalkingHeads(Kernel):
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
         allowed = mask.dense(q.shape[-2], k.shape[-2], q.device)
         scores = exchange(self.before, q @ spread(k, q.shape[-3]).mT * q.shape[-1] ** -0.5)
-        weights = exchange(self.after, masked_softmax(add_bias(scores, bias), allowed))
+        weights = exchange(self.after, masked_softmax(add_bias(scores, bias), allowed, bias))
         return weights if allowed is None else weights.masked_fill(~allowed, 0.0)
 
 

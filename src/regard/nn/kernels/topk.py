@@ -26,4 +26,4 @@ class TopK(Kernel):
         ranked = scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
         order = ranked.detach().argsort(stable=True, dim=-1, descending=True)
         best = torch.zeros_like(scores, dtype=torch.bool).scatter_(-1, order[..., : self.keep], True)
-        return masked_softmax(scores, best if allowed is None else best & allowed)
+        return masked_softmax(scores, best if allowed is None else best & allowed, bias)
