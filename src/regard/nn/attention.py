@@ -18,7 +18,7 @@ from .cache import Cache, Slot
 from .dropout import Dropout
 from .mask import ALL, Bias, Mask, add_bias, masked_softmax
 from .positions import Rotary
-from .replay import recompute
+from .replay import Part, in_parts
 from .tap import Tap
 
 DENSE = 1 << 20  # scores of one head that may stand in memory at once; beyond, attention goes tile by tile
@@ -90,17 +90,16 @@ def by_rows(
     if rows * columns * footprint <= DENSE:
         return attend(q, k, v, mask, bias)
     height = max(DENSE // (columns * footprint), 1)
-    parts = []
-    for top in reversed(range(0, rows, height)):  # a causal tile then fits into the memory that a larger one left
-        tile = slice(top, min(top + height, rows))
-        seen = mask.reach(tile, columns)
 
-        def part(q: Tensor, k: Tensor, v: Tensor, tile: slice = tile, seen: int = seen) -> Tensor:
-            some = None if bias is None else bias.tile(tile, seen)
-            return attend(q[..., tile, :], k[..., :seen, :], v[..., :seen, :], mask.tile(tile, seen), some)
+    def part(tile: slice) -> Part:
+        seen = slice(0, mask.reach(tile, columns))
 
-        parts.append(recompute(part, q, k, v) if torch.is_grad_enabled() else part(q, k, v))
-    return torch.cat(parts[::-1], -2)
+        def make(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            return attend(q, k, v, mask.tile(tile, seen.stop), None if bias is None else bias.tile(tile, seen.stop))
+
+        return Part(tile, (tile, seen, seen), make)
+
+    return in_parts([part(slice(top, min(top + height, rows))) for top in range(0, rows, height)], q, k, v)
 
 
 class Softmax(Kernel):
