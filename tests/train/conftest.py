@@ -1,5 +1,6 @@
 """Where a test trains: in a folder of its own, without the user's data and cache, and leaving threads as they were."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     from regard.train import curves
 
     threads = torch.get_num_threads()
+    handler = signal.signal(signal.SIGTERM, unheard)  # the test's own process must outlive what nobody hears
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path.parent / f"{tmp_path.name}-cache"))
     monkeypatch.setenv("REGARD_MALLOC", "0")  # the tests' own process gives its memory back
@@ -22,3 +24,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(curves, "draw", lambda lines, folder: None)
     yield tmp_path
     torch.set_num_threads(threads)
+    signal.signal(signal.SIGTERM, handler)
+
+
+def unheard(number: int, _: object) -> None:
+    raise RuntimeError(f"nobody has heard the signal {number}")

@@ -360,3 +360,27 @@ def test_a_split_with_dropout_is_another_draw_but_the_same_rows(tmp_path: Path) 
         totals.append(found)
     assert totals[0] == totals[1]
     assert len({total["tokens"] for total in totals[0]}) > 1
+
+
+def test_a_line_of_metrics_is_of_the_steps_since_the_last_one(tmp_path: Path) -> None:
+    """Means by all tokens of these steps, and of nothing before; also where a checkpoint came in between."""
+    trained = engine(tmp_path, log=3, save=4, steps=8, evaluated=False, clip=None)
+    updates: list[Update] = []
+    original = trained.update
+
+    def update(*rest: Any) -> Update:
+        updates.append(original(*rest))
+        return updates[-1]
+
+    trained.update = update  # type: ignore[method-assign]
+    trained.run()
+    assert trained.journal is not None
+    lines = trained.journal.lines()
+    assert [line["step"] for line in lines] == [3, 6, 8]
+    for line, first in zip(lines, (0, 3, 6), strict=True):
+        some = updates[first : line["step"]]
+        tokens = sum(one.totals["tokens"] for one in some)
+        assert line["loss"] == pytest.approx(sum(one.sums["loss"] for one in some) / tokens, rel=1e-12)
+        assert line["norm"] == pytest.approx(sum(one.norms["net"] for one in some) / len(some), rel=1e-12)
+        assert line["epoch"] == round(line["step"] / len(trained.data), 4)
+        assert line["rate"] == 3e-3 * trained.schedule.factor(line["step"] - 1, 8)
