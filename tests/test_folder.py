@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 import regard
 from regard.cli.app import main
 from regard.errors import CheckpointError, ConfigError, InputError
+from regard.interop.symbols import Symbols
 from regard.model import Model, convert, export
 from regard.nn.attention import MultiHeadAttention
 from tests import recall
@@ -51,6 +52,22 @@ def test_what_is_saved_comes_back_to_the_bit(tmp_path: Path) -> None:
         "regard.json",
         "tokenizer.json",
     ]
+
+
+def test_where_a_text_begins_and_ends_is_kept(tmp_path: Path) -> None:
+    symbols = Symbols(begin=3, end=(4, 5), pad=0)
+    regard.save(replace(tiny(), symbols=symbols), tmp_path / "model")
+    assert regard.load(tmp_path / "model").symbols == symbols
+    assert "symbols" in json.loads((tmp_path / "model" / "regard.json").read_text())
+
+
+@pytest.mark.parametrize("wrong", [{"begin": 25}, {"end": [-1]}, {"pad": True}, {"start": 1}, {"end": 3}, [], None])
+def test_symbols_that_make_no_sense(wrong: object, tmp_path: Path) -> None:
+    regard.save(tiny(), tmp_path / "model")
+    path = tmp_path / "model" / "regard.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"symbols": wrong}))
+    with pytest.raises(CheckpointError, match="symbols"):
+        regard.load(tmp_path / "model")
 
 
 def test_no_weight_keeps_its_initial_value(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from regard.interop.files import weights_of, widened
 from regard.interop.kinds import Found, believable, read_foreign, write_foreign
 from regard.interop.pickled import read_pickled
 from regard.interop.rules import fit
+from regard.interop.symbols import NONE, Symbols, read_symbols
 from regard.interop.texts import json_bytes, read_bytes, read_json
 from regard.interop.writing import save as write_folder
 from regard.look.maps import Looked, look_at
@@ -29,6 +30,7 @@ from regard.zoo import FAMILIES, bare, config_data, preset, read_config
 
 FORMAT = 1
 KEYS = ("format", "regard", "model", "config", "task", "processor")
+OPTIONAL = ("symbols",)
 
 Anything = TypeVar("Anything", "Model", nn.Module)
 
@@ -42,6 +44,7 @@ class Model:
     processor: Text | None = None
     task: str | None = None
     card: str = ""
+    symbols: Symbols = NONE
 
     @property
     def config(self) -> Any:
@@ -167,7 +170,7 @@ def load_ours(folder: Path) -> Model:
             expected=f"{FORMAT}",
             fix="use the version of regard that wrote it, or a newer one",
         )
-    if wrong := sorted(data.keys() ^ set(KEYS)):
+    if wrong := sorted((data.keys() - set(OPTIONAL)) ^ set(KEYS)):
         raise CheckpointError(
             "keys are missing or unknown", where=str(where), got=", ".join(wrong), expected=", ".join(KEYS)
         )
@@ -185,11 +188,14 @@ def load_ours(folder: Path) -> Model:
     believable(settings, len(weights.header), str(folder))
     net = bare(family, settings, str(where))
     fit({name: tuple(x.shape) for name, x in net.state_dict().items()}, weights.shapes(), str(folder))
-    return filled(net, Found(family, settings, weights.read(torch.float32)), folder, data["task"])
+    symbols = read_symbols(data.get("symbols", {}), getattr(settings, "vocab", 0), str(where))
+    return filled(net, Found(family, settings, weights.read(torch.float32), symbols), folder, data["task"])
 
 
 def load_theirs(folder: Path, header: Mapping[str, tuple[int, ...]], read: Callable[[], dict[str, Tensor]]) -> Model:
-    found = read_foreign(read_json(folder / "config.json"), header, read, folder)
+    generation = folder / "generation_config.json"
+    settings = read_json(generation) if generation.is_file() else {}
+    found = read_foreign(read_json(folder / "config.json"), settings, header, read, folder)
     return filled(bare(found.family, found.config), found, folder, None)
 
 
@@ -201,7 +207,7 @@ def filled(net: nn.Module, found: Found, folder: Path, task: str | None) -> Mode
     processor = tokenizer_of(folder, found.config)
     card = folder / "card.md"
     text = card.read_text("utf-8", errors="replace") if card.is_file() else ""
-    return Model(found.family, net.eval(), processor, task, text)
+    return Model(found.family, net.eval(), processor, task, text, found.symbols)
 
 
 def tokenizer_of(folder: Path, config: Any) -> Text | None:
@@ -236,6 +242,8 @@ def save(model: Model, folder: str | Path, replace: bool = False) -> None:
         "task": model.task,
         "processor": None if model.processor is None else {"kind": "text"},
     }
+    if model.symbols != NONE:
+        data["symbols"] = model.symbols.data()
     write_folder(Path(folder), {"regard.json": json_bytes(data), "model.safetensors": state, **extras(model)}, replace)
 
 
@@ -274,9 +282,11 @@ def export(model: str | Path, out: Path, to: str = "hf") -> None:
     if to != "hf":
         raise InputError("this format is not known", got=to, expected="hf")
     loaded = load(model)
-    config, state = write_foreign(loaded.family, loaded.config, checked_state(loaded))
-    tokenizer = {name: raw for name, raw in extras(loaded).items() if name == "tokenizer.json"}
-    write_folder(Path(out), {"config.json": json_bytes(config), "model.safetensors": state, **tokenizer})
+    theirs = write_foreign(loaded.family, loaded.config, checked_state(loaded), loaded.symbols)
+    texts = {name: raw for name, raw in extras(loaded).items() if name == "tokenizer.json"}
+    if theirs.generation:
+        texts["generation_config.json"] = json_bytes(theirs.generation)
+    write_folder(Path(out), {"config.json": json_bytes(theirs.config), "model.safetensors": theirs.tensors, **texts})
 
 
 def prepare(model: Anything) -> Anything:

@@ -89,15 +89,18 @@ def catalog(pattern: str = "*") -> list[Row]:
             config = entry.presets[name]
             shown = [key for key in ("dim", "depth", "heads", "length", "vocab", "classes") if hasattr(config, key)]
             sizes = {"parameters": parameters(bare(family, config))} | {key: getattr(config, key) for key in shown}
-            rows.append(Row(name, family, entry.paper, entry.link, sizes, evidence(verified.get(family))))
+            own = [row for key, row in verified.items() if key.split("-")[0] == family]
+            rows.append(Row(name, family, entry.paper, entry.link, sizes, evidence(config, own)))
     return rows
 
 
-def evidence(found: dict[str, Any] | None) -> dict[str, Any] | None:
-    """What the parity run measured, and the largest of its differences."""
-    if found is None:
-        return None
-    return found | {"difference": max(found["logits"], found["gradients"], found["maps"])}
+def evidence(config: Any, rows: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """What the parity run measured of models with these settings, and the largest of its differences."""
+    for found in rows:
+        if all(getattr(config, key) == value for key, value in found["where"].items()):
+            told = {key: value for key, value in found.items() if key != "where"}
+            return told | {"difference": max(found["logits"], found["gradients"], found["maps"])}
+    return None
 
 
 def preset(name: str, changes: Mapping[str, Any]) -> tuple[str, Any]:

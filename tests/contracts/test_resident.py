@@ -6,6 +6,7 @@ import os
 import resource
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +17,13 @@ from torch import Tensor
 from torch.autograd.forward_ad import dual_level, make_dual, unpack_dual
 
 import regard.nn.attention
-from regard.nn.attention import MultiHeadAttention, Softmax
+from regard.nn.attention import MultiHeadAttention, Softmax, by_rows
 from regard.nn.kernels.additive import Additive
 from regard.nn.kernels.talking import TalkingHeads
-from regard.nn.mask import Given, Mask
+from regard.nn.mask import ALL, Bias, Given, Mask
 from regard.nn.positions import Buckets
 from regard.nn.replay import recompute
+from regard.nn.tap import Tap, capture, listen
 from tests.contracts.tools import DIM, HEADS, WIDTH, close, gradients, numbers, ragged, stirred
 
 LENGTH = 3072
@@ -88,6 +90,27 @@ def test_memory_is_given_back(case: str, grown: dict[str, int]) -> None:
 MASK = Mask(keys=ragged(2, 6, "left"))
 
 
+@pytest.mark.parametrize("training", [False, True])
+def test_a_part_leaves_nothing_behind(training: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regard.nn.attention, "DENSE", 1)
+    kernel, made = stirred(Additive(HEADS, WIDTH, 0.1)), []
+    inner = kernel.explicit
+
+    def watched(*x: Tensor) -> Tensor:
+        assert not any(part() is not None for part in made), "an earlier part is still there"
+        y = inner(*x)
+        made.append(weakref.ref(y))
+        return y
+
+    monkeypatch.setattr(kernel, "explicit", watched)
+    q, k, v = (numbers(2, HEADS, 6, WIDTH, grad=training) for _ in range(3))
+    with torch.set_grad_enabled(training):
+        y = kernel.train(training)(q, k, v, MASK)
+        if training:
+            y.sum().backward()
+    assert len(made) == (12 if training else 6)
+
+
 def same_in_parts(run: Callable[[], list[Tensor]], monkeypatch: pytest.MonkeyPatch, error: float = 1e-10) -> None:
     """Whole, and in parts of one row each."""
     whole = run()
@@ -116,16 +139,13 @@ def test_a_bias_that_also_made_the_inputs(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_bias_made_of_the_kernels_own_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     layer, x = stirred(MultiHeadAttention(DIM, HEADS, kernel=TalkingHeads(HEADS))), numbers(2, 6, DIM, grad=True)
+    shape = numbers(6, 6)
 
     def run() -> list[Tensor]:
-        bias = Given(layer.kernel.before.weight.mean() * 2 * numbers_of_places())
+        bias = Given(layer.kernel.before.weight.mean() * shape)
         return gradients(layer(x, mask=MASK, bias=bias), x, *layer.parameters())
 
     same_in_parts(run, monkeypatch)
-
-
-def numbers_of_places() -> Tensor:
-    return torch.arange(36, dtype=torch.float64).view(6, 6).sin()
 
 
 @dataclass(frozen=True)
@@ -165,6 +185,60 @@ def test_only_a_bias_learns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not Softmax()(q, k, v, MASK, table.requires_grad_(False)(MASK)).requires_grad
 
 
+class Steps:
+    """A bias for the first query alone, of several tensors."""
+
+    def __init__(self, first: int, *parts: Tensor) -> None:
+        self.first, self.parts = first, parts
+
+    def dense(self, rows: int, columns: int, device: torch.device) -> Tensor:
+        row = torch.cat(self.parts) if self.first == 0 else torch.zeros(columns, dtype=torch.float64)
+        return torch.cat((row[None], torch.zeros(rows - 1, columns, dtype=torch.float64)))
+
+    def tile(self, rows: slice, columns: int) -> "Steps":
+        return Steps(self.first + rows.start, *self.parts)
+
+
+def test_a_bias_for_some_parts_of_many_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
+    q, k, v = (numbers(2, HEADS, 6, WIDTH) for _ in range(3))
+    parts = [numbers(3, grad=True) for _ in range(2)]
+    same_in_parts(lambda: gradients(Softmax()(q, k, v, Mask(), Steps(0, *parts)), *parts), monkeypatch)
+
+
+class Tapped(Softmax):
+    """Something to listen to in each part."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mixed = Tap()
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
+        return by_rows(self.explicit, q, k, v, mask, bias)
+
+    def explicit(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask, bias: Bias | None) -> Tensor:
+        return self.mixed(super().explicit(q, k, v, mask, bias))
+
+
+def test_listeners_of_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heard once; and what they replace is replaced again for the gradient, though they have left."""
+    kernel, (q, k, v) = Tapped(), (numbers(2, HEADS, 6, WIDTH, grad=True) for _ in range(3))
+    factor = numbers(WIDTH, grad=True)
+
+    def run() -> list[Tensor]:
+        with listen(kernel, "mixed", lambda _, y: y * factor), capture(kernel, "mixed") as seen:
+            y = kernel(q, k, v, MASK)
+        slopes = gradients(y, q, k, v, factor)
+        close(torch.cat(seen["mixed"][::-1], -2), y)
+        return [y, *slopes]
+
+    same_in_parts(run, monkeypatch)
+
+
+def test_the_result_may_be_changed_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, (q, k, v) = stirred(Additive(HEADS, WIDTH)), (numbers(2, HEADS, 6, WIDTH, grad=True) for _ in range(3))
+    same_in_parts(lambda: gradients(kernel(q, k, v, MASK).mul_(2), q, k, v), monkeypatch)
+
+
 def test_a_leaf_that_is_a_view(monkeypatch: pytest.MonkeyPatch) -> None:
     q, k, v = (numbers(2, HEADS, 6, WIDTH) for _ in range(3))
     given = numbers(2, HEADS, 6, 6)[1].requires_grad_()
@@ -196,7 +270,7 @@ def test_parts_within_recomputation(kernel: Callable[[], Softmax], monkeypatch: 
         y = recompute(lambda x: layer(x, mask=MASK), x) if again else layer(x, mask=MASK)
         torch.rand(5)
         state = torch.get_rng_state()
-        results.append([y, *gradients(y, x, *layer.parameters())])
+        results.append([y, *torch.autograd.grad(y.sin().sum(), (x, *layer.parameters()))])
         assert torch.equal(torch.get_rng_state(), state)
     for a, b in zip(*results, strict=True):
         close(a, b)
@@ -215,6 +289,16 @@ def test_a_gradient_of_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     y = Softmax()(q, k, v, bias=stirred(Buckets(1, 8, 6))())
     with pytest.raises(RuntimeError, match="cannot be differentiated twice"):
         torch.autograd.grad(y.sum(), q, create_graph=True)
+
+
+@pytest.mark.parametrize("kernel", [Softmax(0.3), Softmax()])
+def test_a_gradient_that_will_be_differentiated_is_the_same(kernel: Softmax, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same weights are dropped, and inputs that were made of each other are not counted twice."""
+    monkeypatch.setattr(regard.nn.attention, "DENSE", 8)
+    q, mask = numbers(1, 1, 5, 2, grad=True), Mask(pairs=torch.ones(5, 5, dtype=torch.bool).tril())
+    k = q * 2
+    y = kernel.train()(q, k, k, mask).sin().sum()
+    close(*(torch.autograd.grad(y, q, retain_graph=True, create_graph=twice)[0] for twice in (False, True)))
 
 
 def test_forward_and_batched_derivatives(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,6 +81,10 @@ def run(family: str, net: nn.Module, inputs: Inputs) -> Run:
     return Run(at_real(outputs, inputs), at_real(maps, inputs, rows=-2), entered)
 
 
+def some(**tensors: Tensor | None) -> Tensors:
+    return {name: x for name, x in tensors.items() if x is not None}
+
+
 @contextmanager
 def entering(inputs: Inputs, *embeddings: nn.Module | None) -> Iterator[list[Tensor]]:
     """What the embeddings give, ready to be asked for its gradient; of images, the images themselves."""

@@ -10,13 +10,13 @@ from torch import nn
 
 import regard
 from regard.errors import InputError
-from regard.model import export, save
+from regard.interop.symbols import Symbols
+from regard.model import convert, export, save
 from tests.parity.ours import assert_close, run
 from tests.parity.twins import CASES, FAMILIES, batch, reference, run_reference, saved
 
 # Our config has no place for them, and no output depends on them.
-LOST = {"bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id", "forced_eos_token_id"}
-LOST |= {"transformers_version", "_name_or_path", "dtype"}
+LOST = {"transformers_version", "_name_or_path", "dtype"}
 
 
 def reloaded(case: str, like: nn.Module, folder: Path) -> nn.Module:
@@ -116,3 +116,27 @@ def test_the_config_is_plain_json(tmp_path: Path) -> None:
     assert data["model_type"] == "vit"
     assert data["architectures"] == ["ViTForImageClassification"]
     assert list(data["label2id"].values()) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("case", ["gpt", "transformer"])
+def test_what_goes_out_generates_as_before(case: str, tmp_path: Path) -> None:
+    """Where a text begins and ends comes along: from their config to our folder and back."""
+    model = reference(case)
+    there = saved(model, tmp_path / "there")
+    convert(there, tmp_path / "ours")
+    export(tmp_path / "ours", tmp_path / "back")
+    again = reloaded(case, model, tmp_path / "back")
+    ids = torch.tensor([[5, 3, 9, 1]])
+    first, second = (x.generate(ids, max_new_tokens=7, do_sample=False) for x in (model, again))
+    assert torch.equal(first, second)
+    assert regard.load(tmp_path / "ours").symbols == regard.load(tmp_path / "back").symbols
+
+
+def test_an_id_beyond_the_vocabulary_is_none(tmp_path: Path) -> None:
+    there = saved(reference("gpt"), tmp_path / "there")
+    config = json.loads((there / "config.json").read_text())
+    (there / "generation_config.json").write_text(json.dumps({"eos_token_id": [3, 4, config["vocab_size"]]}))
+    for key in ("bos_token_id", "eos_token_id"):
+        config.pop(key, None)
+    (there / "config.json").write_text(json.dumps(config))
+    assert regard.load(there).symbols == Symbols(None, (3, 4), None)

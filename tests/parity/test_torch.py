@@ -1,7 +1,6 @@
 """PyTorch's own layers, with the same weights, in float64: outputs, maps, and gradients of inputs and weights."""
 
 import math
-import warnings
 from collections.abc import Callable
 
 import pytest
@@ -17,7 +16,8 @@ from regard.nn.mask import ALL, CAUSAL, Given, Mask
 from regard.nn.norm import build_norm
 from regard.nn.residual import Branch, PostNorm, PreNorm
 from regard.nn.tap import capture
-from tests.parity.ours import EXACT, cotangent
+from tests.parity.ours import EXACT, at_real, cotangent, some
+from tests.parity.stock import all_weights, attention_weights, copy_to_ours, layer_weights, run_stock, stock
 
 DIM, HEADS, HIDDEN = 12, 3, 20
 
@@ -120,26 +120,6 @@ def test_grouped_heads(device: torch.device) -> None:
     both(Softmax()(q, k, v, CAUSAL), theirs, [q, k, v], [])
 
 
-def attention_weights(theirs: nn.MultiheadAttention, ours: MultiHeadAttention) -> list[tuple[Tensor, ...]]:
-    """(theirs, ours ...): q, k and v are one matrix there."""
-    pairs = [
-        (theirs.in_proj_bias, ours.q.bias, ours.k.bias, ours.v.bias),
-        (theirs.out_proj.weight, ours.out.weight),
-        (theirs.out_proj.bias, ours.out.bias),
-    ]
-    if theirs.in_proj_weight is not None:
-        return [(theirs.in_proj_weight, ours.q.weight, ours.k.weight, ours.v.weight), *pairs]
-    apart = [(theirs.q_proj_weight, ours.q.weight), (theirs.k_proj_weight, ours.k.weight)]
-    return [*apart, (theirs.v_proj_weight, ours.v.weight), *pairs]
-
-
-@torch.no_grad()
-def copy_to_ours(pairs: list[tuple[Tensor, ...]]) -> None:
-    for their, *our in pairs:
-        for part, chunk in zip(our, their.chunk(len(our)), strict=True):
-            part.copy_(chunk)
-
-
 @pytest.mark.parametrize("kind", MASKS)
 def test_multi_head_self_attention(kind: str, device: torch.device) -> None:
     theirs = drawn(nn.MultiheadAttention(DIM, HEADS, batch_first=True), device)
@@ -196,17 +176,6 @@ def block(norm_first: bool, act: Callable[[Tensor], Tensor], *, cross: bool, dev
     )
 
 
-def layer_weights(theirs: nn.Module, ours: Block) -> list[tuple[Tensor, ...]]:
-    pairs = attention_weights(theirs.self_attn, ours.mixer)
-    modules = [(theirs.linear1, ours.ffn.up), (theirs.linear2, ours.ffn.down), (theirs.norm1, ours.mixer_residual.norm)]
-    if ours.cross is None:
-        modules += [(theirs.norm2, ours.ffn_residual.norm)]
-    else:
-        pairs += attention_weights(theirs.multihead_attn, ours.cross)
-        modules += [(theirs.norm2, ours.cross_residual.norm), (theirs.norm3, ours.ffn_residual.norm)]
-    return pairs + [(getattr(one, p), getattr(two, p)) for one, two in modules for p in ("weight", "bias")]
-
-
 @pytest.mark.parametrize("act", [F.relu, F.gelu])
 @pytest.mark.parametrize("norm_first", [True, False])
 def test_encoder_layer(norm_first: bool, act: Callable[[Tensor], Tensor], device: torch.device) -> None:
@@ -239,44 +208,25 @@ def test_decoder_layer(norm_first: bool, device: torch.device) -> None:
 @pytest.mark.parametrize("side", ["none", "left", "right"])
 @pytest.mark.parametrize("norm", ["pre", "post", "admin"])
 def test_the_whole_transformer(norm: str, side: str, device: torch.device) -> None:
-    """nn.Transformer ends both stacks with a norm whatever the placement; the paper's post-norm has none there."""
     sizes = Config(vocab=30, dim=DIM, depth=2, decoder_depth=3, heads=HEADS, hidden=HIDDEN, dropout=0.0, norm=norm)
-    ours = drawn(Transformer(sizes), device)
-    if norm == "admin":  # before it has seen a batch this is post-norm
-        for name, x in ours.named_parameters():
-            if name.endswith("omega"):
-                nn.init.ones_(x)
-    with warnings.catch_warnings(action="ignore"):  # it says which shortcuts it will not take
-        theirs = nn.Transformer(DIM, HEADS, 2, 3, HIDDEN, 0.0, F.relu, batch_first=True, norm_first=norm == "pre")
-    if norm != "pre":
-        theirs.encoder.norm = theirs.decoder.norm = None
-    theirs = drawn(theirs, device)
-    pairs = []
-    for stack, blocks in ((theirs.encoder, ours.encoder), (theirs.decoder, ours.decoder)):
-        for layer, block in zip(stack.layers, blocks, strict=True):
-            pairs += layer_weights(layer, block)
-    if norm == "pre":
-        ends = ((theirs.encoder.norm, ours.encoder_norm), (theirs.decoder.norm, ours.decoder_norm))
-        pairs += [(getattr(one, p), getattr(two, p)) for one, two in ends for p in ("weight", "bias")]
+    ours, theirs = drawn(Transformer(sizes), device), drawn(stock(sizes), device)
+    pairs = all_weights(theirs, ours)
     copy_to_ours(pairs)
+    assert len({id(x) for _, *own in pairs for x in own}) == len(list(ours.parameters())) - 1  # all but the words
     source, source_keys = words([7, 4], side, device)
     target, keys = words([5, 2], side, device)
-    future = ~torch.ones(5, 5, dtype=torch.bool, device=device).tril()
-    with torch.no_grad():
-        read = ours.tokens(source, Mask(keys=source_keys))
-        write = ours.tokens(target, Mask(keys=keys))
-    y = theirs(
-        read,
-        write,
-        tgt_mask=future,
-        src_key_padding_mask=None if source_keys is None else ~source_keys,
-        memory_key_padding_mask=None if source_keys is None else ~source_keys,
-        tgt_key_padding_mask=None if keys is None else ~keys,
-    )
-    logits = F.linear(y, ours.embed.weight)
+    inputs = {"source": source, "target": target} | some(source_keys=source_keys, keys=keys)
+    wanted = run_stock(theirs, ours, inputs)
+    with capture(ours) as seen:
+        heard = ours(source, target, source_keys=source_keys, keys=keys)
     real = at_words(Mask(keys=keys), target)
     found = ours(source, target, source_keys=source_keys, keys=keys)
-    both(found[real], logits[real], [], pairs)
+    both(found[real], wanted.outputs["logits"][real], [], pairs)
+    same(heard[real], found[real])
+    maps = at_real({name.removesuffix(".weights"): calls[0] for name, calls in seen.items()}, inputs, rows=-2)
+    assert maps.keys() == wanted.maps.keys()
+    for name, x in maps.items() if side != "left" else ():
+        same(x, wanted.maps[name])
 
 
 def words(lengths: list[int], side: str, device: torch.device) -> tuple[Tensor, Tensor | None]:

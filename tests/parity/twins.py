@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 import regard
 from regard.nn.positions import sinusoid
-from tests.parity.ours import Inputs, Run, Tensors, at_real, entering, run
+from tests.parity.ours import Inputs, Run, Tensors, at_real, entering, run, some
 
 transformers = pytest.importorskip("transformers", reason="the reference is not installed: pip install regard[parity]")
 transformers.utils.logging.set_verbosity_error()
@@ -29,7 +29,7 @@ VOCAB, LENGTH, DIM, HEADS = 37, 12, 20, 2
 
 def gpt(**changes: Any) -> nn.Module:
     sizes = {"vocab_size": VOCAB, "n_positions": LENGTH, "n_embd": DIM, "n_layer": 2, "n_head": HEADS}
-    ids = {"bos_token_id": 0, "eos_token_id": 0}
+    ids = {"bos_token_id": 2, "eos_token_id": 3}
     return transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes | ids | changes))
 
 
@@ -49,7 +49,7 @@ def marian(**changes: Any) -> nn.Module:
     sizes = {"vocab_size": VOCAB, "d_model": DIM, "max_position_embeddings": LENGTH}
     for side in ("encoder", "decoder"):
         sizes |= {f"{side}_layers": 2, f"{side}_attention_heads": HEADS, f"{side}_ffn_dim": 28}
-    ids = {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0, "forced_eos_token_id": 1}
+    ids = {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 5, "forced_eos_token_id": 1}
     return transformers.MarianMTModel(transformers.MarianConfig(**sizes | ids | changes))
 
 
@@ -132,10 +132,6 @@ def tokens(length: int, padding: str, draw: torch.Generator) -> tuple[Tensor, Te
     keys = torch.arange(length) < torch.tensor([length, (length + 1) // 2, 1])[:, None]
     keys = keys.flip(1) if padding == "left" else keys
     return ids.masked_fill(~keys, 0), keys
-
-
-def some(**tensors: Tensor | None) -> Tensors:
-    return {name: x for name, x in tensors.items() if x is not None}
 
 
 def row(inputs: Inputs, i: int) -> Tensors:

@@ -251,6 +251,21 @@ def test_a_later_loss_is_blamed_too(tmp_path: Path) -> None:
     assert all(x.isfinite().all() for part in task.parts.values() for x in part.parameters())
 
 
+class Endless(Language):
+    """A loss without bound whose gradient knows nothing of it."""
+
+    def losses(self, batch: Any, step: int) -> Iterator[Loss]:
+        for loss in super().losses(batch, step):
+            yield Loss("net", {"loss": Term(loss.terms["loss"].sum + (torch.inf if step == 2 else 0), "tokens")})
+
+
+def test_an_infinite_loss_stops_though_its_gradient_is_finite(tmp_path: Path) -> None:
+    trained = engine(tmp_path, Endless(tiny_gpt(), None), evaluated=False)  # type: ignore[arg-type]
+    with pytest.raises(NotFiniteError, match="step 2:") as error:
+        trained.run()
+    assert error.value.got == "loss = inf"
+
+
 class Remembering(Language):
     """A task with a memory of its own."""
 

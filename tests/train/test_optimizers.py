@@ -174,6 +174,8 @@ def test_to_restore_is_to_go_on(kind: str) -> None:
     for name, x in whole.state_dict().items():
         assert torch.equal(second.state_dict()[name], x), name
     assert bool(state) == (kind != "sgd without momentum")
+    restore_state(again, second, {})  # as it is before the first step
+    assert state_of(again, second) == {}
 
 
 def test_the_state_has_the_names_of_the_weights() -> None:

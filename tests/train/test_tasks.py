@@ -248,7 +248,7 @@ def test_lengths_in_tokens() -> None:
     found = token_lengths(rows, text)
     assert found.shape == (300, 2)
     exact = rows.sizes + 1
-    assert abs(found[:, 0] - exact).max() <= 1
+    assert set(found[:, 0] - exact) <= {0, 1}  # rounded up
 
 
 # ----------------------------------------------------------------------------------------------------- classification

@@ -25,6 +25,7 @@ from regard.run import start
 from regard.run.settings import TEMPLATES, read_run
 from regard.run.sources import found
 from regard.run.start import find_run, not_learned, usual_threads
+from regard.run.trial import heaviest
 from regard.train import engine
 from regard.train.checkpoint import Checkpoints, damage
 from regard.train.distribution import ALONE
@@ -569,6 +570,12 @@ def test_check_tells_and_writes_nothing(place: Path, capsys: pytest.CaptureFixtu
     assert tree(place) == {"tiny.toml"}
 
 
+def test_check_tries_the_batch_with_the_longest_rows(place: Path) -> None:
+    train = prepared(place).sources.splits["train"]
+    assert max(train.source.lengths[row, 0] for row in train.rows(heaviest(train))) == 5
+    assert min(train.source.lengths[:, 0]) == 2
+
+
 def initial(task: str, capsys: pytest.CaptureFixture[str]) -> str:
     capsys.readouterr()
     assert main(["init", task]) == 0
@@ -682,16 +689,25 @@ def test_a_seed_is_a_run_and_another_is_another(place: Path, whole: Path) -> Non
     assert other["metrics.jsonl"] != fingerprint(whole)["metrics.jsonl"]
 
 
-def test_the_weights_follow_from_the_seed_alone(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def prepared(place: Path) -> start.Job:
+    run = read_run(written(place))
+    data = start.opened(run, place)
+    return start.prepare(run, place / "x", data, start.vocabulary_of(run, data.splits["train"], place))
+
+
+def test_the_weights_follow_from_the_seed_alone(place: Path) -> None:
     """Not from the random numbers that were drawn before."""
-    path, made = written(place), []
-    for _ in range(2):
-        torch.rand(7)
-        run = read_run(path)
-        data = start.opened(run, place)
-        job = start.prepare(run, place / "x", data, start.vocabulary_of(run, data.splits["train"], place))
-        made.append(job.model.net.embed.weight.detach())
-    assert torch.equal(*made)
+    one = prepared(place).model.net.embed.weight
+    torch.rand(7)
+    assert torch.equal(one, prepared(place).model.net.embed.weight)
+
+
+def test_only_what_is_trained_on_is_shuffled(place: Path) -> None:
+    splits = prepared(place).sources.splits
+    for name, split in splits.items():
+        epochs = [[tuple(split.rows(step + i * len(split))) for step in range(len(split))] for i in (0, 1)]
+        assert (epochs[0] != epochs[1]) == (name == "train")
+        assert sorted(row for batch in epochs[1] for row in batch) == list(range(200))
 
 
 def test_early_stopping_ends_a_run(place: Path) -> None:

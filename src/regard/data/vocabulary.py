@@ -8,6 +8,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 
 from regard.data.text import Text
 from regard.errors import InputError
+from regard.interop.symbols import Symbols
 
 PAD, UNKNOWN, BEGIN, END = "<pad>", "<unknown>", "<begin>", "<end>"
 SPECIAL = [PAD, UNKNOWN, BEGIN, END]
@@ -73,3 +74,8 @@ def whole_words(ids: dict[str, int]) -> Tokenizer:
     tokenizer.normalizer = normalizers.NFC()
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     return tokenizer
+
+
+def symbols_of(text: Text) -> Symbols:
+    """What begins, ends and fills up a text of ours; one that was made elsewhere may have no token to fill up with."""
+    return Symbols(text.id_of(BEGIN), (text.id_of(END),), text.tokenizer.token_to_id(PAD))

@@ -9,7 +9,9 @@ from regard.models.bert import Config
 
 from .foreign import THEIR_ACTIVATIONS, Foreign
 from .rules import Dropped, Entry, Rule, Tied
+from .symbols import PAD
 
+SYMBOLS = {PAD: 0}
 ARCHITECTURES = {"none": "BertModel", "words": "BertForMaskedLM", "pretraining": "BertForPreTraining"}
 
 

@@ -8,8 +8,10 @@ from regard.models.gpt import Config
 from .foreign import THEIR_ACTIVATIONS, Foreign
 from .ops import Chain, Chunk, Transpose
 from .rules import Dropped, Entry, Rule, Tied
+from .symbols import BEGIN, END, PAD
 
 ARCHITECTURE = "GPT2LMHeadModel"
+SYMBOLS = {BEGIN: 50256, END: 50256, PAD: None}
 
 
 def config(theirs: Foreign) -> Config:

@@ -13,6 +13,7 @@ from regard.zoo import bare, config_data
 from . import bert, gpt2, marian, vit
 from .foreign import Foreign
 from .rules import Entry, Groups, converted, counted, export, listed, misfits, needed, spare
+from .symbols import NONE, Symbols, export_symbols, foreign_symbols
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Kind:
     complete: Callable[[Any, Collection[str]], Any]  # what only the tensors' names tell
     rules: Callable[[Any, Collection[str] | None], list[Entry]]
     export_config: Callable[[Any], dict[str, Any]]
+    symbols: Mapping[str, int | None]  # the keys of their special tokens, and what stands where one is left out
 
 
 def as_it_is(config: Any, names: Collection[str]) -> Any:
@@ -29,10 +31,10 @@ def as_it_is(config: Any, names: Collection[str]) -> Any:
 
 
 KINDS: dict[str, Kind] = {
-    "gpt2": Kind("gpt", gpt2.config, as_it_is, gpt2.rules, gpt2.export_config),
-    "bert": Kind("bert", bert.config, bert.complete, bert.rules, bert.export_config),
-    "vit": Kind("vit", vit.config, vit.complete, vit.rules, vit.export_config),
-    "marian": Kind("transformer", marian.config, as_it_is, marian.rules, marian.export_config),
+    "gpt2": Kind("gpt", gpt2.config, as_it_is, gpt2.rules, gpt2.export_config, gpt2.SYMBOLS),
+    "bert": Kind("bert", bert.config, bert.complete, bert.rules, bert.export_config, bert.SYMBOLS),
+    "vit": Kind("vit", vit.config, vit.complete, vit.rules, vit.export_config, {}),
+    "marian": Kind("transformer", marian.config, as_it_is, marian.rules, marian.export_config, marian.SYMBOLS),
 }
 
 
@@ -43,10 +45,15 @@ class Found:
     family: str
     config: Any
     state: dict[str, Tensor]
+    symbols: Symbols = NONE
 
 
 def read_foreign(
-    data: Mapping[str, Any], header: Mapping[str, tuple[int, ...]], read: Callable[[], dict[str, Tensor]], where: Path
+    data: Mapping[str, Any],
+    generation: Mapping[str, Any],
+    header: Mapping[str, tuple[int, ...]],
+    read: Callable[[], dict[str, Tensor]],
+    where: Path,
 ) -> Found:
     """Every key of the config and every tensor of the file, accounted for, or one error that lists what is not."""
     kind = KINDS.get(str(data.get("model_type")))
@@ -81,7 +88,8 @@ def read_foreign(
     problems["not of real numbers"] = [f"{name}: {dtype}" for name, dtype in whole.items()]
     if any(problems.values()):
         refuse(problems, where)
-    return Found(kind.family, config, run.finish("their tensors cannot be converted"))
+    symbols = foreign_symbols([generation, {**kind.symbols, **data}], getattr(config, "vocab", 0))
+    return Found(kind.family, config, run.finish("their tensors cannot be converted"), symbols)
 
 
 def refuse(problems: Groups, where: Path) -> NoReturn:
@@ -94,8 +102,17 @@ def refuse(problems: Groups, where: Path) -> NoReturn:
     )
 
 
-def write_foreign(family: str, config: Any, state: Mapping[str, Tensor]) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Config and tensors as the other library keeps them; what it cannot say is an error, not a loss."""
+@dataclass(frozen=True, eq=False)
+class Written:
+    """One of our models as the other library keeps it."""
+
+    config: dict[str, Any]
+    generation: dict[str, Any]
+    tensors: dict[str, Tensor]
+
+
+def write_foreign(family: str, config: Any, state: Mapping[str, Tensor], symbols: Symbols) -> Written:
+    """What their format cannot say is an error, not a loss."""
     kind = next((kind for kind in KINDS.values() if kind.family == family), None)
     if kind is None:
         raise InputError(f"a {family} has no counterpart there", expected=", ".join(k.family for k in KINDS.values()))
@@ -109,7 +126,9 @@ def write_foreign(family: str, config: Any, state: Mapping[str, Tensor]) -> tupl
             got=", ".join(f"{key} = {ours.get(key)!r}" for key in lost),
             expected=", ".join(f"{key} = {said.get(key)!r}" for key in lost),
         )
-    return data, tensors
+    ids = export_symbols(symbols, kind.symbols)
+    silent = {} if symbols.pad is None else {"bad_words_ids": [[symbols.pad]]}  # what fills up is never said
+    return Written(data | ids, {key: x for key, x in ids.items() if x is not None} | silent, tensors)
 
 
 def believable(config: Any, tensors: int, where: str) -> None:

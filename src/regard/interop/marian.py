@@ -11,6 +11,9 @@ from regard.nn.positions import sinusoid
 from .foreign import THEIR_ACTIVATIONS, Foreign
 from .ops import Reshape
 from .rules import Entry, Known, Rule, Tied
+from .symbols import END, FIRST, LAST, PAD
+
+SYMBOLS = {FIRST: 58100, END: 0, LAST: 0, PAD: 58100}
 
 
 def config(theirs: Foreign) -> Config:
@@ -76,10 +79,6 @@ def export_config(ours: Config) -> dict[str, Any]:
         "share_encoder_decoder_embeddings": True,
         "tie_word_embeddings": True,
         "is_encoder_decoder": True,
-        # Which words pad and end a sentence is not in our config, and their defaults are words of a larger vocabulary.
-        "pad_token_id": None,
-        "eos_token_id": None,
-        "forced_eos_token_id": None,
     }
 
 

@@ -17,7 +17,9 @@ import torch
 import regard
 from regard.data.faults import Fault
 from regard.data.text import Text
+from regard.data.vocabulary import symbols_of
 from regard.errors import InputError
+from regard.interop.symbols import NONE
 from regard.interop.texts import json_bytes, read_bytes
 from regard.interop.writing import whole
 from regard.interop.writing import write as write_synced
@@ -94,7 +96,8 @@ def prepare(run: Run, folder: Path, data: Opened, text: Text | None) -> Job:
     if data.names:
         enough(changes, "classes", len(data.names), "labels of the data")
     sow(run.seed, 0, -1 % (1 << 32))  # the same weights in every process
-    model = replace(build(run.model["name"], **changes), processor=text, task=run.task.kind)
+    symbols = NONE if text is None else symbols_of(text)
+    model = replace(build(run.model["name"], **changes), processor=text, task=run.task.kind, symbols=symbols)
     sources = arranged(run, data, text, getattr(model.config, "length", None))
     if run.train.recompute and not replay_blocks(model.net):
         raise InputError(f"a {model.family} has no blocks to recompute", fix="set train.recompute = false")
