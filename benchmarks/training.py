@@ -10,7 +10,8 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from regard.cli.memory import tune
@@ -20,6 +21,7 @@ from .measure import Result, compare
 VOCAB, DIM, DEPTH, HEADS, HIDDEN = 8000, 128, 4, 4, 256
 SENTENCES, WORDS = 128, 16  # of the source, and as many of the target
 STEPS = 3  # in one turn
+BATCHES = 4  # of sentences of many lengths
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Contender:
     ours: bool
     kept: bool = False  # the memory: what `regard train` does to the process
     within: float = 0.1  # dropout on attention weights and in the feed-forward, as nn.Transformer has it
+    ragged: bool = False  # sentences of many lengths; ours puts those of like length together
 
 
 PLAIN = Contender("nn.Transformer, plain loop", ours=False)
@@ -36,6 +39,7 @@ OURS = Contender("regard", ours=True, kept=True)
 PAPER = Contender("regard, dropout only where the paper has it", ours=True, kept=True, within=0.0)
 UNTUNED = Contender("regard, memory not kept", ours=True)
 ALL = (PLAIN, TUNED, UNTUNED, OURS, PAPER)
+RAGGED = tuple(replace(one, ragged=True) for one in (PLAIN, TUNED, OURS, PAPER))
 
 
 def work(contender: Contender, threads: int) -> None:
@@ -46,7 +50,7 @@ def work(contender: Contender, threads: int) -> None:
 
     from regard.models.transformer import Config
 
-    from .translators import our_step, plain_step
+    from .translators import even, our_step, plain_step, ragged
 
     torch.set_num_threads(threads)
     torch.manual_seed(0)
@@ -60,16 +64,18 @@ def work(contender: Contender, threads: int) -> None:
         attention_dropout=contender.within,
         hidden_dropout=contender.within,
     )
-    source, target = torch.randint(VOCAB, (SENTENCES, WORDS)), torch.randint(VOCAB, (SENTENCES, WORDS + 1))
-    step = (our_step if contender.ours else plain_step)(sizes, (source, target[:, :-1], target[:, 1:]))
-    for _ in range(2):
+    batches = even(SENTENCES, WORDS, VOCAB)
+    if contender.ragged:
+        batches = ragged(BATCHES, SENTENCES, VOCAB, by_length=contender.ours)
+    step = (our_step if contender.ours else plain_step)(sizes, batches)
+    for _ in batches * 2:
         step()
     print("ready", flush=True)
     for _ in sys.stdin:
         wall, processor = time.perf_counter(), time.process_time()
-        for _ in range(STEPS):
-            step()
+        words = sum(step() for _ in range(len(batches) if contender.ragged else STEPS))
         spent = {"wall": time.perf_counter() - wall, "processor": time.process_time() - processor}
+        spent = {clock: 1000 * seconds / words for clock, seconds in spent.items()}
         print(json.dumps(spent | {"megabytes": resident()}), flush=True)
 
 
@@ -107,10 +113,12 @@ class Process:
         self.process.wait()
 
 
-def race(rounds: int, threads: int) -> tuple[list[Result], dict[str, float]]:
-    """Ratios of times, against the plain loop and against one whose memory is kept too; and who holds how much."""
+def race(
+    contenders: Sequence[Contender], what: str, rounds: int, threads: int
+) -> tuple[list[Result], dict[str, float]]:
+    """Times of a thousand words, against the plain loop and one whose memory is kept too; and who holds how much."""
     load = os.getloadavg()[0]
-    processes = {contender.name: Process(contender, threads) for contender in ALL}
+    processes = {contender.name: Process(contender, threads) for contender in contenders}
     turns: dict[str, list[dict[str, float]]] = {name: [] for name in processes}
     for i in range(rounds):
         for name in list(turns) if i % 2 == 0 else reversed(turns):
@@ -119,10 +127,9 @@ def race(rounds: int, threads: int) -> tuple[list[Result], dict[str, float]]:
         process.close()
     results = []
     for clock in ("processor", "wall"):
-        what = f"translator {DEPTH}+{DEPTH} x {DIM}, {SENTENCES} x ({WORDS}+{WORDS}) words, a step, {clock} time"
-        times = {name: [turn[clock] / STEPS for turn in own] for name, own in turns.items()}
-        results.append(compare(what, times, load=load, threads=threads))
-    same = {name: [turn["processor"] / STEPS for turn in turns[name]] for name in (TUNED.name, OURS.name, PAPER.name)}
+        times = {name: [turn[clock] for turn in own] for name, own in turns.items()}
+        results.append(compare(f"{what}, 1000 words, {clock} time", times, load=load, threads=threads))
+    same = {name: [turn["processor"] for turn in turns[name]] for name in (TUNED.name, OURS.name, PAPER.name)}
     results.append(compare("the same, memory kept on both sides, processor time", same, load=load, threads=threads))
     return results, {name: own[-1]["megabytes"] for name, own in turns.items()}
 
@@ -137,13 +144,19 @@ def main() -> None:
     if chosen.work is not None:
         work(Contender(**chosen.work), chosen.threads)
         return
-    results, megabytes = race(chosen.rounds, chosen.threads)
+    model = f"translator {DEPTH}+{DEPTH} x {DIM}"
+    found = {
+        "even": race(ALL, f"{model}, {SENTENCES} x ({WORDS}+{WORDS}) words", chosen.rounds, chosen.threads),
+        "ragged": race(RAGGED, f"{model}, sentences of many lengths", chosen.rounds, chosen.threads),
+    }
     if chosen.json:
-        print(json.dumps({"results": [result.data() for result in results], "megabytes": megabytes}, indent=2))
+        told = {kind: {"results": [x.data() for x in some], "megabytes": held} for kind, (some, held) in found.items()}
+        print(json.dumps(told, indent=2))
         return
-    for result in results:
-        print("\n".join(result.lines()) + "\n")
-    print("held in memory: " + ", ".join(f"{name} {size:.0f} MB" for name, size in megabytes.items()))
+    for results, megabytes in found.values():
+        for result in results:
+            print("\n".join(result.lines()) + "\n")
+        print("held in memory: " + ", ".join(f"{name} {size:.0f} MB" for name, size in megabytes.items()) + "\n")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 import copy
 import math
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -279,3 +281,22 @@ def test_the_end(kind: type[Cosine] | type[Linear], warmup: int, floor: float, s
     assert math.isclose(schedule.factor(steps, steps), floor, abs_tol=1e-12)
     assert math.isclose(schedule.factor(2 * steps, steps), floor, abs_tol=1e-12)
     assert schedule.factor(steps - 1, steps) > floor
+
+
+def test_the_compiler_is_not_loaded() -> None:
+    """PyTorch's own optimizers load it at once, and every start of a run would wait for it."""
+    program = """
+import sys, torch
+from regard.train.optimizers import SGD, Adafactor, Adam, AdamW, optimizer_of
+for settings in (AdamW(), Adam(), SGD(), Adafactor()):
+    net = torch.nn.Linear(3, 4)
+    optimizer = optimizer_of(settings, net)
+    net(torch.ones(2, 3)).sum().backward()
+    before = net.weight.clone()
+    optimizer.step()
+    optimizer.zero_grad()
+    assert net.weight.grad is None and not torch.equal(net.weight, before)
+print("torch._dynamo" in sys.modules)
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout == "False\n"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from inspect import unwrap
 from typing import Any, Literal
 
 import torch
@@ -27,7 +28,9 @@ class AdamW:
         refuse(not_above_zero(self, "rate", "eps"), not_shares(self, "decay"), not_betas(self.betas))
 
     def build(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
-        return torch.optim.AdamW(groups, lr=self.rate, betas=pair(self.betas), eps=self.eps, fused=fusable(groups))
+        return light(torch.optim.AdamW)(
+            groups, lr=self.rate, betas=pair(self.betas), eps=self.eps, fused=fusable(groups)
+        )
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,9 @@ class Adam:
         refuse(not_above_zero(self, "rate", "eps"), not_shares(self, "decay"), not_betas(self.betas))
 
     def build(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
-        return torch.optim.Adam(groups, lr=self.rate, betas=pair(self.betas), eps=self.eps, fused=fusable(groups))
+        return light(torch.optim.Adam)(
+            groups, lr=self.rate, betas=pair(self.betas), eps=self.eps, fused=fusable(groups)
+        )
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ class SGD:
         refuse(not_above_zero(self, "rate"), not_shares(self, "momentum", "decay"))
 
     def build(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
-        return torch.optim.SGD(groups, lr=self.rate, momentum=self.momentum, fused=fusable(groups))
+        return light(torch.optim.SGD)(groups, lr=self.rate, momentum=self.momentum, fused=fusable(groups))
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,7 @@ class Adafactor:
         refuse(not_above_zero(self, "rate"), not_shares(self, "decay"))
 
     def build(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
-        return torch.optim.Adafactor(groups, lr=self.rate)
+        return light(torch.optim.Adafactor)(groups, lr=self.rate)
 
 
 Settings = AdamW | Adam | SGD | Adafactor
@@ -126,6 +131,12 @@ def beside(value: Tensor, weight: Tensor, near: bool) -> Tensor:
     """Where the weight is, and spread over processes as it is; only a count of steps may stay on the CPU."""
     value = value.to(weight.device) if near else value
     return spread(value, weight) if value.shape == weight.shape and not is_shard(value) else value
+
+
+def light(kind: Any) -> Any:
+    """The same optimizer without PyTorch's compiler, which its wrappers load, a second or two, only to send it away."""
+    bare = {name: unwrap(getattr(kind, name)) for name in ("step", "add_param_group", "zero_grad")}
+    return type(kind.__name__, (kind,), bare | {"step": torch.no_grad()(bare["step"])})
 
 
 def fusable(groups: Iterable[Mapping[str, Any]]) -> bool:
