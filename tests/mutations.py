@@ -129,6 +129,8 @@ MUTATIONS = [
     Mutation("missed keys not noticed", ATTENTION, "if keys.shape[-2] != total:", "if False:", "seams"),
     # the cache
     Mutation("slots not reordered", CACHE, "x.index_select(0, rows) for name", "x for name", DECODING),
+    Mutation("another context taken for the first", CACHE, "elif self.origin() is not context:", "elif False:", "cache"),
+    Mutation("sentences left, their context refused", CACHE, "        self.origin = None\n", "", "cache"),
     Mutation("padding not reordered", CACHE, "self.keys = self.keys.index_select(0, rows)", "pass", DECODING),
     Mutation("contexts reordered with the beams", CACHE, "        if sentences is not None:\n            for slot in self.contexts.values():\n                slot.reorder(sentences)", "        for slot in self.contexts.values():\n            slot.reorder(rows)", DECODING),
     Mutation("contexts never reordered", CACHE, "if sentences is not None:", "if False:", DECODING),
@@ -152,7 +154,8 @@ MUTATIONS = [
     Mutation("replacements in a reentrant checkpoint", TAP, "if frame.f_code in REENTRANT:", "if False:", "listening"),
     Mutation("another path the second time", TAP, "for tap, listeners in now.items()}", "for tap, listeners in now.items() if False}", "looking listening"),
     Mutation("the second time hears who listens now", "nn/replay.py", "nullcontext(), heard_by(repeated(now))", "nullcontext(), nullcontext()", "looking listening"),
-    Mutation("replacements ignored", TAP, "x = x if replacement is None else replacement", "pass", "attention attention_taps looking listening"),
+    Mutation("replacements ignored", TAP, "x = fitting(replacement, x, listener.name)", "pass", "attention attention_taps looking listening"),
+    Mutation("replacements of any shape", TAP, "if replacement.shape != x.shape:", "if False:", "looking"),
     Mutation("listeners stay after an error", TAP, "_thread.stack = (*entered()[:last], *entered()[last + 1 :])", "_thread.stack = entered() if error[0] else (*entered()[:last], *entered()[last + 1 :])", "looking listening"),
     Mutation("inner listeners replace outer ones", TAP, "(*new.get(taps[name], ()), listener)", "(listener,)", "looking listening"),
     Mutation("who left still hears", TAP, "forget(own.values())", "pass", "listening"),
@@ -216,7 +219,8 @@ MUTATIONS = [
     Mutation("attentions do not take turns", "nn/mechanisms.py", "turns[i % len(turns)]", "turns[min(i, len(turns) - 1)]", "config"),
     Mutation("nothing is a default", "zoo.py", "parse(FAMILIES[family].config, data)", "parse(FAMILIES[family].config, {k: v for k, v in data.items() if v is not None})", "models", 2),
     # models
-    Mutation("source padding forgotten", "models/transformer.py", "context_mask=Mask(keys=source_keys)", "context_mask=Mask()", "models decoding"),
+    Mutation("keys of other tokens", MASK, "keys.shape != tokens.shape[:2]", "False", "models"),
+    Mutation("source padding forgotten", "models/transformer.py", "context_mask=beyond", "context_mask=Mask()", "models decoding"),
     Mutation("encoder's padding forgotten", "models/transformer.py", "x = block(x, mask=mask)\n        return x if self.encoder_norm", "x = block(x)\n        return x if self.encoder_norm", "models decoding"),
     Mutation("decoder sees ahead", "models/transformer.py", "mask=mask, context_mask", "mask=Mask(keys=mask.keys), context_mask", "decoding"),
     Mutation("decoder's padding forgotten", "models/gpt.py", "mask=mask, cache", "mask=__import__('dataclasses').replace(mask, keys=None), cache", "models decoding"),

@@ -30,6 +30,7 @@ class Row:
     link: str
     sizes: dict[str, int | float]
     verified_against: Evidence | None
+    shipped: bool = False
 
 
 ROWS = [
@@ -145,6 +146,16 @@ def test_no_such_model(zoo: ModuleType, capsys: pytest.CaptureFixture[str]) -> N
     assert "got: nothing" in capsys.readouterr().err
 
 
+def test_a_model_that_ships_is_listed_by_the_name_that_loads_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "recall", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["name"], row["family"], row["shipped"]) == ("recall", "gpt", True)
+    assert row["sizes"]["parameters"] == sum(x.numel() for x in regard.load("recall").parameters())
+    assert main(["models", "recall"]) == 0
+    assert capsys.readouterr().out.startswith("recall\ttrained: parameters 72.8k")
+    assert [row.name for row in regard.catalog() if row.shipped] == ["recall"]
+
+
 def test_every_real_model_is_listed_in_full(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
@@ -195,13 +206,23 @@ def test_an_interrupt_is_quiet(zoo: ModuleType, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_reader_who_has_left_is_no_fault() -> None:
+@pytest.mark.parametrize("words", [["--help"], ["models", "--json"]], ids=["little", "much"])
+def test_a_reader_who_has_left_is_no_fault(words: list[str]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    done = subprocess.run([sys.executable, "-m", "regard", "--help"], stdout=writer, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run([sys.executable, "-m", "regard", *words], stdout=writer, stderr=subprocess.PIPE, text=True)
     os.close(writer)
     assert done.returncode == 1
     assert done.stderr == ""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has a file that is always full")
+@pytest.mark.parametrize("words", [["--version"], ["models", "--json"]], ids=["little", "much"])
+def test_an_output_that_is_full_is_no_fault_of_ours(words: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "regard", *words], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "regard: the output cannot be written: No space left on device\n"
 
 
 @pytest.fixture

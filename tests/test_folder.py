@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from safetensors.torch import load_file, save_file
 import regard
 from regard.cli.app import main
 from regard.errors import CheckpointError, ConfigError, InputError
+from regard.interop.files import Weights
 from regard.interop.symbols import Symbols
 from regard.model import Model, convert, export
 from regard.nn.attention import MultiHeadAttention
@@ -202,6 +204,24 @@ def test_convert_tells_of_numbers_that_are_not_finite(
     assert lines == ""
 
 
+def test_export_tells_of_numbers_that_are_not_finite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = tiny()
+    with torch.no_grad():
+        model.net.blocks[1].mixer.k.bias[0] = -torch.inf
+    regard.save(model, tmp_path / "a")
+    assert main(["export", str(tmp_path / "a"), str(tmp_path / "b")]) == 0
+    out, lines = capsys.readouterr()
+    assert out == f"wrote {tmp_path / 'b'}\n"
+    assert lines.startswith("regard: warning: ")
+    assert "1 of the tensors: transformer.h.1.attn.c_attn.bias\n" in lines
+    assert main(["export", str(tmp_path / "a"), str(tmp_path / "c"), "--json"]) == 0
+    out, lines = capsys.readouterr()
+    assert json.loads(out)["not_finite"] == {"tensors": 1, "names": ["transformer.h.1.attn.c_attn.bias"]}
+    assert lines == ""
+    assert main(["export", "recall", str(tmp_path / "d")]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_convert_says_nothing_of_finite_numbers_and_not_too_much_of_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -236,10 +256,31 @@ def test_keys_of_a_foreign_config_are_shown_escaped_and_not_without_end(tmp_path
     data = json.loads((tmp_path / "hf" / "config.json").read_text())
     data |= {f"\x1b[31m{i}\n": "x" * 100 for i in range(10_000)}
     (tmp_path / "hf" / "config.json").write_text(json.dumps(data))
-    with pytest.raises(CheckpointError, match="9900 more keys") as caught:
+    with pytest.raises(CheckpointError, match="10000 wrong in the config") as caught:
         regard.load(tmp_path / "hf")
+    assert "... and 9950 more" in str(caught.value)
     assert "\x1b" not in str(caught.value)
-    assert len(str(caught.value)) < 20_000
+    assert len(str(caught.value)) < 10_000
+
+
+@pytest.mark.parametrize("folder", ["ours", "theirs"])
+def test_tensors_without_end_are_counted_but_neither_listed_nor_read(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those whose names a rule knows: the config tells that there is no such layer."""
+    regard.save(tiny(), tmp_path / "ours")
+    export(tmp_path / "ours", tmp_path / "theirs")
+    file = tmp_path / folder / "model.safetensors"
+    junk = {f"transformer.h.{i}.{name}": torch.zeros(1) for i in range(2, 1002) for name in ("junk", "ln_1.weight")}
+    save_file(load_file(file) | junk, file)
+    read, count = [], Weights.read
+    monkeypatch.setattr(Weights, "read", lambda self, dtype: read.extend(self.header) or count(self, dtype))
+    with pytest.raises(CheckpointError, match="2000 unexpected") as caught:
+        regard.load(tmp_path / folder)
+    assert not junk.keys() & read
+    assert "transformer.h.2.junk (1,)\n" in (text := str(caught.value))
+    assert "... and 1950 more" in text
+    assert len(text) < 4_000
 
 
 def test_looking_asks_for_as_many_texts_as_the_model_reads() -> None:
@@ -251,9 +292,25 @@ def test_what_their_format_cannot_say_is_not_exported(tmp_path: Path) -> None:
     regard.save(
         regard.build("gpt-tiny", vocab=25, length=16, dim=16, depth=2, heads=2, attention="cosine"), tmp_path / "a"
     )
-    with pytest.raises(InputError, match=r"kernel\.log_scale"):
+    with pytest.raises(InputError, match=r"no counterpart") as caught:
         export(tmp_path / "a", tmp_path / "hf")
+    assert caught.value.got == "attention = 'cosine'"
+    assert caught.value.expected == "attention = 'softmax'"
     assert not (tmp_path / "hf").exists()
+
+
+@pytest.mark.parametrize("attention", [{"kind": "softmax"}, ["softmax"], ["softmax", {"kind": "softmax"}]])
+def test_an_attention_may_be_said_in_many_words(attention: Any, tmp_path: Path) -> None:
+    model = regard.build("gpt-tiny", vocab=25, length=16, dim=16, depth=2, heads=2, attention=attention)
+    regard.export(model, tmp_path / "hf")
+    assert regard.load(tmp_path / "hf").config.attention == "softmax"
+
+
+def test_an_attention_that_is_set_otherwise_is_another(tmp_path: Path) -> None:
+    for attention in ({"kind": "softmax", "scale": 0.5}, ["softmax", "dot"]):
+        model = regard.build("gpt-tiny", vocab=25, length=16, dim=16, depth=2, heads=2, attention=attention)
+        with pytest.raises(InputError, match="got: attention = "):
+            regard.export(model, tmp_path / "hf")
 
 
 def test_a_tokenizer_that_is_no_file_is_refused(tmp_path: Path) -> None:

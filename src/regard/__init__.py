@@ -10,16 +10,30 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from regard.model import Model, build, load, prepare, save
+    from regard.model import Model, build, convert, export, load, prepare, save
     from regard.nn.tap import capture, listen
     from regard.zoo import catalog
 
 __version__ = "0.1.0"
-__all__ = ["Model", "__version__", "build", "capture", "catalog", "listen", "load", "prepare", "save"]
+__all__ = [
+    "Model",
+    "__version__",
+    "build",
+    "capture",
+    "catalog",
+    "convert",
+    "export",
+    "listen",
+    "load",
+    "prepare",
+    "save",
+]
 
 HOMES = {
     "Model": "regard.model",
     "build": "regard.model",
+    "convert": "regard.model",
+    "export": "regard.model",
     "load": "regard.model",
     "prepare": "regard.model",
     "save": "regard.model",

@@ -2,7 +2,7 @@
 
 import copy
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -16,9 +16,10 @@ import regard
 from regard.data.text import Text, padded
 from regard.errors import CheckpointError, InputError
 from regard.interop.files import weights_of, widened
-from regard.interop.kinds import Found, believable, read_foreign, write_foreign
+from regard.interop.kinds import Found, Read, believable, read_foreign, write_foreign
 from regard.interop.pickled import read_pickled
 from regard.interop.rules import fit
+from regard.interop.suspicion import listed
 from regard.interop.symbols import NONE, Symbols, read_symbols
 from regard.interop.texts import json_bytes, read_bytes, read_json
 from regard.interop.writing import save as write_folder
@@ -26,7 +27,7 @@ from regard.look.maps import Looked, look_at
 from regard.models.bert import BERT, mean
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.axis import Axis
-from regard.zoo import FAMILIES, bare, config_data, preset, read_config
+from regard.zoo import FAMILIES, bare, config_data, preset, read_config, shipped
 
 FORMAT = 1
 KEYS = ("format", "regard", "model", "config", "task", "processor")
@@ -135,14 +136,13 @@ def load(model: str | Path) -> Model:
     A bare string is a name; a path contains a separator or is a Path. Every tensor is accounted for, or it is an error.
     """
     if isinstance(model, str) and not any(separator in model for separator in "/\\"):
-        shipped = files("regard").joinpath("pretrained", model)
-        if model and not model.startswith(".") and shipped.is_dir():
-            with as_file(shipped) as folder:
+        if model in shipped():
+            with as_file(files("regard").joinpath("pretrained", model)) as folder:
                 return load(folder)
         raise InputError(
             "no shipped model has this name",
             got=model,
-            expected=", ".join(sorted(x.name for x in files("regard").joinpath("pretrained").iterdir() if x.is_dir())),
+            expected=", ".join(shipped()),
             fix=f"to load a folder, write a path: ./{model}; to start with random weights, use regard.build",
         )
     folder = Path(model)
@@ -150,7 +150,7 @@ def load(model: str | Path) -> Model:
         return load_ours(folder)
     if (folder / "config.json").exists():
         weights = weights_of(folder)
-        return load_theirs(folder, weights.shapes(), lambda: weights.read(torch.float32))
+        return load_theirs(folder, weights.shapes(), lambda names: weights.only(names).read(torch.float32))
     raise InputError(
         "this is no model folder" if folder.is_dir() else "there is no such folder",
         where=str(folder),
@@ -192,7 +192,7 @@ def load_ours(folder: Path) -> Model:
     return filled(net, Found(family, settings, weights.read(torch.float32), symbols), folder, data["task"])
 
 
-def load_theirs(folder: Path, header: Mapping[str, tuple[int, ...]], read: Callable[[], dict[str, Tensor]]) -> Model:
+def load_theirs(folder: Path, header: Mapping[str, tuple[int, ...]], read: Read) -> Model:
     generation = folder / "generation_config.json"
     settings = read_json(generation) if generation.is_file() else {}
     found = read_foreign(read_json(folder / "config.json"), settings, header, read, folder)
@@ -202,7 +202,7 @@ def load_theirs(folder: Path, header: Mapping[str, tuple[int, ...]], read: Calla
 def filled(net: nn.Module, found: Found, folder: Path, task: str | None) -> Model:
     """The net with its weights, ready for inference, and what else the folder holds."""
     if odd := [name for name, x in found.state.items() if not x.is_floating_point()]:
-        raise CheckpointError("weights must be real numbers", where=str(folder), got=", ".join(odd))
+        raise CheckpointError("weights must be real numbers", where=str(folder), got=listed(odd))
     net.load_state_dict(found.state, strict=True, assign=True)
     processor = tokenizer_of(folder, found.config)
     card = folder / "card.md"
@@ -260,7 +260,7 @@ def checked_state(model: Model) -> dict[str, Tensor]:
     return state
 
 
-def convert(source: Path, out: Path) -> list[str]:
+def convert(source: str | Path, out: str | Path) -> list[str]:
     """A foreign folder into one of ours. Only here are .bin and .pt files read, by a reader that cannot run code.
 
     -> the names of the written tensors that hold a NaN or an infinity, which are converted as they are
@@ -272,21 +272,30 @@ def convert(source: Path, out: Path) -> list[str]:
         model = load(source)
     else:
         state = {name: widened(x, torch.float32) for name, x in read_pickled(source).items()}
-        model = load_theirs(source, {name: tuple(x.shape) for name, x in state.items()}, lambda: state)
+        header = {name: tuple(x.shape) for name, x in state.items()}
+        model = load_theirs(source, header, lambda names: {name: x for name, x in state.items() if name in names})
     save(model, out)
-    return [name for name, x in model.state_dict().items() if not x.isfinite().all()]
+    return not_finite(model.state_dict())
 
 
-def export(model: str | Path, out: Path, to: str = "hf") -> None:
-    """A model in another library's format."""
+def export(model: Model | str | Path, out: str | Path, to: str = "hf") -> list[str]:
+    """A model, or what ``load`` takes, in another library's format.
+
+    -> the names of the written tensors that hold a NaN or an infinity, which are exported as they are
+    """
     if to != "hf":
         raise InputError("this format is not known", got=to, expected="hf")
-    loaded = load(model)
+    loaded = model if isinstance(model, Model) else load(model)
     theirs = write_foreign(loaded.family, loaded.config, checked_state(loaded), loaded.symbols)
     texts = {name: raw for name, raw in extras(loaded).items() if name == "tokenizer.json"}
     if theirs.generation:
         texts["generation_config.json"] = json_bytes(theirs.generation)
     write_folder(Path(out), {"config.json": json_bytes(theirs.config), "model.safetensors": theirs.tensors, **texts})
+    return not_finite(theirs.tensors)
+
+
+def not_finite(state: Mapping[str, Tensor]) -> list[str]:
+    return [name for name, x in state.items() if not x.isfinite().all()]
 
 
 def prepare(model: Anything) -> Anything:

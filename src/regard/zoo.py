@@ -77,21 +77,34 @@ class Row:
     link: str
     sizes: dict[str, int]
     verified_against: dict[str, Any] | None
+    shipped: bool  # with trained weights, for ``load``; all others are for ``build``
 
 
 def catalog(pattern: str = "*") -> list[Row]:
     """The models whose names match: papers, sizes, and what each was checked against, how closely."""
     verified = json.loads(files("regard").joinpath("verified.json").read_text("utf-8"))
+    trained = shipped()
+    known = {name: (family, FAMILIES[family].presets[name]) for name, family in PRESETS.items()} | trained
     rows = []
-    for name, family in PRESETS.items():
+    for name, (family, config) in known.items():
         if fnmatchcase(name, pattern):
             entry = FAMILIES[family]
-            config = entry.presets[name]
             shown = [key for key in ("dim", "depth", "heads", "length", "vocab", "classes") if hasattr(config, key)]
             sizes = {"parameters": parameters(bare(family, config))} | {key: getattr(config, key) for key in shown}
             own = [row for key, row in verified.items() if key.split("-")[0] == family]
-            rows.append(Row(name, family, entry.paper, entry.link, sizes, evidence(config, own)))
+            checked = evidence(config, own)
+            rows.append(Row(name, family, entry.paper, entry.link, sizes, checked, name in trained))
     return rows
+
+
+def shipped() -> dict[str, tuple[str, Any]]:
+    """The models that come with trained weights: name -> family and config."""
+    found = {}
+    for folder in sorted(files("regard").joinpath("pretrained").iterdir(), key=lambda folder: folder.name):
+        if (card := folder.joinpath("regard.json")).is_file():
+            data = json.loads(card.read_text("utf-8"))
+            found[folder.name] = data["model"], read_config(data["model"], data["config"], folder.name)
+    return found
 
 
 def evidence(config: Any, rows: list[dict[str, Any]]) -> dict[str, Any] | None:

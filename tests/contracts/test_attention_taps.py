@@ -49,7 +49,7 @@ def test_beams_share_a_context(name: str, look: bool) -> None:
         else:
             found = layer(x, context, mask=Mask(keys=keys), cache=cache)
         close(found, full)
-        context = context * torch.nan  # what was read once is not read again
+        context.fill_(torch.nan)  # what was read once is not read again
     assert len(cache.context(layer)["k"]) == 2
 
 

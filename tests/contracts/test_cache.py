@@ -46,7 +46,7 @@ def test_positions_count_real_tokens(data: st.DataObject) -> None:
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_place_of_a_padded_prompt(side: str) -> None:
     keys = ragged(2, 4, side)
-    mask = place(4, keys, None)
+    mask = place(torch.randint(13, (2, 4)), keys, None)
     assert mask.positions(4, CPU)[keys].tolist() == [0, 1, 2, 3, 0, 1]
     assert mask.start == 0
     cache = Cache()
@@ -192,4 +192,25 @@ def test_reorder_of_sentences() -> None:
     cache.reorder(torch.tensor([4, 5, 0, 1]), torch.tensor([2, 0]))
     assert len(cache.context(layer)["k"]) == 2
     rows = [4, 5, 0, 1]
-    close(layer(x[rows], context[[2, 0]], mask=Mask(keys=keys[[2, 0]]), cache=cache), full[rows])
+    left = context[[2, 0]]
+    for _ in range(2):
+        close(layer(x[rows], left, mask=Mask(keys=keys[[2, 0]]), cache=cache), full[rows])
+    with pytest.raises(ValueError, match="another context"):
+        layer(x[rows], context[[0, 2]], mask=Mask(keys=keys[[0, 2]]), cache=cache)
+
+
+def test_a_cache_that_was_filled_from_one_context_refuses_another() -> None:
+    """Its keys and values would be taken for the other's, whose shape may be the same."""
+    layer, x, context, cache = (
+        stirred(MultiHeadAttention(DIM, HEADS)).eval(),
+        numbers(2, 1, DIM),
+        numbers(2, 5, DIM),
+        Cache(),
+    )
+    first = layer(x, context, cache=cache)
+    for other in (numbers(2, 5, DIM), context.clone()):
+        with pytest.raises(ValueError, match="another context"):
+            layer(x, other, cache=cache)
+    cache.reorder(torch.tensor([1, 0]))  # beams change their places, the context stays
+    close(layer(x, context, cache=cache), first)
+    close(layer(x, other, cache=Cache()), first)

@@ -112,6 +112,16 @@ def test_replacing_what_passes(fused_calls: list[int]) -> None:
     assert seen["blocks.1.mixer.weights"][0].any()  # heard before it was replaced
 
 
+@pytest.mark.parametrize("tap", ["mixer.weights", "mixer.mixed", "mixer.keys", "stream"])
+def test_a_replacement_has_the_shape_of_what_it_replaces(tap: str) -> None:
+    """One row would be spread over all without a word."""
+    model, ids = net("gpt"), torch.randint(13, (2, 6))
+    shape = {"mixer.weights": r"4, 6, 6", "stream": r"6, 16"}.get(tap, r"4, 6, 4")
+    expected = rf"blocks\.1\.{tap} .*got \(1, {shape}\), expected \(2, {shape}\)"
+    with listen(model, f"blocks.1.{tap}", lambda _, x: x[:1]), pytest.raises(ValueError, match=expected):
+        model(ids)
+
+
 def test_nested_listeners_and_patterns() -> None:
     model, ids, order = net("gpt"), torch.randint(13, (1, 4)), []
     with listen(model, "*.stream", lambda name, _: order.append("a " + name)) as names:

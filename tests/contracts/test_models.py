@@ -1,6 +1,7 @@
 """Every model of the zoo: its config, any attention in it, batches, padding, and that it learns."""
 
 import json
+import re
 import tomllib
 from dataclasses import asdict, fields, replace
 from typing import Any
@@ -351,6 +352,40 @@ def test_too_long_is_an_error() -> None:
     model(torch.randint(13, (1, 12)), cache=cache)
     with pytest.raises(ValueError, match="position 12"):
         model(torch.randint(13, (1, 1)), cache=cache)
+
+
+@pytest.mark.parametrize("family", PADDED)
+def test_keys_of_other_tokens_are_refused(family: str) -> None:
+    given = inputs(family, batch=2)
+    last = list(given)[-1]
+    for part, ids in given.items():
+        name, (rows, length) = "keys" if part == last else f"{part}_keys", ids.shape
+        for shape in ((rows, length - 1), (rows, length + 1), (rows + 1, length), (length,)):
+            keys = {name: torch.ones(shape, dtype=torch.bool)}
+            told = re.escape(f"got the shape {shape}, expected {(rows, length)}")
+            with pytest.raises(ValueError, match=told):
+                net(family)(**given, **keys)
+
+
+def test_keys_of_another_memory_or_step_are_refused() -> None:
+    model, target, memory = net("transformer"), torch.randint(13, (2, 3)), torch.randn(2, 5, 16).double()
+    with pytest.raises(ValueError, match=r"got the shape \(2, 4\), expected \(2, 5\)"):
+        model.decode(target, memory, source_keys=torch.ones(2, 4, dtype=torch.bool))
+    model, cache = net("gpt"), Cache()
+    model(target, cache=cache)
+    with pytest.raises(ValueError, match=r"got the shape \(2, 4\), expected \(2, 1\)"):
+        model(target[:, :1], keys=torch.ones(2, 4, dtype=torch.bool), cache=cache)
+    assert cache.length == 3
+
+
+@pytest.mark.parametrize("family", PADDED)
+@pytest.mark.parametrize("wrong", [13, -1])
+def test_an_id_outside_of_the_vocabulary_is_told(family: str, wrong: int) -> None:
+    for part in (given := inputs(family, batch=2)):
+        ids = given[part].clone()
+        ids[1, 2] = wrong
+        with pytest.raises(ValueError, match=rf"vocabulary: got {wrong}, expected from 0 to 12"):
+            net(family)(**given | {part: ids})
 
 
 def test_segments() -> None:

@@ -3,6 +3,7 @@
 Exit codes: 0 success, 2 bad input, 130 interrupted, 1 anything else. Bad input never shows a traceback.
 """
 
+import errno
 import importlib
 import json
 import os
@@ -31,6 +32,8 @@ VERBS = {
     "figure": "Draw a figure of the lectures, or check that a paper's claim holds.",
 }
 
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # nothing more can be written
+
 ABOUT = """The transformer family: train it, use it, look into it.
 
 Example: regard models "gpt*"
@@ -49,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        mute()
         return 1
     except InputError as error:
         return complain(error, machine, code=2)
@@ -61,6 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = "" if error.filename is None else str(error.filename)
         return complain(InputError(error.strerror or str(error), where=where), machine, code=2)
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in FULL and error.filename is None:  # stdout, most likely
+            mute()
+            return complain(InputError(f"the output cannot be written: {error.strerror}"), machine=False, code=1)
         if os.environ.get("REGARD_DEBUG") == "1":
             raise
         what = f"{type(error).__name__}: {error}".splitlines()[0]
@@ -109,6 +115,11 @@ def shell(
     if context.invoked_subcommand is None:
         print(context.get_help())
         raise typer.Exit(2)  # nothing was asked for, so nothing was done
+
+
+def mute() -> None:
+    """What is printed from here on, or still waits to go out, goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def complain(error: InputError, machine: bool, code: int) -> int:

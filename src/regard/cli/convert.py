@@ -1,15 +1,12 @@
 """`regard convert`."""
 
-import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from regard.cli.options import Json
-
-SHOWN = 20  # names of tensors; all of them may be a whole model's
+from regard.cli.outcome import written
 
 
 def run(
@@ -26,13 +23,4 @@ def run(
     """
     from regard.model import convert
 
-    odd = convert(source, out)
-    if as_json:
-        strange = {"tensors": len(odd), "names": odd[:SHOWN]}
-        print(json.dumps({"source": str(source), "out": str(out), "not_finite": strange}, indent=2))
-        return
-    print(f"wrote {out}")
-    if odd:
-        names = ", ".join(odd[:SHOWN]) + (f" and {len(odd) - SHOWN} more" if len(odd) > SHOWN else "")
-        warning = "regard: warning: the checkpoint holds numbers that are not finite, converted as they are"
-        print(f"{warning}\n  got: NaN or infinity in {len(odd)} of the tensors: {names}", file=sys.stderr)
+    written({"source": str(source), "out": str(out)}, convert(source, out), as_json)

@@ -1,12 +1,12 @@
 """`regard export`."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from regard.cli.options import Json
+from regard.cli.outcome import written
 
 
 def run(
@@ -17,9 +17,10 @@ def run(
 ) -> None:
     """Write a model in another library's format.
 
+    Numbers that are not finite are exported as they are, with a warning that names their tensors.
+
     Example: regard export runs/mine exported --to hf
     """
     from regard.model import export
 
-    export(model, out, to)
-    print(json.dumps({"model": model, "out": str(out), "to": to}, indent=2) if as_json else f"wrote {out}")
+    written({"model": model, "out": str(out), "to": to}, export(model, out, to), as_json)

@@ -50,6 +50,8 @@ def table(rows: list[dict[str, Any]]) -> "Table":
 
 def cells(row: dict[str, Any]) -> list[str]:
     sizes = ", ".join(f"{name} {amount(value)}" for name, value in row["sizes"].items())
+    if row["shipped"]:
+        sizes = f"trained: {sizes}"
     return [row["name"], sizes, f"{row['paper']} {row['link']}".strip(), evidence(row["verified_against"])]
 
 

@@ -1,6 +1,8 @@
-"""How a run that was watched ends on the command line."""
+"""How work ends on the command line: a run that was watched, a model that was written."""
 
-from collections.abc import Callable
+import json
+import sys
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import typer
@@ -8,6 +10,8 @@ import typer
 if TYPE_CHECKING:
     from regard.run.start import Ended
     from regard.train.progress import Reporter
+
+SHOWN = 20  # names of tensors; all of them may be a whole model's
 
 
 def told(work: "Callable[[Reporter], Ended]", reports: "Reporter") -> None:
@@ -26,3 +30,15 @@ def told(work: "Callable[[Reporter], Ended]", reports: "Reporter") -> None:
         raise typer.Exit(1)
     if not ended.finished:
         raise typer.Exit(130)
+
+
+def written(facts: Mapping[str, str], odd: list[str], as_json: bool) -> None:
+    """Say where the folder is, and warn of the tensors in which a number is not finite."""
+    if as_json:
+        print(json.dumps({**facts, "not_finite": {"tensors": len(odd), "names": odd[:SHOWN]}}, indent=2))
+        return
+    print(f"wrote {facts['out']}")
+    if odd:
+        names = ", ".join(odd[:SHOWN]) + (f" and {len(odd) - SHOWN} more" if len(odd) > SHOWN else "")
+        warning = "regard: warning: the weights hold numbers that are not finite, written as they are"
+        print(f"{warning}\n  got: NaN or infinity in {len(odd)} of the tensors: {names}", file=sys.stderr)

@@ -6,11 +6,11 @@ Nothing here runs code from a file: safetensors and JSON only. `.bin` and `.pt` 
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from regard.errors import CheckpointError
 
-from .suspicion import open_regular, plain, refuse, shown, whole
+from .suspicion import in_lines, listed, open_regular, plain, refuse, shown, whole
 from .texts import parsed, read_json
 
 DTYPES = {
@@ -44,8 +44,7 @@ AXES = 64  # torch's own limit
 PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack")
 
 
-@dataclass(frozen=True)
-class Info:
+class Info(NamedTuple):
     """What a header says of one tensor."""
 
     dtype: torch.dtype
@@ -66,6 +65,11 @@ class Weights:
     def meta(self) -> dict[str, Tensor]:
         """Tensors without data, to check a conversion with."""
         return {name: torch.empty(x.shape, dtype=x.dtype, device="meta") for name, x in self.header.items()}
+
+    def only(self, names: Collection[str]) -> "Weights":
+        """Some of them: the others are not read."""
+        header = {name: info for name, info in self.header.items() if name in names}
+        return Weights(header, self.metadata, {name: self.homes[name] for name in header})
 
     def read(self, dtype: torch.dtype | None = None) -> dict[str, Tensor]:
         """The tensors, in the header's order. Floating ones narrower than ``dtype`` are widened, none is narrowed."""
@@ -106,7 +110,7 @@ def weights_of(folder: Path) -> Weights:
         raise CheckpointError(
             "the folder has several weights files and none is called model.safetensors",
             where=str(folder),
-            got=", ".join(map(shown, single)),
+            got=listed(single),
             expected="model.safetensors, or model.safetensors.index.json with its shards, or one *.safetensors",
             fix="rename the one to use to model.safetensors, or put it into a folder of its own",
         )
@@ -114,7 +118,7 @@ def weights_of(folder: Path) -> Weights:
         raise CheckpointError(
             "the folder holds weights only in a form that can run code, which is never read silently",
             where=str(folder),
-            got=", ".join(map(shown, pickled)),
+            got=listed(pickled),
             expected="*.safetensors",
             fix=f"`regard convert {folder} OUT` reads .bin and .pt files with a restricted reader, on request only",
         )
@@ -160,23 +164,24 @@ def weights_in(path: Path) -> Weights:
 
 def info_of(name: str, entry: Any, path: Path) -> Info:
     """One tensor's line of the header, each number in range and all of them in agreement."""
-    where = f"tensor {shown(name)}"
+
+    def wrong(what: str, expected: str = "") -> NoReturn:
+        refuse(path, f"tensor {shown(name)} {what}", expected=expected)
+
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
-        refuse(path, f"{where} needs exactly dtype, shape and data_offsets")
+        wrong("needs exactly dtype, shape and data_offsets")
     kind, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(kind, str) or kind not in DTYPES:
-        refuse(path, f"{where} has the unknown dtype {shown(kind)}", expected=", ".join(DTYPES))
-    if not isinstance(shape, list) or len(shape) > AXES or not all(whole(x) for x in shape):
-        refuse(path, f"{where} has no valid shape", expected=f"at most {AXES} whole numbers, none negative")
-    if not isinstance(offsets, list) or len(offsets) != 2 or not all(whole(x) for x in offsets):
-        refuse(path, f"{where} has no valid data_offsets", expected="two whole numbers, none negative")
+        wrong(f"has the unknown dtype {shown(kind)}", ", ".join(DTYPES))
+    if not isinstance(shape, list) or len(shape) > AXES or not all(map(whole, shape)):
+        wrong("has no valid shape", f"at most {AXES} whole numbers, none negative")
+    if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(whole, offsets)):
+        wrong("has no valid data_offsets", "two whole numbers, none negative")
     # With zeros left out, so that an empty tensor cannot carry a size whose strides overflow.
-    if prod(x for x in shape if x) * DTYPES[kind].itemsize >= 2**63:
-        refuse(path, f"{where} has the impossible shape {tuple(shape)}")
+    if prod(filter(None, shape)) * DTYPES[kind].itemsize >= 2**63:
+        wrong(f"has the impossible shape {tuple(shape)}")
     if offsets[1] - offsets[0] != (need := prod(shape) * DTYPES[kind].itemsize):
-        refuse(
-            path, f"{where} needs {need} bytes for {kind} {tuple(shape)}, its offsets give {offsets[1] - offsets[0]}"
-        )
+        wrong(f"needs {need} bytes for {kind} {tuple(shape)}, its offsets give {offsets[1] - offsets[0]}")
     return Info(DTYPES[kind], tuple(shape))
 
 
@@ -235,7 +240,7 @@ def agree(index: Path, homes: Mapping[str, Path], found: Mapping[Path, list[str]
         raise CheckpointError(
             f"the index and its shards disagree: {len(problems)} problem{'s' if len(problems) > 1 else ''}",
             where=str(index),
-            got="".join(f"\n    {problem}" for problem in problems),
+            got=in_lines(problems),
             expected="each tensor in the one shard that the index names",
             fix="fetch the folder again: its files are not of one checkpoint",
         )

@@ -87,9 +87,6 @@ ACTIVATIONS = {
 THEIR_ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu", "silu": "silu", "tanh": "tanh"}
 
 
-MANY = 100  # keys that no honest config has need not all be printed
-
-
 class Foreign:
     """Reads a config.json key by key and collects every problem for one error, in the words of that file.
 
@@ -176,6 +173,4 @@ class Foreign:
             if not self.wrong & {part, whole} and self.sizes[whole] % self.sizes[part]:
                 self.guess(f"{whole} = {self.sizes[whole]} is not a multiple of {part} = {self.sizes[part]}")
         unknown = [key for key in self.data if key not in self.read and key not in IRRELEVANT]
-        told = [f"{shown(key)} = {str(self.data[key])[:60]!r} is not known" for key in unknown[:MANY]]
-        more = [f"and {len(unknown) - MANY} more keys that are not known"] if len(unknown) > MANY else []
-        return [*self.problems, *told, *more]
+        return self.problems + [f"{shown(key)} = {str(self.data[key])[:60]!r} is not known" for key in unknown]

@@ -8,11 +8,12 @@ from typing import Any, NoReturn
 from torch import Tensor
 
 from regard.errors import CheckpointError, ConfigError, InputError
+from regard.nn.mechanisms import simplest
 from regard.zoo import bare, config_data
 
 from . import bert, gpt2, marian, vit
 from .foreign import Foreign
-from .rules import Entry, Groups, converted, counted, export, listed, misfits, needed, spare
+from .rules import Entry, Groups, converted, counted, exported, listed, misfits, needed, spare
 from .symbols import NONE, Symbols, export_symbols, foreign_symbols
 
 
@@ -48,11 +49,14 @@ class Found:
     symbols: Symbols = NONE
 
 
+Read = Callable[[Collection[str]], dict[str, Tensor]]  # the tensors of these names
+
+
 def read_foreign(
     data: Mapping[str, Any],
     generation: Mapping[str, Any],
     header: Mapping[str, tuple[int, ...]],
-    read: Callable[[], dict[str, Tensor]],
+    read: Read,
     where: Path,
 ) -> Found:
     """Every key of the config and every tensor of the file, accounted for, or one error that lists what is not."""
@@ -81,9 +85,10 @@ def read_foreign(
         refuse({"wrong in the config": [*wrong, f"no model can be built with {sizes}: {error.got}"]}, path)
     rules = kind.rules(config, header)
     wanted = {name: tuple(x.shape) for name, x in net.state_dict().items()}
-    given = {name: shape for name, shape in header.items() if not spare(name, rules)}
-    run = converted(read(), rules)
-    problems = {"wrong in the config": wrong} | misfits(needed(wanted, rules), given) | {"unequal": run.unequal}
+    expected, copies = needed(wanted, rules), spare(header, rules)
+    given = {name: shape for name, shape in header.items() if name not in copies}
+    run = converted(read(expected.keys() | copies), rules)  # the header has told of all others
+    problems = {"wrong in the config": wrong} | misfits(expected, given) | {"unequal": run.unequal}
     whole = {run.writers[name]: x.dtype for name, x in run.out.items() if not x.is_floating_point()}
     problems["not of real numbers"] = [f"{name}: {dtype}" for name, dtype in whole.items()]
     if any(problems.values()):
@@ -116,16 +121,18 @@ def write_foreign(family: str, config: Any, state: Mapping[str, Tensor], symbols
     kind = next((kind for kind in KINDS.values() if kind.family == family), None)
     if kind is None:
         raise InputError(f"a {family} has no counterpart there", expected=", ".join(k.family for k in KINDS.values()))
-    data, tensors = kind.export_config(config), export(state, kind.rules(config, None))
-    back = kind.complete(kind.config(Foreign(data)), tensors)
-    if back != config:
-        said, ours = config_data(back), config_data(config)
-        lost = [key for key in ours | said if ours.get(key) != said.get(key)]
+    data, run = kind.export_config(config), exported(state, kind.rules(config, None))
+    back = kind.complete(kind.config(Foreign(data)), run.out)
+    said, ours = config_data(back), config_data(config)
+    ours |= {key: simplest(ours[key]) for key in ("attention", "cross") if key in ours}
+    if lost := [key for key in ours | said if ours.get(key) != said.get(key)]:
         raise InputError(
-            "their format cannot say all of this config",
+            f"this {family} has no counterpart in their format, which cannot say all of its config",
             got=", ".join(f"{key} = {ours.get(key)!r}" for key in lost),
             expected=", ".join(f"{key} = {said.get(key)!r}" for key in lost),
+            fix="only a model with these values can be exported; `regard.save` keeps any other",
         )
+    tensors = run.finish("our tensors cannot be exported")
     ids = export_symbols(symbols, kind.symbols)
     silent = {} if symbols.pad is None else {"bad_words_ids": [[symbols.pad]]}  # what fills up is never said
     return Written(data | ids, {key: x for key, x in ids.items() if x is not None} | silent, tensors)

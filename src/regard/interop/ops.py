@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from math import prod
 from typing import Protocol
 
-import torch
 from torch import Tensor
 
 
@@ -123,9 +122,14 @@ class Fuse:
             raise ValueError(f"Fuse needs {self.parts} tensors of one shape, got {', '.join(map(str, found))}")
         if not -tensors[0].ndim <= self.axis < tensors[0].ndim:
             raise ValueError(f"Fuse needs an axis {self.axis}, got shape {found[0]}")
-        if len({x.dtype for x in tensors}) != 1:  # torch.cat would widen some of them, and the way back is lost
+        if len({x.dtype for x in tensors}) != 1:  # some would be converted, and the way back is lost
             raise ValueError(f"Fuse needs one dtype, got {', '.join(str(x.dtype) for x in tensors)}")
-        return [torch.cat(tensors, self.axis)]
+        shape = list(found[0])
+        shape[self.axis] *= self.parts
+        whole = tensors[0].new_empty(shape)
+        for part, x in zip(whole.tensor_split(self.parts, self.axis), tensors, strict=True):
+            part.copy_(x)  # not torch.cat: of tensors without memory, it loads PyTorch's compiler
+        return [whole]
 
     def reverse(self) -> Op:
         return Chunk(self.parts, self.axis)

@@ -24,7 +24,7 @@ import numpy as np
 from regard.errors import CheckpointError
 
 from .opcodes import DAMAGE, View, interpret
-from .suspicion import refuse, shown
+from .suspicion import listed, refuse, shown
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -68,7 +68,7 @@ def pickled_in(folder: Path) -> Path:
     raise CheckpointError(
         "the folder has several files that could hold the weights" if found else "the folder has no PyTorch weights",
         where=str(folder),
-        got=", ".join(map(shown, found)),
+        got=listed(found),
         expected="pytorch_model.bin, or pytorch_model.bin.index.json with its shards, or one .bin or .pt file",
         fix="give the path of the file itself",
     )

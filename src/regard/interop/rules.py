@@ -5,8 +5,10 @@ lost, doubled or left at its random start without an error that says so. The ord
 Everything also runs on meta tensors, so that a conversion is checked from shapes before any data is read.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -14,6 +16,7 @@ from torch import Tensor
 from regard.errors import CheckpointError
 
 from .ops import SAME, Op
+from .suspicion import in_lines
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,11 @@ def converted(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> "Run":
 
 def export(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> dict[str, Tensor]:
     """Our tensors -> theirs, by the same table read backwards. Dropped tensors and unwritten ties are not made up."""
+    return exported(state, rules).finish("our tensors cannot be exported")
+
+
+def exported(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> "Run":
+    """The same pass, whose problems nobody has been told yet."""
     run = Run(state)
     for entry in rules:
         match entry:
@@ -124,7 +132,7 @@ def export(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> dict[str, Ten
     for entry in rules:
         if isinstance(entry, Tied) and entry.written:
             run.write_again(entry)
-    return run.finish("our tensors cannot be exported")
+    return run
 
 
 def shapes(header: Mapping[str, tuple[int, ...]], rules: Sequence[Entry]) -> dict[str, tuple[int, ...]]:
@@ -138,12 +146,14 @@ def needed(ours: Mapping[str, tuple[int, ...]], rules: Sequence[Entry]) -> dict[
     """Their tensors without which a model of these shapes is not complete."""
     with torch.device("meta"):
         state = export({name: torch.empty(shape) for name, shape in ours.items()}, rules)
-    return {name: tuple(x.shape) for name, x in state.items() if not spare(name, rules)}
+    copies = spare(state, rules)
+    return {name: tuple(x.shape) for name, x in state.items() if name not in copies}
 
 
-def spare(name: str, rules: Sequence[Entry]) -> bool:
-    """Whether a tensor of theirs may as well be absent: a copy, or what follows from the config."""
-    return any(isinstance(x, Tied | Dropped | Known) and parts_of(x.theirs, name) is not None for x in rules)
+def spare(names: Iterable[str], rules: Sequence[Entry]) -> set[str]:
+    """Which of their tensors may as well be absent: a copy, or what follows from the config."""
+    able = [pattern(entry.theirs) for entry in rules if isinstance(entry, Tied | Dropped | Known)]
+    return {name for name in names if any(one.fullmatch(name) for one in able)}
 
 
 Groups = dict[str, list[str]]
@@ -164,7 +174,7 @@ def counted(groups: Groups) -> str:
 
 
 def listed(groups: Groups) -> str:
-    return "".join(f"\n    {kind}:" + "".join(f"\n      {x}" for x in lines) for kind, lines in groups.items() if lines)
+    return "".join(f"\n    {kind}:{in_lines(lines, 6)}" for kind, lines in groups.items() if lines)
 
 
 def fit(expected: Mapping[str, tuple[int, ...]], found: Mapping[str, tuple[int, ...]], where: str) -> None:
@@ -190,14 +200,11 @@ class Run:
         self.writers: dict[str, str] = {}
         self.problems: list[str] = []
         self.unequal: list[str] = []  # what must be a copy, or follow from the config, and is not
-        self.by_length: dict[int, list[str]] = {}
-        for name in state:
-            self.by_length.setdefault(name.count("."), []).append(name)
 
     def named(self, template: str) -> dict[str, dict[str, str]]:
         """The tensors that a template names, each with its parts."""
-        candidates = self.by_length.get(template.count("."), [])
-        return {name: parts for name in candidates if (parts := parts_of(template, name)) is not None}
+        matching = pattern(template).fullmatch
+        return {name: found.groupdict() for name in self.state if (found := matching(name)) is not None}
 
     def claim(self, template: str, by: str) -> dict[str, dict[str, str]]:
         """The same, and note that an entry has named them."""
@@ -281,7 +288,7 @@ class Run:
         if self.problems:
             raise CheckpointError(
                 f"{what}: {len(self.problems)} problem{'s' if len(self.problems) > 1 else ''}",
-                got="".join(f"\n    {problem}" for problem in self.problems),
+                got=in_lines(self.problems),
                 expected="every tensor named by exactly one rule, complete and of the right shape",
                 fix="check that these weights are of the model that the config names; no tensor is skipped",
             )
@@ -301,19 +308,20 @@ def places(template: str) -> Iterable[str]:
             raise ValueError(f"{template!r}: {part!r} is neither a plain part nor one whole {{placeholder}}")
 
 
-def parts_of(template: str, name: str) -> dict[str, str] | None:
-    """The parts of a name that stand at the placeholders, or None. No regular expression: linear in the name."""
-    parts: dict[str, str] = {}
-    wanted, given = template.split("."), name.split(".")
-    if len(wanted) != len(given):
-        return None
-    for want, got in zip(wanted, given, strict=True):
-        if not want.startswith("{"):
-            if want != got:
-                return None
-        elif not got or parts.setdefault(want[1:-1], got) != got:
-            return None
-    return parts
+@lru_cache(maxsize=1024)
+def pattern(template: str) -> re.Pattern[str]:
+    """What a template names. Each placeholder takes one whole part and gives nothing back: linear in the name."""
+    taken: set[str] = set()
+
+    def one(part: str) -> str:
+        name = part[1:-1]
+        if not part.startswith("{"):
+            return re.escape(part)
+        again = name in taken
+        taken.add(name)
+        return f"(?P={name})" if again else f"(?P<{name}>[^.]++)"
+
+    return re.compile(r"\.".join(map(one, template.split("."))))
 
 
 def fill(template: str, parts: Mapping[str, str]) -> str:
@@ -331,8 +339,7 @@ def equal(one: Tensor, two: Tensor) -> bool:
 
 def in_order(names: Iterable[str]) -> list[str]:
     """Names sorted as people count: block 2 before block 10."""
+    return sorted(sorted(names), key=lambda name: NUMBERS.sub(lambda number: number[0].zfill(9), name))
 
-    def key(name: str) -> list[tuple[int, int, str]]:
-        return [(0, int(x), x) if x.isdecimal() and len(x) < 10 else (1, 0, x) for x in name.split(".")]
 
-    return sorted(names, key=key)
+NUMBERS = re.compile(r"(?<![^.])\d{1,9}(?![^.])")  # whole parts

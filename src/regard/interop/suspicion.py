@@ -2,10 +2,13 @@
 
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, NoReturn, TypeGuard
 
 from regard.errors import CheckpointError
+
+MANY = 50  # problems of one kind; a foreign file may have as many as it likes
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -27,6 +30,13 @@ def whole(value: object) -> TypeGuard[int]:
 def shown(name: object) -> str:
     """A foreign name, safe to print: in quotes, escaped, and not longer than a line."""
     return ascii(name[:200] if isinstance(name, str) else type(name).__name__)
+
+
+def in_lines(problems: Sequence[str], indent: int = 4) -> str:
+    """A line for each of the first problems, none without end, and how many more there are."""
+    more = [f"... and {len(problems) - MANY} more"] if len(problems) > MANY else []
+    cut = [x if len(x) <= 200 else x[:197] + "..." for x in problems[:MANY]]
+    return "".join(f"\n{' ' * indent}{line}" for line in [*cut, *more])
 
 
 def listed(names: list[str]) -> str:

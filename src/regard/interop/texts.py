@@ -1,6 +1,7 @@
 """JSON, read strictly and written readably."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -49,18 +50,18 @@ def parsed(raw: bytes, path: Path) -> dict[str, Any]:
         refuse(path, "the JSON is not an object", expected="a text that begins with '{'")
     level: list[Any] = [value]
     for _ in range(JSON_DEPTH):
-        level = [y for x in level for y in (x.values() if isinstance(x, dict) else x if isinstance(x, list) else ())]
+        inner = [y for x in level for y in (x.values() if isinstance(x, dict) else x)]
+        level = [x for x in inner if isinstance(x, dict | list)]
     if level:
         refuse(path, f"the JSON is nested deeper than {JSON_DEPTH} levels")
     return value
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    table: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in table:
-            raise ValueError(f"the key {shown(name)} stands twice")
-        table[name] = value
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"the key {shown(twice)} stands twice")
     return table
 
 

@@ -17,8 +17,9 @@ from regard.nn.axis import Axis
 from regard.nn.block import Block
 from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
+from regard.nn.embed import Lookup
 from regard.nn.feedforward import ACTIVATIONS, MLP, activation
-from regard.nn.mask import Mask
+from regard.nn.mask import Mask, fitted
 from regard.nn.mechanisms import Choice, Site, build_mixer, layered, unknown_choices
 from regard.nn.positions import Learned
 from regard.nn.residual import Branch, PostNorm
@@ -92,9 +93,9 @@ class BERT(nn.Module):
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.config = config
-        self.embed = nn.Embedding(config.vocab, config.dim)
+        self.embed = Lookup(config.vocab, config.dim)
         self.positions = Learned(config.length, config.dim)
-        self.segments = nn.Embedding(config.segments, config.dim)
+        self.segments = Lookup(config.segments, config.dim)
         self.norm = nn.LayerNorm(config.dim, config.eps)
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(self.block(choice) for choice in layered(config.attention, config.depth))
@@ -121,7 +122,7 @@ class BERT(nn.Module):
 
     def forward(self, ids: Tensor, *, segments: Tensor | None = None, keys: Tensor | None = None) -> Output:
         """(b, n) -> states (b, n, d) and what the heads make of them; keys is False at padding"""
-        mask = Mask(keys=keys)
+        mask = Mask(keys=fitted(keys, ids))
         segment = self.segments(torch.zeros_like(ids) if segments is None else segments)
         position = self.positions(mask.positions(ids.shape[1], ids.device))
         x = self.dropout(self.norm(self.embed(ids) + segment + position))

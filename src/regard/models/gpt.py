@@ -17,6 +17,7 @@ from regard.nn.block import Block
 from regard.nn.cache import Cache, place
 from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
+from regard.nn.embed import Lookup
 from regard.nn.feedforward import ACTIVATIONS, MLP, activation
 from regard.nn.loss import CrossEntropy, cross_entropy
 from regard.nn.mechanisms import Choice, Site, build_mixer, layered, unknown_choices
@@ -67,7 +68,7 @@ class GPT(nn.Module):
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.config = config
-        self.embed = nn.Embedding(config.vocab, config.dim)
+        self.embed = Lookup(config.vocab, config.dim)
         self.positions = Learned(config.length, config.dim)
         self.dropout = Dropout(config.embedding_dropout)
         self.blocks = nn.ModuleList(self.block(choice) for choice in layered(config.attention, config.depth))
@@ -106,7 +107,7 @@ class GPT(nn.Module):
 
     def read(self, ids: Tensor, *, keys: Tensor | None = None, cache: Cache | None = None) -> Tensor:
         """(b, n) -> (b, n, d): the states, before they become words"""
-        mask = place(ids.shape[1], keys, cache)
+        mask = place(ids, keys, cache)
         x = self.dropout(self.embed(ids) + self.positions(mask.positions(ids.shape[1], ids.device)))
         for block in self.blocks:
             x = block(x, mask=mask, cache=cache)

@@ -21,10 +21,10 @@ from regard.nn.block import Block
 from regard.nn.cache import Cache, place
 from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
-from regard.nn.embed import scaled
+from regard.nn.embed import Lookup, scaled
 from regard.nn.feedforward import ACTIVATIONS, MLP, activation
 from regard.nn.loss import CrossEntropy, cross_entropy
-from regard.nn.mask import Mask
+from regard.nn.mask import Mask, fitted
 from regard.nn.mechanisms import Choice, Site, build_mixer, layered, unknown_choices
 from regard.nn.positions import Layout, sinusoid
 from regard.nn.residual import Branch, Residual, build_residual, profile
@@ -82,7 +82,7 @@ class Transformer(nn.Module):
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.config = config
-        self.embed = nn.Embedding(config.vocab, config.dim)
+        self.embed = Lookup(config.vocab, config.dim)
         self.dropout = Dropout(config.dropout)
         decoder_depth = config.depth if config.decoder_depth is None else config.decoder_depth
         self.encoder = nn.ModuleList(
@@ -133,7 +133,7 @@ class Transformer(nn.Module):
 
     def encode(self, source: Tensor, keys: Tensor | None = None) -> Tensor:
         """(b, m) -> (b, m, d); keys is False at padding"""
-        mask = Mask(keys=keys)
+        mask = Mask(keys=fitted(keys, source))
         x = self.tokens(source, mask)
         for block in self.encoder:
             x = block(x, mask=mask)
@@ -162,10 +162,10 @@ class Transformer(nn.Module):
         cache: Cache | None = None,
     ) -> Tensor:
         """(b, n), (b, m, d) -> (b, n, d): the decoder's states, before they become words"""
-        mask = place(target.shape[1], keys, cache)
+        mask, beyond = place(target, keys, cache), Mask(keys=fitted(source_keys, memory))
         x = self.tokens(target, mask)
         for block in self.decoder:
-            x = block(x, memory, mask=mask, context_mask=Mask(keys=source_keys), cache=cache)
+            x = block(x, memory, mask=mask, context_mask=beyond, cache=cache)
         return x if self.decoder_norm is None else self.decoder_norm(x)
 
     def score(

@@ -218,8 +218,9 @@ class MultiHeadAttention(Mixer):
             raise ValueError("rotary positions compare places in one sequence, so they cannot serve a context")
         slot = Slot(0) if cache is None else cache.context(self)
         if "k" not in slot:
-            context = silence(context, mask.keys)
-            slot["k"], slot["v"] = self.project_context(context, context)
+            real = silence(context, mask.keys)
+            slot["k"], slot["v"] = self.project_context(real, real)
+        slot.belongs(context)
         q, k, v = split(self.q(x), self.heads), slot["k"], slot["v"]
         beams, left = divmod(len(q), max(len(k), 1))
         if left or bool(beams) != bool(len(k)):

@@ -1,12 +1,13 @@
 """What a model remembers between decoding steps."""
 
 from copy import copy
+from weakref import ref
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .mask import Mask
+from .mask import Mask, fitted
 
 
 class Slot:
@@ -16,6 +17,7 @@ class Slot:
         self.capacity = capacity
         self.tensors: dict[str, Tensor] = {}
         self.lengths: dict[str, int] = {}  # of those that grow
+        self.origin: ref[Tensor] | None = None  # the context that they were made from
 
     def __contains__(self, name: str) -> bool:
         return name in self.tensors
@@ -48,8 +50,22 @@ class Slot:
             buffer[..., length:total, :] = new
         return self[name]
 
+    def belongs(self, context: Tensor) -> None:
+        """What was made from one context answers for no other; the same one is the same tensor, not a copy of it."""
+        if torch.compiler.is_compiling():
+            return
+        if self.origin is None:
+            self.origin = ref(context)
+        elif self.origin() is not context:
+            raise ValueError(
+                "this cache was filled from another context: got a tensor that is not the one of the first step; "
+                "pass that one at every step, or start with a new Cache"
+            )
+
     def reorder(self, rows: Tensor) -> None:
+        """Keep the given rows. Of a context they are another tensor: the next that is given."""
         self.tensors = {name: x.index_select(0, rows) for name, x in self.tensors.items()}
+        self.origin = None
 
 
 class Cache:
@@ -101,6 +117,6 @@ class Cache:
                 slot.reorder(sentences)
 
 
-def place(n: int, keys: Tensor | None, cache: Cache | None) -> Mask:
-    """Whom n new tokens of a decoder may see, with or without a past. Padding on either side takes no position."""
-    return (Cache() if cache is None else cache).take(n, keys)
+def place(ids: Tensor, keys: Tensor | None, cache: Cache | None) -> Mask:
+    """Whom new tokens (b, n) of a decoder may see, with or without a past. Padding on either side takes no position."""
+    return (Cache() if cache is None else cache).take(ids.shape[1], fitted(keys, ids))

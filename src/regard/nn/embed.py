@@ -5,6 +5,21 @@ import math
 from torch import Tensor, nn
 
 
+class Lookup(nn.Embedding):
+    """A vector for each id. One that is not there is told in words where PyTorch notices it at once: not on a GPU."""
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """(b, n) -> (b, n, d)"""
+        try:
+            return super().forward(ids)
+        except IndexError:
+            low, high = int(ids.min()), int(ids.max())
+            raise ValueError(
+                f"an id is outside of the vocabulary: got {low if low < 0 else high}, "
+                f"expected from 0 to {self.num_embeddings - 1}"
+            ) from None
+
+
 class Patches(nn.Module):
     """Cut an image into squares and map each to a vector: one convolution whose stride is its size."""
 

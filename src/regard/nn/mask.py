@@ -84,6 +84,16 @@ ALL = Mask()
 CAUSAL = Mask(causal=True)
 
 
+def fitted(keys: Tensor | None, tokens: Tensor) -> Tensor | None:
+    """The padding mask of these tokens, (b, n) or (b, n, d); one that belongs to others is refused."""
+    if keys is not None and keys.shape != tokens.shape[:2]:
+        raise ValueError(
+            f"keys, the padding mask, do not fit the tokens: got the shape {tuple(keys.shape)}, "
+            f"expected {tuple(tokens.shape[:2])}, False at padding"
+        )
+    return keys
+
+
 class Bias(Protocol):
     """What is added to the scores before the softmax; like a mask it can be asked for a tile of itself."""
 

@@ -123,6 +123,13 @@ def pick(choice: Choice) -> Picked:
         raise ValueError(f"attention {kind!r}: {'; '.join(str(error).splitlines())}") from None
 
 
+def simplest(choice: Choice) -> Choice:
+    """The shortest way to say it: several that are one are that one, and a table that sets nothing is its name."""
+    first, *others = map(pick, choice if isinstance(choice, list | tuple) else [choice])
+    plain = first.settings == MECHANISMS[first.kind].settings()
+    return first.kind if plain and all(other == first for other in others) else choice
+
+
 def build_mixer(choice: Choice, site: Site) -> Mixer:
     """The attention that was picked, for this place; a ValueError says what is unknown or cannot be served here."""
     picked = pick(choice)

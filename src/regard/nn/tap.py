@@ -42,9 +42,18 @@ class Tap(nn.Module):
                 continue  # a second run, for the gradient: it was recorded in the first
             replacement = listener.hear(listener.name, x)
             if replacement is not None:
+                x = fitting(replacement, x, listener.name)
                 bookmark()
-            x = x if replacement is None else replacement
         return x
+
+
+def fitting(replacement: Tensor, x: Tensor, name: str) -> Tensor:
+    """A replacement of the same shape: another might be spread over the original's place, and nobody would notice."""
+    if replacement.shape != x.shape:
+        raise ValueError(
+            f"what replaces {name} has another shape: got {tuple(replacement.shape)}, expected {tuple(x.shape)}"
+        )
+    return replacement
 
 
 Hearing = Mapping[Tap, tuple[Listener, ...]]
@@ -96,7 +105,8 @@ def without(gone: Collection[Listener], there: tuple[Listener, ...]) -> tuple[Li
 
 @contextmanager
 def listen(model: nn.Module, pattern: str, hear: Hear, *, records: bool = False) -> Iterator[list[str]]:
-    """Call ``hear(name, tensor)`` at every tap whose name matches; a returned tensor replaces the original.
+    """Call ``hear(name, tensor)`` at every tap whose name matches; a returned tensor replaces the original, whose shape
+    it must have.
 
     Layers whose activations are computed again in the backward pass call their listeners again, but not those with
     ``records``. ``replay.recompute`` takes the listeners along. ``torch.utils.checkpoint`` does not: what is replaced

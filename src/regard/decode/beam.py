@@ -1,0 +1,184 @@
+"""Beam search: the best texts that a few hypotheses at a time can find.
+
+Length penalty: Wu et al. (2016), https://arxiv.org/abs/1609.08144, section 7: a text of n tokens, its end included, is
+ranked by log p / ((5 + n) / 6)^alpha.
+Diverse: Vijayakumar et al. (2018), https://arxiv.org/abs/1610.02424: groups of beams take turns, and a token costs as
+much as the groups before have chosen it.
+Phrases that must be in the text: Post & Vilar (2018), https://arxiv.org/abs/1804.06609: the beam is shared among
+hypotheses that have said different numbers of their tokens.
+
+Shapes: s sentences, k beams of each, g of them in a group, r = s k rows, c candidates, v vocabulary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from regard.nn.config import below, not_positive, refuse
+
+from .phrases import Phrases, allotted, progress
+from .rules import Rule
+from .steps import Written
+from .writer import Writer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beam:
+    beams: int = 4
+    penalty: float = 0.6  # alpha; 0 ranks by probability alone, which favours short texts
+    groups: int = 1
+    diversity: float = 0.5  # what a token costs for each group that has chosen it, in nats
+
+    def __post_init__(self) -> None:
+        wrong = not_positive(self, "beams", "groups") + below(0, self, "penalty", "diversity")
+        if self.beams and self.groups and self.beams % self.groups:
+            wrong += [f"beams = {self.beams} is not a multiple of groups = {self.groups}"]
+        refuse(wrong)
+
+
+class Search:
+    """The state of a beam search over some sentences; ``run`` gives the finished texts of each, the best first."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        settings: Beam,
+        end: Sequence[int],
+        *,
+        longest: int,
+        rules: Sequence[Rule] = (),
+        phrases: Sequence[Phrases] | None = None,
+    ) -> None:
+        self.writer, self.settings, self.rules, self.phrases = writer, settings, rules, phrases
+        self.longest, self.end = longest, frozenset(end)
+        device = writer.first.device
+        self.stops = torch.tensor(sorted(end), device=device)
+        self.sentences = list(range(len(writer.first)))  # those that go on
+        self.finished: list[list[Written]] = [[] for _ in self.sentences]
+        self.written = torch.empty(len(self.sentences), settings.beams, 0, dtype=torch.long, device=device)
+        self.scores = torch.full((len(self.sentences), settings.beams), -torch.inf, device=device)
+        self.scores[:, :: settings.beams // settings.groups] = 0.0  # at first all of a group would say the same
+
+    def run(self) -> list[list[Written]]:
+        logits = self.writer.first.repeat_interleave(self.settings.beams, 0)
+        self.writer.spread(self.settings.beams)
+        for step in range(self.longest):
+            tokens, rows = self.advance(self.allowed(logits))
+            going = self.going(step + 1)
+            if not len(going):
+                break
+            if len(going) < len(self.sentences):
+                tokens, rows = self.drop(going, tokens, rows)
+                self.writer.keep(rows, going)
+            else:
+                self.writer.keep(rows)
+            if step + 1 < self.longest:
+                logits = self.writer.next(tokens)
+        self.cut_off()
+        return [sorted(own, key=lambda text: -text.score) for own in self.finished]
+
+    def allowed(self, logits: Tensor) -> Tensor:
+        """(r, v) -> (s, k, v): log-probabilities, minus infinity at what may not be said"""
+        scores, written = logits.log_softmax(-1), self.written.flatten(0, 1)
+        for rule in self.rules:
+            scores = rule(scores, written)
+        return scores.unflatten(0, self.scores.shape)
+
+    def advance(self, found: Tensor) -> tuple[Tensor, Tensor]:
+        """One token more for each beam -> the tokens (r,), and the rows that they go on from (r,)"""
+        width = self.settings.beams // self.settings.groups
+        tokens, parents, scores = [], [], []
+        counts = torch.zeros_like(found[:, 0])  # (s, v): how many groups have chosen a token at this step
+        for group in range(self.settings.groups):
+            own = slice(group * width, (group + 1) * width)
+            true = self.scores[:, own, None] + found[:, own]
+            ranked = true - self.settings.diversity * counts[:, None] if group else true
+            token, parent, score = self.chosen(ranked, true, own)
+            counts.scatter_add_(1, token, torch.ones_like(score))
+            tokens.append(token)
+            parents.append(parent + own.start)
+            scores.append(score)
+        token, parent = torch.cat(tokens, 1), torch.cat(parents, 1)
+        self.scores = torch.cat(scores, 1)
+        kept = self.written.gather(1, parent[..., None].expand(-1, -1, self.written.shape[2]))
+        self.written = torch.cat((kept, token[..., None]), 2)
+        first = torch.arange(len(parent), device=parent.device)[:, None] * self.settings.beams
+        return token.flatten(), (first + parent).flatten()
+
+    def chosen(self, ranked: Tensor, true: Tensor, own: slice) -> tuple[Tensor, Tensor, Tensor]:
+        """(s, g, v) -> tokens, parents and scores (s, g). What ends among the best is finished; the rest goes on."""
+        if self.phrases is not None:
+            return self.fulfilling(ranked, true, own)
+        width, words = ranked.shape[1:]
+        place = ranked.flatten(1).topk(min(2 * width, width * words), 1).indices
+        token, parent, score = place % words, place // words, true.flatten(1).gather(1, place)
+        ended = torch.isin(token, self.stops)
+        for s, c in (ended[:, :width] & (score[:, :width] > -torch.inf)).nonzero().tolist():
+            self.finish(s, own.start + int(parent[s, c]), float(score[s, c]))
+        picked = ended.int().argsort(dim=1, stable=True)[:, :width]  # in order of their scores, what ended last
+        score = score.masked_fill(ended, -torch.inf)
+        return token.gather(1, picked), parent.gather(1, picked), score.gather(1, picked)
+
+    def fulfilling(self, ranked: Tensor, true: Tensor, own: slice) -> tuple[Tensor, Tensor, Tensor]:
+        """The same where phrases must be said: no end before all of them are."""
+        assert self.phrases is not None
+        rows = []
+        for s, sentence in enumerate(self.sentences):
+            histories = self.written[s, own].tolist()
+            taken, ends = allotted(ranked[s], histories, self.phrases[sentence], self.end)
+            for parent, token in ends:
+                self.finish(s, own.start + parent, float(true[s, parent, token]))
+            rows.append(taken)
+        place = torch.tensor([[one.parent * ranked.shape[2] + one.token for one in row] for row in rows])
+        lost = torch.tensor([[one.score == -torch.inf for one in row] for row in rows])
+        place, lost = place.to(ranked.device), lost.to(ranked.device)
+        score = true.flatten(1).gather(1, place).masked_fill(lost, -torch.inf)
+        return place % ranked.shape[2], place // ranked.shape[2], score
+
+    def finish(self, s: int, beam: int, logp: float, ended: bool = True) -> None:
+        """A hypothesis into the pool of its sentence, which holds as many as there are beams."""
+        ids = self.written[s, beam].tolist()
+        score = logp / self.norm(len(ids) + ended)
+        pool = self.finished[self.sentences[s]]
+        pool.append(Written(ids, logp, ended, score))
+        pool.sort(key=lambda text: -text.score)
+        del pool[self.settings.beams :]
+
+    def norm(self, n: int) -> float:
+        return float(((5 + n) / 6) ** self.settings.penalty)
+
+    def going(self, length: int) -> Tensor:
+        """(sentences,): those whose best hypothesis could still enter the pool if it ended now."""
+        best = self.scores.amax(1).tolist()
+        ends = self.norm(length + 1)
+        open_ = [
+            s
+            for s, sentence in enumerate(self.sentences)
+            if best[s] > -torch.inf
+            and (
+                len(pool := self.finished[sentence]) < self.settings.beams
+                or best[s] / ends > min(text.score for text in pool)
+            )
+        ]
+        return torch.tensor(open_, dtype=torch.long, device=self.scores.device)
+
+    def drop(self, going: Tensor, tokens: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Leave out the sentences that are finished."""
+        beams = self.settings.beams
+        self.sentences = [self.sentences[s] for s in going.tolist()]
+        self.scores, self.written = self.scores[going], self.written[going]
+        return tokens.view(-1, beams)[going].flatten(), rows.view(-1, beams)[going].flatten()
+
+    def cut_off(self) -> None:
+        """Hypotheses that reached the longest length, where nothing ended by itself: best those that said it all."""
+        for s, sentence in enumerate(self.sentences):
+            if self.finished[sentence]:
+                continue
+            found = [(beam, score) for beam, score in enumerate(self.scores[s].tolist()) if score > -torch.inf]
+            if self.phrases is not None:
+                own, texts = self.phrases[sentence], self.written[s].tolist()
+                found = [one for one in found if progress(texts[one[0]], own).done(own)] or found
+            for beam, score in found:
+                self.finish(s, beam, score, ended=False)

@@ -1,0 +1,89 @@
+"""A model in the middle of writing: what it has read, what it remembers, and what it would say next.
+
+Shapes: s sentences, r rows (the hypotheses of all sentences, equally many for each), n new tokens, v vocabulary.
+"""
+
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from regard.nn.cache import Cache
+
+
+class Decoder(Protocol):
+    """What of a net is asked for each new token."""
+
+    def __call__(self, ids: Tensor, keys: Tensor | None, cache: Cache) -> Tensor:
+        """(r, n), (r, n) or None -> (r, n, v); the past is in the cache"""
+        ...
+
+    def keep(self, sentences: Tensor) -> None:
+        """Only these sentences go on."""
+        ...
+
+
+class Translator:
+    """Of a net that reads and writes: the source is read once."""
+
+    def __init__(self, net: Any, source: Tensor, keys: Tensor | None = None) -> None:
+        self.net, self.keys = net, keys
+        self.memory = net.encode(source, keys)
+
+    def __call__(self, ids: Tensor, keys: Tensor | None, cache: Cache) -> Tensor:
+        logits: Tensor = self.net.decode(ids, self.memory, source_keys=self.keys, keys=keys, cache=cache)
+        return logits
+
+    def keep(self, sentences: Tensor) -> None:
+        self.memory = self.memory.index_select(0, sentences)
+        if self.keys is not None:
+            self.keys = self.keys.index_select(0, sentences)
+
+
+class Continuer:
+    """Of a net that only writes: what it goes on from is the prompt."""
+
+    def __init__(self, net: Any) -> None:
+        self.net = net
+
+    def __call__(self, ids: Tensor, keys: Tensor | None, cache: Cache) -> Tensor:
+        logits: Tensor = self.net(ids, keys=keys, cache=cache)
+        return logits
+
+    def keep(self, sentences: Tensor) -> None:
+        pass
+
+
+class Writer:
+    """A decoder with its cache. ``prompt`` (s, n) is what each text begins with, ``keys`` False at its padding."""
+
+    def __init__(self, decoder: Decoder, prompt: Tensor, keys: Tensor | None = None, *, room: int = 0) -> None:
+        self.decoder, self.cache = decoder, Cache(prompt.shape[1] + room)
+        self.first = self.last_logits(decoder(prompt, keys, self.cache), keys)  # (s, v), to be used first
+
+    @staticmethod
+    def last_logits(logits: Tensor, keys: Tensor | None) -> Tensor:
+        """Of the last real token of each row."""
+        if keys is None:
+            return logits[:, -1]
+        places = torch.arange(keys.shape[1], device=keys.device)
+        last = torch.where(keys, places, -1).amax(1)
+        return logits[torch.arange(len(logits), device=keys.device), last]
+
+    def spread(self, beams: int) -> None:
+        """As many rows for each sentence."""
+        if beams > 1:
+            rows = torch.arange(len(self.first), device=self.first.device)
+            self.cache.reorder(rows.repeat_interleave(beams))
+
+    def next(self, tokens: Tensor) -> Tensor:
+        """(r,), the token that each row wrote -> (r, v)"""
+        return self.decoder(tokens[:, None], None, self.cache)[:, -1]
+
+    def keep(self, rows: Tensor, sentences: Tensor | None = None) -> None:
+        """Go on with these rows, in this order; and with these sentences, when some are finished."""
+        if sentences is not None:
+            self.decoder.keep(sentences)
+            self.cache.reorder(rows, sentences)
+        elif not torch.equal(rows, torch.arange(len(rows), device=rows.device)):
+            self.cache.reorder(rows)
