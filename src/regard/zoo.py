@@ -13,7 +13,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from regard.errors import ConfigError, InputError
-from regard.models import bert, gpt, transformer, vit
+from regard.models import bert, gpt, rnn, transformer, vit
 from regard.nn.config import flaws, parse
 
 
@@ -37,6 +37,14 @@ FAMILIES: dict[str, Family] = {
         transformer.AXES,
         "Vaswani et al. 2017, Attention Is All You Need",
         "https://arxiv.org/abs/1706.03762",
+    ),
+    "rnn": Family(
+        rnn.Config,
+        rnn.RNNTranslator,
+        rnn.PRESETS,
+        rnn.AXES,
+        "Bahdanau, Cho and Bengio 2015, Neural Machine Translation by Jointly Learning to Align and Translate",
+        "https://arxiv.org/abs/1409.0473",
     ),
     "gpt": Family(
         gpt.Config,

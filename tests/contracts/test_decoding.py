@@ -9,7 +9,7 @@ from regard.nn.cache import Cache
 from tests.contracts.families import SERVED, net
 from tests.contracts.tools import CHOICES, DECODERS, close, ragged
 
-DECODING = [site for site in SERVED if site[0] in ("gpt", "transformer")]
+DECODING = [site for site in SERVED if site[0] in ("gpt", "transformer", "rnn")]
 STEPS = [(2, 3, 1), (1,) * 6]
 
 

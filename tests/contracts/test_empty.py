@@ -106,5 +106,12 @@ def test_an_image_without_pixels(pool: str, height: int, width: int) -> None:
             net("vit", pool=pool)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
 
 
+@pytest.mark.parametrize("decoder", ["sutskever", "cho", "bahdanau", "luong"])
+@pytest.mark.parametrize(("source", "target"), [(0, 3), (3, 0)])
+def test_a_recurrent_network_reads_a_word_at_least(decoder: str, source: int, target: int) -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        net("rnn", decoder=decoder)(ids(2, source), ids(2, target))
+
+
 def test_every_family_is_here() -> None:
-    assert set(FAMILIES) == {"transformer", "gpt", "bert", "vit"}, "say what a new family makes of no tokens"
+    assert set(FAMILIES) == {"rnn", "transformer", "gpt", "bert", "vit"}, "say what a new family makes of no tokens"

@@ -28,7 +28,8 @@ def test_recorded_maps_are_the_explicit_ones(family: str, key: str, name: str) -
     with capture(model, "*") as seen:
         looked = tensors(model(**given))
     for part, x in plain.items():
-        assert (x - looked[part]).abs().max() <= 1e-5 * max(1.0, float(x.detach().abs().max()))
+        error = 1e-3 if family == "rnn" else 1e-5  # a rounding grows from step to step
+        assert (x - looked[part]).abs().max() <= error * max(1.0, float(x.detach().abs().max()))
     layers = {n: m for n, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
     assert {n.removesuffix(".weights") for n in seen if n.endswith(".weights")} == set(layers)
     for place, layer in layers.items():
@@ -187,7 +188,7 @@ def test_maps_have_names_and_axes(family: str) -> None:
     for name, found in looked.maps.items():
         assert found.name == name
         assert found.weights.shape[-2:] == (found.rows.size, found.columns.size)
-        assert found.weights.shape[:2] == (1, 4)
+        assert found.weights.shape[:2] == (1, getattr(model.config, "heads", 1))
         for axis in (found.rows, found.columns):
             if axis.kind == "text":
                 assert axis.labels is not None

@@ -175,7 +175,7 @@ class Stack(nn.Module):
         )
 
     def forward(self, x: Tensor, keys: Tensor | None = None, cache: Cache | None = None) -> Tensor:
-        mask = place(x.shape[1], keys, cache)
+        mask = place(x, keys, cache)
         bias = self.distances(mask)
         for block in self.blocks:
             x = block(x, mask=mask, bias=bias, cache=cache)

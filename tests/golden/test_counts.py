@@ -16,8 +16,14 @@ COUNTS = {
     "vit-large": 304.3,
     "vit-huge": 632.0,
 }
-# The paper's own round numbers, for a vocabulary of about 37,000.
-NOMINAL = {"transformer-base": 65, "transformer-big": 213, "transformer-base-pre": 65, "transformer-base-admin": 65}
+# The papers' own round numbers; of the Transformer, for a vocabulary of about 37,000.
+NOMINAL = {
+    "rnn-sutskever": 384,
+    "transformer-base": 65,
+    "transformer-big": 213,
+    "transformer-base-pre": 65,
+    "transformer-base-admin": 65,
+}
 
 
 def millions(name: str) -> float:

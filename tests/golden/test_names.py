@@ -30,6 +30,11 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "transformer": ("transformer-small", {"depth": 1}),
     "transformer, pre": ("transformer-small", {"depth": 1, "norm": "pre"}),
     "transformer, admin": ("transformer-small", {"depth": 1, "norm": "admin"}),
+    "rnn, sutskever": ("rnn-sutskever", {}),
+    "rnn, cho": ("rnn-cho", {}),
+    "rnn, bahdanau": ("rnn-bahdanau", {}),
+    "rnn, luong": ("rnn-luong", {}),
+    "rnn, luong from both ends": ("rnn-luong", {"bidirectional": True, "depth": 1, "feeding": False}),
     "transformer, output bias": ("transformer-small", {"depth": 1, "decoder_depth": 2, "output_bias": True}),
 }
 

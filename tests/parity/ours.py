@@ -56,7 +56,7 @@ def vit(net: nn.Module, inputs: Inputs) -> Tensors:
     return states | ({"pooled": net(inputs["images"])} if net.config.representation else {})
 
 
-def transformer(net: nn.Module, inputs: Inputs) -> Tensors:
+def translator(net: nn.Module, inputs: Inputs) -> Tensors:
     source_keys, keys = inputs.get("source_keys"), inputs.get("keys")
     memory = net.encode(inputs["source"], source_keys)
     return {"memory": memory, "logits": net.decode(inputs["target"], memory, source_keys=source_keys, keys=keys)}
@@ -66,7 +66,8 @@ OURS: dict[str, Callable[[nn.Module, Inputs], Tensors]] = {
     "gpt": gpt,
     "bert": bert,
     "vit": vit,
-    "transformer": transformer,
+    "transformer": translator,
+    "rnn": translator,
 }
 BY_SOURCE = ("memory", "encoder.")  # what has a row for each source word, not for each target word
 

@@ -12,12 +12,16 @@ from typing import Any
 import pytest
 
 import regard
+from regard.model import Model
+from regard.models import rnn
+from regard.models.rnn import RNNTranslator
 from regard.models.transformer import Config, Transformer
 from regard.zoo import FAMILIES as ZOO
 from regard.zoo import catalog
-from tests.parity.ours import difference, run
+from tests.parity.ours import Run, difference, run
 from tests.parity.stock import all_weights, copy_to_ours, run_stock, stock
 from tests.parity.twins import CASES, DIM, FAMILIES, HEADS, VOCAB, batch, paired, redraw
+from tests.parity.unrolled import KINDS, Unrolled
 
 FILE = Path(regard.__file__).parent / "verified.json"
 FLOOR = 1e-7  # of a number near 1 in float32 the last bit is 6e-8
@@ -37,6 +41,7 @@ CLAIMS = {
     "transformer": Claim("transformers", "MarianMTModel", {"norm": "post"}),
     "transformer-pre": Claim("torch", "nn.Transformer, norm_first", {"norm": "pre"}),
     "transformer-admin": Claim("torch", "nn.Transformer, Admin's omega on its skips", {"norm": "admin"}),
+    "rnn": Claim("torch", "nn.LSTM and nn.GRU, the papers' equations around them", {}),
     "gpt": Claim("transformers", "GPT2LMHeadModel", {}),
     "bert": Claim("transformers", "BertForPreTraining", {}),
     "vit": Claim("transformers", "ViTForImageClassification", {"pool": "class"}),
@@ -45,6 +50,8 @@ CLAIMS = {
 
 def measure(name: str, folder: Path) -> dict[str, float]:
     """The largest differences over some variants, in float32, each relative to the largest number."""
+    if name == "rnn":
+        return measure_unrolled()
     if CLAIMS[name].package == "torch":
         return measure_stock(CLAIMS[name].where["norm"])
     return measure_twins(name, folder)
@@ -69,6 +76,29 @@ def measure_stock(norm: str) -> dict[str, float]:
         "maps": difference(found.maps, wanted.maps),
         "gradients": difference(ours_by_place, theirs_by_place),
     }
+
+
+def measure_unrolled() -> dict[str, float]:
+    worst, inputs = dict.fromkeys(QUANTITIES, 0.0), batch("transformer")
+    for changes in KINDS.values():
+        ours = RNNTranslator(rnn.Config(**{"vocab": VOCAB, "dim": DIM, "hidden": 24, "align": 20} | changes))
+        redraw(ours, 0)
+        theirs, given = Unrolled(ours), (inputs["source"], inputs["target"])
+        wanted, maps = theirs.run(*given), {}
+        if wanted.maps:
+            looked = Model("rnn", ours)(*given, look="*")
+            maps = {name: one.weights for name, one in looked.maps.items()}
+        found = Run({"logits": ours(*given)}, maps, [])
+        wanted.backward()
+        found.backward()
+        slopes = {str(i): (one.grad, two.grad) for i, (one, two) in enumerate(theirs.weights())}
+        new = {
+            "logits": difference(found.outputs, wanted.outputs),
+            "gradients": difference(*({key: pair[i] for key, pair in slopes.items()} for i in (1, 0))),
+            "maps": difference(found.maps, wanted.maps) if wanted.maps else 0.0,
+        }
+        worst = {key: max(worst[key], new[key]) for key in QUANTITIES}
+    return worst
 
 
 def measure_twins(family: str, folder: Path) -> dict[str, float]:
@@ -105,7 +135,8 @@ def told(claim: Claim) -> dict[str, Any]:
 
 def test_every_family_has_a_row(verified: dict[str, Any]) -> None:
     assert list(verified) == list(CLAIMS)
-    assert {name.split("-")[0] for name in verified} == set(FAMILIES.values()) == set(ZOO)
+    assert {name.split("-")[0] for name in verified} == set(ZOO)
+    assert set(FAMILIES.values()) <= set(ZOO)
 
 
 @pytest.mark.parametrize("name", CLAIMS)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Generic, TypeVar
 
+import torch
 from torch import Tensor, nn
 
 from regard.errors import InputError
@@ -62,11 +63,18 @@ def look_at(
     for tap, records in seen.items():
         name = tap.removesuffix(".weights")
         rows, columns = axes_of(name, table)
+        records = joined(records, axes.get(rows))
         calls[name] = [
             Map(name, x, fitted(axes.get(rows), rows, x.shape[-2]), fitted(axes.get(columns), columns, x.shape[-1]))
             for x in records
         ]
     return Looked(output, calls)
+
+
+def joined(records: list[Tensor], rows: Axis | None) -> list[Tensor]:
+    """One map, where a recurrent decoder has looked once for each of its words."""
+    one_by_one = rows is not None and len(records) == rows.size and len({x.shape for x in records}) == 1
+    return [torch.cat(records, -2)] if one_by_one and records[0].shape[-2] == 1 else records
 
 
 def axes_of(name: str, table: Mapping[str, tuple[str, str]]) -> tuple[str, str]:

@@ -201,6 +201,7 @@ class Recurrent(nn.Module):
         if x.dtype == torch.float32 and not x.is_meta and torch.is_autocast_enabled(x.device.type):
             x = x.to(torch.get_autocast_dtype(x.device.type))  # not every fused kernel does this by itself
         start = self.start(x, keys, recall(cache, self) or state)
+        keys = keys if len(x) else None
         if keys is not None:
             x = x.masked_fill(~keys[..., None], 0.0)  # whatever stands there, NaN too
         kernel = self.kernel(x)

@@ -1,0 +1,94 @@
+"""Recurrent translators: their papers' equations, their extreme cases, their states in a beam search."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from regard.decode.beam import Beam, Search
+from regard.decode.writer import Translator, Writer
+from regard.model import Model
+from regard.models.rnn import Config, RNNTranslator
+from regard.nn.tap import capture
+from tests.contracts.tools import close, stirred
+from tests.parity.unrolled import KINDS, Unrolled
+
+SIZES: dict[str, Any] = {"vocab": 11, "dim": 6, "hidden": 8, "align": 7, "maxout": 5}
+
+
+def made(**changes: Any) -> RNNTranslator:
+    return stirred(RNNTranslator(Config(**SIZES | changes))).eval()
+
+
+def words(seed: int = 0) -> tuple[Tensor, Tensor]:
+    draw = torch.Generator().manual_seed(seed)
+    return torch.randint(11, (3, 5), generator=draw), torch.randint(11, (3, 4), generator=draw)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_by_the_equations(kind: str) -> None:
+    net, (source, target) = made(**KINDS[kind]), words()
+    unrolled = Unrolled(net)
+    wanted = unrolled.run(source, target)
+    found = Model("rnn", net)(source, target, look="decoder.cross") if wanted.maps else None
+    logits = net(source, target)
+    close(logits, wanted.outputs["logits"])
+    if found is not None:
+        close(found.maps["decoder.cross"].weights, wanted.maps["decoder.cross"])
+        close(found.output, logits)
+    cotangent = torch.randn_like(logits)
+    theirs, ours = zip(*unrolled.weights(), strict=True)
+    for one, two in zip(
+        torch.autograd.grad(wanted.outputs["logits"], theirs, cotangent),
+        torch.autograd.grad(logits, ours, cotangent),
+        strict=True,
+    ):
+        close(one, two, 1e-9)
+
+
+def test_a_blind_attention_sees_the_mean() -> None:
+    net, (source, target) = made(), words()
+    net.decoder.cross.kernel.score.data.zero_()
+    with capture(net, "decoder.cross.mixed") as seen:
+        net(source, target)
+    mean = net.encode(source).states.mean(1)
+    for context in seen["decoder.cross.mixed"]:
+        close(context[:, 0, 0], mean)
+
+
+def test_one_word_is_all_there_is() -> None:
+    """Of a source of one word, the look at all words and the last state tell the same."""
+    net, target = made(), words()[1]
+    source = torch.tensor([[3], [4], [5]])
+    memory = net.encode(source)
+    close(memory.states[:, 0], memory.last["h"][:, -1])
+    with capture(net, "decoder.cross.mixed") as seen:
+        net(source, target)
+    for context in seen["decoder.cross.mixed"]:
+        close(context[:, 0, 0], memory.states[:, 0])
+
+
+def test_what_is_made_of_the_source_is_made_once() -> None:
+    net, (source, target) = made(), words()
+    calls = []
+    net.decoder.cross.k.register_forward_hook(lambda *_: calls.append(1))
+    net(source, target)
+    assert calls == [1]
+
+
+@pytest.mark.parametrize("decoder", ["sutskever", "cho", "bahdanau", "luong"])
+@torch.inference_mode()
+def test_beams_keep_their_own_states(decoder: str) -> None:
+    """What a beam search finds has the probability that the whole text has without any cache."""
+    attention = "general" if decoder == "luong" else "additive"
+    net, (source, _) = made(decoder=decoder, attention=attention, cell="lstm", bidirectional=False), words(3)
+    keys = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 0, 0, 0]], dtype=torch.bool)
+    writer = Writer(Translator(net, source, keys), torch.full((3, 1), 2))
+    for i, texts in enumerate(Search(writer, Beam(beams=3), [1], longest=8).run()):
+        assert len(texts) > 0
+        for text in texts:
+            wanted = [*text.ids, 1] if text.ended else text.ids
+            given = torch.tensor([[2, *wanted[:-1]]])
+            scores = net(source[i : i + 1, keys[i]], given)[0].log_softmax(-1)
+            assert text.logp == pytest.approx(float(scores[torch.arange(len(wanted)), wanted].sum()))
