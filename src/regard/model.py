@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 import regard
 from regard.data.text import Text, padded
+from regard.decode.settings import Decoding
 from regard.errors import CheckpointError, InputError
 from regard.interop.files import weights_of, widened
 from regard.interop.kinds import Found, Read, believable, read_foreign, write_foreign
@@ -23,10 +24,11 @@ from regard.interop.suspicion import listed
 from regard.interop.symbols import NONE, Symbols, read_symbols
 from regard.interop.texts import json_bytes, read_bytes, read_json
 from regard.interop.writing import save as write_folder
-from regard.look.maps import Looked, look_at
+from regard.look.maps import Looked, Map, look_at
 from regard.models.bert import BERT, mean
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.axis import Axis
+from regard.tasks.translating import Translating, Translation
 from regard.zoo import FAMILIES, bare, config_data, preset, read_config, shipped
 
 FORMAT = 1
@@ -76,6 +78,36 @@ class Model:
             looked: Looked[Any] = self(*ids, look=pattern)
         return looked
 
+    def translate(
+        self, texts: str | Sequence[str], *, decoding: Decoding | None = None, look: str | None = None
+    ) -> "Translated | list[Translated]":
+        """Of one text or of many. With ``look``, a name pattern such as "decoder.*.cross", also where it looked while
+        it wrote: the search runs at full speed, and one more pass over what it found is looked at."""
+        if self.task not in (None, "translate") or not hasattr(self.net, "encode"):
+            raise InputError(f"this {self.family} does not translate", got=f"its task is {self.task}")
+        translating = Translating(self.net, self.text(), self.symbols)
+        several = [texts] if isinstance(texts, str) else list(texts)
+        found = translating.translate(several, decoding or Decoding())
+        done = [
+            Translated(
+                source, own[0].text, own, {} if look is None else self.alignment(translating, source, own[0], look)
+            )
+            for source, own in zip(several, found, strict=True)
+        ]
+        return done[0] if isinstance(texts, str) else done
+
+    def alignment(self, translating: Translating, source: str, found: Translation, pattern: str) -> dict[str, Map]:
+        """The rows are the words that were written, each looking at what it was made from."""
+        (read,), wrote = translating.encode([source]), [*found.ids, translating.symbols.end[0]]
+        given = torch.tensor([[translating.begin, *wrote[:-1]]])
+        with torch.inference_mode():
+            looked = self(torch.tensor([read]), given, look=pattern)
+        written = Axis("text", len(wrote), labels=self.text().labels(wrote))
+        return {
+            name: replace(one, rows=written) if one.rows.size == len(wrote) else one
+            for name, one in looked.maps.items()
+        }
+
     def embed(self, texts: str | Sequence[str], batch: int = 32) -> Tensor:
         """Sentence embeddings: the mean of the last layer's states, of length 1.  -> (texts, d)"""
         if not isinstance(self.net, BERT):
@@ -121,6 +153,16 @@ class Model:
     def train(self, mode: bool = True) -> "Model":
         self.net.train(mode)
         return self
+
+
+@dataclass(frozen=True, eq=False)
+class Translated:
+    """A text and what it became."""
+
+    source: str
+    text: str
+    nbest: list[Translation]  # as many as were asked for, the best first
+    maps: dict[str, Map]  # where it looked, of the layers that were asked for: (1, heads, target, source)
 
 
 def build(name: str, **changes: Any) -> Model:

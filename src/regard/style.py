@@ -132,19 +132,19 @@ def family() -> AbstractContextManager[None]:
 
 
 def page(title: str, note: str = "", *, height: float = 5.0, width: float = WIDTH) -> Figure:
-    """An empty figure under a title and one line of explanation; charts lay themselves out below."""
+    """An empty figure under a title and a line or more of explanation; charts lay themselves out below."""
     figure = Figure((width, height), layout="constrained")
     engine = figure.get_layout_engine()
     assert engine is not None
     engine.set(rect=(0.018, 0.01, 0.964, 1 - head(note) / height - 0.01), w_pad=0.1, h_pad=0.08)  # type: ignore[call-arg]
     figure.text(0.3 / width, 1 - 0.46 / height, title, family=SERIF, size=20, va="baseline")
-    figure.text(0.3 / width, 1 - 0.8 / height, note, size=11, color=SOFT, va="baseline")
+    figure.text(0.3 / width, 1 - (head(note) - 0.22) / height, note, size=11, color=SOFT, va="baseline")
     return figure
 
 
 def head(note: str) -> float:
     """The height in inches that the title and the explanation take."""
-    return 1.02 if note else 0.7
+    return 1.02 + 0.21 * note.count("\n") if note else 0.7
 
 
 def stage(figure: Figure) -> Axes:

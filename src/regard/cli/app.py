@@ -24,8 +24,9 @@ VERBS = {
     "check": "Read a run's data and try a few steps: bad rows, shapes, memory and time, before any work is done.",
     "train": "Train what a run file describes: progress, curves, samples and checkpoints go to the run's folder.",
     "resume": "Go on with a run that was stopped or killed, to the same end as if it had not been.",
-    "evaluate": "Measure a run's best weights on one part of its data.",
+    "evaluate": "Measure a run's model on one part of its data; of a translator, BLEU and chrF too.",
     "doctor": "Check this machine: versions, threads, GPU, memory, disk, extras, and a self-test of a few seconds.",
+    "translate": "Translate texts, or the lines of standard input in their order.",
     "models": "List the models: their sizes, papers, and what each was checked against.",
     "convert": "Turn a published checkpoint into a folder that regard loads.",
     "export": "Write a model in another library's format.",
@@ -78,8 +79,17 @@ def call(words: list[str]) -> int:
     """Hand the words to the verb that they name. A verb that fails without an error (a check that does not hold) exits
     by `typer.Exit`."""
     verb = next((word for word in words if not word.startswith("-")), "")
+    words = looking(words)
     result = get_command(application(verb)).main(args=words, prog_name="regard", standalone_mode=False)
     return result if isinstance(result, int) else 0
+
+
+def looking(words: list[str]) -> list[str]:
+    """`--look` alone means the terminal; with the name of a picture after it, that file."""
+    found = []
+    for word, after in zip(words, [*words[1:], ""], strict=False):
+        found += [word, "-"] if word == "--look" and not after.endswith((".png", ".svg", ".html")) else [word]
+    return found
 
 
 def application(called: str) -> typer.Typer:

@@ -1,6 +1,7 @@
 """`regard evaluate`."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -12,21 +13,36 @@ from regard.cli.options import Json
 def run(
     folder: Annotated[Path, typer.Argument(help="The folder of a run.")],
     split: Annotated[str, typer.Option(help="train, held_out or test.")] = "held_out",
+    beam: Annotated[int, typer.Option(help="Of a translator: hypotheses at a time; 1 is greedy.")] = 4,
+    penalty: Annotated[float, typer.Option(help="Of a translator: of length.")] = 1.0,
     as_json: Json = False,
 ) -> None:
-    """Measure a run's best weights on one part of its data.
+    """Measure a run's model on one part of its data; of a translator, BLEU and chrF too.
 
     Example: regard evaluate runs/en-de --split test
     """
     from regard.cli.memory import tune
 
     tune()  # before torch is loaded
-    from regard.run.start import measure
+    from regard.decode.beam import Beam
+    from regard.decode.settings import Decoding
+    from regard.errors import InputError
+    from regard.run.quality import measured
     from regard.train.progress import Silent
 
-    metrics = measure(folder, split, Silent())
+    try:
+        decoding = Decoding(beam=Beam(beams=beam, penalty=penalty))
+    except ValueError as error:
+        raise InputError("this cannot be asked of a translation", got=str(error)) from None
+    found = measured(folder, split, Silent(), decoding)
     if as_json:
-        print(json.dumps({"run": str(folder), "split": split, "metrics": metrics}, indent=2))
+        print(json.dumps({"run": str(folder), "split": split} | asdict(found), indent=2))
         return
-    for name, value in metrics.items():
+    print(f"weights\t{found.weights}")
+    for name, value in found.metrics.items():
         print(f"{name}\t{value:.6g}")
+    if found.translated is not None:
+        print(f"bleu\t{found.translated.bleu:.2f}\t{found.translated.signatures['bleu']}")
+        print(f"chrf\t{found.translated.chrf:.2f}\t{found.translated.signatures['chrf']}")
+        for words, part in (found.lengths or {}).items():
+            print(f"bleu of {words} words\t{part.bleu:.2f}\t{part.sentences} sentences")

@@ -40,8 +40,8 @@ def likeliest(scores: Tensor, rows: Sequence[int]) -> Tensor:
 class Drawn:
     """Tokens by chance. Each text has its own stream of random numbers, so its neighbours do not change it."""
 
-    def __init__(self, settings: Sampling) -> None:
-        self.settings = settings
+    def __init__(self, settings: Sampling, numbers: Sequence[int] | None = None) -> None:
+        self.settings, self.numbers = settings, numbers  # of the texts, by which their streams are known
         self.streams: dict[int, torch.Generator] = {}
 
     def __call__(self, scores: Tensor, rows: Sequence[int]) -> Tensor:
@@ -54,7 +54,8 @@ class Drawn:
 
     def stream(self, row: int) -> torch.Generator:
         if row not in self.streams:
-            self.streams[row] = torch.Generator().manual_seed(self.settings.seed * 1_000_003 + row)
+            number = row if self.numbers is None else self.numbers[row]
+            self.streams[row] = torch.Generator().manual_seed(self.settings.seed * 1_000_003 + number)
         return self.streams[row]
 
 

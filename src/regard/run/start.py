@@ -113,19 +113,19 @@ def enough(changes: dict[str, Any], key: str, needed: int, what: str) -> None:
 def task_of(run: Run, model: Model, sources: Sources) -> Task:
     task = run.task
     if isinstance(task, Translation):
-        needs(model, "transformer", task.kind)
+        needs(model, ("transformer", "rnn"), task.kind)
         return Translate(model.net, model.text(), task.smoothing)
     if isinstance(task, LanguageModel):
-        needs(model, "gpt", task.kind)
+        needs(model, ("gpt",), task.kind)
         return Language(model.net, model.text(), task.smoothing)
     assert isinstance(task, Classification)
-    needs(model, "vit", task.kind)
+    needs(model, ("vit",), task.kind)
     return Classify(model.net, sources.names, task.smoothing)
 
 
-def needs(model: Model, family: str, task: str) -> None:
-    if model.family != family:
-        raise InputError(f"a {model.family} cannot {task}", expected=f"a model of the {family} family")
+def needs(model: Model, families: tuple[str, ...], task: str) -> None:
+    if model.family not in families:
+        raise InputError(f"a {model.family} cannot {task}", expected=f"a model of the {' or '.join(families)} family")
 
 
 def train(path: Path, overrides: tuple[str, ...], reporter: Reporter, *, smoke: bool = False) -> Ended:
@@ -296,23 +296,6 @@ def card(job: Job, engine: Engine) -> str:
         f"- Seed {job.run.seed}, {engine.state.step} steps: {engine.state.finished}.\n{best}"
         f"- The run file stands beside this folder, with every setting written out.\n"
     )
-
-
-def measure(folder: Path, split: str, reporter: Reporter) -> dict[str, float]:
-    """The metrics of a run's best weights on one split."""
-    job = reopen(folder)
-    if split not in job.sources.splits:
-        raise InputError(f"this run has no {split} data", expected=", ".join(job.sources.splits))
-    with world_of(job.run) as world:
-        engine = engine_of(job, world, reporter)
-        path = engine.checkpoints.newest(reporter.note)
-        if path is None:
-            raise InputError("this run has no checkpoint yet", where=str(folder), fix="train it first")
-        engine.restore(path)
-        best = dict(engine.checkpoints.all()).get(engine.state.best_step)
-        if best is not None and not damage(best):
-            engine.restore(best)
-        return engine.evaluate(job.sources.splits[split])[0]
 
 
 @contextmanager

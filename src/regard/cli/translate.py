@@ -1,0 +1,154 @@
+"""`regard translate`."""
+
+import json
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from regard.cli.options import Json
+
+if TYPE_CHECKING:
+    from regard.decode.settings import Decoding
+    from regard.look.maps import Map
+    from regard.model import Model, Translated
+
+TOGETHER = 256  # lines of a pipe that are sorted by length and translated before the first is printed
+PICTURES = (".png", ".svg", ".html")
+TERMINAL = "-"
+
+
+def run(
+    texts: Annotated[list[str] | None, typer.Argument(help="Texts; without any, the lines of standard input.")] = None,
+    model: Annotated[
+        str, typer.Option("--model", "-m", help="A shipped model, a run's folder, or a model's.")
+    ] = "en-de",
+    beam: Annotated[int, typer.Option(help="Hypotheses at a time; 1 is greedy.")] = 4,
+    nbest: Annotated[int, typer.Option(help="Translations of each text.")] = 1,
+    penalty: Annotated[float, typer.Option(help="Of length: 0 favours short texts.")] = 1.0,
+    longest: Annotated[int | None, typer.Option(help="Tokens of a translation at most.")] = None,
+    no_repeat: Annotated[int, typer.Option(help="No sequence of so many tokens twice; 0 for any.")] = 0,
+    prefix: Annotated[str, typer.Option(help="What the translation begins with.")] = "",
+    phrase: Annotated[list[str] | None, typer.Option(help="What it must hold; may be given several times.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="Draw by chance, the lower the safer.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the draws.")] = 0,
+    look: Annotated[
+        str | None, typer.Option(help="Draw where it looked: in the terminal, or into a .png, .svg or .html file.")
+    ] = None,
+    layer: Annotated[str, typer.Option(help="Where to look; of several, the mean.")] = "decoder.*cross",
+    as_json: Json = False,
+) -> None:
+    """Translate texts, or the lines of standard input in their order.
+
+    Example: regard translate "The server is down." --look
+    """
+    from regard.errors import InputError
+
+    if look is not None and look != TERMINAL and not look.endswith(PICTURES):
+        raise InputError("a picture is a .png, .svg or .html file", got=look)
+    from regard.decode.beam import Beam
+    from regard.decode.choice import Sampling
+    from regard.decode.settings import Decoding
+    from regard.model import prepare
+    from regard.run.named import named_model
+
+    try:
+        asked = Decoding(
+            beam=Beam(beams=beam, penalty=penalty),
+            sampling=None if temperature is None else Sampling(temperature=temperature, seed=seed),
+            nbest=nbest,
+            longest=longest,
+            no_repeat=no_repeat,
+            prefix=prefix,
+            phrases=tuple(phrase or ()),
+        )
+    except ValueError as error:
+        raise InputError("this cannot be asked of a translation", got=str(error)) from None
+    loaded = named_model(model)
+    if texts:
+        told = loaded.translate(texts, decoding=asked, look=None if look is None else layer)
+        assert isinstance(told, list)
+        for one in told:
+            show(one, look, as_json)
+        return
+    if look is not None:
+        raise InputError("to look, give the text as an argument", got="standard input")
+    fast = prepare(loaded)
+    for some in chunks():
+        for one in translated(fast, some, asked):
+            print(json.dumps(data(one), ensure_ascii=False) if as_json else "\n".join(x.text for x in one.nbest))
+        sys.stdout.flush()
+
+
+def translated(model: "Model", texts: list[str], asked: "Decoding") -> "list[Translated]":
+    found = model.translate(texts, decoding=asked)
+    assert isinstance(found, list)
+    return found
+
+
+def chunks() -> Iterator[list[str]]:
+    """Lines of standard input: one by one from a person, many at a time from a file. What is no text is replaced."""
+    source, most = sys.stdin.buffer, 1 if sys.stdin.isatty() else TOGETHER
+    while some := [line for _ in range(most) if (line := source.readline())]:
+        yield [line.decode("utf-8", "replace").rstrip("\r\n") for line in some]
+
+
+def data(one: "Translated") -> dict[str, Any]:
+    several = [{"text": x.text, "score": x.score, "logp": x.logp} for x in one.nbest]
+    maps = {
+        name: {"words": list(x.rows.labels or ()), "weights": x.weights[0].tolist()} for name, x in one.maps.items()
+    }
+    return {"source": one.source, "text": one.text, "nbest": several} | ({"maps": maps} if maps else {})
+
+
+def show(one: "Translated", look: str | None, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(data(one), ensure_ascii=False))
+    elif len(one.nbest) == 1:
+        print(one.text)
+    else:
+        print("\n".join(f"{x.score:8.3f}  {x.text}" for x in one.nbest))
+    if look is None or not one.maps:
+        return
+    weights, rows, columns, name = mean(one.maps)
+    if look == TERMINAL:
+        if not as_json:
+            from regard.look.terminal import heat
+
+            colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+            print()
+            print("\n".join("  " + line for line in heat(weights.tolist(), rows, columns, colour=colour)))
+        return
+    from regard.figures.alignment import draw, page
+
+    title, note = (
+        "".join(x if x.isprintable() else "·" for x in one.text) or "(nothing)",
+        f"“{one.source}” Each row looks at the words above it: {name}, the mean of all heads.",
+    )
+    if look.endswith(".html"):
+        Path(look).write_text(page(weights, rows, columns, title, note), "utf-8")
+        return
+    from regard.style import family
+
+    with family(), warnings.catch_warnings(action="ignore"):  # letters that its fonts lack are boxes
+        draw(weights, rows, columns, title, note).savefig(look)
+
+
+def mean(maps: "dict[str, Map]") -> tuple[Any, tuple[str, ...], tuple[str, ...], str]:
+    """Over heads and layers, and the words on both sides."""
+    import torch
+
+    first = next(iter(maps.values()))
+    weights = torch.stack([one.weights[0].mean(0) for one in maps.values()]).mean(0)
+    names = next(iter(maps)) if len(maps) == 1 else f"{next(iter(maps))} to {list(maps)[-1]}"
+    return weights, spoken(first.rows.labels), spoken(first.columns.labels), names
+
+
+def spoken(labels: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Pieces of words as people read them: a byte-level tokenizer writes a space as Ġ, others as ▁."""
+    words = [label.replace("Ġ", " ").replace("▁", " ").strip() for label in labels or ()]
+    return tuple("".join(x if x.isprintable() else "·" for x in word) or "·" for word in words)

@@ -1,0 +1,70 @@
+"""How good a run's model is on one part of its data."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from regard.data.batches import Batches
+from regard.decode.settings import Decoding
+from regard.errors import InputError
+from regard.model import Model, load
+from regard.tasks.bleu import Quality, by_length, quality
+from regard.tasks.translating import Translating
+from regard.train.checkpoint import damage
+from regard.train.engine import Engine, fill
+from regard.train.progress import Reporter
+
+from .settings import Translation
+from .start import engine_of, reopen, world_of
+
+EDGES = (10, 15, 20, 30)  # words of a source
+
+
+@dataclass(frozen=True)
+class Measured:
+    weights: str  # which of the run's weights were measured
+    metrics: dict[str, float]
+    translated: Quality | None = None  # of translators alone
+    lengths: dict[str, Quality] | None = None  # the same, by the length of the source
+
+
+def measured(folder: Path, split: str, reporter: Reporter, decoding: Decoding | None = None) -> Measured:
+    """Of the final model if the run is finished, else of its best weights so far."""
+    job = reopen(folder)
+    if split not in job.sources.splits:
+        raise InputError(f"this run has no {split} data", expected=", ".join(job.sources.splits))
+    with world_of(job.run) as world:
+        engine = engine_of(job, world, reporter)
+        weights = taken(engine, folder)
+        data = job.sources.splits[split]
+        metrics = engine.evaluate(data)[0]
+        if not isinstance(job.run.task, Translation):
+            return Measured(weights, metrics)
+        sources, hypotheses, references = translated(job.model, data, decoding or Decoding())
+        found = by_length(sources, hypotheses, references, EDGES)
+        return Measured(weights, metrics, quality(hypotheses, references), found)
+
+
+def taken(engine: Engine, folder: Path) -> str:
+    """Put the weights to be measured into the task's net, and say which they are."""
+    if (folder / "model").is_dir():
+        for part in engine.task.parts.values():
+            fill(part, load(folder / "model").state_dict())
+        engine.shadows.clear()  # the final model is their mean already, where there is one
+        return "the final model"
+    path = engine.checkpoints.newest(engine.reporter.note)
+    if path is None:
+        raise InputError("this run has no checkpoint yet", where=str(folder), fix="train it first")
+    engine.restore(path)
+    best = dict(engine.checkpoints.all()).get(engine.state.best_step)
+    if best is not None and not damage(best):
+        engine.restore(best)
+    return f"the best so far, of step {engine.state.step}"
+
+
+def translated(model: Model, data: Batches, decoding: Decoding) -> tuple[list[str], list[str], list[str]]:
+    """Sources, what the model makes of them, and what people did."""
+    pairs = [data.source[row] for row in range(len(data.source))]
+    sources, references = [str(pair[0]) for pair in pairs], [str(pair[1]) for pair in pairs]
+    net = replace(model, net=model.net.eval())
+    found = Translating(net.net, net.text(), net.symbols).translate(sources, decoding)
+    return sources, [own[0].text for own in found], references

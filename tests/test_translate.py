@@ -1,0 +1,281 @@
+"""Text in, text out: in order, whatever is in it; and where the model looked."""
+
+import io
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import regard
+from regard.cli.app import main
+from regard.data.vocabulary import Vocabulary, symbols_of
+from regard.decode.beam import Beam
+from regard.decode.choice import Sampling
+from regard.decode.settings import Decoding
+from regard.errors import InputError
+from regard.interop.symbols import Symbols
+from regard.model import Model, Translated
+from regard.tasks.bleu import by_length, quality
+from regard.tasks.translating import LONGEST, Translating
+
+WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", ".", "!", "?"]
+TEXTS = [" ".join(WORDS[i:] + WORDS[:i]) for i in range(len(WORDS))]
+
+
+def translator(family: str = "transformer") -> Model:
+    torch.manual_seed(0)
+    text = Vocabulary("bpe", 320).learn(TEXTS)
+    vocab = text.tokenizer.get_vocab_size()
+    if family == "rnn":
+        model = regard.build("rnn-bahdanau", vocab=vocab, target_vocab=None, dim=16, hidden=16, align=8, maxout=16)
+    else:
+        sizes = {"vocab": vocab, "dim": 16, "depth": 2, "heads": 2, "hidden": 24, "norm": "pre", "scaled": False}
+        model = regard.build("transformer-small", output_bias=True, **sizes)
+    for name, x in model.net.named_parameters():
+        if x.ndim > 1:
+            torch.nn.init.normal_(x, std=0.3 if "embed" in name else 1.0)
+    (model.net.output_bias if family == "transformer" else model.net.output.bias).data[text.id_of("<end>")] = 1.0
+    return replace(model.eval(), processor=text, task="translate", symbols=symbols_of(text))
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return translator()
+
+
+@pytest.fixture
+def folder(model: Model, tmp_path: Path) -> Path:
+    regard.save(model, tmp_path / "model")
+    return tmp_path / "model"
+
+
+def several(model: Model, texts: list[str], **how: Any) -> list[Translated]:
+    found = model.translate(texts, **how)
+    assert isinstance(found, list)
+    return found
+
+
+def test_many_are_as_one_by_one_in_their_order(model: Model) -> None:
+    texts = [*TEXTS, "", "one", "   ", "ten ten ten"]
+    together = several(model, texts)
+    assert [one.source for one in together] == texts
+    assert [one.text for one in together] == [one.text for text in texts for one in several(model, [text])]
+    assert together[texts.index("")].text == together[texts.index("   ")].text == ""
+    assert len({one.text for one in together}) > 4
+
+
+def test_one_text_is_one_translation(model: Model) -> None:
+    one = model.translate("one two three")
+    assert isinstance(one, Translated)
+    assert one.text == several(model, ["one two three"])[0].text
+    assert one.nbest[0].text == one.text
+    assert one.maps == {}
+
+
+def test_no_word_is_a_symbol(model: Model) -> None:
+    """Padding and the begin are never written; a text that spells "<end>" means these letters."""
+    for one in several(model, TEXTS, decoding=Decoding(beam=Beam(beams=2))):
+        assert not set(one.nbest[0].ids) & {model.symbols.begin, model.symbols.pad, *model.symbols.end}
+    spelled = Translating(model.net, model.text(), model.symbols).encode(["one <end> two"])[0]
+    assert [i for i in spelled if i in model.symbols.end] == [spelled[-1]] == [model.symbols.end[0]]
+
+
+def test_what_can_be_asked(model: Model) -> None:
+    asked = Decoding(beam=Beam(beams=5), nbest=3, shortest=4, longest=9, no_repeat=2, prefix="two", phrases=("seven",))
+    for one in several(model, TEXTS[:4], decoding=asked):
+        assert 1 <= len(one.nbest) <= 3
+        assert [x.score for x in one.nbest] == sorted((x.score for x in one.nbest), reverse=True)
+        for x in one.nbest:
+            assert x.text.startswith("two")
+            assert "seven" in x.text
+            assert 4 <= len(x.ids) <= 9
+            pairs = list(zip(x.ids, x.ids[1:], strict=False))
+            assert len(set(pairs)) == len(pairs)
+
+
+def test_drawn(model: Model) -> None:
+    asked = Decoding(sampling=Sampling(seed=1), nbest=3)
+    first, again = (several(model, TEXTS, decoding=asked) for _ in range(2))
+    assert [[x.text for x in one.nbest] for one in first] == [[x.text for x in one.nbest] for one in again]
+    assert any(len({x.text for x in one.nbest}) > 1 for one in first)
+    other = several(model, TEXTS, decoding=replace(asked, sampling=Sampling(seed=2)))
+    assert [one.text for one in other] != [one.text for one in first]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"nbest": 5},
+        {"nbest": 0},
+        {"longest": 0},
+        {"shortest": 4, "longest": 3},
+        {"sampling": Sampling(), "phrases": ("a",)},
+    ],
+)
+def test_what_cannot_be_asked(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"nbest|longest|phrases"):
+        Decoding(**wrong)
+
+
+# ---------------------------------------------------------------------------------------------------------- long texts
+
+
+def test_a_long_text_is_read_in_parts(model: Model) -> None:
+    translating = Translating(model.net, model.text(), model.symbols)
+    for text in (
+        " ".join(["one two three four five."] * 90),
+        " ".join(["six"] * 700),
+        "seven" * 400,
+        "one. " + "x" * 999,
+    ):
+        parts = translating.parts(text)
+        assert len(parts) > 1
+        assert max(len(row) for row in translating.encode(parts)) <= LONGEST
+        assert "".join("".join(parts).split()) == "".join(text.split())
+        (one,) = several(model, [text], decoding=Decoding(longest=8, beam=Beam(beams=1)))
+        assert one.text == " ".join(
+            x.text for x in several(model, parts, decoding=Decoding(longest=8, beam=Beam(beams=1)))
+        )
+    assert translating.parts(TEXTS[0]) == [TEXTS[0]]
+
+
+# ------------------------------------------------------------------------------------------------------------- looking
+
+
+@pytest.mark.parametrize("family", ["transformer", "rnn"])
+def test_where_it_looked(family: str) -> None:
+    model = translator(family)
+    one = model.translate("one two three", look="decoder.*cross")
+    assert isinstance(one, Translated)
+    assert one.text == several(model, ["one two three"])[0].text, "looking changes nothing"
+    assert len(one.maps) == (2 if family == "transformer" else 1)
+    for found in one.maps.values():
+        target, source = len(one.nbest[0].ids) + 1, len(model.text().ids(["one two three"])[0]) + 1
+        assert found.weights.shape[-2:] == (target, source) == (found.rows.size, found.columns.size)
+        assert found.rows.labels == model.text().labels([*one.nbest[0].ids, *model.symbols.end])
+        assert found.columns.labels is not None
+        assert found.columns.labels[-1] == "<end>"
+        torch.testing.assert_close(found.weights.sum(-1), torch.ones(found.weights.shape[:-1]))
+
+
+# ------------------------------------------------------------------------------------------------------ the wrong model
+
+
+def test_models_that_do_not_translate(model: Model) -> None:
+    with pytest.raises(InputError, match="does not translate"):
+        regard.load("recall").translate("Anna")
+    with pytest.raises(InputError, match="where a text begins"):
+        replace(model, symbols=Symbols()).translate("one")
+    with pytest.raises(InputError, match="no tokenizer"):
+        replace(model, processor=None).translate("one")
+
+
+# ----------------------------------------------------------------------------------------------------- the command line
+
+
+def piped(raw: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Input:
+        buffer = io.BytesIO(raw)
+
+        @staticmethod
+        def isatty() -> bool:
+            return False
+
+    monkeypatch.setattr(sys, "stdin", Input)
+
+
+def test_a_pipe(
+    folder: Path, model: Model, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line for each line, whatever is in it."""
+    lines = [
+        b"one two",
+        b"",
+        b"\x00\xff\xfe",
+        b"three\r",
+        "\ud800".encode("utf-8", "surrogatepass"),
+        b"six " * 600,
+        b"ten",
+    ]
+    monkeypatch.setattr("regard.cli.translate.TOGETHER", 3)
+    piped(b"\n".join(lines), monkeypatch)
+    assert main(["translate", "-m", str(folder), "--beam", "1", "--longest", "6"]) == 0
+    said = capsys.readouterr().out.split("\n")
+    assert len(said) == len(lines) + 1
+    assert said[1] == ""
+    wanted = [
+        one.text
+        for one in several(model, ["one two", "three", "ten"], decoding=Decoding(beam=Beam(beams=1), longest=6))
+    ]
+    assert [said[0], said[3], said[6]] == wanted
+
+
+def test_as_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["translate", "one two", "three", "-m", str(folder), "--nbest", "2", "--look", "--json"]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["source"] for one in found] == ["one two", "three"]
+    assert [len(one["nbest"]) for one in found] == [2, 2]
+    assert list(found[0]["maps"]) == ["decoder.0.cross", "decoder.1.cross"]
+
+
+@pytest.mark.parametrize("name", ["map.png", "map.svg", "map.html"])
+def test_a_picture(name: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["translate", "one <b>two</b>", "-m", str(folder), "--look", str(tmp_path / name)]) == 0
+    raw = (tmp_path / name).read_bytes()
+    assert raw.startswith({"png": b"\x89PNG", "svg": b"<?xml", "html": b"<!doctype"}[name[4:]])
+    if name.endswith("html"):
+        text = raw.decode()
+        assert "<b>" not in text
+        assert "http" not in text
+        assert text.count("<tr>") == len(json.loads(text.split('id="map">')[1].split("</script>")[0])["rows"]) + 1
+
+
+def test_in_the_terminal(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["translate", "one two", "-m", str(folder), "--look"]) == 0
+    text = capsys.readouterr().out
+    assert "<end>" in text
+    assert any(shade in text for shade in "░▒▓█")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["-m", "nowhere"], "no such model"),
+        (["-m", "recall"], "does not translate"),
+        (["--look", "map.pdf"], "no such model"),
+        (["--beam", "0"], "beams = 0"),
+        (["--nbest", "9"], "nbest = 9"),
+        (["--temperature", "0"], "temperature"),
+    ],
+)
+def test_bad_requests(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["translate", "hello", *words]) == 2
+    found = capsys.readouterr().err
+    assert "Traceback" not in found
+    assert found.startswith("regard: ")
+    assert told in found
+
+
+# -------------------------------------------------------------------------------------------------------------- quality
+
+
+def test_quality_is_that_of_sacrebleu() -> None:
+    import sacrebleu
+
+    said = ["Ein Hund läuft über die Wiese.", "Zwei Männer.", "Eine Frau mit Hut sitzt auf einer Bank im Park."]
+    meant = ["Ein Hund rennt über die Wiese.", "Zwei Männer stehen.", "Eine Frau mit Hut sitzt auf einer Parkbank."]
+    found = quality(said, meant)
+    assert found.bleu == pytest.approx(sacrebleu.corpus_bleu(said, [meant]).score)
+    assert found.chrf == pytest.approx(sacrebleu.corpus_chrf(said, [meant]).score)
+    assert "tok:13a" in found.signatures["bleu"]
+    assert quality(meant, meant).bleu == pytest.approx(100)
+
+
+def test_quality_by_length() -> None:
+    sources = ["a b", "a b c", "a b c d", "a " * 9]
+    found = by_length(sources, ["x"] * 4, ["x", "y", "x", "x"], (2, 4))
+    assert {name: part.sentences for name, part in found.items()} == {"1-2": 1, "3-4": 2, "5-": 1}
