@@ -194,7 +194,7 @@ def test_a_full_disk_and_one_that_cannot_be_written(tmp_path: Path) -> None:
     train = " ".join(command(1, "train", str(tmp_path / "run.toml")))
     check = f'{sys.executable} -c "{inspect(disk)}"'
     points = earlier = 0
-    for size in (*range(2400, 7000, 200), "ro-15", "ro-30"):
+    for size in (*range(3600, 7000, 120), "ro-15", "ro-30"):
         if isinstance(size, int):
             script = f"mount -t tmpfs -o size={size}k tmpfs {disk} && {train} 2>&1; echo EXIT $?; {check}"
         else:

@@ -1,5 +1,6 @@
 """Tokenizers made from the training text itself."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -14,7 +15,7 @@ PAD, UNKNOWN, BEGIN, END = "<pad>", "<unknown>", "<begin>", "<end>"
 SPECIAL = [PAD, UNKNOWN, BEGIN, END]
 BYTES = 256 + len(SPECIAL)  # tokens that bpe has at least
 
-Kind = Literal["bpe", "words", "characters"]
+Kind = Literal["bpe", "unigram", "wordpiece", "words", "characters"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,14 @@ class Vocabulary:
 
     def learn(self, texts: Iterable[str]) -> Text:
         """Learn it from texts. No text is lost: bytes stand for what was never seen, or a token that says so."""
-        tokenizer = {"bpe": self.pairs, "words": self.words, "characters": self.characters}[self.kind](texts)
+        learners = {
+            "bpe": self.pairs,
+            "unigram": self.unigram,
+            "wordpiece": self.wordpiece,
+            "words": self.words,
+            "characters": self.characters,
+        }
+        tokenizer = learners[self.kind](texts)
         tokenizer.add_special_tokens(SPECIAL)
         return Text(tokenizer)
 
@@ -44,6 +52,33 @@ class Vocabulary:
         )
         tokenizer.train_from_iterator(texts, trainer)
         return tokenizer
+
+    def unigram(self, texts: Iterable[str]) -> Tokenizer:
+        """Kudo (2018), https://arxiv.org/abs/1804.10959: the pieces under which the text is likeliest."""
+        tokenizer = Tokenizer(models.Unigram())
+        tokenizer.normalizer = normalizers.NFC()
+        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+        tokenizer.decoder = decoders.Metaspace()
+        trainer = trainers.UnigramTrainer(
+            vocab_size=self.size, special_tokens=SPECIAL, unk_token=UNKNOWN, show_progress=False
+        )
+        tokenizer.train_from_iterator(texts, trainer)
+        return settled(tokenizer)
+
+    def wordpiece(self, texts: Iterable[str]) -> Tokenizer:
+        """Wu et al. (2016), https://arxiv.org/abs/1609.08144: what goes on within a word is marked.
+
+        The library breaks ties by chance: learned twice, some pieces may differ.
+        """
+        tokenizer = Tokenizer(models.WordPiece({UNKNOWN: 0}, unk_token=UNKNOWN))
+        tokenizer.normalizer = normalizers.NFC()
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+            [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation()]
+        )
+        tokenizer.decoder = decoders.WordPiece(cleanup=True)
+        trainer = trainers.WordPieceTrainer(vocab_size=self.size, special_tokens=SPECIAL, show_progress=False)
+        tokenizer.train_from_iterator(texts, trainer)
+        return settled(tokenizer)
 
     def words(self, texts: Iterable[str]) -> Tokenizer:
         counting = whole_words({})
@@ -67,6 +102,21 @@ class Vocabulary:
         tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")
         tokenizer.decoder = decoders.Fuse()
         return tokenizer
+
+
+def settled(tokenizer: Tokenizer) -> Tokenizer:
+    """The same pieces with ids, and scores, that do not depend on the order in which the library went through them."""
+    data = json.loads(tokenizer.to_str())
+    model = data["model"]
+    if model["type"] == "Unigram":
+        pieces = {piece: round(score, 4) for piece, score in model["vocab"] if piece not in SPECIAL}
+        learned = sorted(pieces.items(), key=lambda item: (-item[1], item[0]))
+        model["vocab"], model["unk_id"] = [[name, 0.0] for name in SPECIAL] + list(map(list, learned)), 1
+    else:
+        names = [*SPECIAL, *sorted(model["vocab"].keys() - set(SPECIAL))]
+        model["vocab"] = {name: i for i, name in enumerate(names)}
+    data["added_tokens"] = []
+    return Tokenizer.from_str(json.dumps(data))
 
 
 def whole_words(ids: dict[str, int]) -> Tokenizer:

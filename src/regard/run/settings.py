@@ -18,7 +18,7 @@ from regard.zoo import FAMILIES, PRESETS
 
 @dataclass(frozen=True)
 class Vocabulary:
-    kind: Kind = setting("bpe", "bpe: pieces of words, of which no text is unknown; or words; or characters")
+    kind: Kind = setting("bpe", "bpe loses no text; wordpiece may differ between two runs with one seed")
     size: int = setting(8000, "how many tokens at most")
     file: str = setting("", "a tokenizer.json to use instead of learning one; it needs the tokens <begin> and <end>")
 
