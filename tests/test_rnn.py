@@ -69,6 +69,25 @@ def test_one_word_is_all_there_is() -> None:
         close(context[:, 0, 0], memory.states[:, 0])
 
 
+@pytest.mark.parametrize("decoder", ["sutskever", "luong"])
+def test_backwards(decoder: str) -> None:
+    """As if the words stood in the other order, padding where it was; and a look still finds each at its place."""
+    how = {"decoder": decoder, "attention": "general", "cell": "lstm", "bidirectional": False, "depth": 2}
+    (source, target), net = words(), made(**how, backwards=True)
+    ahead = made(**how)
+    ahead.load_state_dict(net.state_dict())
+    close(net(source, target), ahead(source.flip(1), target))
+    keys = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 0, 0, 0]], dtype=torch.bool)
+    found = net(source, target, source_keys=keys)
+    close(found[1:2], ahead(source[1:2, :3].flip(1), target[1:2]))
+    if decoder == "luong":
+        one, two = (
+            Model("rnn", x)(y, target, look="*").maps["decoder.cross"]
+            for x, y in ((net, source), (ahead, source.flip(1)))
+        )
+        close(one.weights, two.weights.flip(-1))
+
+
 def test_what_is_made_of_the_source_is_made_once() -> None:
     net, (source, target) = made(), words()
     calls = []

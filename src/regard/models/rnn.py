@@ -44,6 +44,7 @@ class Config:
     depth: int = 1
     cell: str = "gru"
     bidirectional: bool = True
+    backwards: bool = False  # the source is read from its last word to its first (Sutskever)
     decoder: Literal["sutskever", "cho", "bahdanau", "luong"] = "bahdanau"
     attention: Choice = "additive"  # of bahdanau and luong
     align: int = 1000  # width in which states are compared; luong compares them as they are, if they are as wide
@@ -68,6 +69,7 @@ PRESETS = {
         depth=4,
         cell="lstm",
         bidirectional=False,
+        backwards=True,
         decoder="sutskever",
     ),
     "rnn-cho": Config(vocab=15000, dim=100, cell="gru_before", bidirectional=False, decoder="cho"),
@@ -257,8 +259,12 @@ class RNNTranslator(nn.Module):
 
     def encode(self, source: Tensor, keys: Tensor | None = None) -> Memory:
         """(b, m); keys is False at padding"""
-        found = self.encoder(self.dropout(self.embed(source)), keys=fitted(keys, source))
-        return Memory(found.outputs, found.state)
+        words, keys = self.dropout(self.embed(source)), fitted(keys, source)
+        if not self.config.backwards:
+            found = self.encoder(words, keys=keys)
+            return Memory(found.outputs, found.state)
+        found = self.encoder(words.flip(1), keys=None if keys is None else keys.flip(1))
+        return Memory(found.outputs.flip(1), found.state)  # each state at its word again
 
     def decode(
         self,
