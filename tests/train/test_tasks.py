@@ -14,15 +14,16 @@ from torch import Tensor, nn
 
 from regard.data.generated import WORDS, Reversal
 from regard.data.pairs import PairMaker, Pairs
-from regard.data.text import Text
+from regard.data.text import Text, padded
 from regard.data.vocabulary import BEGIN, BYTES, END, PAD, SPECIAL, UNKNOWN, Kind, Vocabulary
 from regard.errors import InputError
 from regard.model import build
 from regard.run.sources import ImageMaker, LineMaker, token_lengths
 from regard.tasks.classify import Classify, Labelled
+from regard.tasks.distil import Distil, divergence
 from regard.tasks.language import Language, next_tokens
 from regard.tasks.task import Loss, Task
-from regard.tasks.translate import Translate
+from regard.tasks.translate import Feeding, Translate
 
 VOCAB = 13
 SIZES = {"dim": 16, "depth": 1, "heads": 2, "hidden": 32, "dropout": 0.0, "attention_dropout": 0.0}
@@ -295,6 +296,93 @@ def test_a_task_without_state_refuses_one() -> None:
     task.restore({})
     with pytest.raises(ValueError, match="keeps no state, but was given memory"):
         task.restore({"memory": torch.zeros(1)})
+
+
+# --------------------------------------------------------------------------------------- feeding, and a teacher's help
+
+
+def translators(family: str) -> list[nn.Module]:
+    """A student and a teacher of the same words."""
+    torch.manual_seed(0)
+    if family == "rnn":
+        sizes = {"vocab": VOCAB, "target_vocab": None, "dim": 8, "align": 8, "maxout": 8}
+        return [build("rnn-bahdanau", **sizes, hidden=hidden).net for hidden in (8, 12)]
+    return [build("transformer-small", vocab=VOCAB, **SIZES | {"depth": depth}).net for depth in (1, 2)]
+
+
+def uneven() -> Pairs:
+    source, target = padded(rows(4, 2, 6)), padded(rows(5, 3, 6, 0)[:3])
+    keys = torch.ones_like(target.ids, dtype=torch.bool) if target.keys is None else target.keys
+    return Pairs(source.ids, source.keys, target.ids, target.ids.roll(-1, 1), keys)
+
+
+@pytest.mark.parametrize("family", ["transformer", "rnn"])
+def test_fed_one_by_one_with_the_right_words_is_teacher_forcing(family: str) -> None:
+    net, batch = translators(family)[0].double(), uneven()
+    task = Translate(net, None, 0.1)  # type: ignore[arg-type]
+    whole, stepwise = task.states(batch), task.states(batch, 1 - 1e-12)
+    assert stepwise.shape == whole.shape
+    torch.testing.assert_close(stepwise[batch.keys], whole[batch.keys], rtol=1e-9, atol=1e-9)
+    slopes = []
+    for states in (whole, stepwise):
+        task.score(states, batch, 0.1).sum.backward()
+        slopes.append(gradients(net))
+    for name, x in slopes[0].items():
+        torch.testing.assert_close(slopes[1][name], x, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("family", ["transformer", "rnn"])
+def test_back_feeding_gives_what_the_model_says(family: str) -> None:
+    """Greedy decoding, but that it is told how long each text is."""
+    net, batch = translators(family)[0].double().eval(), uneven()
+    task = Translate(net, None, 0.0, Feeding(0.0))  # type: ignore[arg-type]
+    with torch.no_grad():
+        said = net.logits(task.states(batch, 0.0)).argmax(-1)
+        memory = net.encode(batch.source, batch.source_keys)
+        given = torch.cat((batch.given[:, :1], said[:, :-1]), 1)
+        again = net.decode(given, memory, source_keys=batch.source_keys, keys=batch.keys).argmax(-1)
+    assert torch.equal(said[batch.keys], again[batch.keys])
+    losses = [float(only(one, batch).terms["loss"].sum) for one in (task, Translate(net, None, 0.0))]  # type: ignore[arg-type]
+    assert losses[0] != pytest.approx(losses[1])
+
+
+def test_scheduled_sampling_falls_with_the_step() -> None:
+    feeding = Feeding(1.0, 100.0)
+    shares = [feeding.at(step) for step in (0, 100, 460, 1000, 10**9)]
+    assert shares == sorted(shares, reverse=True)
+    assert shares[0] == pytest.approx(100 / 101)
+    assert shares[2] == pytest.approx(0.5, abs=0.01)
+    assert shares[-1] < 1e-9
+    assert Feeding(0.7).at(10**9) == 0.7
+
+
+@pytest.mark.parametrize("family", ["transformer", "rnn"])
+def test_distillation_by_its_equation(family: str) -> None:
+    (net, teacher), batch = translators(family), uneven()
+    task = Distil(net, None, 0.1, teacher, share=0.3, temperature=2.0)  # type: ignore[arg-type]
+    terms = only(task, batch).terms
+    assert {name: (term.weight, term.count) for name, term in terms.items()} == {
+        "loss": (0.7, "tokens"),
+        "teacher": (0.3, "tokens"),
+    }
+    given = {"source_keys": batch.source_keys, "keys": batch.keys}
+    s, t = (x(batch.source, batch.given, **given)[batch.keys] for x in (net, teacher))
+    p, q = (t / 2).softmax(-1), (s / 2).softmax(-1)
+    torch.testing.assert_close(terms["teacher"].sum, 4 * (p * (p / q).log()).sum(), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(terms["loss"].sum, only(Translate(net, None, 0.1), batch).terms["loss"].sum)  # type: ignore[arg-type]
+    sum(term.sum for term in terms.values()).backward()
+    assert all(x.grad is None for x in teacher.parameters())
+    assert not teacher.training
+
+
+def test_the_divergence() -> None:
+    """None from itself; and for a high temperature its gradient is (s - t) / v, for logits of mean zero."""
+    s, t = (torch.randn(5, 7, dtype=torch.float64) for _ in range(2))
+    s, t = ((x - x.mean(-1, keepdim=True)).requires_grad_() for x in (s, t))
+    assert float(divergence(t, t, 3.0)) == pytest.approx(0, abs=1e-12)
+    assert float(divergence(s, t, 1.0)) > 0
+    (slope,) = torch.autograd.grad(divergence(s, t.detach(), 1e4), s)
+    torch.testing.assert_close(slope, (s - t).detach() / 7, rtol=1e-3, atol=1e-4)
 
 
 # -------------------------------------------------------------------------------------------------------- vocabularies

@@ -276,7 +276,11 @@ class RNNTranslator(nn.Module):
         cache: Cache | None = None,
     ) -> Tensor:
         """(b, n) -> (b, n, v); with a cache, the target holds only the new words"""
-        y: Tensor = self.output(self.read(target, memory, source_keys=source_keys, keys=keys, cache=cache))
+        return self.logits(self.read(target, memory, source_keys=source_keys, keys=keys, cache=cache))
+
+    def logits(self, states: Tensor) -> Tensor:
+        """(b, n, r) -> (b, n, v)"""
+        y: Tensor = self.output(states)
         return y
 
     def read(

@@ -149,8 +149,11 @@ class Transformer(nn.Module):
         cache: Cache | None = None,
     ) -> Tensor:
         """(b, n), (b, m, d) -> (b, n, v); with a cache, the target holds only the new words"""
-        x = self.read(target, memory, source_keys=source_keys, keys=keys, cache=cache)
-        return F.linear(x, self.embed.weight, self.output_bias)
+        return self.logits(self.read(target, memory, source_keys=source_keys, keys=keys, cache=cache))
+
+    def logits(self, states: Tensor) -> Tensor:
+        """(b, n, d) -> (b, n, v)"""
+        return F.linear(states, self.embed.weight, self.output_bias)
 
     def read(
         self,

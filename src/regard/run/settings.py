@@ -107,9 +107,19 @@ class Translation:
 
     kind: Literal["translate"] = "translate"
     smoothing: float = setting(0.1, "label smoothing")
+    given: float = setting(1.0, "share of words given as they should be; the others as the model itself says them")
+    decay: float = setting(0.0, "k of scheduled sampling: that share falls as k / (k + exp(step / k)); 0: it stays")
+    teacher: str = setting("", "a run's or model's folder to learn from too; it must have the same vocabulary")
+    share: float = setting(0.5, "of the loss, for the teacher")
+    temperature: float = setting(1.0, "at which teacher and student are compared")
 
     def __post_init__(self) -> None:
-        refuse(not_shares(self, "smoothing"))
+        refuse(
+            not_shares(self, "smoothing"),
+            below(0, self, "given", "decay", "share"),
+            not_above_zero(self, "temperature"),
+            [f"{key} = {value} is above 1" for key in ("given", "share") if (value := getattr(self, key) or 0) > 1],
+        )
 
 
 @dataclass(frozen=True)

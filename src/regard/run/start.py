@@ -26,9 +26,10 @@ from regard.interop.writing import write as write_synced
 from regard.model import Model, build, save
 from regard.nn.block import replay_blocks
 from regard.tasks.classify import Classify
+from regard.tasks.distil import Distil
 from regard.tasks.language import Language
 from regard.tasks.task import Task
-from regard.tasks.translate import Translate
+from regard.tasks.translate import Feeding, Translate
 from regard.train.averages import mean
 from regard.train.checkpoint import damage, read
 from regard.train.distribution import World, joined
@@ -38,6 +39,7 @@ from regard.train.progress import Reporter, Silent
 from regard.train.runtext import write
 from regard.train.shards import plain
 
+from .named import named_model
 from .settings import Classification, LanguageModel, Run, Translation, read_run
 from .sources import Opened, Sources, arranged, found, opened, vocabulary_of
 
@@ -114,13 +116,30 @@ def task_of(run: Run, model: Model, sources: Sources) -> Task:
     task = run.task
     if isinstance(task, Translation):
         needs(model, ("transformer", "rnn"), task.kind)
-        return Translate(model.net, model.text(), task.smoothing)
+        feeding = Feeding(task.given, task.decay)
+        if not task.teacher:
+            return Translate(model.net, model.text(), task.smoothing, feeding)
+        teacher = same_words(task.teacher, model)
+        how = {"share": task.share, "temperature": task.temperature}
+        return Distil(model.net, model.text(), task.smoothing, teacher.net, feeding=feeding, **how)
     if isinstance(task, LanguageModel):
         needs(model, ("gpt",), task.kind)
         return Language(model.net, model.text(), task.smoothing)
     assert isinstance(task, Classification)
     needs(model, ("vit",), task.kind)
     return Classify(model.net, sources.names, task.smoothing)
+
+
+def same_words(name: str, model: Model) -> Model:
+    """A teacher that reads and writes the same tokens."""
+    teacher = named_model(name)
+    if teacher.text().to_bytes() != model.text().to_bytes():
+        raise InputError(
+            "teacher and student cut text into different tokens",
+            where=name,
+            fix=f"set data.vocabulary.file to the teacher's: {Path(name) / 'tokenizer.json'}",
+        )
+    return teacher
 
 
 def needs(model: Model, families: tuple[str, ...], task: str) -> None:
@@ -180,7 +199,10 @@ def begin(job: Job, base: Path) -> None:
         )
     if job.folder.exists():
         job.folder.rmdir()
-    run = replace(job.run, folder=str(job.folder), data=absolute(job.run.data, base))
+    task = job.run.task
+    if isinstance(task, Translation) and task.teacher and Path(task.teacher).exists():
+        task = replace(task, teacher=str(Path(task.teacher).resolve()))
+    run = replace(job.run, folder=str(job.folder), data=absolute(job.run.data, base), task=task)
     with whole(job.folder, 1 << 20) as fresh:
         write_synced(fresh / FILE, write(run).encode("utf-8"))
         write_synced(fresh / "environment.json", json_bytes(environment()))

@@ -1,6 +1,8 @@
 """Translation: foretell each word of the target from the source and the words before it."""
 
+import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -8,6 +10,7 @@ from torch import Tensor, nn
 
 from regard.data.pairs import Pairs
 from regard.data.text import Text
+from regard.nn.cache import Cache
 from regard.nn.loss import CrossEntropy
 
 from .task import Loss, Task, Term
@@ -16,26 +19,59 @@ from .words import word_metrics, word_sums
 SHOWN = 3
 
 
+@dataclass(frozen=True)
+class Feeding:
+    """What a decoder is given while it learns: the word that should stand before, or the one it would have said.
+
+    Teacher forcing (Williams and Zipser, 1989) is a share of 1, back-feeding one of 0. Scheduled sampling (Bengio et
+    al., 2015), https://arxiv.org/abs/1506.03099: the share falls with the step i as k / (k + exp(i / k)).
+    """
+
+    share: float = 1.0
+    k: float = 0.0  # 0: the share stays
+
+    def at(self, step: int) -> float:
+        return self.share if not self.k else self.share * self.k / (self.k + math.exp(min(step / self.k, 700.0)))
+
+
+TEACHER = Feeding()
+
+
 class Translate(Task):
-    def __init__(self, net: nn.Module, text: Text, smoothing: float) -> None:
+    def __init__(self, net: nn.Module, text: Text, smoothing: float, feeding: Feeding = TEACHER) -> None:
         self.parts = {"net": net}
-        self.net: Any = net  # an encoder-decoder: encode, read, score
-        self.text, self.smoothing = text, smoothing
+        self.net: Any = net  # an encoder-decoder: encode, read, logits, score
+        self.text, self.smoothing, self.feeding = text, smoothing, feeding
 
     def counts(self, batch: Pairs) -> Mapping[str, float]:
         return {"tokens": float(batch.keys.sum())}
 
     def losses(self, batch: Pairs, step: int) -> Iterator[Loss]:
-        yield Loss("net", {"loss": Term(self.foretell(batch, self.smoothing).sum, "tokens")})
+        states = self.states(batch, self.feeding.at(step))
+        yield Loss("net", {"loss": Term(self.score(states, batch, self.smoothing).sum, "tokens")})
 
-    def foretell(self, batch: Pairs, smoothing: float) -> CrossEntropy:
+    def states(self, batch: Pairs, share: float = 1.0) -> Tensor:
+        """What the decoder makes of each place; with a share below 1, one place after the other."""
         memory = self.net.encode(batch.source, batch.source_keys)
-        states = self.net.read(batch.given, memory, source_keys=batch.source_keys, keys=batch.keys)
+        if share >= 1:
+            whole: Tensor = self.net.read(batch.given, memory, source_keys=batch.source_keys, keys=batch.keys)
+            return whole
+        found, cache, word = [], Cache(), batch.given[:, :1]
+        for place in range(batch.given.shape[1]):
+            real = batch.keys[:, place : place + 1]
+            found.append(self.net.read(word, memory, source_keys=batch.source_keys, keys=real, cache=cache))
+            with torch.no_grad():
+                said = self.net.logits(found[-1]).argmax(-1)
+            right = batch.given[:, place + 1 : place + 2]
+            word = torch.where(torch.rand(right.shape, device=right.device) < share, right, said[:, : right.shape[1]])
+        return torch.cat(found, 1)
+
+    def score(self, states: Tensor, batch: Pairs, smoothing: float) -> CrossEntropy:
         found: CrossEntropy = self.net.score(states, batch.wanted, real=batch.keys, smoothing=smoothing)
         return found
 
     def evaluate(self, batch: Pairs) -> Mapping[str, Tensor]:
-        return word_sums(self.foretell(batch, 0.0), batch.keys.sum())
+        return word_sums(self.score(self.states(batch), batch, 0.0), batch.keys.sum())
 
     def metrics(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
         return word_metrics(sums)

@@ -1,0 +1,67 @@
+"""A student learns from what a teacher finds likely, not only from what is right.
+
+Hinton, Vinyals and Dean (2015), https://arxiv.org/abs/1503.02531
+    L = (1 - a) CE(y, softmax(s)) + a T^2 KL(softmax(t / T) || softmax(s / T))
+On the level of whole sequences (Kim and Rush, 2016), https://arxiv.org/abs/1606.07947, no task is needed: the student
+is trained on what `regard translate -m TEACHER` makes of the sources.
+
+Shapes: n real places, v vocabulary.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.data.pairs import Pairs
+from regard.data.text import Text
+
+from .task import Loss, Term
+from .translate import TEACHER, Feeding, Translate
+
+
+class Distil(Translate):
+    """Translation after a teacher that reads and writes the same tokens. The teacher is no part of what is trained."""
+
+    def __init__(
+        self,
+        net: nn.Module,
+        text: Text,
+        smoothing: float,
+        teacher: nn.Module,
+        *,
+        share: float = 0.5,
+        temperature: float = 1.0,
+        feeding: Feeding = TEACHER,
+    ) -> None:
+        super().__init__(net, text, smoothing, feeding)
+        self.teacher: Any = teacher.eval().requires_grad_(False)
+        self.share, self.temperature = share, temperature
+
+    def losses(self, batch: Pairs, step: int) -> Iterator[Loss]:
+        states = self.states(batch, self.feeding.at(step))
+        right = self.score(states, batch, self.smoothing).sum
+        with torch.no_grad():
+            memory = self.teacher.encode(batch.source, batch.source_keys)
+            theirs = self.teacher.decode(batch.given, memory, source_keys=batch.source_keys, keys=batch.keys)
+        near = divergence(self.net.logits(states)[batch.keys], theirs[batch.keys], self.temperature)
+        terms = {
+            "loss": Term(right, "tokens", weight=1 - self.share),
+            "teacher": Term(near, "tokens", weight=self.share),
+        }
+        yield Loss("net", terms)
+
+    def to(self, device: torch.device) -> None:
+        super().to(device)
+        self.teacher.to(device)
+
+
+def divergence(student: Tensor, teacher: Tensor, temperature: float) -> Tensor:
+    """T^2 KL(teacher || student), summed over places.  (n, v), (n, v) -> a number
+
+    The gradient falls as 1 / T^2, which the factor makes up for.
+    """
+    likely, said = (teacher / temperature).log_softmax(-1), (student / temperature).log_softmax(-1)
+    return temperature**2 * F.kl_div(said, likely, reduction="sum", log_target=True)
