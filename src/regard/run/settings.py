@@ -21,6 +21,9 @@ class Vocabulary:
     kind: Kind = setting("bpe", "bpe loses no text; wordpiece may differ between two runs with one seed")
     size: int = setting(8000, "how many tokens at most")
     file: str = setting("", "a tokenizer.json to use instead of learning one; it needs the tokens <begin> and <end>")
+    vectors: Literal["random", "word2vec"] = setting(
+        "random", "of the words at the start; word2vec: learned from train"
+    )
 
     def __post_init__(self) -> None:
         least = BYTES if self.kind == "bpe" and not self.file else 1

@@ -16,6 +16,7 @@ import torch
 
 import regard
 from regard.data.faults import Fault
+from regard.data.rows import Rows
 from regard.data.text import Text
 from regard.data.vocabulary import symbols_of
 from regard.errors import InputError
@@ -24,6 +25,8 @@ from regard.interop.texts import json_bytes, read_bytes
 from regard.interop.writing import whole
 from regard.interop.writing import write as write_synced
 from regard.model import Model, build, save
+from regard.models.word2vec import Config as Word2Vec
+from regard.models.word2vec import word_vectors
 from regard.nn.block import replay_blocks
 from regard.tasks.classify import Classify
 from regard.tasks.distil import Distil
@@ -40,7 +43,7 @@ from regard.train.runtext import write
 from regard.train.shards import plain
 
 from .named import named_model
-from .settings import Classification, LanguageModel, Run, Translation, read_run
+from .settings import Classification, LanguageModel, PairFiles, Run, TextFiles, Translation, read_run
 from .sources import Opened, Sources, arranged, found, opened, vocabulary_of
 
 FILE = "run.toml"
@@ -165,6 +168,8 @@ def train(path: Path, overrides: tuple[str, ...], reporter: Reporter, *, smoke: 
         data = opened(run, path.parent)
         text = shared_vocabulary(run, data, world, path.parent)
         job = prepare(run, folder, data, text)
+        if isinstance(run.data, PairFiles | TextFiles) and run.data.vocabulary.vectors == "word2vec":
+            start_from_vectors(job, data.splits["train"])
         if world.first:
             begin(job, path.parent)
         world.wait()
@@ -172,6 +177,17 @@ def train(path: Path, overrides: tuple[str, ...], reporter: Reporter, *, smoke: 
         if run.smoke is not None and smoke and ended.finished and world.first:
             return replace(ended, broken=not_learned(folder, run.smoke.factor))
         return ended
+
+
+def start_from_vectors(job: Job, rows: Rows) -> None:
+    """Word vectors learned from the training text, as large as the random ones that they replace."""
+    texts = (text for i in range(len(rows)) for text in rows[i])
+    table = job.model.net.embed.weight  # type: ignore[union-attr]
+    assert isinstance(table, torch.Tensor)
+    vocab, dim = table.shape
+    found = word_vectors(job.model.text().literal().ids(list(texts)), Word2Vec(vocab=vocab, dim=dim, seed=job.run.seed))
+    with torch.no_grad():
+        table.copy_(found * (table.std() / found.std()))
 
 
 def not_learned(folder: Path, factor: float) -> str:
