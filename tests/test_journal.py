@@ -100,9 +100,26 @@ def test_what_a_position_does_not_name_is_emptied(tmp_path: Path) -> None:
     assert bytes_of(tmp_path) == {"metrics.jsonl": b'{"step": 1}\n', "timing.jsonl": b""}
 
 
-@pytest.mark.parametrize("short", ["metrics.jsonl", "timing.jsonl"])
 @pytest.mark.parametrize("gone", [False, True])
-def test_a_file_that_lost_lines_is_named_and_nothing_is_cut(short: str, gone: bool, tmp_path: Path) -> None:
+def test_timings_that_are_lost_are_no_reason_to_stop(gone: bool, tmp_path: Path) -> None:
+    kept = Journal(tmp_path)
+    kept.record({"step": 1})
+    kept.time({"step": 1})
+    here = kept.position()
+    kept.record({"step": 2})
+    os.truncate(tmp_path / "timing.jsonl", 5)
+    if gone:
+        (tmp_path / "timing.jsonl").unlink()
+    kept = Journal(tmp_path)
+    kept.cut(here)
+    kept.time({"step": 2})
+    assert bytes_of(tmp_path)["metrics.jsonl"] == b'{"step": 1}\n'
+    assert bytes_of(tmp_path)["timing.jsonl"] == b'{"step": 2}\n'
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_file_that_lost_lines_is_named_and_nothing_is_cut(gone: bool, tmp_path: Path) -> None:
+    short = "metrics.jsonl"
     kept = Journal(tmp_path)
     kept.record({"step": 1})
     kept.time({"step": 1})
@@ -112,7 +129,7 @@ def test_a_file_that_lost_lines_is_named_and_nothing_is_cut(short: str, gone: bo
     os.truncate(tmp_path / short, 5)
     if gone:
         (tmp_path / short).unlink()
-    other = "metrics.jsonl" if short == "timing.jsonl" else "timing.jsonl"
+    other = "timing.jsonl"
     before = (tmp_path / other).read_bytes()
     with pytest.raises(CheckpointError) as raised:
         Journal(tmp_path).cut(here)

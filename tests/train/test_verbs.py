@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -82,7 +83,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_train_writes_all_of_it(whole: Path) -> None:
     assert {path.name for path in whole.iterdir()} == {
         "run.toml", "metrics.jsonl", "timing.jsonl", "curves.svg", "curves.png", "samples", "checkpoints", "model",
-        "environment.json", "tokenizer.json", ".lock",
+        "environment.json", "data.json", "tokenizer.json", ".lock",
     }  # fmt: skip
     metrics = lines(whole)
     assert [line["step"] for line in metrics if "loss" in line] == [3, 6, 9, 12, 15, 18, 20]
@@ -500,7 +501,7 @@ def test_a_number_that_is_none(
 
 
 def test_evaluate(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The best weights: on held-out data they give what the run wrote down."""
+    """The final model: on held-out data it gives what its card says."""
 
     def measured(*words: str) -> dict[str, float]:
         capsys.readouterr()
@@ -510,15 +511,17 @@ def test_evaluate(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
         return told["metrics"]
 
     before = tree(whole)
-    best = min((line["held_out"] for line in lines(whole) if "held_out" in line), key=lambda line: line["loss"])
-    assert measured() == measured("--split", "held_out") == best
+    best = measured()
+    assert measured("--split", "held_out") == best
+    assert f"On held-out data: loss {best['loss']:.4g}" in (whole / "model" / "card.md").read_text()
     assert measured("--split", "test") != best
     assert measured("--split", "train").keys() == {"loss", "perplexity", "accuracy"}
     told = refused(capsys, "evaluate", str(whole), "--split", "tests")
     assert "no tests data" in told
     assert "train, held_out, test" in told
     assert main(["evaluate", str(whole)]) == 0
-    assert capsys.readouterr().out.splitlines()[0] == f"loss\t{best['loss']:.6g}"
+    text = capsys.readouterr().out.splitlines()
+    assert text[:2] == ["weights\tthe final model", f"loss\t{best['loss']:.6g}"]
     assert tree(whole) == before
 
 
@@ -529,6 +532,7 @@ def test_evaluate_takes_the_best_and_not_the_last(place: Path, capsys: pytest.Ca
     best = min(measured, key=lambda step: measured[step])
     assert best < STEPS
     assert best in steps(folder)
+    shutil.rmtree(folder / "model")  # as if it were not finished
     for step in (best, STEPS):
         capsys.readouterr()
         assert main(["evaluate", str(folder), "--json"]) == 0
@@ -754,6 +758,9 @@ def test_smoke(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     text = RUN + '[smoke]\nset = ["train.steps=6", "train.log=2"]\nfactor = 0.99\n'
     assert main(["train", str(written(place, text)), "--smoke", "folder=a", "train.log=1"]) == 0
     assert [line["step"] for line in lines(place / "a") if "loss" in line] == [1, 2, 3, 4, 5, 6]
+    for _ in range(2):  # in a place of its own, again and again
+        assert main(["train", "tiny.toml", "--smoke", "train.log=1"]) == 0
+    assert {path.name for path in (place / "runs").iterdir()} == {"tiny-smoke"}
     told = refused(capsys, "train", "tiny.toml", "--smoke", "folder=b", "smoke.factor=0.01", code=1)
     assert re.search(r"learning is broken: the loss went from [\d.]+ to [\d.]+, not below 0.01 of it", told)
     assert "1 lines of metrics" in refused(capsys, "train", "tiny.toml", "--smoke", "folder=c", "train.log=9", code=1)

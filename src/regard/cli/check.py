@@ -37,12 +37,15 @@ def run(
 def lines(report: "Report") -> list[str]:
     from regard.train.words import amount, duration, storage
 
-    told = [f"task        {report.task}, in {report.folder}"]
+    taken = "; there is a run in this folder already: choose another, folder=..." if report.taken else ""
+    told = [f"task        {report.task}, in {report.folder}{taken}"]
     for name, split in report.splits.items():
-        waste = f", {split.padding:.2f} padded positions for each real one" if split.padding > 1 else ""
+        waste = f", {split.padding - 1:.0%} padding" if split.padding > 1 else ""
         told.append(f"{name:<11} {split.rows:,} rows in {split.batches:,} batches{waste}")
     told.append(f"bad rows    {report.bad_rows:,} left out" if report.bad_rows else "bad rows    none")
     told += [f"            {fault}" for fault in report.bad]
+    if report.cut >= 0.001:
+        told.append(f"cut off     about {report.cut:.1%} of the tokens, beyond {report.longest} in a row")
     told.append(f"model       {report.model}, {amount(report.parameters)} parameters")
     told.append("batch       " + ", ".join(f"{name} {' x '.join(map(str, x))}" for name, x in report.shapes.items()))
     told.append(f"memory      {storage(report.memory)}, the largest batch included")

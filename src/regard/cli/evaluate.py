@@ -1,6 +1,7 @@
 """`regard evaluate`."""
 
 import json
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -30,11 +31,15 @@ def run(
     from regard.run.quality import measured
     from regard.train.progress import Silent
 
+    class Notes(Silent):
+        def note(self, text: str) -> None:
+            print(f"regard: {text}", file=sys.stderr)
+
     try:
         decoding = Decoding(beam=Beam(beams=beam, penalty=penalty))
     except ValueError as error:
         raise InputError("this cannot be asked of a translation", got=str(error)) from None
-    found = measured(folder, split, Silent(), decoding)
+    found = measured(folder, split, Notes(), decoding)
     if as_json:
         print(json.dumps({"run": str(folder), "split": split} | asdict(found), indent=2))
         return

@@ -53,11 +53,16 @@ def taken(engine: Engine, folder: Path) -> str:
         return "the final model"
     path = engine.checkpoints.newest(engine.reporter.note)
     if path is None:
-        raise InputError("this run has no checkpoint yet", where=str(folder), fix="train it first")
+        there = bool(engine.checkpoints.all())
+        what = "every checkpoint of this run is damaged" if there else "this run has no checkpoint yet"
+        raise InputError(what, where=str(folder), fix="put the files back" if there else "train it first")
     engine.restore(path)
     best = dict(engine.checkpoints.all()).get(engine.state.best_step)
-    if best is not None and not damage(best):
-        engine.restore(best)
+    if best is not None and best != path:
+        if problem := damage(best):
+            engine.reporter.note(f"{best} is the best, but damaged and passed over: {problem}")
+        else:
+            engine.restore(best)
     return f"the best so far, of step {engine.state.step}"
 
 

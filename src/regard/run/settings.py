@@ -50,7 +50,8 @@ class PairFiles:
     vocabulary: Vocabulary = setting(Vocabulary(), "how text is cut into tokens, learned from train")
 
     def __post_init__(self) -> None:
-        refuse(not_positive(self, "budget", "longest"), not_shares(self, "share", "bad"), not_above_zero(self, "share"))
+        wrong = not_positive(self, "budget") + below(2, self, "longest")
+        refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"), no_files(self.train))
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Reverse:
 
 @dataclass(frozen=True)
 class TextFiles:
-    """Plain text, an example a line."""
+    """Plain text, an example a line; what is longer than the model reads is cut off."""
 
     kind: Literal["text"] = "text"
     train: tuple[str, ...] = required("files of plain text, or jsonl")
@@ -81,7 +82,8 @@ class TextFiles:
     vocabulary: Vocabulary = setting(Vocabulary(), "how text is cut into tokens, learned from train")
 
     def __post_init__(self) -> None:
-        refuse(not_positive(self, "budget"), not_shares(self, "share", "bad"), not_above_zero(self, "share"))
+        wrong = not_positive(self, "budget") + no_files(self.train)
+        refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,14 @@ class ImageFiles:
     deviation: tuple[float, ...] = setting((0.5,), "of the pixels: one, or one a channel")
 
     def __post_init__(self) -> None:
-        refuse(not_positive(self, "batch"), not_shares(self, "share", "bad"), not_above_zero(self, "share"))
+        wrong = not_positive(self, "batch") + ([] if self.train or self.train is None else ["train names no folder"])
+        if self.deviation is not None and not all(x > 0 for x in self.deviation):
+            wrong += [f"deviation = {list(self.deviation)} is not above 0"]
+        refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
+
+
+def no_files(train: tuple[str, ...] | None) -> list[str]:
+    return ["train names no file"] if train is not None and not train else []
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,8 @@ class Sources:
     text: Text | None
     names: tuple[str, ...]
     images: Images | None
+    longest: int | None = None  # tokens of a row that are read
+    cut: float = 0.0  # the share of train's tokens, about, that are beyond that
 
 
 def found(name: str, base: Path) -> Path:
@@ -185,7 +187,11 @@ def vocabulary_of(run: Run, rows: Rows, base: Path) -> Text | None:
 
 def arranged(run: Run, data: Opened, text: Text | None, longest: int | None) -> Sources:
     """Every split in batches: train shuffled, the others in order."""
-    splits = {}
+    splits, cut = {}, 0.0
+    if isinstance(run.data, PairFiles):
+        longest = run.data.longest
+    elif isinstance(run.data, TextFiles):
+        longest = longest or 1024
     for split, rows in data.splits.items():
         shuffled = split == "train"
         if isinstance(run.data, ImageFiles):
@@ -195,12 +201,16 @@ def arranged(run: Run, data: Opened, text: Text | None, longest: int | None) -> 
             continue
         assert text is not None
         lengths = token_lengths(rows, text)
+        if longest is not None and not isinstance(run.data, Reverse):
+            if shuffled:
+                cut = float(np.maximum(lengths - longest, 0).sum() / max(lengths.sum(), 1))
+            lengths = np.minimum(lengths, longest)
         order = Order(len(rows), lengths, budget=run.data.budget, seed=run.seed, shuffle=shuffled)
         make = (
             LineMaker(text, longest or 1024) if isinstance(run.data, TextFiles) else PairMaker(text, run.data.longest)
         )
         splits[split] = Batches(rows, order, make)
-    return Sources(splits, text, data.names, data.images)
+    return Sources(splits, text, data.names, data.images, longest, cut)
 
 
 def token_lengths(rows: Rows, text: Text) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import time
@@ -43,7 +44,9 @@ from regard.train.runtext import write
 from regard.train.shards import plain
 
 from .named import named_model
-from .settings import Classification, LanguageModel, PairFiles, Run, TextFiles, Translation, read_run
+from .prints import FILE as PRINTS
+from .prints import check_prints, prints_bytes
+from .settings import Classification, ImageFiles, LanguageModel, PairFiles, Run, TextFiles, Translation, read_run
 from .sources import Opened, Sources, arranged, found, opened, vocabulary_of
 
 FILE = "run.toml"
@@ -158,6 +161,10 @@ def train(path: Path, overrides: tuple[str, ...], reporter: Reporter, *, smoke: 
             raise InputError("this run file has no [smoke] table", where=str(path))
         run = read_run(path, (*run.smoke.set, *overrides))
     folder = folder_of(run, path).resolve()
+    if smoke and not any(word.startswith("folder=") for word in overrides):
+        folder = folder.with_name(f"{folder.name}-smoke")  # the real run's place stays free
+        if (folder / FILE).exists():
+            shutil.rmtree(folder)  # a short variant can be tried again and again
     if (folder / FILE).exists():
         raise InputError(
             "there is a run in this folder already",
@@ -172,11 +179,23 @@ def train(path: Path, overrides: tuple[str, ...], reporter: Reporter, *, smoke: 
             start_from_vectors(job, data.splits["train"])
         if world.first:
             begin(job, path.parent)
+            for line in warnings_of(job):
+                reporter.note(line)
         world.wait()
         ended = work(job, world, reporter)
         if run.smoke is not None and smoke and ended.finished and world.first:
             return replace(ended, broken=not_learned(folder, run.smoke.factor))
         return ended
+
+
+def warnings_of(job: Job) -> list[str]:
+    """What a user should know of the data before the run begins."""
+    told = [f"{len(job.faults):,} bad rows are left out: see {job.folder / 'faults.txt'}"] if job.faults else []
+    if job.sources.cut >= 0.001:
+        told.append(
+            f"about {job.sources.cut:.1%} of the tokens are beyond {job.sources.longest} in a row, and are cut off"
+        )
+    return told
 
 
 def start_from_vectors(job: Job, rows: Rows) -> None:
@@ -222,6 +241,7 @@ def begin(job: Job, base: Path) -> None:
     with whole(job.folder, 1 << 20) as fresh:
         write_synced(fresh / FILE, write(run).encode("utf-8"))
         write_synced(fresh / "environment.json", json_bytes(environment()))
+        write_synced(fresh / PRINTS, prints_bytes(run.data))
         if job.sources.text is not None:
             write_synced(fresh / "tokenizer.json", job.sources.text.to_bytes())
         if job.faults:
@@ -247,8 +267,13 @@ def reopen(folder: Path) -> Job:
     if not path.is_file():
         raise InputError("this is no run's folder", where=str(folder), expected=f"a folder with {FILE}")
     run = read_run(path)
+    check_prints(folder, run.data)
     tokenizer = folder / "tokenizer.json"
     text = Text.from_bytes(read_bytes(tokenizer), str(tokenizer)) if tokenizer.exists() else None
+    if text is None and not isinstance(run.data, ImageFiles):
+        raise InputError(
+            "the run's tokenizer is gone", where=str(tokenizer), fix="put it back: it stands in the run's model too"
+        )
     return prepare(run, folder.resolve(), opened(run, folder), text)
 
 
@@ -296,12 +321,15 @@ def engine_of(job: Job, world: World, reporter: Reporter) -> Engine:
 
 def finish(job: Job, engine: Engine) -> None:
     """The final model: the mean of the last checkpoints if asked for, else the best one."""
-    save(replace(job.model, net=filled(job, engine), card=card(job, engine)), job.folder / "model", replace=True)
-
-
-def filled(job: Job, engine: Engine) -> torch.nn.Module:
-    """A fresh net with the weights to keep."""
     chosen = final(engine, job.run.train.average)
+    if 1 < job.run.train.average != len(chosen):
+        engine.reporter.note(f"the final model is the mean of {len(chosen)} checkpoints: there are no more")
+    net = filled(job, chosen)
+    save(replace(job.model, net=net, card=card(job, engine, chosen, net)), job.folder / "model", replace=True)
+
+
+def filled(job: Job, chosen: Sequence[Path]) -> torch.nn.Module:
+    """A fresh net with the weights to keep."""
     table = "net.moving" if job.run.train.moving is not None else "net"
     tables = [read(path, lambda _, name, shape, dtype: plain(name, shape, dtype)).tensors[table] for path in chosen]
     net = build(job.run.model["name"], **config_changes(job)).net
@@ -325,15 +353,27 @@ def config_changes(job: Job) -> dict[str, Any]:
     return {key: value for key, value in asdict(job.model.config).items() if value is not None}
 
 
-def card(job: Job, engine: Engine) -> str:
-    value, goal = engine.best(), job.task.goal.removeprefix("-")
-    best = "" if value is None else f"- Best on held-out data at step {engine.state.best_step}: {goal} {value:.4g}\n"
+def card(job: Job, engine: Engine, chosen: Sequence[Path], net: torch.nn.Module) -> str:
     trained = f"A {job.model.family} trained to {job.run.task.kind} by regard {regard.__version__}."
     return (
         f"# {job.folder.name}\n\n{trained}\n\n"
-        f"- Seed {job.run.seed}, {engine.state.step} steps: {engine.state.finished}.\n{best}"
+        f"- Seed {job.run.seed}, {engine.state.step} steps: {engine.state.finished}.\n{measured(engine, chosen, net)}"
         f"- The run file stands beside this folder, with every setting written out.\n"
     )
+
+
+def measured(engine: Engine, chosen: Sequence[Path], net: torch.nn.Module) -> str:
+    """What these very weights reach on held-out data."""
+    value, goal = engine.best(), engine.task.goal.removeprefix("-")
+    if len(chosen) == 1:
+        best = f"- Best on held-out data at step {engine.state.best_step}: {goal} {value:.4g}\n"
+        return "" if value is None else best
+    mean_of = f"- The mean of the last {len(chosen)} checkpoints"
+    if engine.held_out is None or engine.world.size > 1 or list(engine.task.parts) != ["net"]:
+        return f"{mean_of}, not measured.\n"
+    fill(engine.task.parts["net"], net.state_dict())
+    engine.shadows.clear()
+    return f"{mean_of}. On held-out data: {goal} {engine.evaluate(engine.held_out)[0][goal]:.4g}\n"
 
 
 @contextmanager

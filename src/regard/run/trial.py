@@ -14,7 +14,7 @@ from regard.zoo import parameters
 
 from .settings import Run, read_run
 from .sources import opened, vocabulary_of
-from .start import Job, engine_of, folder_of, prepare, world_of
+from .start import FILE, Job, engine_of, folder_of, prepare, world_of
 
 TRIED = 5  # steps
 SHOWN = 20  # bad rows
@@ -33,9 +33,12 @@ class Report:
 
     task: str
     folder: str
+    taken: bool  # there is a run in this folder already
     splits: dict[str, Split]
     bad_rows: int
     bad: list[str]
+    longest: int | None  # tokens of a row that are read
+    cut: float  # the share of train's tokens, about, that are beyond that
     model: str
     parameters: int
     shapes: dict[str, tuple[int, ...]]  # of the first batch
@@ -57,11 +60,14 @@ def check(path: Path, overrides: tuple[str, ...]) -> Report:
     return Report(
         task=run.task.kind,
         folder=str(job.folder),
+        taken=(job.folder / FILE).exists(),
         splits={
             name: Split(len(x.source), len(x), round(x.order.waste(), 3)) for name, x in job.sources.splits.items()
         },
         bad_rows=len(job.faults),
         bad=[str(job.faults[i]) for i in range(min(len(job.faults), SHOWN))],
+        longest=job.sources.longest,
+        cut=job.sources.cut,
         model=run.model["name"],
         parameters=parameters(job.model.net),
         shapes={name: tuple(x.shape) for name, x in vars(first).items() if hasattr(x, "shape")},

@@ -28,7 +28,7 @@ from regard.tasks.task import Loss, Task
 
 from . import blame, optimizers
 from .averages import Moving
-from .checkpoint import Checkpoint, Checkpoints, read
+from .checkpoint import Checkpoint, Checkpoints, damage, read
 from .distribution import World, add_gradients, shard
 from .journal import Journal
 from .progress import Pace, Reporter, Status, memory
@@ -433,6 +433,13 @@ class Engine:
         """Go on from the newest whole checkpoint. -> its step, 0 when there is none"""
         self.checkpoints.sweep()
         path = self.checkpoints.newest(self.reporter.note) if self.world.first else None
+        if self.world.first and path is None and (there := self.checkpoints.all()):
+            raise InputError(
+                "every checkpoint of this run is damaged, and nothing was touched",
+                where=str(self.checkpoints.folder),
+                got="\n".join(f"{path.name}: {damage(path)}" for _, path in there),
+                fix="put the files back if you can; to begin at step 0, remove that folder and resume",
+            )
         told = self.world.tell("" if path is None else str(path))
         position = self.restore(Path(told)) if told else {}
         if self.journal is not None:

@@ -41,8 +41,7 @@ class Journal:
     def cut(self, position: Mapping[str, int]) -> None:
         """Back to an earlier position; a file that it does not name is emptied. To do it again changes nothing, so a
         crash in between does no harm."""
-        for name in (METRICS, TIMING):  # first all checks: a journal that does not fit is left as it is
-            check(self.folder / name, position.get(name, 0))
+        check(self.folder / METRICS, position.get(METRICS, 0))  # first: one that does not fit is left as it is
         for name in (METRICS, TIMING):
             path, end = self.folder / name, position.get(name, 0)
             if path.exists() and path.stat().st_size > end:

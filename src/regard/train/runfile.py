@@ -172,6 +172,9 @@ class Reading:
                 self.problem(path, f"{dotted(path[:depth])} is not a table")
                 return
             data = inner
+        there = data.get(path[-1])
+        if isinstance(there, dict) and there.get("kind") == given.value:
+            return  # it is of this kind already, and its settings stay
         data[path[-1]] = given.value
 
     def problem(self, path: Path, text: str, blame: Path | None = None) -> None:
