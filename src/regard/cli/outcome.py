@@ -1,6 +1,7 @@
 """How work ends on the command line: a run that was watched, a model that was written."""
 
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -18,14 +19,20 @@ def told(work: "Callable[[Reporter], Ended]", reports: "Reporter") -> None:
     """Say where everything is; when the run was interrupted, how to go on."""
     try:
         ended = work(reports)
-        if ended.finished:
-            reports.note(f"{ended.finished}; the model is in {ended.folder / 'model'}")
-        else:
-            reports.note(f"stopped after step {ended.step}, nothing is lost. Go on with: regard resume {ended.folder}")
-        if ended.broken:
-            reports.note(ended.broken)
+    except KeyboardInterrupt:
+        reports.close()
+        reports.note("stopped at once: what came after the last checkpoint is lost; `regard resume` goes on from there")
+        raise
     finally:
         reports.close()
+    if ended.finished:
+        reports.note(f"{ended.finished}; the model is in {ended.folder / 'model'}")
+    else:
+        processes = int(os.environ.get("WORLD_SIZE", "1"))
+        how = "regard" if processes == 1 else f"torchrun --nproc-per-node {processes} -m regard"
+        reports.note(f"stopped after step {ended.step}, nothing is lost. Go on with: {how} resume {ended.folder}")
+    if ended.broken:
+        reports.note(ended.broken)
     if ended.broken:
         raise typer.Exit(1)
     if not ended.finished:

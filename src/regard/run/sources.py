@@ -117,7 +117,10 @@ def checked(
 def opened_images(data: ImageFiles, run: Run, base: Path) -> Opened:
     _, config = preset(run.model["name"], {key: value for key, value in run.model.items() if key != "name"})
     size, channels = getattr(config, "image", 224), getattr(config, "channels", 3)
-    images = Images(size=size, channels=channels, mean=data.mean, std=data.deviation)
+    try:
+        images = Images(size=size, channels=channels, mean=data.mean, std=data.deviation)
+    except ValueError as error:
+        raise InputError("images cannot be prepared so", where="data.mean, data.deviation", got=str(error)) from None
     folder = found(data.train, base)
     idx = any("-ubyte" in name for name in os.listdir(folder)) if folder.is_dir() else False
     train = open_idx(folder, "train", images) if idx else open_images(folder, images)

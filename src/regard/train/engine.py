@@ -130,6 +130,7 @@ class Engine:
                     self.save(due)
                     pace.rest()
                 if state.finished or update.stop:
+                    self.reporter.update(self.status(update, pace))  # it is saved now
                     break
         return state
 
