@@ -109,6 +109,17 @@ def test_without_its_tokenizer_and_without_its_timings(place: Path, capsys: pyte
     assert "tokenizer is gone" in capsys.readouterr().err
 
 
+def test_another_environment_is_told(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = place / "run" / "environment.json"
+    shutil.rmtree(place / "run" / "model")
+    for was, told in (({}, False), ({"torch": "1.0", "processes": 7}, True)):
+        path.write_text(json.dumps(json.loads(path.read_text()) | was))
+        capsys.readouterr()
+        assert main(["resume", str(place / "run")]) == 0
+        text = capsys.readouterr().out
+        assert ("torch was 1.0 and is" in text) == ("processes was 7 and is 1" in text) == told
+
+
 def test_what_is_cut_off_is_told(done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["data.longest=3", f"folder={tmp_path / 'cut'}"]
     assert main(["check", str(done / "run.toml"), *words]) == 0

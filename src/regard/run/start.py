@@ -22,7 +22,7 @@ from regard.data.text import Text
 from regard.data.vocabulary import symbols_of
 from regard.errors import InputError
 from regard.interop.symbols import NONE
-from regard.interop.texts import json_bytes, read_bytes
+from regard.interop.texts import json_bytes, read_bytes, read_json
 from regard.interop.writing import whole
 from regard.interop.writing import write as write_synced
 from regard.model import Model, build, save
@@ -290,6 +290,8 @@ def work(job: Job, world: World, reporter: Reporter, again: bool = False) -> End
         if again:
             step = engine.resume()
             engine.reporter.note(f"going on after step {step}" if step else "no checkpoint yet: starting at step 0")
+            if other := different(job.folder):
+                engine.reporter.note(f"{other}: the bits may differ from those of a run that was never stopped")
         if engine.state.finished and (job.folder / "model").is_dir():
             return Ended(job.folder, engine.state.step, engine.state.finished)
         state = engine.run()
@@ -444,6 +446,14 @@ def environment() -> dict[str, Any]:
         "commit": commit(),
         "began": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
     }
+
+
+def different(folder: Path) -> str:
+    """What is not as it was when the run began, of what its bits may depend on."""
+    path = folder / "environment.json"
+    before, now = read_json(path) if path.is_file() else {}, environment()
+    keys = [key for key in ("regard", "torch", "threads", "processes") if before.get(key, now[key]) != now[key]]
+    return ", ".join(f"{key} was {before[key]} and is {now[key]}" for key in keys)
 
 
 def commit() -> str:
