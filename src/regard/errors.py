@@ -14,6 +14,10 @@ class InputError(ValueError):
         return {name: text for name, text in parts.items() if text}
 
 
+class ElsewhereError(Exception):
+    """Another process of the same run failed, and its message says why: this one ends without a word."""
+
+
 class CheckpointError(InputError):
     """A checkpoint that cannot be read in full and exactly. Lists every problem by name."""
 

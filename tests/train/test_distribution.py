@@ -11,21 +11,27 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from regard.cli.app import main
+from regard.train.checkpoint import Checkpoints
+from regard.train.distribution import ALONE
+from tests.train.runs import RUN, trained, written
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def launch(processes: int, what: str, folder: Path, kind: str) -> None:
+def launch(processes: int, what: str, folder: Path, kind: str) -> subprocess.CompletedProcess[str]:
     """Under torchrun, as a user would; with one process, without it."""
     folder.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m"]
     if processes > 1:
         command += ["torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), "-m"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "src")))}
     done = subprocess.run(
         [*command, "tests.train.worker", what, str(folder), kind],
         cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
+    return done
 
 
 def losses(folder: Path) -> list[float]:
@@ -83,3 +89,54 @@ def test_what_one_saved_two_can_share(tmp_path: Path, alone: Path) -> None:
     for name, x in load_file(checkpoint / "net.safetensors").items():
         assert torch.equal(found[name], x), name
         assert torch.equal(found[f"moment.{name}"], moments[f"exp_avg/{name}"]), name
+
+
+def test_every_net_can_be_shared_out(tmp_path: Path) -> None:
+    """Methods that call each other, too: what comes out is what one process with all weights would make."""
+    launch(2, "nets", tmp_path, "fsdp")
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("full", "step-000004"),  # the second process cannot write its share
+        ("gone", "step-000004"),  # the first cannot make the folder
+        ("alone", "row 7"),  # bad input that only the second process meets
+    ],
+)
+def test_when_one_process_fails_all_stop_and_one_says_why(tmp_path: Path, kind: str, told: str) -> None:
+    written(tmp_path, RUN.replace("evaluate = 8", "evaluate = 80"))
+    done = launch(2, "spoil", tmp_path, kind)
+    assert done.stdout.count("exit code 2") == 2
+    assert "Traceback" not in done.stderr
+    assert "fault in regard" not in done.stderr
+    assert done.stderr.count("regard: ") == 1
+    assert told in done.stderr
+    if kind != "alone":
+        assert "bytes free" in done.stderr
+    earlier = tmp_path / "earlier" if kind == "gone" else tmp_path / "run" / "checkpoints"
+    newest = Checkpoints(earlier, ALONE).newest()
+    assert newest is not None
+    assert newest.name == "step-000002"
+    assert [path.name for path in earlier.iterdir()] == ["step-000002"]
+
+
+@pytest.mark.parametrize("process", ["0", "1"])
+def test_only_the_first_process_speaks(
+    process: str, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = trained(place, "train.steps=2", "train.average=1")
+    written(place, RUN + "unknown = 1\n", "wrong.toml")
+    for code, *words in (
+        (0, "check", "tiny.toml"),
+        (0, "evaluate", str(folder), "--beam", "1"),
+        (2, "train", "wrong.toml"),
+        (2, "train", "wrong.toml", "--json"),
+        (2, "resume", "nowhere"),
+        (2, "check", "--unknown"),
+    ):
+        capsys.readouterr()
+        monkeypatch.setenv("RANK", process)
+        assert main([str(word) for word in words]) == code
+        out, err = capsys.readouterr()
+        assert bool(out + err) == (process == "0"), words

@@ -3,17 +3,32 @@
 It writes what it found into the folder, for the test to compare.
 """
 
+import copy
 import json
+import resource
+import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import torch
 from safetensors.torch import save_file
 from torch.distributed.tensor import DTensor
 
+from regard.cli.app import main as command_line
 from regard.data.loader import Maker
+from regard.data.pairs import Pairs
+from regard.errors import InputError
+from regard.models import rnn, transformer, vit
+from regard.tasks.classify import Classify, Labelled
 from regard.tasks.language import Language
-from regard.train.distribution import World, joined
+from regard.tasks.task import Task
+from regard.tasks.translate import Feeding, Translate
+from regard.train.checkpoint import Checkpoint, Checkpoints
+from regard.train.distribution import World, add_gradients, joined, shard
+from regard.train.engine import Engine
 from tests.train.toys import Counting, engine, tiny_gpt
 
 
@@ -61,11 +76,79 @@ def gradient(folder: Path, world: World, kind: str) -> None:
         save_file(found, folder / f"gradient-{kind}-{world.size}.safetensors")
 
 
+def nets(folder: Path, world: World, kind: str) -> None:
+    """Every net, its weights shared out: what it says, shows and learns is what it would with all of them."""
+    torch.manual_seed(3)  # the same nets in every process
+    sizes = {"vocab": 11, "dim": 8, "depth": 2, "heads": 2, "hidden": 16}
+    small = {"vocab": 11, "dim": 8, "hidden": 8, "align": 8, "maxout": 8}
+    translator = transformer.Transformer(transformer.Config(**sizes, norm="pre", output_bias=True, dropout=0.0))
+    text: Any = SimpleNamespace(decode=str)
+    ids = torch.randint(1, 11, (4, 3 + 2 * world.rank), generator=torch.Generator().manual_seed(world.rank))
+    pairs = Pairs(ids.flip(1), None, ids, ids.flip(0), ids > 2)  # of another length in every process
+    images = Labelled(torch.randn(3, 1, 8, 8), torch.tensor([0, 1, 2]))
+    sights = {"image": 8, "patch": 4, "channels": 1, "classes": 3, "dim": 8, "depth": 2, "heads": 2, "hidden": 16}
+    seer = vit.ViT(vit.Config(**sights, representation=8))
+    torch.nn.init.normal_(seer.head.weight)  # it starts at zero
+    cases: list[tuple[Callable[[torch.nn.Module], Task], torch.nn.Module, Any, tuple[Any, ...]]] = [
+        (lambda net: Language(net, text), tiny_gpt(), Counting().collate([0, 1 + world.rank], 0), (ids,)),
+        (lambda net: Classify(net, "abc"), seer, images, (images.inputs,)),
+    ]
+    for feeding in (Feeding(), Feeding(0.5)):
+        for net in (translator, *(rnn.RNNTranslator(rnn.Config(**small, decoder=x)) for x in ("bahdanau", "luong"))):
+            cases.append((lambda x, f=feeding: Translate(x, text, 0.1, f), net, pairs, (ids, ids)))  # type: ignore[misc]
+    for task_of, net, batch, given in cases:
+        shared = copy.deepcopy(net)
+        shard(shared, world)
+        found = []
+        for task, part in ((task_of(net), net), (task_of(shared), shared)):
+            torch.manual_seed(5)
+            part.zero_grad()
+            next(iter(task.losses(batch, 0))).terms["loss"].sum.backward()
+            with torch.no_grad():
+                told = {**task.evaluate(batch), "logits": part(*given)}
+            found.append((told, task.show(batch)))
+        add_gradients(net.parameters(), world)
+        (one, shown), (two, shown_too) = found
+        assert shown == shown_too
+        for name, x in one.items():
+            torch.testing.assert_close(two[name], x)
+        shared.state_dict()  # its weights are shares again
+        for (name, x), y in zip(net.named_parameters(), shared.parameters(), strict=True):
+            torch.testing.assert_close(whole(y.grad), x.grad, rtol=1e-4, atol=1e-5, msg=name)
+
+
+def spoil(folder: Path, kind: str) -> None:
+    """A run from the command line in which something fails after the first checkpoint."""
+    save, update = Checkpoints.save, Engine.update
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def spoilt_save(self: Checkpoints, checkpoint: Checkpoint) -> None:
+        if checkpoint.step == 4 and kind == "full" and not self.world.first:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (64, hard))
+        if checkpoint.step == 4 and kind == "gone" and self.world.first:
+            shutil.move(self.folder, folder / "earlier")
+            self.folder.write_text("not a folder")
+        save(self, checkpoint)
+
+    def spoilt_update(self: Engine, *given: Any) -> Any:
+        if self.state.step == 3 and kind == "alone" and not self.world.first:
+            raise InputError("this process has a bad row", where="row 7")
+        return update(self, *given)
+
+    Checkpoints.save, Engine.update = spoilt_save, spoilt_update  # type: ignore[method-assign]
+    words = [f"folder={folder / 'run'}", "train.save=2", "train.steps=6", "train.distribution=fsdp"]
+    code = command_line(["train", str(folder / "tiny.toml"), *words])
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    print(f"exit code {code}", flush=True)
+
+
 def main() -> None:
     what, folder, kind = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
     torch.set_num_threads(1)
+    if what == "spoil":
+        return spoil(folder, kind)
     with joined() as world:
-        {"curve": curve, "resume": resume, "gradient": gradient}[what](folder, world, kind)
+        {"curve": curve, "resume": resume, "gradient": gradient, "nets": nets}[what](folder, world, kind)
 
 
 if __name__ == "__main__":

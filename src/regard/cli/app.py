@@ -5,17 +5,19 @@ Exit codes: 0 success, 2 bad input, 130 interrupted, 1 anything else. Bad input 
 
 import errno
 import importlib
+import io
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from typing import Annotated
 
 import typer
 from typer.main import get_command
 
 import regard
-from regard.errors import InputError
+from regard.errors import ElsewhereError, InputError
 
 # Each verb is `run` in the file of its name. Its summary stands here too, so that help need not load the file.
 VERBS = {
@@ -47,7 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     machine = "--json" in words
     try:
-        code = call(words)
+        with one_voice():
+            code = call(words)
         sys.stdout.flush()  # a reader who has left is noticed here, not at exit
         return code
     except KeyboardInterrupt:
@@ -55,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         mute()
         return 1
+    except ElsewhereError:
+        return 2
     except InputError as error:
         return complain(error, machine, code=2)
     except typer.TyperException as error:  # an unknown verb or option, a missing argument
@@ -73,6 +78,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         what = f"{type(error).__name__}: {error}".splitlines()[0]
         fix = "this is a fault in regard: run it with REGARD_DEBUG=1 and report what it prints, and `regard --version`"
         return complain(InputError(what, fix=fix), machine, code=1)
+
+
+@contextmanager
+def one_voice() -> Iterator[None]:
+    """Of all processes that torchrun has started, the first speaks. Before they have joined, all fail alike; from then
+    on, an error has a note in the one process that is to tell it."""
+    if os.environ.get("RANK", "0") == "0":
+        yield
+        return
+    try:
+        with redirect_stdout(io.StringIO()):
+            yield
+    except Exception as error:
+        if hasattr(error, "__notes__"):
+            raise
+        raise ElsewhereError("the first process tells it") from error
 
 
 def call(words: list[str]) -> int:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.distributed as dist
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.data.pairs import Pairs
@@ -51,20 +53,25 @@ class Translate(Task):
         yield Loss("net", {"loss": Term(self.score(states, batch, self.smoothing).sum, "tokens")})
 
     def states(self, batch: Pairs, share: float = 1.0) -> Tensor:
-        """What the decoder makes of each place; with a share below 1, one place after the other."""
+        """What the decoder makes of each place, given a share of the right words and else its own."""
         memory = self.net.encode(batch.source, batch.source_keys)
-        if share >= 1:
-            whole: Tensor = self.net.read(batch.given, memory, source_keys=batch.source_keys, keys=batch.keys)
-            return whole
-        found, cache, word = [], Cache(), batch.given[:, :1]
-        for place in range(batch.given.shape[1]):
-            real = batch.keys[:, place : place + 1]
-            found.append(self.net.read(word, memory, source_keys=batch.source_keys, keys=real, cache=cache))
-            with torch.no_grad():
-                said = self.net.logits(found[-1]).argmax(-1)
-            right = batch.given[:, place + 1 : place + 2]
-            word = torch.where(torch.rand(right.shape, device=right.device) < share, right, said[:, : right.shape[1]])
-        return torch.cat(found, 1)
+        given = batch.given if share >= 1 else self.heard(batch, memory, share)
+        states: Tensor = self.net.read(given, memory, source_keys=batch.source_keys, keys=batch.keys)
+        return states
+
+    @torch.no_grad()
+    def heard(self, batch: Pairs, memory: Any, share: float) -> Tensor:
+        """The words that it is given, found one place after the other; no gradient goes through a choice of words."""
+        own = batch.given.shape[1]
+        beyond = (0, most(own, batch.given.device) - own)
+        given, keys = F.pad(batch.given, beyond), F.pad(batch.keys, beyond)
+        words, cache = [given[:, :1]], Cache()
+        for place in range(given.shape[1] - 1):
+            real, right = keys[:, place : place + 1], given[:, place + 1 : place + 2]
+            state = self.net.read(words[-1], memory, source_keys=batch.source_keys, keys=real, cache=cache)
+            said = self.net.logits(state).argmax(-1)
+            words.append(torch.where(torch.rand(right.shape, device=right.device) < share, right, said))
+        return torch.cat(words, 1)[:, :own]
 
     def score(self, states: Tensor, batch: Pairs, smoothing: float) -> CrossEntropy:
         found: CrossEntropy = self.net.score(states, batch.wanted, real=batch.keys, smoothing=smoothing)
@@ -91,3 +98,12 @@ class Translate(Task):
                 f"guesses  {self.text.decode(guesses[i][real].tolist()).strip()}",
             ]
         return "\n".join(lines)
+
+
+def most(places: int, device: torch.device) -> int:
+    """Of all processes: where they share out the weights, none can read more often than the others."""
+    if not dist.is_initialized():
+        return places
+    found = torch.tensor([places], device=device)
+    dist.all_reduce(found, dist.ReduceOp.MAX)
+    return int(found)

@@ -8,8 +8,8 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -49,39 +49,37 @@ class Checkpoints:
     def save(self, checkpoint: Checkpoint) -> None:
         """Every process calls this; the first writes what all have alike, each its own shards."""
         target = self.folder / f"step-{checkpoint.step:06d}"
-        try:
-            if self.world.first and target.exists():
-                throw_away(target)  # only a damaged one can stand here: it was passed over
+        with self.world.together():
             if any(sharded(table) for table in checkpoint.tensors.values()):
                 self.save_shards(target, checkpoint)
             elif self.world.first:
                 self.save_whole(target, checkpoint)
-        except BaseException:
-            self.world.wait(failed=True)
-            raise
-        self.world.wait()
 
     def save_whole(self, target: Path, checkpoint: Checkpoint) -> None:
         content = {name: ready(table, target / name) for name, table in checkpoint.tensors.items()}
-        with whole(target, sum(x.nbytes for table in content.values() for x in table.values())) as fresh:
+        with self.fresh(target, content) as fresh:
             for name, table in content.items():
                 write(fresh / f"{name}.safetensors", table)
             self.seal(fresh, checkpoint)
 
     def save_shards(self, target: Path, checkpoint: Checkpoint) -> None:
         """PyTorch's distributed checkpoint, as safetensors; the folder appears when all processes are done."""
-        local = sum(x.nbytes for table in checkpoint.tensors.values() for x in table.values())
-        if not self.world.first:
-            self.write_tables(Path(self.world.tell("")), checkpoint)
-            return
-        with whole(target, local) as fresh:
-            self.world.tell(str(fresh))
-            self.write_tables(fresh, checkpoint)
-            self.seal(fresh, checkpoint)
+        with ExitStack() as stack:
+            with self.world.together():
+                own = stack.enter_context(self.fresh(target, checkpoint.tensors)) if self.world.first else ""
+            fresh = Path(self.world.tell(str(own)))
+            for name, table in checkpoint.tensors.items():
+                write_shards(fresh / name, table)
+            if self.world.first:
+                self.seal(fresh, checkpoint)
 
-    def write_tables(self, fresh: Path, checkpoint: Checkpoint) -> None:
-        for name, table in checkpoint.tensors.items():
-            write_shards(fresh / name, table)
+    @contextmanager
+    def fresh(self, target: Path, tables: Mapping[str, Mapping[str, Tensor]]) -> Iterator[Path]:
+        """A folder to write into, which becomes the target. Only a damaged one can stand there: it was passed over."""
+        with whole(target, sum(x.nbytes for table in tables.values() for x in table.values())) as fresh:
+            if target.exists():
+                throw_away(target)
+            yield fresh
 
     def seal(self, fresh: Path, checkpoint: Checkpoint) -> None:
         write(fresh / "state.json", json_bytes({"step": checkpoint.step, **checkpoint.data}))

@@ -7,13 +7,13 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from regard.errors import InputError
+from regard.errors import ElsewhereError, InputError
 from regard.nn.block import Block
 
 Kind = Literal["ddp", "fsdp"]
@@ -39,12 +39,31 @@ class World:
             dist.all_reduce(x)
         return x
 
-    def wait(self, failed: bool = False) -> None:
-        """Go on together, or not at all: when one process has failed, the others must not wait for it for ever."""
+    def wait(self) -> None:
+        """Until all are here."""
+        with self.together():
+            pass
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """All processes do this and go on, or none does: of those that failed, the first says why."""
+        failure: BaseException | None = None
+        try:
+            yield
+        except BaseException as error:
+            failure = error
+        speaker = self.least(self.size if failure is None else self.rank)
+        if failure is not None and speaker == self.rank:
+            raise failure
+        if speaker < self.size:
+            raise ElsewhereError(f"process {speaker} failed") from failure
+
+    def least(self, number: int) -> int:
+        """Of all processes' numbers."""
+        found = torch.tensor([number], device=self.device)
         if self.size > 1:
-            failures = self.sum(torch.tensor([float(failed)], device=self.device))
-            if failures.item() and not failed:
-                raise RuntimeError("another process failed; its message says why")
+            dist.all_reduce(found, dist.ReduceOp.MIN)
+        return int(found)
 
     def tell(self, text: str) -> str:
         """The first process's text, to all."""
@@ -65,7 +84,8 @@ ALONE = World()
 
 @contextmanager
 def joined(device: str = "cpu") -> Iterator[World]:
-    """The world that torchrun describes; without it, a world of one."""
+    """The world that torchrun describes; without it, a world of one. When one process fails, so do the others, for they
+    miss it: only the one that was first to fail raises its own error."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         yield World(device=torch.device(device))
@@ -74,11 +94,28 @@ def joined(device: str = "cpu") -> Iterator[World]:
     where = torch.device(device, local) if device == "cuda" else torch.device(device)
     if where.type == "cuda":
         torch.cuda.set_device(where)
-    dist.init_process_group("nccl" if where.type == "cuda" else "gloo")
+    from torch.distributed.rendezvous import rendezvous
+
+    store, rank, size = next(rendezvous("env://"))
+    dist.init_process_group("nccl" if where.type == "cuda" else "gloo", store=store, rank=rank, world_size=size)
     try:
-        yield World(dist.get_rank(), size, where)
+        yield World(rank, size, where)
+    except ElsewhereError:
+        raise
+    except Exception as error:
+        if not first_to_fail(store):
+            raise ElsewhereError("another process failed before") from error
+        error.add_note(f"in process {rank} of {size}")  # the command line tells it, whichever process that is
+        raise
     finally:
         dist.destroy_process_group()
+
+
+def first_to_fail(store: Any) -> bool:
+    try:
+        return store.add("regard failed", 1) == 1
+    except RuntimeError:  # what all share ended with the process that kept it
+        return False
 
 
 def shard(part: nn.Module, world: World) -> None:
@@ -86,7 +123,7 @@ def shard(part: nn.Module, world: World) -> None:
     if world.size == 1:
         raise InputError("there is nothing to shard over in one process", fix="start it by torchrun, or use ddp")
     from torch.distributed.device_mesh import init_device_mesh  # here: it would slow every start by a second
-    from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
+    from torch.distributed.fsdp import FSDPModule, fully_shard
 
     mesh = init_device_mesh(world.device.type, (world.size,))
     for module in [*(x for x in part.modules() if isinstance(x, Block)), part]:
@@ -94,7 +131,30 @@ def shard(part: nn.Module, world: World) -> None:
         assert isinstance(module, FSDPModule)
         module.set_gradient_divide_factor(1.0)  # the loss is already divided by the count of the whole batch
         module.set_force_sum_reduction_for_comms(True)  # gloo knows no other
-    for name in public_methods(part):
+    gather_once(part)
+
+
+def gather_once(part: nn.Module) -> None:
+    """Every public method gathers the weights; one that another calls finds them gathered, and leaves them so.
+
+    PyTorch by itself would take the end of the inner call for that of the outer, which may still need the weights.
+    """
+    from torch.distributed.fsdp import register_fsdp_forward_method
+
+    names = public_methods(part)
+
+    @contextmanager
+    def inside() -> Iterator[None]:
+        """While one runs, the others are those of its class, which gather nothing."""
+        gathering = {name: vars(part).pop(name) for name in names if name in vars(part)}
+        try:
+            yield
+        finally:
+            vars(part).update(gathering)
+
+    part.forward = inside()(part.forward)  # called by way of the module, which gathers
+    for name in names:
+        setattr(part, name, inside()(getattr(part, name)))
         register_fsdp_forward_method(part, name)
 
 

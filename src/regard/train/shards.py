@@ -31,12 +31,16 @@ def sharded(table: Mapping[str, Tensor]) -> bool:
 
 
 def write_shards(folder: Path, table: Mapping[str, Tensor]) -> None:
-    """Every process writes its own pieces; all call this together."""
+    """Every process writes its own pieces; all call this together, and when one cannot write, it fails in all."""
+    from torch.distributed.checkpoint.api import CheckpointException
     from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
     from torch.distributed.checkpoint.state_dict_saver import save
 
     writer = HuggingFaceStorageWriter(str(folder), save_distributed=True)
-    save(dict(table), storage_writer=writer)
+    try:
+        save(dict(table), storage_writer=writer)
+    except CheckpointException as error:  # no Exception, and many errors in one
+        raise next(cause for cause, _ in error.failures.values()) from None
 
 
 def read_shards(folder: Path, empty: Empty) -> dict[str, Tensor]:
