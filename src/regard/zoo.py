@@ -128,13 +128,22 @@ def preset(name: str, changes: Mapping[str, Any]) -> tuple[str, Any]:
     """The family and config of a named model, some keys changed. All that is wrong comes in one error."""
     if name not in PRESETS:
         raise no_such_model(name, changes)
-    family = PRESETS[name]
-    data = config_data(FAMILIES[family].presets[name]) | dict(changes)
-    where = f"{name} with {dict(changes)}"
+    family, data = PRESETS[name], changed(name, changes)
     try:
         return family, parse(FAMILIES[family].config, data)
     except ValueError as error:
-        raise no_config(family, [*str(error).split("\n"), *refused(family, data)], where) from None
+        problems = [*str(error).split("\n"), *refused(family, data)]
+        raise no_config(family, problems, f"{name} with {dict(changes)}") from None
+
+
+def misfits(name: str, changes: Mapping[str, Any]) -> list[str]:
+    """What is wrong with a named model once these keys are changed, though each alone is right."""
+    family, data = PRESETS[name], changed(name, changes)
+    return [*flaws(FAMILIES[family].config, data), *refused(family, data)] if changes else []
+
+
+def changed(name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+    return config_data(FAMILIES[PRESETS[name]].presets[name]) | dict(changes)
 
 
 def no_such_model(name: str, changes: Mapping[str, Any]) -> InputError:

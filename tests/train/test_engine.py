@@ -16,7 +16,10 @@ from regard.nn.block import replay_blocks
 from regard.nn.tap import capture
 from regard.tasks.language import Language, Tokens
 from regard.tasks.task import Loss, Task, Term
-from regard.train.engine import Engine, NotFiniteError, fill, sow
+from regard.train.blame import NotFiniteError
+from regard.train.engine import Engine
+from regard.train.shards import fill
+from regard.train.update import sow
 from tests.train.toys import Adversaries, Counting, Ring, engine, tiny_gpt
 
 FILES = ("net.safetensors", "net.optimizer.safetensors", "net.moving.safetensors")
@@ -198,7 +201,7 @@ def test_clipping_bounds_the_norm_of_all(tmp_path: Path) -> None:
         before = trained.task.parts["net"].weight.detach().clone()
         update = trained.update(0, Maker(trained.data, 0, 1, 1, 0).pieces(0))
         rate = trained.peaks["net"] * update.rate
-        lengths.append((float((trained.task.parts["net"].weight - before).norm()) / rate, update.norms["net"]))
+        lengths.append((float((trained.task.parts["net"].weight - before).norm()) / rate, update.norms["norm"]))
     (free, norm), (bounded, same) = lengths
     assert norm == same
     assert math.isclose(free, norm, rel_tol=1e-3)

@@ -15,10 +15,12 @@ from regard.data.loader import Maker
 from regard.errors import InputError
 from regard.tasks.language import Language
 from regard.tasks.task import Loss, Task, Term
+from regard.train.blame import NotFiniteError
 from regard.train.distribution import World, add_gradients
-from regard.train.engine import Engine, NotFiniteError, Update, sow
+from regard.train.engine import Engine
 from regard.train.optimizers import SGD, optimizer_of
 from regard.train.progress import Pace, Status
+from regard.train.update import Update, sow
 from tests.train.toys import Adversaries, Counting, Points, Ring, engine, tiny_gpt
 
 
@@ -400,6 +402,6 @@ def test_a_line_of_metrics_is_of_the_steps_since_the_last_one(tmp_path: Path) ->
         some = updates[first : line["step"]]
         tokens = sum(one.totals["tokens"] for one in some)
         assert line["loss"] == pytest.approx(sum(one.sums["loss"] for one in some) / tokens, rel=1e-12)
-        assert line["norm"] == pytest.approx(sum(one.norms["net"] for one in some) / len(some), rel=1e-12)
+        assert line["norm"] == pytest.approx(sum(one.norms["norm"] for one in some) / len(some), rel=1e-12)
         assert line["epoch"] == round(line["step"] / len(trained.data), 4)
         assert line["rate"] == 3e-3 * trained.schedule.factor(line["step"] - 1, 8)

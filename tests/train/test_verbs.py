@@ -23,11 +23,12 @@ import regard
 from regard.cli.app import main
 from regard.nn.feedforward import MLP
 from regard.run import start
-from regard.run.settings import TEMPLATES, read_run
+from regard.run.settings import read_run
 from regard.run.sources import found
 from regard.run.start import find_run, not_learned, usual_threads
+from regard.run.templates import TEMPLATES
 from regard.run.trial import heaviest
-from regard.train import engine
+from regard.train import stop
 from regard.train.checkpoint import Checkpoints, damage
 from regard.train.distribution import ALONE
 from regard.train.engine import Engine
@@ -153,10 +154,17 @@ def test_json_is_lines_of_json(place: Path, capsys: pytest.CaptureFixture[str]) 
     out, err = capsys.readouterr()
     events = [json.loads(line) for line in out.splitlines()]
     assert err == ""
-    assert {event["event"] for event in events} == {"step", "note"}
+    happened = [event for event in events if event["event"] not in ("step", "note")]
+    assert [event["event"] for event in happened] == ["evaluated", "saved", "finished"]
     assert events[0]["step"] == 1
     assert events[0]["saved_age"] is None  # nothing is saved yet
-    assert events[-1]["text"].startswith("all 4 steps are done")
+    evaluated, saved, finished = happened
+    assert lines(place / "runs" / "tiny")[-1]["held_out"] == evaluated["held_out"]
+    assert (evaluated["step"], evaluated["best"]) == (4, True)
+    assert evaluated["sample"]
+    assert Path(saved["path"]).is_dir()
+    assert finished["why"] == "all 4 steps are done"
+    assert Path(finished["model"]).is_dir()
     assert place.joinpath("runs", "tiny", "model").is_dir()  # where it goes unless told otherwise
     told = refused(capsys, "train", "tiny.toml", "--json")
     (line,) = told.splitlines()  # an error is a line too
@@ -239,7 +247,7 @@ def test_a_second_control_c_ends_at_once(place: Path, monkeypatch: pytest.Monkey
     interrupt(monkeypatch, 14, signal.SIGINT, signal.SIGINT)
     assert main(["train", str(written(place)), "folder=echo"]) == 130
     assert steps(place / "echo") == [4, 8, 12, 15]
-    monkeypatch.setattr(engine, "AGAIN", 0.0)
+    monkeypatch.setattr(stop, "AGAIN", 0.0)
     assert main(["train", "tiny.toml", "folder=run"]) == 130
     assert steps(place / "run") == [4, 8, 12]
 
@@ -254,7 +262,7 @@ def test_killed_before_the_first_checkpoint(
     place: Path, whole: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(engine, "AGAIN", 0.0)
+        patch.setattr(stop, "AGAIN", 0.0)
         interrupt(patch, 3, signal.SIGINT, signal.SIGINT)
         assert main(["train", str(written(place)), "folder=run"]) == 130
     assert main(["resume", "run"]) == 0
@@ -354,6 +362,12 @@ def test_a_full_disk_is_told(place: Path, monkeypatch: pytest.MonkeyPatch, capsy
         ("steps = 20", "steps = 0", "tiny.toml:LINE: train: steps = 0 is not at least 1"),
         ("dim = 16", "dimm = 16", "tiny.toml:LINE: model.dimm: unknown key 'dimm'; did you mean 'dim'?"),
         ("dim = 16", "dim = true", "tiny.toml:LINE: model.dim: dim = True is not a whole number"),
+        ("dim = 16", "dim = 15", "tiny.toml:LINE: model.dim: dim = 15 is not a multiple of heads = 2"),
+        (
+            "dim = 16",
+            'dim = 16\nattention = "local-p"',
+            "tiny.toml:LINE: model.attention: attention 'local-p'",
+        ),
         ("dropout = 0.1", "dropout = 1.5", "tiny.toml:LINE: model.dropout: dropout = 1.5 is not a share"),
         ('"transformer-small"', '"transformer-smal"', "tiny.toml:LINE: model.name: no model is called"),
         ('"reverse"', '"reserve"', "tiny.toml:LINE: data.kind: 'reserve' is not one of"),
@@ -380,7 +394,7 @@ def test_a_wrong_run_file(place: Path, capsys: pytest.CaptureFixture[str], old: 
         ("train.stpes=5", "override train.stpes=5: train.stpes: unknown key; did you mean 'steps'?"),
         ("train.steps=five", "train.steps: 'five' is not a whole number"),
         ("train.steps", "this is not key=value"),
-        ("model.heads=3", "dim = 16 is not a multiple of heads = 3"),
+        ("model.heads=3", "model.dim: dim = 16 is not a multiple of heads = 3"),
         ("model.vocab=5", "model.vocab is too small"),
         ("model={name='gpt-tiny'}", "a gpt cannot translate"),
         ("train.precision=float16", "'float16' is not one of 'float32', 'bfloat16'"),
@@ -542,7 +556,7 @@ def test_evaluate_takes_the_best_and_not_the_last(place: Path, capsys: pytest.Ca
 
 def test_evaluate_before_there_is_anything(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(engine, "AGAIN", 0.0)
+        patch.setattr(stop, "AGAIN", 0.0)
         interrupt(patch, 2, signal.SIGINT, signal.SIGINT)
         main(["train", str(written(place)), "folder=run"])
     assert "no checkpoint yet" in refused(capsys, "evaluate", "run")

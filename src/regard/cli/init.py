@@ -16,7 +16,7 @@ def run(
 
     Example: regard init translate > run.toml
     """
-    from regard.run.settings import template
+    from regard.run.templates import template
 
     text = template(task)
     print(json.dumps({"task": task, "text": text}, indent=2) if as_json else text.rstrip("\n"))

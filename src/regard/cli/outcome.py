@@ -26,14 +26,17 @@ def told(work: "Callable[[Reporter], Ended]", reports: "Reporter") -> None:
     finally:
         reports.close()
     if ended.finished:
-        reports.note(f"{ended.finished}; the model is in {ended.folder / 'model'}")
+        facts = {"step": ended.step, "why": ended.finished, "folder": str(ended.folder)}
+        model = ended.folder / "model"
+        reports.tell("finished", facts | {"model": str(model)}, f"{ended.finished}; the model is in {model}")
     else:
         processes = int(os.environ.get("WORLD_SIZE", "1"))
         how = "regard" if processes == 1 else f"torchrun --nproc-per-node {processes} -m regard"
-        reports.note(f"stopped after step {ended.step}, nothing is lost. Go on with: {how} resume {ended.folder}")
+        command = f"{how} resume {ended.folder}"
+        facts = {"step": ended.step, "folder": str(ended.folder), "command": command}
+        reports.tell("stopped", facts, f"stopped after step {ended.step}, nothing is lost. Go on with: {command}")
     if ended.broken:
-        reports.note(ended.broken)
-    if ended.broken:
+        reports.tell("broken", {"why": ended.broken}, ended.broken)
         raise typer.Exit(1)
     if not ended.finished:
         raise typer.Exit(130)

@@ -10,8 +10,9 @@ from regard.model import Model, load
 from regard.tasks.bleu import Quality, by_length, quality
 from regard.tasks.translating import Translating
 from regard.train.checkpoint import damage
-from regard.train.engine import Engine, fill
+from regard.train.engine import Engine
 from regard.train.progress import Reporter
+from regard.train.shards import fill
 
 from .settings import Translation
 from .start import engine_of, reopen, world_of

@@ -1,19 +1,18 @@
 """The run file as a table of settings: one file is one run."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from regard.data.vocabulary import BYTES, Kind
-from regard.errors import ConfigError
 from regard.nn.config import below, flaws, near, not_above_zero, not_positive, not_shares, refuse
 from regard.train.optimizers import SGD, Adafactor, Adam, AdamW
 from regard.train.runfile import read_file, required, setting
-from regard.train.runtext import write
 from regard.train.schedules import Constant, Cosine, InverseSqrt, Linear
 from regard.train.settings import Train
-from regard.zoo import FAMILIES, PRESETS
+from regard.zoo import FAMILIES, PRESETS, misfits
 
 
 @dataclass(frozen=True)
@@ -190,7 +189,7 @@ class Run:
 
 
 def model_flaws(model: Mapping[str, Any]) -> list[str]:
-    """What is wrong with single keys; whether they fit together is known when the model is built."""
+    """What is wrong with single keys; if nothing is, with those that do not fit together or into this model."""
     name = model.get("name")
     if not isinstance(name, str):
         return ["model has no name: give one that `regard models` lists"]
@@ -198,52 +197,16 @@ def model_flaws(model: Mapping[str, Any]) -> list[str]:
         return [f"model.name: no model is called {name!r}{near(name, PRESETS)}; `regard models` lists all of them"]
     kind = FAMILIES[PRESETS[name]].config
     changes = {key: value for key, value in model.items() if key != "name"}
-    return [f"model.{key}: {problem}" for key, value in changes.items() for problem in flaws(kind, {key: value})]
+    single = [f"model.{key}: {problem}" for key, value in changes.items() for problem in flaws(kind, {key: value})]
+    return single or [f"{blamed(problem, changes)}: {problem}" for problem in misfits(name, changes)]
+
+
+def blamed(problem: str, changes: Mapping[str, Any]) -> str:
+    """The key that a problem of several is told of: the first that the run file gives."""
+    return next((f"model.{key}" for key in changes if re.search(rf"\b{re.escape(key)}\b", problem)), "model")
 
 
 SERVES = {"translate": ("pairs", "reverse"), "language": ("text",), "classify": ("images",)}
-
-TEMPLATES: dict[str, Run] = {
-    "translate": Run(
-        task=Translation(),
-        data=PairFiles(train=("pairs.tsv",)),
-        model={"name": "transformer-small"},
-        train=Train(steps=10000, evaluate=500, save=500, log=50),
-        optimizer=Adam(rate=2e-3),
-        schedule=InverseSqrt(warmup=1000),
-    ),
-    "language": Run(
-        task=LanguageModel(),
-        data=TextFiles(train=("text.txt",)),
-        model={"name": "gpt-small", "length": 256, "dim": 256, "depth": 6, "heads": 4, "hidden": 1024},
-        train=Train(steps=5000, evaluate=250, save=250, log=25),
-        schedule=Cosine(warmup=200),
-    ),
-    "classify": Run(
-        task=Classification(),
-        data=ImageFiles(train="images"),
-        model={
-            "name": "vit-base",
-            "image": 28,
-            "patch": 4,
-            "channels": 1,
-            "dim": 96,
-            "depth": 6,
-            "heads": 3,
-            "hidden": 192,
-        },
-        train=Train(steps=5000, evaluate=250, save=250, log=25),
-        optimizer=AdamW(rate=1e-3, betas=(0.9, 0.999), decay=0.05),
-        schedule=Cosine(warmup=200),
-    ),
-}
-
-
-def template(task: str) -> str:
-    """A run file for a task, every default written out and explained."""
-    if task not in TEMPLATES:
-        raise ConfigError(f"there is no task {task!r}{near(task, TEMPLATES)}", expected=", ".join(TEMPLATES))
-    return write(TEMPLATES[task])
 
 
 def read_run(path: Path, overrides: tuple[str, ...] = ()) -> Run:

@@ -1,67 +1,40 @@
 """From a run file to a trained model: everything a run needs, made in one order, on every process alike."""
 
 import os
-import platform
 import shutil
-import subprocess
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import torch
 
-import regard
-from regard.data.faults import Fault
 from regard.data.rows import Rows
 from regard.data.text import Text
-from regard.data.vocabulary import symbols_of
 from regard.errors import InputError
-from regard.interop.symbols import NONE
-from regard.interop.texts import json_bytes, read_bytes, read_json
+from regard.interop.texts import json_bytes, read_bytes
 from regard.interop.writing import whole
 from regard.interop.writing import write as write_synced
-from regard.model import Model, build, save
 from regard.models.word2vec import Config as Word2Vec
 from regard.models.word2vec import word_vectors
-from regard.nn.block import replay_blocks
-from regard.tasks.classify import Classify
-from regard.tasks.distil import Distil
-from regard.tasks.language import Language
-from regard.tasks.task import Task
-from regard.tasks.translate import Feeding, Translate
-from regard.train.averages import mean
-from regard.train.checkpoint import damage, read
 from regard.train.distribution import World, joined
-from regard.train.engine import Engine, fill, sow
+from regard.train.engine import Engine
 from regard.train.journal import Journal
 from regard.train.progress import Reporter, Silent
 from regard.train.runtext import write
-from regard.train.shards import plain
 
-from .named import named_model
+from .ending import finish
+from .environment import different, environment_now
+from .job import Job, prepare
 from .prints import FILE as PRINTS
 from .prints import check_prints, prints_bytes
-from .settings import Classification, ImageFiles, LanguageModel, PairFiles, Run, TextFiles, Translation, read_run
-from .sources import Opened, Sources, arranged, found, opened, vocabulary_of
+from .settings import ImageFiles, PairFiles, Run, TextFiles, Translation, read_run
+from .sources import Opened, found, opened, vocabulary_of
 
 FILE = "run.toml"
-
-
-@dataclass(frozen=True, eq=False)
-class Job:
-    """A run that is ready to be trained or measured."""
-
-    run: Run
-    folder: Path
-    model: Model
-    task: Task
-    sources: Sources
-    faults: Sequence[Fault]
 
 
 @dataclass(frozen=True)
@@ -94,63 +67,6 @@ def find_run(name: str) -> Path:
 
 def folder_of(run: Run, path: Path) -> Path:
     return Path(run.folder) if run.folder else Path("runs") / path.stem
-
-
-def prepare(run: Run, folder: Path, data: Opened, text: Text | None) -> Job:
-    """Model and task for this data; the weights follow from the seed."""
-    changes = {key: value for key, value in run.model.items() if key != "name"}
-    if text is not None:
-        enough(changes, "vocab", text.tokenizer.get_vocab_size(), "tokens of the vocabulary")
-    if data.names:
-        enough(changes, "classes", len(data.names), "labels of the data")
-    sow(run.seed, 0, -1 % (1 << 32))  # the same weights in every process
-    symbols = NONE if text is None else symbols_of(text)
-    model = replace(build(run.model["name"], **changes), processor=text, task=run.task.kind, symbols=symbols)
-    sources = arranged(run, data, text, getattr(model.config, "length", None))
-    if run.train.recompute and not replay_blocks(model.net):
-        raise InputError(f"a {model.family} has no blocks to recompute", fix="set train.recompute = false")
-    return Job(run, folder, model, task_of(run, model, sources), sources, data.faults)
-
-
-def enough(changes: dict[str, Any], key: str, needed: int, what: str) -> None:
-    """As many as the data has, unless more are asked for."""
-    if (given := changes.setdefault(key, needed)) < needed:
-        raise InputError(f"model.{key} is too small", got=str(given), expected=f"at least {needed}, the {what}")
-
-
-def task_of(run: Run, model: Model, sources: Sources) -> Task:
-    task = run.task
-    if isinstance(task, Translation):
-        needs(model, ("transformer", "rnn"), task.kind)
-        feeding = Feeding(task.given, task.decay)
-        if not task.teacher:
-            return Translate(model.net, model.text(), task.smoothing, feeding)
-        teacher = same_words(task.teacher, model)
-        how = {"share": task.share, "temperature": task.temperature}
-        return Distil(model.net, model.text(), task.smoothing, teacher.net, feeding=feeding, **how)
-    if isinstance(task, LanguageModel):
-        needs(model, ("gpt",), task.kind)
-        return Language(model.net, model.text(), task.smoothing)
-    assert isinstance(task, Classification)
-    needs(model, ("vit",), task.kind)
-    return Classify(model.net, sources.names, task.smoothing)
-
-
-def same_words(name: str, model: Model) -> Model:
-    """A teacher that reads and writes the same tokens."""
-    teacher = named_model(name)
-    if teacher.text().to_bytes() != model.text().to_bytes():
-        raise InputError(
-            "teacher and student cut text into different tokens",
-            where=name,
-            fix=f"set data.vocabulary.file to the teacher's: {Path(name) / 'tokenizer.json'}",
-        )
-    return teacher
-
-
-def needs(model: Model, families: tuple[str, ...], task: str) -> None:
-    if model.family not in families:
-        raise InputError(f"a {model.family} cannot {task}", expected=f"a model of the {' or '.join(families)} family")
 
 
 def train(path: Path, overrides: tuple[str, ...], reporter: Reporter, *, smoke: bool = False) -> Ended:
@@ -240,7 +156,7 @@ def begin(job: Job, base: Path) -> None:
     run = replace(job.run, folder=str(job.folder), data=absolute(job.run.data, base), task=task)
     with whole(job.folder, 1 << 20) as fresh:
         write_synced(fresh / FILE, write(run).encode("utf-8"))
-        write_synced(fresh / "environment.json", json_bytes(environment()))
+        write_synced(fresh / "environment.json", json_bytes(environment_now()))
         write_synced(fresh / PRINTS, prints_bytes(run.data))
         if job.sources.text is not None:
             write_synced(fresh / "tokenizer.json", job.sources.text.to_bytes())
@@ -289,7 +205,8 @@ def work(job: Job, world: World, reporter: Reporter, again: bool = False) -> End
         engine = engine_of(job, world, reporter if world.first else Silent())
         if again:
             step = engine.resume()
-            engine.reporter.note(f"going on after step {step}" if step else "no checkpoint yet: starting at step 0")
+            told = f"going on after step {step}" if step else "no checkpoint yet: starting at step 0"
+            engine.reporter.tell("resumed", {"step": step, "folder": str(job.folder)}, told)
             if other := different(job.folder):
                 engine.reporter.note(f"{other}: the bits may differ from those of a run that was never stopped")
         if engine.state.finished and (job.folder / "model").is_dir():
@@ -319,63 +236,6 @@ def engine_of(job: Job, world: World, reporter: Reporter) -> Engine:
         world=world,
         reporter=reporter,
     )
-
-
-def finish(job: Job, engine: Engine) -> None:
-    """The final model: the mean of the last checkpoints if asked for, else the best one."""
-    chosen = final(engine, job.run.train.average)
-    if 1 < job.run.train.average != len(chosen):
-        engine.reporter.note(f"the final model is the mean of {len(chosen)} checkpoints: there are no more")
-    net = filled(job, chosen)
-    save(replace(job.model, net=net, card=card(job, engine, chosen, net)), job.folder / "model", replace=True)
-
-
-def filled(job: Job, chosen: Sequence[Path]) -> torch.nn.Module:
-    """A fresh net with the weights to keep."""
-    table = "net.moving" if job.run.train.moving is not None else "net"
-    tables = [read(path, lambda _, name, shape, dtype: plain(name, shape, dtype)).tensors[table] for path in chosen]
-    net = build(job.run.model["name"], **config_changes(job)).net
-    fill(net, mean(tables))
-    return net.eval()
-
-
-def final(engine: Engine, average: int) -> list[Path]:
-    """The last checkpoints, or the best one. One that is damaged is named and left out."""
-    there, state = dict(engine.checkpoints.all()), engine.state
-    found = []
-    for step in state.kept[-average:] if average > 1 else [state.best_step or state.step]:
-        if problem := damage(there[step]) if step in there else "it is gone":
-            engine.reporter.note(f"the checkpoint of step {step} is left out of the final model: {problem}")
-        else:
-            found.append(there[step])
-    return found or [there[max(there)]]
-
-
-def config_changes(job: Job) -> dict[str, Any]:
-    return {key: value for key, value in asdict(job.model.config).items() if value is not None}
-
-
-def card(job: Job, engine: Engine, chosen: Sequence[Path], net: torch.nn.Module) -> str:
-    trained = f"A {job.model.family} trained to {job.run.task.kind} by regard {regard.__version__}."
-    return (
-        f"# {job.folder.name}\n\n{trained}\n\n"
-        f"- Seed {job.run.seed}, {engine.state.step} steps: {engine.state.finished}.\n{measured(engine, chosen, net)}"
-        f"- The run file stands beside this folder, with every setting written out.\n"
-    )
-
-
-def measured(engine: Engine, chosen: Sequence[Path], net: torch.nn.Module) -> str:
-    """What these very weights reach on held-out data."""
-    value, goal = engine.best(), engine.task.goal.removeprefix("-")
-    if len(chosen) == 1:
-        best = f"- Best on held-out data at step {engine.state.best_step}: {goal} {value:.4g}\n"
-        return "" if value is None else best
-    mean_of = f"- The mean of the last {len(chosen)} checkpoints"
-    if engine.held_out is None or engine.world.size > 1 or list(engine.task.parts) != ["net"]:
-        return f"{mean_of}, not measured.\n"
-    fill(engine.task.parts["net"], net.state_dict())
-    engine.shadows.clear()
-    return f"{mean_of}. On held-out data: {goal} {engine.evaluate(engine.held_out)[0][goal]:.4g}\n"
 
 
 @contextmanager
@@ -432,34 +292,3 @@ def locked(folder: Path, world: World) -> Iterator[None]:
         except OSError as error:
             raise InputError("the run's folder cannot be locked", where=str(folder), got=str(error.strerror)) from None
         yield
-
-
-def environment() -> dict[str, Any]:
-    """What a run's numbers may depend on besides its seed."""
-    return {
-        "regard": regard.__version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "platform": platform.platform(),
-        "threads": torch.get_num_threads(),
-        "processes": int(os.environ.get("WORLD_SIZE", "1")),
-        "commit": commit(),
-        "began": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-    }
-
-
-def different(folder: Path) -> str:
-    """What is not as it was when the run began, of what its bits may depend on."""
-    path = folder / "environment.json"
-    before, now = read_json(path) if path.is_file() else {}, environment()
-    keys = [key for key in ("regard", "torch", "threads", "processes") if before.get(key, now[key]) != now[key]]
-    return ", ".join(f"{key} was {before[key]} and is {now[key]}" for key in keys)
-
-
-def commit() -> str:
-    """Of the folder it is started in, if that is a repository."""
-    try:
-        asked = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return asked.stdout.strip() if asked.returncode == 0 else ""

@@ -12,9 +12,10 @@ from regard.train.distribution import World
 from regard.train.progress import Silent, memory
 from regard.zoo import parameters
 
+from .job import Job, prepare
 from .settings import Run, read_run
 from .sources import opened, vocabulary_of
-from .start import FILE, Job, engine_of, folder_of, prepare, world_of
+from .start import FILE, engine_of, folder_of, world_of
 
 TRIED = 5  # steps
 SHOWN = 20  # bad rows

@@ -1,4 +1,4 @@
-"""Which layer made the first number that is none."""
+"""A number that is none: the layer that made it first, and the error that names it."""
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -7,7 +7,23 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from regard.errors import InputError
+
 from .shards import is_shard
+
+
+class NotFiniteError(InputError):
+    """A loss, a gradient or a weight that is no number."""
+
+
+def first_in(parts: Mapping[str, nn.Module], part: str, again: Callable[[], object] | None) -> str:
+    """Where it began: a weight, else a layer, which is asked by computing the loss ``again``, else a gradient."""
+    if weights := bad_weights(parts[part]):
+        return f"the weight {weights[0]}"
+    if again is not None and (layer := first_bad_layer(parts, again)):
+        return f"the output of {layer}"
+    gradients = bad_gradients(parts[part])
+    return f"the gradient of {gradients[0]}" if gradients else "in another process"
 
 
 def first_bad_layer(parts: Mapping[str, nn.Module], run: Callable[[], object]) -> str:

@@ -46,9 +46,12 @@ class Checkpoints:
     def __init__(self, folder: Path, world: World) -> None:
         self.folder, self.world = Path(folder), world
 
+    def place(self, step: int) -> Path:
+        return self.folder / f"step-{step:06d}"
+
     def save(self, checkpoint: Checkpoint) -> None:
         """Every process calls this; the first writes what all have alike, each its own shards."""
-        target = self.folder / f"step-{checkpoint.step:06d}"
+        target = self.place(checkpoint.step)
         with self.world.together():
             if any(sharded(table) for table in checkpoint.tensors.values()):
                 self.save_shards(target, checkpoint)

@@ -6,17 +6,14 @@ random numbers of a step are drawn from (seed, step, process), so only weights a
 """
 
 import math
-import random
-import signal
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
@@ -27,20 +24,18 @@ from regard.errors import InputError
 from regard.tasks.task import Loss, Task
 
 from . import blame, optimizers
+from .assess import assessment
 from .averages import Moving
+from .blame import NotFiniteError
 from .checkpoint import Checkpoint, Checkpoints, damage, read
 from .distribution import World, add_gradients, shard
 from .journal import Journal
 from .progress import Pace, Reporter, Status, memory
 from .schedules import Schedule
 from .settings import Train
-from .shards import gathered, is_shard, plain, spread
-
-AGAIN = 0.5  # seconds: sooner it is torchrun, which passes on the Ctrl-C that a terminal has sent to all
-
-
-class NotFiniteError(InputError):
-    """A loss, a gradient or a weight that is no number."""
+from .shards import fill, gathered, is_shard, plain, spread
+from .stop import signals
+from .update import Update, gather, means, moved, sow
 
 
 @dataclass
@@ -143,7 +138,7 @@ class Engine:
 
     # one step
 
-    def update(self, step: int, pieces: Sequence[Piece], stop: bool = False) -> "Update":
+    def update(self, step: int, pieces: Sequence[Piece], stop: bool = False) -> Update:
         """One batch: every loss of the task, and the steps of its optimizers."""
         sow(self.seed, step, self.world.rank)
         for part in self.task.parts.values():
@@ -174,7 +169,7 @@ class Engine:
         return dict(zip(names, found[1:], strict=True)), found[0] > 0
 
     def gradient(
-        self, rounds: Sequence[Iterator[Loss]], pieces: Sequence[Piece], totals: Mapping[str, float], update: "Update"
+        self, rounds: Sequence[Iterator[Loss]], pieces: Sequence[Piece], totals: Mapping[str, float], update: Update
     ) -> Loss | None:
         """The task's next loss, its gradient added up over the pieces of this process; None when there is no more."""
         sums: dict[str, Tensor] = {}
@@ -189,7 +184,7 @@ class Engine:
                 whole = totals.get(term.count, 0.0)
                 if whole:
                     value = value + term.sum * (term.weight * piece.weight / whole)
-                key = name if len(self.task.parts) == 1 else f"{loss.part}.{name}"
+                key = self.named(loss.part, name)
                 update.terms[key] = (term.count, term.weight)
                 sums[key] = (
                     sums.get(key, torch.zeros((), dtype=torch.float64))
@@ -219,7 +214,7 @@ class Engine:
         for x, gradient in zip(others, kept, strict=True):
             x.grad = gradient
 
-    def descend(self, name: str, factor: float, update: "Update", batches: Sequence[Any]) -> None:
+    def descend(self, name: str, factor: float, update: Update, batches: Sequence[Any]) -> None:
         """Add the processes' gradients, clip them, and take the step of one part's optimizer."""
         part = self.task.parts[name]
         trained = [x for x in part.parameters() if x.requires_grad]
@@ -228,8 +223,8 @@ class Engine:
         gradients = [x.grad for x in trained if x.grad is not None]
         norm = get_total_norm(gradients)
         norm = gathered(norm)
-        update.norms[name] = float(norm)
-        if not (math.isfinite(update.norms[name]) and all(map(math.isfinite, update.sums.values()))):
+        update.norms[self.named(name, "norm")] = length = float(norm)
+        if not (math.isfinite(length) and all(map(math.isfinite, update.sums.values()))):
             raise self.not_finite(name, update, batches)
         self.clip(trained, norm)
         optimizer = self.optimizers[name]
@@ -241,11 +236,9 @@ class Engine:
         if self.settings.clip is not None:
             clip_grads_with_norm_(trained, self.settings.clip, norm)
 
-    def not_finite(self, name: str, update: "Update", batches: Sequence[Any]) -> NotFiniteError:
+    def not_finite(self, name: str, update: Update, batches: Sequence[Any]) -> NotFiniteError:
         """Name the layer and the batch. The weights are still those of before this step."""
-        part = self.task.parts[name]
         wrong = [f"{key} = {value}" for key, value in update.sums.items() if not math.isfinite(value)]
-        gradients, weights = blame.bad_gradients(part), blame.bad_weights(part)
 
         def again() -> None:
             sow(self.seed, update.step, self.world.rank)
@@ -253,18 +246,12 @@ class Engine:
                 for batch in batches:
                     deque(self.task.losses(batch, update.step), maxlen=0)
 
-        layer = "" if self.settings.distribution == "fsdp" else blame.first_bad_layer(self.task.parts, again)
-        if weights:
-            first = f"the weight {weights[0]}"
-        elif layer:
-            first = f"the output of {layer}"
-        else:
-            first = f"the gradient of {gradients[0]}" if gradients else "in another process"
+        first = blame.first_in(self.task.parts, name, None if self.settings.distribution == "fsdp" else again)
         rows = [int(row) for row in self.data.rows(update.step)]
         return NotFiniteError(
             f"step {update.step}: a number is not finite, first in {first}",
             where=f"batch of step {update.step}: {self.data.where(rows)}",
-            got=", ".join(wrong) or f"gradient norm {update.norms[name]}",
+            got=", ".join(wrong) or f"gradient norm {update.norms[self.named(name, 'norm')]}",
             expected="finite losses and gradients",
             fix="no checkpoint was touched: lower optimizer.rate or set train.clip in the run's run.toml, then resume",
         )
@@ -274,33 +261,24 @@ class Engine:
             return nullcontext()
         return torch.autocast(self.world.device.type, torch.bfloat16)
 
+    def named(self, part: str, name: str) -> str:
+        """What is told of a part, where there are several."""
+        return name if len(self.task.parts) == 1 else f"{part}.{name}"
+
     # what is remembered and told
 
-    def collect(self, update: "Update") -> None:
-        """Add one step's sums to the line of metrics that is being gathered."""
-        window = self.state.window = self.state.window or {}
-        for name, value in update.sums.items():
-            window[f"sum {name}"] = window.get(f"sum {name}", 0.0) + value
-            window[f"count {name}"] = window.get(f"count {name}", 0.0) + update.counts[name]
-        for name, norm in update.norms.items():
-            key = "norm" if len(self.task.parts) == 1 else f"{name}.norm"
-            window[f"sum {key}"] = window.get(f"sum {key}", 0.0) + norm
-            window[f"count {key}"] = window.get(f"count {key}", 0.0) + 1
+    def collect(self, update: Update) -> None:
+        self.state.window = gather(self.state.window or {}, update)
 
-    def log(self, pace: "Pace") -> None:
+    def log(self, pace: Pace) -> None:
         window = self.state.window or {}
         self.state.window = None
         if self.journal is None:
             return
-        means = {
-            name[4:]: window[name] / window[f"count {name[4:]}"]
-            for name in window
-            if name.startswith("sum ") and window[f"count {name[4:]}"]
-        }
         rate = self.schedule.factor(self.state.step - 1, self.settings.steps)
-        rates = {"rate" if len(self.peaks) == 1 else f"{name}.rate": peak * rate for name, peak in self.peaks.items()}
+        rates = {self.named(part, "rate"): peak * rate for part, peak in self.peaks.items()}
         epoch = self.state.step / max(len(self.data), 1)
-        self.journal.record({"step": self.state.step, "epoch": round(epoch, 4), **means, **rates})
+        self.journal.record({"step": self.state.step, "epoch": round(epoch, 4), **means(window), **rates})
         self.journal.time({"step": self.state.step, **pace.measured(), "memory": memory()})
 
     def assess(self) -> bool:
@@ -316,11 +294,10 @@ class Engine:
         if self.journal is not None:
             self.journal.record({"step": self.state.step, "held_out": metrics})
             if shown:
-                self.keep_sample(shown)
+                self.journal.keep_sample(self.state.step, shown)
         told = "  ".join(f"{name} {value:.4g}" for name, value in metrics.items())
-        self.reporter.note(f"step {self.state.step}  held out: {told}")
-        if shown:
-            self.reporter.note(shown)
+        facts = {"step": self.state.step, "held_out": metrics, "best": better, "sample": shown}
+        self.reporter.tell("evaluated", facts, f"step {self.state.step}  held out: {told}\n{shown}".rstrip())
         return better
 
     @property
@@ -331,47 +308,15 @@ class Engine:
     def best(self) -> float | None:
         return None if self.state.best is None else self.sign * self.state.best
 
-    def keep_sample(self, shown: str) -> None:
-        path, raw = self.folder / "samples" / f"step-{self.state.step:06d}.txt", (shown + "\n").encode("utf-8")
-        try:
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(raw)
-        except OSError as error:
-            raise InputError(
-                "the samples could not be written",
-                where=str(path),
-                got=error.strerror or str(error),
-                expected=f"a place that can be written to, with {len(raw)} bytes free",
-                fix="free some space or make the folder writable, then resume the run",
-            ) from error
-
-    @torch.no_grad()
     def evaluate(self, data: Data) -> tuple[dict[str, float], str]:
         """All of some data, its batches dealt to the processes. -> metrics, and a few examples"""
         sow(self.seed, self.state.step, self.world.rank)
-        sums: dict[str, Tensor] = {}
-        shown = ""
         with ExitStack() as stack:
             for shadow in self.shadows.values():
                 stack.enter_context(shadow.used())
-            for part in self.task.parts.values():
-                part.eval()
-            rounds = math.ceil(len(data) / self.world.size)
-            for i in range(rounds):
-                index = i * self.world.size + self.world.rank
-                real = index < len(data)
-                index = index if real else 0  # every process does the same work; what was not its own is not counted
-                batch = moved(data.collate([int(row) for row in data.rows(index)], index), self.world.device)
-                with self.precision():
-                    for name, value in self.task.evaluate(batch).items():
-                        sums[name] = (
-                            sums.get(name, torch.zeros_like(value, dtype=torch.float64)) + value.double() * real
-                        )
-                    shown = shown or self.task.show(batch)
-        totals = {name: self.world.sum(sums[name]).cpu() for name in sorted(sums)}
-        return self.task.metrics(totals), shown
+            return assessment(self.task, data, self.world, self.precision)
 
-    def status(self, update: "Update", pace: "Pace") -> Status:
+    def status(self, update: Update, pace: Pace) -> Status:
         loss = sum(
             weight * update.sums[name] / max(update.counts[name], 1.0) for name, (_, weight) in update.terms.items()
         )
@@ -417,7 +362,8 @@ class Engine:
         )
         self.saved_at = time.monotonic()
         self.checkpoints.keep({*self.state.kept, self.state.best_step, self.state.step})
-        self.reporter.note(f"step {self.state.step}  saved")
+        where = str(self.checkpoints.place(self.state.step))
+        self.reporter.tell("saved", {"step": self.state.step, "path": where}, f"step {self.state.step}  saved")
 
     def check_weights(self) -> None:
         """A step may have led out of all bounds: then the checkpoint before it is the one to keep."""
@@ -480,66 +426,3 @@ class Engine:
                 for key, x in self.shadows[name].weights.items():
                     x.copy_(spread(moving[key].to(x.device), x))
         return position
-
-
-@dataclass
-class Update:
-    """What one step did: sums over the whole batch, by term; norms of gradients, by part."""
-
-    step: int
-    totals: dict[str, float]
-    stop: bool
-    rate: float
-
-    def __post_init__(self) -> None:
-        self.sums: dict[str, float] = {}
-        self.counts: dict[str, float] = {}  # that the sums are divided by: twice a batch's where a term came twice
-        self.terms: dict[str, tuple[str, float]] = {}
-        self.norms: dict[str, float] = {}
-
-
-def sow(seed: int, step: int, rank: int) -> None:
-    """All random numbers of a step are a function of these three."""
-    numbers = np.random.SeedSequence([seed, step, rank]).generate_state(3, np.uint64)
-    torch.manual_seed(int(numbers[0]) >> 1)
-    random.seed(int(numbers[1]))
-    np.random.seed(int(numbers[2]) & 0xFFFFFFFF)
-
-
-def moved(batch: Any, device: torch.device) -> Any:
-    """A dataclass of tensors on a device."""
-    if isinstance(batch, Tensor):
-        return batch.to(device)
-    if is_dataclass(batch) and not isinstance(batch, type):
-        return replace(batch, **{x.name: moved(getattr(batch, x.name), device) for x in fields(batch)})
-    return batch
-
-
-@torch.no_grad()
-def fill(part: nn.Module, table: Mapping[str, Tensor]) -> None:
-    """Every weight from a checkpoint, strictly."""
-    state = part.state_dict()
-    if wrong := sorted(state.keys() ^ table.keys()):
-        raise InputError("this checkpoint is of another model", got=", ".join(wrong[:5]))
-    for name, x in state.items():
-        if x.shape != table[name].shape:
-            raise InputError("this checkpoint is of another model", got=f"{name} of shape {tuple(table[name].shape)}")
-        x.copy_(spread(table[name].to(x.device), x))
-
-
-@contextmanager
-def signals() -> Iterator[list[float]]:
-    """Ctrl-C or a polite kill ends the step at hand first; a second one ends at once."""
-    heard: list[float] = []
-
-    def hear(number: int, _: object) -> None:
-        heard.append(time.monotonic())
-        if heard[-1] - heard[0] > AGAIN:
-            raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield heard
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -7,8 +7,8 @@ Only the first process of a run has a journal.
 import errno
 import json
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -56,20 +56,34 @@ class Journal:
         """In one write, unbuffered: what has been recorded outlives the process."""
         path = self.folder / name
         raw = (json.dumps(finite(line), ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8")
-        try:
+        with told(path, len(raw), "a line of the run's journal"):
             if name not in self.opened:
                 prepare(path)
                 self.opened.add(name)
             with open(path, "ab", buffering=0) as file:
                 add(file, raw)
-        except OSError as error:
-            raise InputError(
-                "a line of the run's journal could not be written",
-                where=str(path),
-                got=error.strerror or str(error),
-                expected=f"a place that can be written to, with {len(raw)} bytes free",
-                fix="free some space or make the folder writable, then resume the run",
-            ) from error
+
+    def keep_sample(self, step: int, shown: str) -> None:
+        """Examples of what the model made of held-out data, in a file of their own."""
+        path, raw = self.folder / "samples" / f"step-{step:06d}.txt", (shown + "\n").encode("utf-8")
+        with told(path, len(raw), "the samples"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(raw)
+
+
+@contextmanager
+def told(path: Path, size: int, what: str) -> Iterator[None]:
+    """A disk that is full or read-only, in words."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{what} could not be written",
+            where=str(path),
+            got=error.strerror or str(error),
+            expected=f"a place that can be written to, with {size} bytes free",
+            fix="free some space or make the folder writable, then resume the run",
+        ) from error
 
 
 def prepare(path: Path) -> None:

@@ -47,7 +47,11 @@ class Reporter(Protocol):
         ...
 
     def note(self, text: str) -> None:
-        """Something to keep: a result, a sample, a warning, where a checkpoint was written."""
+        """Something to keep: a warning, a piece of advice."""
+        ...
+
+    def tell(self, event: str, facts: Mapping[str, Any], text: str) -> None:
+        """Something that happened: facts for machines, a text for people."""
         ...
 
     def close(self) -> None:
@@ -77,6 +81,9 @@ class Silent:
     def note(self, text: str) -> None:
         pass
 
+    def tell(self, event: str, facts: Mapping[str, Any], text: str) -> None:
+        pass
+
     def close(self) -> None:
         pass
 
@@ -93,6 +100,9 @@ class JsonLines:
 
     def note(self, text: str) -> None:
         self.say({"event": "note", "text": text})
+
+    def tell(self, event: str, facts: Mapping[str, Any], text: str) -> None:
+        self.say({"event": event, **facts})
 
     def close(self) -> None:
         if (status := self.turn.missed()) is not None:
@@ -116,6 +126,9 @@ class Lines:
     def note(self, text: str) -> None:
         self.out.write(printable(text) + "\n")
         self.out.flush()
+
+    def tell(self, event: str, facts: Mapping[str, Any], text: str) -> None:
+        self.note(text)
 
     def close(self) -> None:
         if (status := self.turn.missed()) is not None:
@@ -142,6 +155,9 @@ class Bar:
 
     def note(self, text: str) -> None:
         self.console.print(printable(text), soft_wrap=True)  # a path must stay in one piece to be copied
+
+    def tell(self, event: str, facts: Mapping[str, Any], text: str) -> None:
+        self.note(text)
 
     def close(self) -> None:
         if self.live is None:

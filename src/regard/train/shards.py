@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from regard.errors import InputError
 
 Empty = Callable[[str, torch.Size, torch.dtype], Tensor]
 
@@ -69,3 +71,15 @@ def spread(x: Tensor, like: Any) -> Tensor:
     from torch.distributed.tensor import distribute_tensor
 
     return distribute_tensor(x, like.device_mesh, like.placements)
+
+
+@torch.no_grad()
+def fill(part: nn.Module, table: Mapping[str, Tensor]) -> None:
+    """Every weight from a checkpoint, strictly."""
+    state = part.state_dict()
+    if wrong := sorted(state.keys() ^ table.keys()):
+        raise InputError("this checkpoint is of another model", got=", ".join(wrong[:5]))
+    for name, x in state.items():
+        if x.shape != table[name].shape:
+            raise InputError("this checkpoint is of another model", got=f"{name} of shape {tuple(table[name].shape)}")
+        x.copy_(spread(table[name].to(x.device), x))

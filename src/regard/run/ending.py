@@ -1,0 +1,74 @@
+"""What a run leaves: the final model and its card."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import regard
+from regard.model import build, save
+from regard.train.averages import mean
+from regard.train.checkpoint import damage, read
+from regard.train.engine import Engine
+from regard.train.shards import fill, plain
+
+from .job import Job
+
+
+def finish(job: Job, engine: Engine) -> None:
+    """The final model: the mean of the last checkpoints if asked for, else the best one."""
+    chosen = final(engine, job.run.train.average)
+    if 1 < job.run.train.average != len(chosen):
+        engine.reporter.note(f"the final model is the mean of {len(chosen)} checkpoints: there are no more")
+    net = filled(job, chosen)
+    save(replace(job.model, net=net, card=card(job, engine, chosen, net)), job.folder / "model", replace=True)
+
+
+def filled(job: Job, chosen: Sequence[Path]) -> torch.nn.Module:
+    """A fresh net with the weights to keep."""
+    table = "net.moving" if job.run.train.moving is not None else "net"
+    tables = [read(path, lambda _, name, shape, dtype: plain(name, shape, dtype)).tensors[table] for path in chosen]
+    net = build(job.run.model["name"], **config_changes(job)).net
+    fill(net, mean(tables))
+    return net.eval()
+
+
+def final(engine: Engine, average: int) -> list[Path]:
+    """The last checkpoints, or the best one. One that is damaged is named and left out."""
+    there, state = dict(engine.checkpoints.all()), engine.state
+    found = []
+    for step in state.kept[-average:] if average > 1 else [state.best_step or state.step]:
+        if problem := damage(there[step]) if step in there else "it is gone":
+            engine.reporter.note(f"the checkpoint of step {step} is left out of the final model: {problem}")
+        else:
+            found.append(there[step])
+    return found or [there[max(there)]]
+
+
+def config_changes(job: Job) -> dict[str, Any]:
+    return {key: value for key, value in asdict(job.model.config).items() if value is not None}
+
+
+def card(job: Job, engine: Engine, chosen: Sequence[Path], net: torch.nn.Module) -> str:
+    trained = f"A {job.model.family} trained to {job.run.task.kind} by regard {regard.__version__}."
+    return (
+        f"# {job.folder.name}\n\n{trained}\n\n"
+        f"- Seed {job.run.seed}, {engine.state.step} steps: {engine.state.finished}.\n{measured(engine, chosen, net)}"
+        f"- The run file stands beside this folder, with every setting written out.\n"
+    )
+
+
+def measured(engine: Engine, chosen: Sequence[Path], net: torch.nn.Module) -> str:
+    """What these very weights reach on held-out data."""
+    value, goal = engine.best(), engine.task.goal.removeprefix("-")
+    if len(chosen) == 1:
+        best = f"- Best on held-out data at step {engine.state.best_step}: {goal} {value:.4g}\n"
+        return "" if value is None else best
+    mean_of = f"- The mean of the last {len(chosen)} checkpoints"
+    if engine.held_out is None or engine.world.size > 1 or list(engine.task.parts) != ["net"]:
+        return f"{mean_of}, not measured.\n"
+    fill(engine.task.parts["net"], net.state_dict())
+    engine.shadows.clear()
+    return f"{mean_of}. On held-out data: {goal} {engine.evaluate(engine.held_out)[0][goal]:.4g}\n"

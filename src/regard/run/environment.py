@@ -1,0 +1,43 @@
+"""What a run's numbers may depend on besides its seed."""
+
+import os
+import platform
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import regard
+from regard.interop.texts import read_json
+
+
+def environment_now() -> dict[str, Any]:
+    return {
+        "regard": regard.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "platform": platform.platform(),
+        "threads": torch.get_num_threads(),
+        "processes": int(os.environ.get("WORLD_SIZE", "1")),
+        "commit": commit(),
+        "began": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+    }
+
+
+def different(folder: Path) -> str:
+    """What is not as it was when the run began, of what its bits may depend on."""
+    path = folder / "environment.json"
+    before, now = read_json(path) if path.is_file() else {}, environment_now()
+    keys = [key for key in ("regard", "torch", "threads", "processes") if before.get(key, now[key]) != now[key]]
+    return ", ".join(f"{key} was {before[key]} and is {now[key]}" for key in keys)
+
+
+def commit() -> str:
+    """Of the folder it is started in, if that is a repository."""
+    try:
+        asked = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return asked.stdout.strip() if asked.returncode == 0 else ""

@@ -1,0 +1,59 @@
+"""One step: what it is drawn from, and what it did."""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+@dataclass
+class Update:
+    """What one step did: sums over the whole batch, by term; norms of gradients."""
+
+    step: int
+    totals: dict[str, float]
+    stop: bool
+    rate: float
+
+    def __post_init__(self) -> None:
+        self.sums: dict[str, float] = {}
+        self.counts: dict[str, float] = {}  # that the sums are divided by: twice a batch's where a term came twice
+        self.terms: dict[str, tuple[str, float]] = {}
+        self.norms: dict[str, float] = {}
+
+
+def gather(window: Mapping[str, float], update: Update) -> dict[str, float]:
+    """The sums and counts since the last line of metrics, with one more step; norms are summed over steps."""
+    found = dict(window)
+    counted = {name: (value, update.counts[name]) for name, value in update.sums.items()}
+    normed = {name: (norm, 1.0) for name, norm in update.norms.items()}
+    for name, (value, count) in {**counted, **normed}.items():
+        found[f"sum {name}"] = found.get(f"sum {name}", 0.0) + value
+        found[f"count {name}"] = found.get(f"count {name}", 0.0) + count
+    return found
+
+
+def means(window: Mapping[str, float]) -> dict[str, float]:
+    sums = {key.removeprefix("sum "): value for key, value in window.items() if key.startswith("sum ")}
+    return {name: value / count for name, value in sums.items() if (count := window[f"count {name}"])}
+
+
+def sow(seed: int, step: int, rank: int) -> None:
+    """All random numbers of a step are a function of these three."""
+    numbers = np.random.SeedSequence([seed, step, rank]).generate_state(3, np.uint64)
+    torch.manual_seed(int(numbers[0]) >> 1)
+    random.seed(int(numbers[1]))
+    np.random.seed(int(numbers[2]) & 0xFFFFFFFF)
+
+
+def moved(batch: Any, device: torch.device) -> Any:
+    """A dataclass of tensors on a device."""
+    if isinstance(batch, Tensor):
+        return batch.to(device)
+    if is_dataclass(batch) and not isinstance(batch, type):
+        return replace(batch, **{x.name: moved(getattr(batch, x.name), device) for x in fields(batch)})
+    return batch
