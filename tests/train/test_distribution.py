@@ -19,7 +19,7 @@ from tests.train.runs import RUN, trained, written
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def launch(processes: int, what: str, folder: Path, kind: str) -> subprocess.CompletedProcess[str]:
+def launch(processes: int, what: str, folder: Path, kind: str, code: int = 0) -> subprocess.CompletedProcess[str]:
     """Under torchrun, as a user would; with one process, without it."""
     folder.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m"]
@@ -30,7 +30,7 @@ def launch(processes: int, what: str, folder: Path, kind: str) -> subprocess.Com
         [*command, "tests.train.worker", what, str(folder), kind],
         cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.returncode == code, done.stderr[-3000:]
     return done
 
 
@@ -119,6 +119,17 @@ def test_when_one_process_fails_all_stop_and_one_says_why(tmp_path: Path, kind: 
     assert newest is not None
     assert newest.name == "step-000002"
     assert [path.name for path in earlier.iterdir()] == ["step-000002"]
+
+
+def test_a_process_that_is_killed_is_missed_in_words(tmp_path: Path) -> None:
+    written(tmp_path, RUN.replace("evaluate = 8", "evaluate = 80"))
+    done = launch(2, "spoil", tmp_path, "killed", code=1)  # torchrun's own
+    assert done.stdout.count("exit code 2") == 1
+    assert "regard: another process of this run ended without a word" in done.stderr
+    assert "fault in regard" not in done.stderr
+    newest = Checkpoints(tmp_path / "run" / "checkpoints", ALONE).newest()
+    assert newest is not None
+    assert newest.name == "step-000002"
 
 
 @pytest.mark.parametrize("process", ["0", "1"])

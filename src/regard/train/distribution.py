@@ -105,8 +105,14 @@ def joined(device: str = "cpu") -> Iterator[World]:
     except Exception as error:
         if not first_to_fail(store):
             raise ElsewhereError("another process failed before") from error
+        if lost(error):
+            error = InputError(
+                "another process of this run ended without a word",
+                got="no answer from it: it was killed, or its machine is gone",
+                fix="see that there is memory enough; then resume the run: it goes on after the last checkpoint",
+            )
         error.add_note(f"in process {rank} of {size}")  # the command line tells it, whichever process that is
-        raise
+        raise error
     finally:
         dist.destroy_process_group()
 
@@ -116,6 +122,11 @@ def first_to_fail(store: Any) -> bool:
         return store.add("regard failed", 1) == 1
     except RuntimeError:  # what all share ended with the process that kept it
         return False
+
+
+def lost(error: Exception) -> bool:
+    """Whether it says that a peer is gone; gloo has no kind of error of its own."""
+    return isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo" in str(error))
 
 
 def shard(part: nn.Module, world: World) -> None:
