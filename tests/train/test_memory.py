@@ -405,3 +405,15 @@ def test_a_line_of_metrics_is_of_the_steps_since_the_last_one(tmp_path: Path) ->
         assert line["norm"] == pytest.approx(sum(one.norms["norm"] for one in some) / len(some), rel=1e-12)
         assert line["epoch"] == round(line["step"] / len(trained.data), 4)
         assert line["rate"] == 3e-3 * trained.schedule.factor(line["step"] - 1, 8)
+
+
+def test_curves_are_drawn_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a checkpoint, once a minute has gone by since the last time."""
+    trained = engine(tmp_path, steps=6, save=2, log=1)
+    trained.run()
+    assert not (tmp_path / "curves.svg").exists()
+    monkeypatch.setattr("regard.train.engine.DRAWN", -1.0)
+    again = engine(tmp_path / "again", steps=2, save=2, log=1)
+    again.run()
+    assert (tmp_path / "again" / "curves.svg").exists()
+    assert (tmp_path / "again" / "curves.png").exists()

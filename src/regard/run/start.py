@@ -212,10 +212,7 @@ def work(job: Job, world: World, reporter: Reporter, again: bool = False) -> End
         if engine.state.finished and (job.folder / "model").is_dir():
             return Ended(job.folder, engine.state.step, engine.state.finished)
         state = engine.run()
-        if engine.journal is not None:
-            from regard.train.curves import draw  # here, not above: matplotlib would slow every start
-
-            draw(engine.journal.lines(), job.folder)
+        engine.draw()
         if state.finished and world.first:
             finish(job, engine)
         world.wait()

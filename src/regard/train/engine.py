@@ -38,6 +38,9 @@ from .stop import signals
 from .update import Update, gather, means, moved, sow
 
 
+DRAWN = 60.0  # seconds between two drawings of the curves
+
+
 @dataclass
 class State:
     """All that a run remembers besides its tensors. It is data: it goes into the checkpoint as JSON."""
@@ -74,6 +77,7 @@ class Engine:
         self.state = State()
         self.shadows: dict[str, Moving] = {}
         self.saved_at: float | None = None
+        self.drawn_at = time.monotonic()
         for part in task.parts.values():
             part.to(world.device)
             if settings.distribution == "fsdp" and world.size > 1:
@@ -364,6 +368,17 @@ class Engine:
         self.checkpoints.keep({*self.state.kept, self.state.best_step, self.state.step})
         where = str(self.checkpoints.place(self.state.step))
         self.reporter.tell("saved", {"step": self.state.step, "path": where}, f"step {self.state.step}  saved")
+
+        if time.monotonic() - self.drawn_at > DRAWN:
+            self.draw()
+
+    def draw(self) -> None:
+        """The curves so far. They take a second: now and then, and at the end."""
+        if self.journal is not None:
+            from .curves import draw  # here, not above: matplotlib would slow every start
+
+            draw(self.journal.lines(), self.folder)
+        self.drawn_at = time.monotonic()
 
     def check_weights(self) -> None:
         """A step may have led out of all bounds: then the checkpoint before it is the one to keep."""
