@@ -751,6 +751,18 @@ def test_more_steps_go_on(place: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "all 10 steps are done" in capsys.readouterr().out
 
 
+def test_a_model_in_half_the_space(place: Path, whole: Path) -> None:
+    """The same numbers, rounded; the card speaks of the rounded ones, and the model computes in float32."""
+    folder = trained(place, "train.stored=float16")
+    small, large = folder / "model" / "model.safetensors", whole / "model" / "model.safetensors"
+    assert small.stat().st_size < 0.6 * large.stat().st_size
+    one, two = (regard.load(x / "model").state_dict() for x in (folder, whole))
+    for name, x in two.items():
+        assert one[name].dtype == torch.float32
+        assert torch.equal(one[name], x.half().float()), name
+    assert "held-out data" in (folder / "model" / "card.md").read_text()
+
+
 def test_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """As OMP_NUM_THREADS says, or all; of many processes each has its share, since torchrun sets that to 1."""
     monkeypatch.setattr(os, "cpu_count", lambda: 8)

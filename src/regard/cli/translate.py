@@ -26,7 +26,7 @@ def run(
     texts: Annotated[list[str] | None, typer.Argument(help="Texts; without any, the lines of standard input.")] = None,
     model: Annotated[
         str, typer.Option("--model", "-m", help="A shipped model, a run's folder, or a model's.")
-    ] = "en-de",
+    ] = "tatoeba-en-de",
     beam: Annotated[int, typer.Option(help="Hypotheses at a time; 1 is greedy.")] = 4,
     nbest: Annotated[int, typer.Option(help="Translations of each text.")] = 1,
     penalty: Annotated[float, typer.Option(help="Of length: 0 favours short texts.")] = 1.0,
@@ -70,6 +70,7 @@ def run(
         raise InputError("this cannot be asked of a translation", got=str(error)) from None
     loaded = named_model(model)
     if texts:
+        alone()
         told = loaded.translate(texts, decoding=asked, look=None if look is None else layer)
         assert isinstance(told, list)
         for one in told:
@@ -82,6 +83,14 @@ def run(
         for one in translated(fast, some, asked):
             print(json.dumps(data(one), ensure_ascii=False) if as_json else "\n".join(x.text for x in one.nbest))
         sys.stdout.flush()
+
+
+def alone() -> None:
+    """A few short texts are one thread's work: others would mostly wait, and longer on a busy machine."""
+    import torch
+
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(1)
 
 
 def translated(model: "Model", texts: list[str], asked: "Decoding") -> "list[Translated]":

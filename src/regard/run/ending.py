@@ -23,6 +23,8 @@ def finish(job: Job, engine: Engine) -> None:
     if 1 < job.run.train.average != len(chosen):
         engine.reporter.note(f"the final model is the mean of {len(chosen)} checkpoints: there are no more")
     net = filled(job, chosen)
+    if job.run.train.stored == "float16":
+        net.half()  # what is measured for the card are the rounded numbers
     save(replace(job.model, net=net, card=card(job, engine, chosen, net)), job.folder / "model", replace=True)
 
 

@@ -20,6 +20,9 @@ class Train:
     patience: int | None = setting(None, "stop after so many evaluations without a better one")
     moving: float | None = setting(None, "keep a moving average of the weights, e.g. 0.999, and evaluate that")
     average: int = setting(1, "the final model is the mean of so many last checkpoints")
+    stored: Literal["float32", "float16"] = setting(
+        "float32", "float16: the file of the final model is half as large; it is read as float32"
+    )
     precision: Literal["float32", "bfloat16"] = setting("float32", "bfloat16: half the width, if the hardware can")
     recompute: bool = setting(False, "compute activations again in the backward pass instead of keeping them")
     compiled: bool = setting(False, "let torch.compile make one program of the model")
