@@ -96,6 +96,45 @@ def test_greedy_is_what_no_cache_finds() -> None:
     assert {text.ended for text in found} == {True, False}
 
 
+class Forgetful(Writer):
+    """Reads all that was written anew for each token: no cache is used twice."""
+
+    def __init__(self, net: torch.nn.Module, source: Tensor, keys: Tensor) -> None:
+        self.net, self.source, self.keys = net, source, keys
+        self.ids = torch.full((len(source), 1), BEGIN)
+        self.first = self.said()
+
+    def said(self) -> Tensor:
+        memory = self.net.encode(self.source, self.keys)
+        logits: Tensor = self.net.decode(self.ids, memory, source_keys=self.keys)
+        return logits[:, -1]
+
+    def spread(self, beams: int) -> None:
+        self.source, self.keys, self.ids = (x.repeat_interleave(beams, 0) for x in (self.source, self.keys, self.ids))
+
+    def next(self, tokens: Tensor) -> Tensor:
+        self.ids = torch.cat((self.ids, tokens[:, None]), 1)
+        return self.said()
+
+    def keep(self, rows: Tensor, sentences: Tensor | None = None) -> None:
+        self.source, self.keys, self.ids = self.source[rows], self.keys[rows], self.ids[rows]
+
+
+@pytest.mark.parametrize("beams", [1, 4])
+@torch.inference_mode()
+def test_a_thousand_texts_with_and_without_a_cache(beams: int) -> None:
+    net, (source, keys) = translator(), sources(1000, length=8)
+    found = []
+    for start in (writer(net, source, keys), Forgetful(net, source, keys)):
+        if beams == 1:
+            texts = [[x] for x in collect(stream(start, likeliest, [END], longest=10), len(source), [END])]
+        else:
+            texts = Search(start, Beam(beams=beams), [END], longest=10).run()
+        found.append([[(one.ids, one.ended) for one in own] for own in texts])
+    assert found[0] == found[1]
+    assert len({str(own) for own in found[0]}) > 20
+
+
 @pytest.mark.parametrize("beams", [1, 4])
 def test_a_batch_is_its_texts(beams: int) -> None:
     """Ragged sentences that end at different steps, together and one by one."""

@@ -93,11 +93,11 @@ def reference(case: str, seed: int = 0) -> nn.Module:
 
 
 @torch.no_grad()
-def redraw(model: nn.Module, seed: int) -> None:
+def redraw(model: nn.Module, seed: int, size: float = 0.2) -> None:
     draw = torch.Generator().manual_seed(seed)
     for name, x in free(model).items():
         centre = 1.0 if x.ndim == 1 and name.endswith("weight") else 0.0
-        x.copy_(centre + 0.2 * torch.randn(x.shape, generator=draw))
+        x.copy_(centre + size * torch.randn(x.shape, generator=draw))
 
 
 def free(model: nn.Module) -> Tensors:

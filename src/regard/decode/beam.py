@@ -77,7 +77,7 @@ class Search:
             if step + 1 < self.longest:
                 logits = self.writer.next(tokens)
         self.cut_off()
-        return [sorted(own, key=lambda text: -text.score) for own in self.finished]
+        return self.finished
 
     def allowed(self, logits: Tensor) -> Tensor:
         """(r, v) -> (s, k, v): log-probabilities, minus infinity at what may not be said"""
@@ -138,12 +138,12 @@ class Search:
         return place % ranked.shape[2], place // ranked.shape[2], score
 
     def finish(self, s: int, beam: int, logp: float, ended: bool = True) -> None:
-        """A hypothesis into the pool of its sentence, which holds as many as there are beams."""
+        """A hypothesis into the pool of its sentence, as many as there are beams; what was cut stands last."""
         ids = self.written[s, beam].tolist()
         score = logp / self.norm(len(ids) + ended)
         pool = self.finished[self.sentences[s]]
         pool.append(Written(ids, logp, ended, score))
-        pool.sort(key=lambda text: -text.score)
+        pool.sort(key=lambda text: (not text.ended, -text.score))
         del pool[self.settings.beams :]
 
     def norm(self, n: int) -> float:
@@ -172,10 +172,8 @@ class Search:
         return tokens.view(-1, beams)[going].flatten(), rows.view(-1, beams)[going].flatten()
 
     def cut_off(self) -> None:
-        """Hypotheses that reached the longest length, where nothing ended by itself: best those that said it all."""
+        """Hypotheses that reached the longest length, where too few ended by themselves; best that said it all."""
         for s, sentence in enumerate(self.sentences):
-            if self.finished[sentence]:
-                continue
             found = [(beam, score) for beam, score in enumerate(self.scores[s].tolist()) if score > -torch.inf]
             if self.phrases is not None:
                 own, texts = self.phrases[sentence], self.written[s].tolist()
