@@ -9,8 +9,9 @@ from torch import Tensor
 from regard.decode.beam import Beam, Search
 from regard.decode.writer import Translator, Writer
 from regard.model import Model
-from regard.models.rnn import Config, RNNTranslator
+from regard.models.rnn import PAPERS, PRESETS, Config, RNNTranslator
 from regard.nn.tap import capture
+from regard.zoo import catalog
 from tests.contracts.tools import close, stirred
 from tests.parity.unrolled import KINDS, Unrolled
 
@@ -111,3 +112,9 @@ def test_beams_keep_their_own_states(decoder: str) -> None:
             given = torch.tensor([[2, *wanted[:-1]]])
             scores = net(source[i : i + 1, keys[i]], given)[0].log_softmax(-1)
             assert text.logp == pytest.approx(float(scores[torch.arange(len(wanted)), wanted].sum()))
+
+
+def test_each_preset_names_its_paper() -> None:
+    rows = catalog("rnn-*")
+    assert len({row.link for row in rows}) == len(rows) == len(PRESETS)
+    assert set(PAPERS) < set(PRESETS)

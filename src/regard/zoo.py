@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from importlib.resources import files
@@ -27,6 +27,7 @@ class Family:
     axes: Mapping[str, tuple[str, str]]
     paper: str
     link: str
+    papers: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # of presets that have another
 
 
 FAMILIES: dict[str, Family] = {
@@ -45,6 +46,7 @@ FAMILIES: dict[str, Family] = {
         rnn.AXES,
         "Bahdanau, Cho and Bengio 2015, Neural Machine Translation by Jointly Learning to Align and Translate",
         "https://arxiv.org/abs/1409.0473",
+        rnn.PAPERS,
     ),
     "gpt": Family(
         gpt.Config,
@@ -101,7 +103,8 @@ def catalog(pattern: str = "*") -> list[Row]:
             sizes = {"parameters": parameters(bare(family, config))} | {key: getattr(config, key) for key in shown}
             own = [row for key, row in verified.items() if key.split("-")[0] == family]
             checked = evidence(config, own)
-            rows.append(Row(name, family, entry.paper, entry.link, sizes, checked, name in trained))
+            paper, link = entry.papers.get(name, (entry.paper, entry.link))
+            rows.append(Row(name, family, paper, link, sizes, checked, name in trained))
     return rows
 
 
@@ -161,7 +164,7 @@ def no_such_model(name: str, changes: Mapping[str, Any]) -> InputError:
 def refused(family: str, data: Mapping[str, Any]) -> list[str]:
     """What the net says to the keys that are known, if they can be read: an attention that it cannot take."""
     kind = FAMILIES[family].config
-    known = {field.name: data[field.name] for field in fields(kind) if field.name in data}
+    known = {one.name: data[one.name] for one in fields(kind) if one.name in data}
     try:
         bare(family, parse(kind, known))
     except ConfigError as error:

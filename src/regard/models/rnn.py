@@ -87,6 +87,21 @@ PRESETS = {
     ),
 }
 
+PAPERS = {
+    "rnn-sutskever": (
+        "Sutskever, Vinyals and Le 2014, Sequence to Sequence Learning with Neural Networks",
+        "https://arxiv.org/abs/1409.3215",
+    ),
+    "rnn-cho": (
+        "Cho et al. 2014, Learning Phrase Representations using RNN Encoder-Decoder",
+        "https://arxiv.org/abs/1406.1078",
+    ),
+    "rnn-luong": (
+        "Luong, Pham and Manning 2015, Effective Approaches to Attention-based Neural Machine Translation",
+        "https://arxiv.org/abs/1508.04025",
+    ),
+}
+
 AXES = {"decoder.cross": ("target", "source")}
 
 
