@@ -12,6 +12,7 @@ import torch
 
 import regard
 from regard.cli.app import main
+from regard.cli.piping import Follow
 from regard.data.vocabulary import Vocabulary, symbols_of
 from regard.decode.beam import Beam
 from regard.decode.choice import Sampling
@@ -201,7 +202,7 @@ def test_a_pipe(
         b"six " * 600,
         b"ten",
     ]
-    monkeypatch.setattr("regard.cli.translate.TOGETHER", 3)
+    monkeypatch.setattr("regard.cli.piping.TOGETHER", 3)
     piped(b"\n".join(lines), monkeypatch)
     assert main(["translate", "-m", str(folder), "--beam", "1", "--longest", "6"]) == 0
     said = capsys.readouterr().out.split("\n")
@@ -212,6 +213,35 @@ def test_a_pipe(
         for one in several(model, ["one two", "three", "ten"], decoding=Decoding(beam=Beam(beams=1), longest=6))
     ]
     assert [said[0], said[3], said[6]] == wanted
+
+
+class Screen(io.StringIO):
+    """A terminal, or none."""
+
+    def __init__(self, terminal: bool) -> None:
+        super().__init__()
+        self.terminal = terminal
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+
+@pytest.mark.parametrize(("terminal", "total"), [(True, 1000), (False, 1000), (False, 0)])
+def test_how_far_a_pipe_is(terminal: bool, total: int) -> None:
+    """Of what is done at once nothing is said; then how many, how fast, and where that is known, how long still."""
+    now, out = [0.0], Screen(terminal)
+    follow = Follow(out, total, lambda: now[0])
+    follow.add(10, 100)
+    assert out.getvalue() == ""
+    now[0] = 20.0
+    follow.add(30, 300)
+    left = "  0:30 left" if total else ""
+    one = f"40 lines  2.0 lines/s{left}"
+    assert out.getvalue() == (f"\r{one}\x1b[K" if terminal else f"{one}\n")
+    now[0] = 40.0
+    follow.add(60, 600)
+    follow.close()
+    assert out.getvalue().endswith("100 lines  2.5 lines/s\x1b[K\n" if terminal else "100 lines  2.5 lines/s\n")
 
 
 def test_as_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

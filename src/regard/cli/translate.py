@@ -4,20 +4,19 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from regard.cli.options import Json
+from regard.cli.piping import chunks
 
 if TYPE_CHECKING:
     from regard.decode.settings import Decoding
     from regard.look.maps import Map
     from regard.model import Model, Translated
 
-TOGETHER = 256  # lines of a pipe that are sorted by length and translated before the first is printed
 PICTURES = (".png", ".svg", ".html")
 TERMINAL = "-"
 
@@ -97,13 +96,6 @@ def translated(model: "Model", texts: list[str], asked: "Decoding") -> "list[Tra
     found = model.translate(texts, decoding=asked)
     assert isinstance(found, list)
     return found
-
-
-def chunks() -> Iterator[list[str]]:
-    """Lines of standard input: one by one from a person, many at a time from a file. What is no text is replaced."""
-    source, most = sys.stdin.buffer, 1 if sys.stdin.isatty() else TOGETHER
-    while some := [line for _ in range(most) if (line := source.readline())]:
-        yield [line.decode("utf-8", "replace").rstrip("\r\n") for line in some]
 
 
 def data(one: "Translated") -> dict[str, Any]:
