@@ -37,7 +37,6 @@ from .shards import fill, gathered, is_shard, plain, spread
 from .stop import signals
 from .update import Update, gather, means, moved, sow
 
-
 DRAWN = 60.0  # seconds between two drawings of the curves
 
 
