@@ -1,0 +1,1 @@
+"""Section 11: what can be seen in a trained model."""
