@@ -232,10 +232,13 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path, bool]]:
     package, module = ModuleType("regard.figures"), ModuleType("regard.figures.table")
 
     def run(name: str, out: Path, check: bool) -> dict[str, object]:
+        if name == "3.3":
+            raise InputError("a file is not there", where="words.txt")
         drawn.append((name, out, check))
         return {"id": name, "holds": name != "2.2" if check else None}
 
     module.FIGURES = {"1.1": "one", "2.2": "two"}
+    module.cost = lambda name: float(name[0])
     module.rows = lambda: [{"id": "1.1", "title": "One", "last": "holds"}]
     module.run = run
     package.table = module
@@ -264,6 +267,18 @@ def test_a_claim_that_does_not_hold_fails_the_check(
     assert main(["figure", "--all", "--check"]) == 1
     assert capsys.readouterr().out == "1.1\tholds\tfigures/1.1.png\n2.2\tdoes not hold\tfigures/2.2.png\n"
     assert [name for name, _, _ in figures] == ["1.1", "2.2", "1.1", "1.1", "2.2"]
+
+
+def test_all_that_can_be_drawn(figures: list[tuple[str, Path, bool]], capsys: pytest.CaptureFixture[str]) -> None:
+    """All those that are cheap enough; what lacks its data is left out in words, but refused when it is asked for."""
+    sys.modules["regard.figures.table"].FIGURES["3.3"] = "three"  # type: ignore[attr-defined]
+    assert main(["figure", "--all", "--below", "2", "--check"]) == 0
+    assert [name for name, _, _ in figures] == ["1.1"]
+    capsys.readouterr()
+    assert main(["figure", "--all"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "3.3\tleft out\ta file is not there"
+    assert main(["figure", "3.3"]) == 2
+    assert "words.txt" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [["1.1", "2.3"], []])

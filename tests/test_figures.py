@@ -114,7 +114,8 @@ def test_compute_and_holds(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in NAMES if COSTS[name] > SLOW])
-def test_compute_and_holds_slow(name):
+def test_compute_and_holds_slow(name, shared_data, monkeypatch):
+    monkeypatch.setenv("REGARD_DATA", str(shared_data))  # some need it
     computed(name)
 
 

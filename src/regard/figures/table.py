@@ -110,6 +110,11 @@ def rows() -> list[dict[str, object]]:
     return table
 
 
+def cost(name: str) -> float:
+    """Seconds on a quiet machine."""
+    return float(cast(float, literals(FIGURES[name])["COST"]))
+
+
 def run(name: str, out: Path, check: bool) -> dict[str, object]:
     """Compute a figure and draw it: <id>.png, <id>.svg, <id>.json in ``out``; with ``check``, ask whether it holds."""
     from regard.style import METADATA, family

@@ -15,7 +15,7 @@ from regard.models.rnn import Config, RNNTranslator
 TITLE = "How far a word travels"
 DECKS = ("004",)
 CLAIM = "The lag of word i of N is N; read in reverse it is 2i − 1: as long on average, but short for the first words."
-COST = 1.5
+COST = 0.7
 SEED = 0
 
 COUNT = 12

@@ -22,7 +22,7 @@ DECKS = ("004", "002")
 CLAIM = (
     "An update gate of 1 copies the state, a reset gate of 0 forgets it; where the reset stands makes two functions."
 )
-COST = 0.2
+COST = 0.6
 SEED = 15
 
 SIZE, WIDE, CELLS = 4, 32, 200

@@ -19,7 +19,7 @@ from regard.nn.tap import capture
 TITLE = "One layer, and three of them"
 DECKS = ("004",)
 CLAIM = "In a multi-layer RNN each state is made of the one before it and the one below it, and of nothing else."
-COST = 0.1
+COST = 0.5
 SEED = 1
 
 DIM, HIDDEN, STEPS = 3, 4, 4
