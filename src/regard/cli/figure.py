@@ -41,7 +41,7 @@ def run(
         except InputError as error:
             if not everything:
                 raise
-            results.append({"id": name, "holds": None, "left_out": error.as_dict()})  # its data is not here
+            results.append({"id": name, "holds": None, "left_out": error.what})  # its data is not here
         if not as_json:
             print(verdict(results[-1], out), flush=True)
     if as_json:
@@ -67,7 +67,7 @@ def chosen(ids: list[str], everything: bool, known: Mapping[str, str]) -> list[s
 def verdict(result: Mapping[str, object], out: Path) -> str:
     """`holds` is None when nobody asked."""
     if "left_out" in result:
-        return f"{result['id']}\tleft out\t{dict(result['left_out'])['what']}"  # type: ignore[call-overload]
+        return f"{result['id']}\tleft out\t{result['left_out']}"
     words = {None: "drawn", True: "holds", False: "does not hold"}
     held = result["holds"]
     failed = "".join(f"\n\t{name}" for name in result.get("failed", []))  # type: ignore[attr-defined]

@@ -43,13 +43,13 @@ def compute() -> Numbers:
             seen, tuned = order[:SEEN], order[SEEN : SEEN + TUNED]
             images, labels = train[0][seen], train[1][seen]
             teacher, student, plain = net(300, 0.3), net(100, 0.0), net(100, 0.0)
-            learn(teacher, len(images), lambda i: F.cross_entropy(teacher(images[i]), labels[i]))  # noqa: B023
+            learn(teacher, len(images), labelled(teacher, images, labels))
             kept = labels != THREE
             images, labels = images[kept], labels[kept]
             with torch.no_grad():
                 soft = teacher.eval()(images)
-            learn(student, len(images), lambda i: divergence(student(images[i]), soft[i], HEAT) / len(i))  # noqa: B023
-            learn(plain, len(images), lambda i: F.cross_entropy(plain(images[i]), labels[i]))  # noqa: B023
+            learn(student, len(images), doubted(student, images, soft))
+            learn(plain, len(images), labelled(plain, images, labels))
         bias = tune(student, train[0][tuned], train[1][tuned])
         numbers["teacher"].append(read(teacher, test, 0.0))
         numbers["before"].append(read(student, test, 0.0))
@@ -87,7 +87,18 @@ def net(hidden: int, dropout: float) -> nn.Sequential:
     )
 
 
-def learn(model: nn.Module, count: int, loss: Callable[[Tensor], Tensor]) -> None:
+Some = Callable[[Tensor], Tensor]  # the loss of the examples of these numbers
+
+
+def labelled(model: nn.Module, images: Tensor, labels: Tensor) -> Some:
+    return lambda some: F.cross_entropy(model(images[some]), labels[some])
+
+
+def doubted(model: nn.Module, images: Tensor, soft: Tensor) -> Some:
+    return lambda some: divergence(model(images[some]), soft[some], HEAT) / len(some)
+
+
+def learn(model: nn.Module, count: int, loss: Some) -> None:
     """All examples some times over; the rate falls along a line to nothing."""
     optimizer = torch.optim.Adam(model.parameters(), RATE)
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, EPOCHS * (count // BATCH))
