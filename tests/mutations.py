@@ -1,8 +1,8 @@
 """Break the core on purpose, one line at a time, and see whether the contracts notice: ``python tests/mutations.py``.
 
-Each mutation is applied to a copy of the source in a temporary folder, and the named files of tests/contracts run
-against that copy until the first failure. A mutation that no test notices has survived: a test is missing, or the line
-is not needed. Words after the command pick mutations by their names; -j runs several at once.
+Each mutation is applied to a copy of the source in a temporary folder, and the named files of tests run against
+that copy until the first failure. A mutation that no test notices has survived: a test is missing, or the line
+is not needed. Words after the command pick mutations by names or files; -j runs several at once.
 """
 # ruff: noqa: E501 (a table reads better with one row to a line)
 
@@ -25,7 +25,7 @@ class Mutation:
     file: str  # below src/regard
     old: str  # stands in the file as often as ``times`` says
     new: str
-    tests: str  # of tests/contracts, in the order in which they run
+    tests: str  # of tests/contracts, or of the folder that stands before a slash, in the order in which they run
     times: int = 1
 
 
@@ -236,12 +236,78 @@ MUTATIONS = [
     Mutation("same drop-path everywhere", "models/vit.py", "config.drop_path * i / max(config.depth - 1, 1)", "config.drop_path", "admin"),
     Mutation("a prepared twin is not frozen", "model.py", "copy.deepcopy(model).eval().requires_grad_(False)", "copy.deepcopy(model).eval()", "attention attention_taps models"),
     Mutation("a prepared twin is the model", "model.py", "copy.deepcopy(model).eval()", "model.eval()", "attention attention_taps models"),
+    # the training engine
+    Mutation("a step forgets its number", "train/update.py", "[seed, step, rank]", "[seed, rank]", "train/engine"),
+    Mutation("processes draw alike", "train/update.py", "[seed, step, rank]", "[seed, step]", "train/engine train/distribution"),
+    Mutation("a term divided by its piece", "train/engine.py", "term.sum * (term.weight * piece.weight / whole)", "term.sum * (term.weight / whole)", "train/engine train/distribution"),
+    Mutation("a term without its weight", "train/engine.py", "term.sum * (term.weight * piece.weight / whole)", "term.sum * (piece.weight / whole)", "train/engine train/tasks"),
+    Mutation("a loss reaches all parts", "train/engine.py", "if name != part for x in other.parameters()", "if False for x in other.parameters()", "train/engine"),
+    Mutation("update=False updates", "train/engine.py", "if loss.update:", "if True:", "train/engine"),
+    Mutation("nothing is clipped", "train/engine.py", "if self.settings.clip is not None:", "if False:", "train/engine train/optimizers"),
+    Mutation("the schedule is a step late", "train/engine.py", "self.schedule.factor(step, self.settings.steps)", "self.schedule.factor(step + 1, self.settings.steps)", "train/engine"),
+    Mutation("an infinite gradient passes", "train/engine.py", "if not (math.isfinite(length) and all(map(math.isfinite, update.sums.values()))):", "if not all(map(math.isfinite, update.sums.values())):", "train/engine train/blame"),
+    Mutation("an infinite loss passes", "train/engine.py", "if not (math.isfinite(length) and all(map(math.isfinite, update.sums.values()))):", "if False:", "train/engine train/blame"),
+    Mutation("infinite weights are saved", "train/engine.py", "        self.check_weights()\n", "", "train/engine train/blame"),
+    Mutation("the best is the largest", "train/engine.py", "value < self.state.best)", "value > self.state.best)", "train/engine"),
+    Mutation("patience never ends", "train/engine.py", "self.state.stale += 1", "pass", "train/engine"),
+    Mutation("the best is thrown away", "train/engine.py", "{*self.state.kept, self.state.best_step, self.state.step}", "{*self.state.kept, self.state.step}", "train/engine"),
+    Mutation("one more is kept", "train/engine.py", "[-most:]", "[-most - 1 :]", "train/engine train/checkpoint"),
+    Mutation("the window is forgotten", "train/engine.py", "self.state = State(step=found.step, **data)", "self.state = State(step=found.step, **data | {'window': None})", "train/engine"),
+    Mutation("moments are forgotten", "train/optimizers.py", "optimizer.state[named[name]][kind] = beside(value, named[name], fused or kind != \"step\")", "pass", "train/engine train/optimizers"),
+    Mutation("the moving mean is forgotten", "train/engine.py", "x.copy_(spread(moving[key].to(x.device), x))", "pass", "train/engine"),
+    Mutation("the task's state is forgotten", "train/engine.py", "self.task.restore(found.tensors.get(\"task\", {}))", "pass", "train/engine"),
+    Mutation("metrics are not cut back", "train/engine.py", "self.journal.cut(position)", "pass", "train/engine"),
+    Mutation("another seed may go on", "train/engine.py", "if data.pop(\"seed\") != self.seed:", "if data.pop(\"seed\") is None:", "train/engine"),
+    Mutation("evaluated with the raw weights", "train/engine.py", "stack.enter_context(shadow.used())", "pass", "train/engine train/averages"),
+    Mutation("evaluated with dropout", "train/assess.py", "part.eval()", "part.train()", "train/engine"),
+    Mutation("the last batch counted twice", "train/assess.py", "value.double() * real", "value.double()", "train/engine train/distribution"),
+    Mutation("everything decays", "train/optimizers.py", "return sum(size > 1 for size in parameter.shape) > 1", "return True", "train/optimizers"),
+    Mutation("the moving mean moves the other way", "train/averages.py", "1 - self.keep", "self.keep", "train/averages"),
+    Mutation("a tied weight is exchanged twice", "train/averages.py", "done.add(id(x))", "pass", "train/averages"),
+    Mutation("no sum is checked", "train/checkpoint.py", "if digest(path / name) != wanted:", "if False:", "train/checkpoint"),
+    Mutation("an unknown file is welcome", "train/checkpoint.py", "sorted(present ^ set(manifest))", "sorted(set(manifest) - present)", "train/checkpoint"),
+    Mutation("the oldest first", "train/checkpoint.py", "sorted(self.all(), reverse=True)", "sorted(self.all())", "train/checkpoint"),
+    Mutation("what a crash left stays", "train/checkpoint.py", "if path.name.startswith(HIDDEN):", "if False:", "train/checkpoint"),
+    Mutation("half a line stays", "train/journal.py", "if end < file.seek(0, os.SEEK_END):", "if False:", "/journal"),
+    Mutation("a full disk leaves half a line", "train/journal.py", "file.truncate(end)\n        raise", "pass\n        raise", "/journal"),
+    Mutation("a journal is cut anywhere", "train/journal.py", "if file.read(1) != b\"\\n\":", "if False:", "/journal"),
+    Mutation("gradients of one process", "train/distribution.py", "gradient.copy_(total.view_as(gradient))", "pass", "train/distribution"),
+    Mutation("a gradient that one lacks", "train/distribution.py", "parameter.grad = torch.zeros_like(parameter)", "continue", "train/distribution"),
+    Mutation("the others go on", "train/distribution.py", "if speaker < self.size:", "if False:", "train/distribution"),
+    Mutation("warm-up begins at 0", "train/schedules.py", "min((step + 1) / warmup, 1.0)", "min(step / warmup, 1.0)", "train/optimizers train/engine"),
+    Mutation("Vaswani's peak is late", "train/schedules.py", "min((step + 1) / self.warmup, math.sqrt(self.warmup / (step + 1)))", "min(step / self.warmup, math.sqrt(self.warmup / (step + 1)))", "train/optimizers"),
+    Mutation("a layer that is not the first", "train/blame.py", "if not found and not finite(output):", "if not finite(output):\n                found.clear()", "train/blame"),
+    # a run
+    Mutation("unknown keys pass", "train/runfile.py", "if key not in known:", "if False:", "/runfile"),
+    Mutation("the wrong line is named", "train/runfile.py", "origin = self.origins.get(blame, 0)", "origin = 1", "/runfile"),
+    Mutation("an override is forgotten", "train/runfile.py", "data[path[-1]] = given.value", "pass", "/runfile"),
+    Mutation("changed data goes on", "run/prints.py", "if before.get(name, now) != now:", "if False:", "train/prints"),
+    Mutation("the wrong weights are kept", "run/ending.py", "fill(net, mean(tables))", "fill(net, tables[-1])", "train/verbs"),
+    Mutation("a damaged one in the mean", "run/ending.py", "if problem := damage(there[step]) if step in there else \"it is gone\":", "if problem := \"\" if step in there else \"it is gone\":", "train/verbs train/memory"),
+    Mutation("any seed gives these weights", "run/job.py", "sow(run.seed, 0, -1 % (1 << 32))", "sow(0, 0, -1 % (1 << 32))", "train/verbs"),
+    Mutation("too few words", "run/job.py", "< needed:", "< 0:", "train/verbs"),
+    Mutation("another vocabulary teaches", "run/job.py", "if teacher.text().to_bytes() != model.text().to_bytes():", "if False:", "train/teaching train/verbs"),
+    Mutation("smoke never fails", "run/start.py", "if not losses[-1] < factor * losses[0]:", "if False:", "train/verbs train/recipes"),
+    Mutation("a run is written over", "run/start.py", "    if (folder / FILE).exists():\n        raise InputError(", "    if False:\n        raise InputError(", "train/verbs"),
+    Mutation("two in one folder", "run/start.py", "fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)", "pass", "train/verbs train/memory"),
+    Mutation("bad rows are tolerated", "run/sources.py", "tolerate(rows.faults, len(rows) + len(rows.faults), bad)", "pass", "train/verbs"),
+    Mutation("held out of nothing", "run/sources.py", "splits[\"train\"], splits[\"held_out\"] = held_out(splits[\"train\"], share, seed)", "_, splits[\"held_out\"] = held_out(splits[\"train\"], share, seed)", "train/verbs train/memory"),
+    Mutation("evaluation is shuffled", "run/sources.py", "shuffled = split == \"train\"", "shuffled = True", "train/verbs /translate"),
+    Mutation("a batch of any size", "run/sources.py", "budget=run.data.budget", "budget=10 * run.data.budget", "train/verbs train/memory"),
+    Mutation("long rows pass uncut", "run/sources.py", "*row[: self.longest - 1]", "*row", "train/verbs"),
+    Mutation("an unfinished run has a model", "run/named.py", "if not (folder / \"model\").is_dir():", "if False:", "train/verbs /translate"),
 ]  # fmt: skip
+
+
+def file_of(name: str) -> str:
+    """ "mask" is tests/contracts/test_mask.py, "train/engine" tests/train/test_engine.py, "/text" tests/test_text.py."""
+    folder, _, word = name.rpartition("/")
+    return str(Path("tests") / (folder if "/" in name else "contracts") / f"test_{word}.py")
 
 
 def run(mutation: Mutation | None, folder: Path) -> tuple[bool, str]:
     """Whether the tests pass on this copy, and their last words."""
-    tests = [f"tests/contracts/test_{name}.py" for name in (mutation.tests if mutation else "mask").split()]
+    tests = [file_of(name) for name in (mutation.tests if mutation else "mask").split()]
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
     environment = os.environ | {"PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
@@ -270,10 +336,10 @@ def stale(mutation: Mutation) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("words", nargs="*", help="only the mutations whose names hold one of these")
+    parser.add_argument("words", nargs="*", help="only the mutations whose names or files hold one of these")
     parser.add_argument("-j", type=int, default=1, metavar="N", help="how many at once")
     options = parser.parse_args()
-    chosen = [m for m in MUTATIONS if not options.words or any(word in m.name for word in options.words)]
+    chosen = [m for m in MUTATIONS if not options.words or any(word in f"{m.name} {m.file}" for word in options.words)]
     if gone := [m.name for m in chosen if stale(m)]:
         print("These mutations no longer find their lines; mend them:", *gone, sep="\n  ")
         return 2

@@ -1,12 +1,15 @@
 """Text into ids: what a tokenizer cannot read is refused by name, and never read as something else."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel, WordPiece
 from tokenizers.normalizers import Lowercase
 from tokenizers.pre_tokenizers import Whitespace
 
-from regard.data.text import Text
+from regard.data.text import Text, byte_of_letter, from_bytes
+from regard.data.vocabulary import Vocabulary
 from regard.errors import InputError
 from regard.model import Model
 from tests.contracts.families import net
@@ -67,3 +70,18 @@ def test_a_text_without_tokens_has_no_embedding() -> None:
     for texts in ([""], ["anna sings", " "]):
         with pytest.raises(InputError, match="0 tokens"):
             model.embed(texts)
+
+
+def test_labels_say_what_people_read() -> None:
+    """A byte-level tokenizer has Ã¼ for ü inside; half a character is not shown as another one."""
+    text = Vocabulary("bpe", 600).learn(["Das Tier war müde. Die Straße war breit."] * 20)
+    labels = text.labels(text.ids(["müde Straße"])[0])
+    assert labels == (" müde", " Straße")
+    assert text.labels(text.ids(["ñ"])[0])[-2:] == ("\ufffd", "\ufffd")
+
+
+@given(st.text(alphabet=st.characters(codec="utf-8"), max_size=20))
+def test_labels_of_bytes_are_the_text(words: str) -> None:
+    letter_of_byte = {byte: letter for letter, byte in byte_of_letter().items()}
+    raw = "".join(letter_of_byte[byte] for byte in words.encode("utf-8"))
+    assert from_bytes(raw) == words

@@ -150,6 +150,6 @@ def mean(maps: "dict[str, Map]") -> tuple[Any, tuple[str, ...], tuple[str, ...],
 
 
 def spoken(labels: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Pieces of words as people read them: a byte-level tokenizer writes a space as Ġ, others as ▁."""
-    words = [label.replace("Ġ", " ").replace("▁", " ").strip() for label in labels or ()]
+    """Pieces of words without the spaces before them, safe to print."""
+    words = [label.strip() for label in labels or ()]
     return tuple("".join(x if x.isprintable() else "·" for x in word) or "·" for word in words)

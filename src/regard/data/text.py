@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import torch
 from tokenizers import Tokenizer
+from tokenizers.decoders import ByteLevel
 from torch import Tensor
 
 from regard.errors import CheckpointError, InputError
@@ -114,8 +116,10 @@ class Text:
         return True
 
     def labels(self, ids: Sequence[int]) -> tuple[str, ...]:
-        """One readable word for each token."""
-        return tuple(self.tokenizer.id_to_token(i) or f"<{i}>" for i in ids)
+        """One readable word for each token; where a piece begins a word, with the space before it."""
+        pieces = [self.tokenizer.id_to_token(i) or f"<{i}>" for i in ids]
+        bytes_ = isinstance(self.tokenizer.decoder, ByteLevel)
+        return tuple(from_bytes(piece) if bytes_ else piece.replace("▁", " ") for piece in pieces)
 
     def decode(self, ids: Sequence[int]) -> str:
         return self.tokenizer.decode(list(ids))
@@ -129,6 +133,20 @@ class Text:
             return cls(Tokenizer.from_buffer(raw))
         except Exception as error:  # the library raises bare Exceptions
             raise CheckpointError("this tokenizer cannot be read", where=where, got=str(error)[:200]) from None
+
+
+def from_bytes(piece: str) -> str:
+    """What a piece of a byte-level tokenizer says: it writes every byte as a letter, Ã¼ for ü and Ġ for a space."""
+    letters = byte_of_letter()
+    return bytes(letters[x] for x in piece).decode("utf-8", "replace") if letters.keys() >= set(piece) else piece
+
+
+@cache
+def byte_of_letter() -> dict[str, int]:
+    """Of GPT-2: a byte that prints is its own letter, the others are the letters from 256 on."""
+    own = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    others = [byte for byte in range(256) if byte not in own]
+    return {chr(byte): byte for byte in own} | {chr(256 + i): byte for i, byte in enumerate(others)}
 
 
 def some(words: Sequence[str], most: int) -> str:
