@@ -247,7 +247,7 @@ MUTATIONS = [
     Mutation("the schedule is a step late", "train/engine.py", "self.schedule.factor(step, self.settings.steps)", "self.schedule.factor(step + 1, self.settings.steps)", "train/engine"),
     Mutation("an infinite gradient passes", "train/engine.py", "if not (math.isfinite(length) and all(map(math.isfinite, update.sums.values()))):", "if not all(map(math.isfinite, update.sums.values())):", "train/engine train/blame"),
     Mutation("an infinite loss passes", "train/engine.py", "if not (math.isfinite(length) and all(map(math.isfinite, update.sums.values()))):", "if False:", "train/engine train/blame"),
-    Mutation("infinite weights are saved", "train/engine.py", "        self.check_weights()\n", "", "train/engine train/blame"),
+    Mutation("infinite weights are saved", "train/engine.py", "        self.check_weights()\n", "", "train/memory"),
     Mutation("the best is the largest", "train/engine.py", "value < self.state.best)", "value > self.state.best)", "train/engine"),
     Mutation("patience never ends", "train/engine.py", "self.state.stale += 1", "pass", "train/engine"),
     Mutation("the best is thrown away", "train/engine.py", "{*self.state.kept, self.state.best_step, self.state.step}", "{*self.state.kept, self.state.step}", "train/engine"),

@@ -208,6 +208,19 @@ def test_clipping_bounds_the_norm_of_all(tmp_path: Path) -> None:
     assert math.isclose(bounded, 0.01, rel_tol=1e-3)
 
 
+def test_each_step_has_the_rate_of_its_schedule(tmp_path: Path) -> None:
+    trained = engine(tmp_path)
+    optimizer, used = trained.optimizers["net"], []
+    original = optimizer.step
+    optimizer.step = lambda: (used.append(optimizer.param_groups[0]["lr"]), original())[1]  # type: ignore[method-assign]
+    trained.run()
+    steps = trained.settings.steps
+    assert used == [trained.peaks["net"] * trained.schedule.factor(step, steps) for step in range(steps)]
+    assert len(set(used)) > steps // 2
+    told = [line["rate"] for line in trained.journal.lines() if "rate" in line]  # type: ignore[union-attr]
+    assert told == [*used[trained.settings.log - 1 :: trained.settings.log], used[-1]]
+
+
 class Poisoned(Counting):
     """Fine until the given step."""
 

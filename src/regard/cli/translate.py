@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from regard.look.maps import Map
     from regard.model import Model, Translated
 
+SHIPPED = "tatoeba-en-de"
+CROSS = "decoder.*cross"
 PICTURES = (".png", ".svg", ".html")
 TERMINAL = "-"
 
@@ -25,7 +27,7 @@ def run(
     texts: Annotated[list[str] | None, typer.Argument(help="Texts; without any, the lines of standard input.")] = None,
     model: Annotated[
         str, typer.Option("--model", "-m", help="A shipped model, a run's folder, or a model's.")
-    ] = "tatoeba-en-de",
+    ] = SHIPPED,
     beam: Annotated[int, typer.Option(help="Hypotheses at a time; 1 is greedy.")] = 4,
     nbest: Annotated[int, typer.Option(help="Translations of each text.")] = 1,
     penalty: Annotated[float, typer.Option(help="Of length: 0 favours short texts.")] = 1.0,
@@ -38,7 +40,7 @@ def run(
     look: Annotated[
         str | None, typer.Option(help="Draw where it looked: in the terminal, or into a .png, .svg or .html file.")
     ] = None,
-    layer: Annotated[str, typer.Option(help="Where to look; of several, the mean.")] = "decoder.*cross",
+    layer: Annotated[str, typer.Option(help="Where to look; of several, the mean.")] = CROSS,
     as_json: Json = False,
 ) -> None:
     """Translate texts, or the lines of standard input in their order.
@@ -115,15 +117,11 @@ def show(one: "Translated", look: str | None, as_json: bool) -> None:
         print("\n".join(f"{x.score:8.3f}  {x.text}" for x in one.nbest))
     if look is None or not one.maps:
         return
-    weights, rows, columns, name = mean(one.maps)
     if look == TERMINAL:
         if not as_json:
-            from regard.look.terminal import heat
-
-            colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-            print()
-            print("\n".join("  " + line for line in heat(weights.tolist(), rows, columns, colour=colour)))
+            print("\n".join(["", *("  " + line for line in drawn(one))]))
         return
+    weights, rows, columns, name = mean(one.maps)
     from regard.figures.alignment import draw, page
 
     title, note = (
@@ -139,17 +137,35 @@ def show(one: "Translated", look: str | None, as_json: bool) -> None:
         draw(weights, rows, columns, title, note).savefig(look)
 
 
+def looked(text: str) -> "Translated":
+    """By the shipped model, and where it looked."""
+    from regard.model import Translated, load
+
+    alone()
+    found = load(SHIPPED).translate(text, look=CROSS)
+    assert isinstance(found, Translated)
+    return found
+
+
+def drawn(one: "Translated") -> list[str]:
+    """The alignment, line by line, for a terminal."""
+    from regard.look.terminal import heat
+
+    weights, rows, columns, _ = mean(one.maps)
+    return heat(weights.tolist(), rows, columns, colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+
+
 def mean(maps: "dict[str, Map]") -> tuple[Any, tuple[str, ...], tuple[str, ...], str]:
     """Over heads and layers, and the words on both sides."""
     import torch
 
-    first = next(iter(maps.values()))
-    weights = torch.stack([one.weights[0].mean(0) for one in maps.values()]).mean(0)
-    names = next(iter(maps)) if len(maps) == 1 else f"{next(iter(maps))} to {list(maps)[-1]}"
-    return weights, spoken(first.rows.labels), spoken(first.columns.labels), names
+    from regard.look.words import by_words
+
+    several = [by_words(one) for one in maps.values()]
+    weights = torch.stack([one.weights[0].mean(0) for one in several]).mean(0)
+    names = several[0].name if len(several) == 1 else f"{several[0].name} to {several[-1].name}"
+    return weights, printable(several[0].rows.labels), printable(several[0].columns.labels), names
 
 
-def spoken(labels: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Pieces of words without the spaces before them, safe to print."""
-    words = [label.strip() for label in labels or ()]
-    return tuple("".join(x if x.isprintable() else "·" for x in word) or "·" for word in words)
+def printable(labels: tuple[str, ...] | None) -> tuple[str, ...]:
+    return tuple("".join(x if x.isprintable() else "·" for x in label) or "·" for label in labels or ())
