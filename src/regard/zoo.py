@@ -55,6 +55,7 @@ FAMILIES: dict[str, Family] = {
         gpt.AXES,
         "Radford et al. 2019, Language Models are Unsupervised Multitask Learners",
         "https://openai.com/index/better-language-models",
+        gpt.PAPERS,
     ),
     "bert": Family(
         bert.Config,

@@ -18,6 +18,7 @@ WIDTH = DIM // HEADS
 # Every row as it is, and those whose settings only matter at larger sizes once more.
 CHOICES: dict[str, Choice] = {name: name for name in MECHANISMS} | {
     "softmax-scale": {"kind": "softmax", "scale": 1.7},
+    "local-window": {"kind": "local", "window": 2},
     "local-p-window": {"kind": "local-p", "window": 2},
     "top-k-keep": {"kind": "top-k", "keep": 2},
 }
@@ -50,8 +51,17 @@ def serves_causal(choice: Choice) -> bool:
     return True
 
 
+def serves_context(choice: Choice) -> bool:
+    try:
+        build_mixer(choice, Site(dim=DIM, heads=HEADS, cross=True))
+    except ValueError:
+        return False
+    return True
+
+
 KERNELS = [name for name, choice in CHOICES.items() if isinstance(mixer(choice), MultiHeadAttention)]
 DECODERS = [name for name, choice in CHOICES.items() if serves_causal(choice)]
+CROSSING = [name for name, choice in CHOICES.items() if serves_context(choice)]
 
 
 def ragged(batch: int, columns: int, side: str) -> Tensor:

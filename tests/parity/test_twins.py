@@ -10,6 +10,8 @@ from regard.nn.tap import capture
 from tests.parity.ours import OURS, Tensors, assert_close
 from tests.parity.twins import CASES, FAMILIES, Pair, batch, paired, row
 
+NARROW = ("llama", "mistral", "qwen")  # there the reference takes norms and angles in float32, whatever comes in
+
 
 @pytest.fixture(scope="module", params=CASES)
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, device: torch.device) -> Pair:
@@ -40,12 +42,13 @@ def test_in_float64(pair: Pair, inputs: Tensors, device: torch.device, tmp_path:
     if device.type == "mps":
         pytest.skip("this device has no float64")
     double, wide = pair.double(), on(device, inputs, torch.float64)
+    exact = not any(name in pair.case for name in NARROW)
     ours, theirs = double.run_ours(wide), double.run_theirs(wide)
-    assert_close(ours.outputs, theirs.outputs, exact=True)
+    assert_close(ours.outputs, theirs.outputs, exact=exact)
     if pair.family != "vit":
-        assert_close(ours.maps, theirs.maps, exact=True)
+        assert_close(ours.maps, theirs.maps, exact=exact)
     ours, theirs = double.gradients(wide, tmp_path)
-    assert_close(ours, theirs, exact=True)
+    assert_close(ours, theirs, exact=exact)
 
 
 # ----------------------------------------------------------------------------------------------------------- padding
@@ -62,6 +65,11 @@ def ragged(request: pytest.FixtureRequest, tmp_path: Path, device: torch.device)
 PADDED = [
     ("gpt", "left"),
     ("gpt", "right"),
+    ("gpt-one", "left"),
+    ("gpt-llama-groups", "left"),
+    ("gpt-llama-groups", "right"),
+    ("gpt-mistral", "left"),
+    ("gpt-mistral", "right"),
     ("bert-words", "left"),
     ("bert-words", "right"),
     ("bert-pretraining", "right"),

@@ -33,6 +33,18 @@ def gpt(**changes: Any) -> nn.Module:
     return transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes | ids | changes))
 
 
+def gpt1(**changes: Any) -> nn.Module:
+    sizes = {"vocab_size": VOCAB, "n_positions": LENGTH, "n_embd": DIM, "n_layer": 2, "n_head": HEADS}
+    return transformers.OpenAIGPTLMHeadModel(transformers.OpenAIGPTConfig(**sizes | changes))
+
+
+def llama(kind: str = "Llama", **changes: Any) -> nn.Module:
+    sizes = {"vocab_size": VOCAB, "max_position_embeddings": LENGTH, "hidden_size": DIM, "intermediate_size": 28}
+    depth = {"num_hidden_layers": 2, "num_attention_heads": HEADS, "bos_token_id": 2, "eos_token_id": 3}
+    config = getattr(transformers, f"{kind}Config")(**sizes | depth | changes)
+    return getattr(transformers, f"{kind}ForCausalLM")(config)
+
+
 def bert_config(**changes: Any) -> Any:
     sizes = {"vocab_size": VOCAB, "max_position_embeddings": LENGTH, "hidden_size": DIM, "intermediate_size": 28}
     depth = {"num_hidden_layers": 2, "num_attention_heads": HEADS}
@@ -60,6 +72,14 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     "gpt-relu": lambda: gpt(activation_function="relu", n_head=1),
     "gpt-gelu": lambda: gpt(activation_function="gelu"),
     "gpt-silu": lambda: gpt(activation_function="silu"),
+    "gpt-one": gpt1,
+    "gpt-one-relu": lambda: gpt1(afn="relu", n_head=1, layer_norm_epsilon=1e-3),
+    "gpt-llama": lambda: llama(num_key_value_heads=HEADS),
+    "gpt-llama-groups": lambda: llama(num_attention_heads=5, num_key_value_heads=1, tie_word_embeddings=True),
+    "gpt-llama-biases": lambda: llama(attention_bias=True, mlp_bias=True, num_key_value_heads=1, head_dim=6),
+    "gpt-llama-base": lambda: llama(rope_parameters={"rope_type": "default", "rope_theta": 50.0}, hidden_act="gelu"),
+    "gpt-mistral": lambda: llama("Mistral", num_key_value_heads=1, sliding_window=3),
+    "gpt-qwen": lambda: llama("Qwen2", num_key_value_heads=1),
     "bert": lambda: transformers.BertModel(bert_config()),
     "bert-bare": lambda: transformers.BertModel(bert_config(), add_pooling_layer=False),
     "bert-words": lambda: transformers.BertForMaskedLM(bert_config(type_vocab_size=3)),

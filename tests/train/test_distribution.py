@@ -11,6 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+import regard
 from regard.cli.app import main
 from regard.train.checkpoint import Checkpoints
 from regard.train.distribution import ALONE
@@ -25,7 +26,8 @@ def launch(processes: int, what: str, folder: Path, kind: str, code: int = 0) ->
     command = [sys.executable, "-m"]
     if processes > 1:
         command += ["torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), "-m"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "src")))}
+    ours = Path(regard.__file__).parents[1]  # the same as in this process, wherever that has it from
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ours)))}
     done = subprocess.run(
         [*command, "tests.train.worker", what, str(folder), kind],
         cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False,

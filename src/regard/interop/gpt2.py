@@ -61,12 +61,20 @@ def export_config(ours: Config) -> dict[str, Any]:
 def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
     """The published gpt2 files name the model's parts without ``transformer.``; ``names`` tells which form it is."""
     prefix = "" if names is not None and not any(name.startswith("transformer.") for name in names) else "transformer."
-    layer, block = prefix + "h.{i}.", "blocks.{i}."
-    qkv = (block + "mixer.q.{p}", block + "mixer.k.{p}", block + "mixer.v.{p}")
     head: Entry = Tied("lm_head.weight", "embed.weight") if ours.tied else Rule("lm_head.weight", "head.weight")
     return [
         Rule(prefix + "wte.weight", "embed.weight"),
         Rule(prefix + "wpe.weight", "positions.weight"),
+        *conv(prefix + "h.{i}.", "blocks.{i}."),
+        Rule(prefix + "ln_f.{p}", "norm.{p}"),
+        head,
+    ]
+
+
+def conv(layer: str, block: str) -> list[Entry]:
+    """A block of GPT-1 or GPT-2. Their ``Conv1D`` keeps its matrix the other way round."""
+    qkv = (block + "mixer.q.{p}", block + "mixer.k.{p}", block + "mixer.v.{p}")
+    return [
         Rule(layer + "ln_1.{p}", block + "mixer_residual.norm.{p}"),
         Rule(layer + "attn.c_attn.{p}", qkv, Chain(Transpose(), Chunk(3))),
         Rule(layer + "attn.c_proj.{p}", block + "mixer.out.{p}", Transpose()),
@@ -75,6 +83,4 @@ def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
         Rule(layer + "ln_2.{p}", block + "ffn_residual.norm.{p}"),
         Rule(layer + "mlp.c_fc.{p}", block + "ffn.up.{p}", Transpose()),
         Rule(layer + "mlp.c_proj.{p}", block + "ffn.down.{p}", Transpose()),
-        Rule(prefix + "ln_f.{p}", "norm.{p}"),
-        head,
     ]

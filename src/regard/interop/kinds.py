@@ -11,9 +11,9 @@ from regard.errors import CheckpointError, ConfigError, InputError
 from regard.nn.mechanisms import simplest
 from regard.zoo import bare, config_data
 
-from . import bert, gpt2, marian, vit
+from . import bert, gpt1, gpt2, llama, marian, vit
 from .foreign import Foreign
-from .rules import Entry, Groups, converted, counted, exported, listed, misfits, needed, spare
+from .rules import Entry, Groups, Run, converted, counted, exported, listed, misfits, needed, spare
 from .symbols import NONE, Symbols, export_symbols, foreign_symbols
 
 
@@ -33,6 +33,10 @@ def as_it_is(config: Any, names: Collection[str]) -> Any:
 
 KINDS: dict[str, Kind] = {
     "gpt2": Kind("gpt", gpt2.config, as_it_is, gpt2.rules, gpt2.export_config, gpt2.SYMBOLS),
+    "openai-gpt": Kind("gpt", gpt1.config, as_it_is, gpt1.rules, gpt1.export_config, gpt1.SYMBOLS),
+    "llama": Kind("gpt", llama.config, as_it_is, llama.rules, llama.export_config, llama.SYMBOLS),
+    "mistral": Kind("gpt", llama.mistral, as_it_is, llama.rules, llama.export_mistral, llama.SYMBOLS),
+    "qwen2": Kind("gpt", llama.qwen2, as_it_is, llama.rules, llama.export_qwen2, llama.SYMBOLS),
     "bert": Kind("bert", bert.config, bert.complete, bert.rules, bert.export_config, bert.SYMBOLS),
     "vit": Kind("vit", vit.config, vit.complete, vit.rules, vit.export_config, {}),
     "marian": Kind("transformer", marian.config, as_it_is, marian.rules, marian.export_config, marian.SYMBOLS),
@@ -49,6 +53,7 @@ class Found:
     symbols: Symbols = NONE
 
 
+Lost = dict[str, tuple[Any, Any]]
 Read = Callable[[Collection[str]], dict[str, Tensor]]  # the tensors of these names
 
 
@@ -118,24 +123,32 @@ class Written:
 
 def write_foreign(family: str, config: Any, state: Mapping[str, Tensor], symbols: Symbols) -> Written:
     """What their format cannot say is an error, not a loss."""
-    kind = next((kind for kind in KINDS.values() if kind.family == family), None)
-    if kind is None:
+    kinds = [kind for kind in KINDS.values() if kind.family == family]
+    if not kinds:
         raise InputError(f"a {family} has no counterpart there", expected=", ".join(k.family for k in KINDS.values()))
-    data, run = kind.export_config(config), exported(state, kind.rules(config, None))
-    back = kind.complete(kind.config(Foreign(data)), run.out)
-    said, ours = config_data(back), config_data(config)
-    ours |= {key: simplest(ours[key]) for key in ("attention", "cross") if key in ours}
-    if lost := [key for key in ours | said if ours.get(key) != said.get(key)]:
+    kind, data, run, lost = min((tried(kind, config, state) for kind in kinds), key=lambda found: len(found[-1]))
+    if lost:
         raise InputError(
             f"this {family} has no counterpart in their format, which cannot say all of its config",
-            got=", ".join(f"{key} = {ours.get(key)!r}" for key in lost),
-            expected=", ".join(f"{key} = {said.get(key)!r}" for key in lost),
+            got=", ".join(f"{key} = {ours!r}" for key, (ours, _) in lost.items()),
+            expected=", ".join(f"{key} = {said!r}" for key, (_, said) in lost.items()),
             fix="only a model with these values can be exported; `regard.save` keeps any other",
         )
     tensors = run.finish("our tensors cannot be exported")
     ids = export_symbols(symbols, kind.symbols)
     silent = {} if symbols.pad is None else {"bad_words_ids": [[symbols.pad]]}  # what fills up is never said
     return Written(data | ids, {key: x for key, x in ids.items() if x is not None} | silent, tensors)
+
+
+def tried(kind: Kind, config: Any, state: Mapping[str, Tensor]) -> tuple[Kind, dict[str, Any], Run, Lost]:
+    """One of our models in one of their formats, and what that cannot say: by key, our value and the one it says."""
+    data = kind.export_config(config)
+    run = exported(state, kind.rules(config, None))
+    back = config_data(kind.complete(kind.config(Foreign(data)), run.out))
+    ours = config_data(config)
+    ours |= {key: simplest(ours[key]) for key in ("attention", "cross") if key in ours}
+    lost = {key: (ours.get(key), back.get(key)) for key in ours | back if ours.get(key) != back.get(key)}
+    return kind, data, run, lost
 
 
 def believable(config: Any, tensors: int, where: str) -> None:

@@ -8,6 +8,7 @@ from .attention import Kernel, Mixer, MultiHeadAttention, Softmax
 from .config import near, parse, shown
 from .kernels.additive import Additive
 from .kernels.cosine import Cosine
+from .kernels.local import Local
 from .kernels.luong import Concat, General, LocalP
 from .kernels.talking import TalkingHeads
 from .kernels.topk import TopK
@@ -73,6 +74,11 @@ class Window:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Band:
+    window: int = 256  # keys, the query's own among them
+
+
+@dataclass(frozen=True, kw_only=True)
 class Keep:
     keep: int = 8  # keys for each query
 
@@ -81,6 +87,12 @@ def local_p(settings: Window, site: Site) -> Mixer:
     if site.causal:
         raise ValueError("local-p attention predicts a place in the whole sentence, so it cannot be causal")
     return site.attention(LocalP(site.heads, site.width, settings.window, site.dropout))
+
+
+def local(settings: Band, site: Site) -> Mixer:
+    if site.cross:
+        raise ValueError("local attention compares places in one sequence, so it cannot serve a context")
+    return site.attention(Local(settings.window, site.dropout))
 
 
 MECHANISMS: dict[str, Mechanism] = {
@@ -95,6 +107,7 @@ MECHANISMS: dict[str, Mechanism] = {
     "concat": Mechanism(
         Plain, lambda c, s: s.attention(Concat(s.heads, s.width, s.dropout)), "v.tanh(W[q; k]) (Luong 2015)"
     ),
+    "local": Mechanism(Band, local, "keys less than a window away (Child 2019)"),
     "local-p": Mechanism(Window, local_p, "near a predicted place (Luong 2015)"),
     "cosine": Mechanism(Plain, lambda c, s: s.attention(Cosine(s.heads, s.dropout)), "cos(q, k) / tau (Swin v2)"),
     "top-k": Mechanism(Keep, lambda c, s: s.attention(TopK(c.keep, s.dropout)), "the k best keys (Zhao 2019)"),

@@ -32,6 +32,7 @@ def compute() -> Numbers:
     assert isinstance(block, Block)
     attention = block.mixer
     assert isinstance(attention, MultiHeadAttention)
+    assert model.positions is not None
     parts = {"q": attention.q, "k": attention.k, "v": attention.v, "o": attention.out}
     matrices = {name: linear.weight.numel() for name, linear in parts.items() if linear is not None}
     ffn = sum(parameter.numel() for parameter in block.ffn.parameters() if parameter.ndim == 2)

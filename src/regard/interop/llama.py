@@ -1,0 +1,134 @@
+"""Today's decoders <-> Hugging Face: Llama, and its kin that differ in a band (Mistral) or in biases (Qwen2)."""
+
+from collections.abc import Collection
+from typing import Any
+
+from regard.models.gpt import LLAMA, Config
+from regard.nn.mechanisms import Choice
+
+from .foreign import THEIR_ACTIVATIONS, Foreign
+from .rules import Dropped, Entry, Rule, Tied
+from .symbols import BEGIN, END, PAD
+
+SYMBOLS = {BEGIN: 1, END: 2, PAD: None}
+
+
+def common(theirs: Foreign, biases: str, attention: Choice) -> Config:
+    """What they all have."""
+    heads = theirs.size("num_attention_heads", 32)
+    if "head_dim" not in theirs.data or theirs.data["head_dim"] is None:
+        theirs.divides("num_attention_heads", "hidden_size")
+        theirs.ignore("head_dim")
+        width = None
+    else:
+        width = theirs.size("head_dim")
+    theirs.divides("num_key_value_heads", "num_attention_heads")
+    theirs.expect("pretraining_tp", 1)
+    return Config(
+        vocab=theirs.size("vocab_size", 32000),
+        length=theirs.size("max_position_embeddings", 2048),
+        dim=theirs.size("hidden_size", 4096),
+        depth=theirs.depth("num_hidden_layers", 32),
+        heads=heads,
+        head_dim=width,
+        groups=theirs.size("num_key_value_heads", heads),
+        hidden=theirs.size("intermediate_size", 11008),
+        dropout=0.0,
+        attention_dropout=theirs.share("attention_dropout", 0.0),
+        embedding_dropout=0.0,
+        normed="rms",
+        eps=theirs.above_zero("rms_norm_eps", 1e-6),
+        rotary=rotary(theirs),
+        activation=theirs.activation("hidden_act") if "hidden_act" in theirs.data else "silu",
+        gated=True,
+        biases=biases,  # type: ignore[arg-type]
+        tied=theirs.take("tie_word_embeddings", bool, False),
+        attention=attention,
+    )
+
+
+def rotary(theirs: Foreign) -> float:
+    """The base: a key of its own in older files, in a table today. Positions that are stretched are not ours."""
+    theirs.expect("rope_scaling", None, {"rope_type": "default"}, {"type": "default"})
+    table = theirs.data.get("rope_parameters")
+    if table is None:
+        theirs.ignore("rope_parameters")
+        return theirs.above_zero("rope_theta", 10000.0)
+    inner = Foreign(table if isinstance(table, dict) else {"rope_parameters": table})
+    inner.expect("rope_type", "default")
+    base = inner.above_zero("rope_theta", 10000.0)
+    theirs.ignore("rope_parameters", "rope_theta")
+    for problem in inner.finish():
+        theirs.guess(f"rope_parameters: {problem}")
+    return base
+
+
+def config(theirs: Foreign) -> Config:
+    attention, hidden = theirs.take("attention_bias", bool, False), theirs.take("mlp_bias", bool, False)
+    if hidden and not attention:
+        theirs.guess("mlp_bias = True is not supported without attention_bias = True")
+    return common(theirs, "all" if hidden else "attention" if attention else "none", "softmax")
+
+
+def mistral(theirs: Foreign) -> Config:
+    theirs.ignore("sliding_window")
+    window = theirs.data.get("sliding_window")
+    band = {"kind": "local", "window": theirs.size("sliding_window")} if window is not None else "softmax"
+    return common(theirs, "none", band)
+
+
+def qwen2(theirs: Foreign) -> Config:
+    theirs.expect("use_sliding_window", False)
+    theirs.ignore("sliding_window", "max_window_layers", "layer_types")
+    if set(theirs.data.get("layer_types") or ()) - {"full_attention"}:
+        theirs.guess("layer_types are supported only where all are 'full_attention'")
+    return common(theirs, "qkv", "softmax")
+
+
+def export_common(ours: Config, name: str, kind: str) -> dict[str, Any]:
+    return {
+        "architectures": [name],
+        "model_type": kind,
+        "vocab_size": ours.vocab,
+        "max_position_embeddings": ours.length,
+        "hidden_size": ours.dim,
+        "num_hidden_layers": ours.depth,
+        "num_attention_heads": ours.heads,
+        "num_key_value_heads": ours.groups or ours.heads,
+        "intermediate_size": ours.hidden or 4 * ours.dim,
+        "hidden_act": THEIR_ACTIVATIONS[ours.activation],
+        "rms_norm_eps": ours.eps,
+        "rope_parameters": {"rope_theta": ours.rotary or LLAMA.rotary, "rope_type": "default"},
+        "attention_dropout": ours.attention_dropout,
+        "tie_word_embeddings": ours.tied,
+    } | ({} if ours.head_dim is None else {"head_dim": ours.head_dim})
+
+
+def export_config(ours: Config) -> dict[str, Any]:
+    biases = {"attention_bias": ours.biases in ("all", "attention"), "mlp_bias": ours.biases == "all"}
+    return export_common(ours, "LlamaForCausalLM", "llama") | biases
+
+
+def export_mistral(ours: Config) -> dict[str, Any]:
+    window = ours.attention.get("window", 256) if isinstance(ours.attention, dict) else None
+    return export_common(ours, "MistralForCausalLM", "mistral") | {"sliding_window": window}
+
+
+def export_qwen2(ours: Config) -> dict[str, Any]:
+    return export_common(ours, "Qwen2ForCausalLM", "qwen2") | {"use_sliding_window": False}
+
+
+def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
+    layer, block = "model.layers.{i}.", "blocks.{i}."
+    head: Entry = Tied("lm_head.weight", "embed.weight") if ours.tied else Rule("lm_head.weight", "head.weight")
+    return [
+        Rule("model.embed_tokens.weight", "embed.weight"),
+        *(Rule(f"{layer}self_attn.{x}_proj.{{p}}", f"{block}mixer.{x}.{{p}}") for x in "qkv"),
+        Rule(layer + "self_attn.o_proj.{p}", block + "mixer.out.{p}"),
+        Dropped(layer + "self_attn.rotary_emb.inv_freq", "a buffer that follows from the base"),
+        *(Rule(f"{layer}mlp.{x}_proj.{{p}}", f"{block}ffn.{x}.{{p}}") for x in ("gate", "up", "down")),
+        Rule(layer + "input_layernorm.weight", block + "mixer_residual.norm.weight"),
+        Rule(layer + "post_attention_layernorm.weight", block + "ffn_residual.norm.weight"),
+        Rule("model.norm.weight", "norm.weight"),
+        head,
+    ]
