@@ -16,6 +16,7 @@ import regard
 from regard.data.text import Text, padded
 from regard.decode.settings import Decoding
 from regard.errors import CheckpointError, InputError
+from regard.interop import llama2c
 from regard.interop.files import weights_of, widened
 from regard.interop.kinds import Found, Read, believable, read_foreign, write_foreign
 from regard.interop.pickled import read_pickled
@@ -191,8 +192,12 @@ def load(model: str | Path) -> Model:
     if (folder / "regard.json").exists():
         return load_ours(folder)
     if (folder / "config.json").exists():
+        weights, said = weights_of(folder), read_json(folder / "config.json")
+        return load_theirs(folder, said, weights.shapes(), lambda names: weights.only(names).read(torch.float32))
+    if folder.is_dir() and any(folder.glob("*.safetensors")):
         weights = weights_of(folder)
-        return load_theirs(folder, weights.shapes(), lambda names: weights.only(names).read(torch.float32))
+        if (told := llama2c.said(weights.metadata)) is not None:
+            return load_theirs(folder, told, weights.shapes(), lambda names: weights.only(names).read(torch.float32))
     raise InputError(
         "this is no model folder" if folder.is_dir() else "there is no such folder",
         where=str(folder),
@@ -234,10 +239,10 @@ def load_ours(folder: Path) -> Model:
     return filled(net, Found(family, settings, weights.read(torch.float32), symbols), folder, data["task"])
 
 
-def load_theirs(folder: Path, header: Mapping[str, tuple[int, ...]], read: Read) -> Model:
+def load_theirs(folder: Path, data: Mapping[str, Any], header: Mapping[str, tuple[int, ...]], read: Read) -> Model:
     generation = folder / "generation_config.json"
     settings = read_json(generation) if generation.is_file() else {}
-    found = read_foreign(read_json(folder / "config.json"), settings, header, read, folder)
+    found = read_foreign(data, settings, header, read, folder)
     return filled(bare(found.family, found.config), found, folder, None)
 
 
@@ -308,14 +313,18 @@ def convert(source: str | Path, out: str | Path) -> list[str]:
     -> the names of the written tensors that hold a NaN or an infinity, which are converted as they are
     """
     source = Path(source)
-    if not (source / "config.json").exists():
+    safe = source.is_dir() and any(
+        x.name.endswith((".safetensors", ".safetensors.index.json")) for x in source.iterdir()
+    )
+    if not safe and not (source / "config.json").exists():
         raise InputError("this is no foreign model folder", where=str(source), expected="a folder with a config.json")
-    if any(path.name.endswith((".safetensors", ".safetensors.index.json")) for path in source.iterdir()):
+    if safe:
         model = load(source)
     else:
         state = {name: widened(x, torch.float32) for name, x in read_pickled(source).items()}
         header = {name: tuple(x.shape) for name, x in state.items()}
-        model = load_theirs(source, header, lambda names: {name: x for name, x in state.items() if name in names})
+        said = read_json(source / "config.json")
+        model = load_theirs(source, said, header, lambda names: {name: x for name, x in state.items() if name in names})
     save(model, out)
     return not_finite(model.state_dict())
 

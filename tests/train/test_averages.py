@@ -138,12 +138,12 @@ def test_the_final_model_is_the_mean_of_the_last_three(place: Path) -> None:
 
 def test_the_final_model_is_the_best_one(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which is not the last; it stays although only one is to be kept."""
-    told = iter([3.0, 1.0, 2.0, 1.5])
+    told = iter([3.0, 1.0, 2.0, 1.5, 1.0])  # the last time when the final model is measured
     monkeypatch.setattr(Translate, "metrics", lambda self, sums: {"loss": next(told)})
     folder = trained(place, "train.average=1", "train.evaluate=6", "train.keep=1")
     assert steps(folder) == [12, 20]
     assert equal(model(folder), table(folder, 12))
-    assert "step 12: loss 1\n" in (folder / "model" / "card.md").read_text()
+    assert "step 12. On held-out data: loss 1\n" in (folder / "model" / "card.md").read_text()
 
 
 def test_with_a_moving_average_that_is_the_model(place: Path) -> None:

@@ -160,8 +160,8 @@ def test_the_age_of_the_last_checkpoint(tmp_path: Path) -> None:
     seen: list[Status] = []
     trained.reporter.update = seen.append  # type: ignore[method-assign]
     trained.run()
-    assert [status.saved_age is None for status in seen] == [True, True, True, False, False, False, False]
-    assert [status.step for status in seen] == [1, 2, 3, 4, 5, 6, 6], "the last one once more, when it is saved"
+    assert [status.saved_age is None for status in seen] == [True, True, True, False, False, False, False, False]
+    assert [status.step for status in seen] == [1, 2, 3, 3, 4, 5, 6, 6], "once more when it is saved"
     before, after = seen[-2].saved_age, seen[-1].saved_age
     assert before is not None
     assert after is not None

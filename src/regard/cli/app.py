@@ -35,6 +35,7 @@ VERBS = {
     "figure": "Draw a figure of the lectures, or check that a paper's claim holds.",
 }
 
+NO_MEMORY = ("can't allocate memory", "out of memory", "Unable to allocate")  # torch and numpy, in their words
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # nothing more can be written
 
 ABOUT = """The transformer family: train it, use it, look into it.
@@ -75,6 +76,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return complain(InputError(f"the output cannot be written: {error.strerror}"), machine=False, code=1)
         if os.environ.get("REGARD_DEBUG") == "1":
             raise
+        if isinstance(error, MemoryError) or any(words in str(error) for words in NO_MEMORY):
+            fix = "make the model or the batches smaller (data.budget, train.split), or free some memory"
+            got = str(error).splitlines()[0][:200] if str(error) else ""
+            return complain(InputError("there is not enough memory for this", got=got, fix=fix), machine, code=2)
         what = f"{type(error).__name__}: {error}".splitlines()[0]
         fix = "this is a fault in regard: run it with REGARD_DEBUG=1 and report what it prints, and `regard --version`"
         return complain(InputError(what, fix=fix), machine, code=1)

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import typer
@@ -19,9 +20,9 @@ def told(work: "Callable[[Reporter], Ended]", reports: "Reporter") -> None:
     """Say where everything is; when the run was interrupted, how to go on."""
     try:
         ended = work(reports)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         reports.close()
-        reports.note("stopped at once: what came after the last checkpoint is lost; `regard resume` goes on from there")
+        reports.note(next(iter(getattr(stop, "__notes__", ())), "stopped before the run began: nothing was written"))
         raise
     finally:
         reports.close()
@@ -32,7 +33,7 @@ def told(work: "Callable[[Reporter], Ended]", reports: "Reporter") -> None:
     else:
         processes = int(os.environ.get("WORLD_SIZE", "1"))
         how = "regard" if processes == 1 else f"torchrun --nproc-per-node {processes} -m regard"
-        command = f"{how} resume {ended.folder}"
+        command = f"{how} resume {quote(str(ended.folder))}"
         facts = {"step": ended.step, "folder": str(ended.folder), "command": command}
         reports.tell("stopped", facts, f"stopped after step {ended.step}, nothing is lost. Go on with: {command}")
     if ended.broken:

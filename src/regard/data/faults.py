@@ -20,8 +20,9 @@ class Fault:
         return f"{self.file}:{self.line}: {self.reason}" if self.line else f"{self.file}: {self.reason}"
 
 
-def tolerate(faults: Sequence[Fault], total: int, share: float = 0.01) -> None:
-    """Stop if more than this share of all rows is bad, or if none is left. ``total`` counts good and bad ones."""
+def tolerate(faults: Sequence[Fault], total: int, share: float = 0.01, name: str = "") -> None:
+    """Stop if more than this share of all rows is bad, or if none is left. ``total`` counts good and bad ones;
+    ``name`` says which data it is, where no row does."""
     bad = len(faults)
     if bad < total and bad / total <= share:
         return
@@ -29,7 +30,7 @@ def tolerate(faults: Sequence[Fault], total: int, share: float = 0.01) -> None:
     more = [f"and {bad - SHOWN} more"] if bad > SHOWN else []
     raise InputError(
         "the data has too many bad rows" if bad < total else "the data has no row that can be used",
-        where="\n    ".join([*shown, *more]),
+        where="\n    ".join([*shown, *more]) or name,
         got=f"{bad} bad of {total} rows" + (f" ({bad / total:.2%})" if total else ""),
         expected=f"at most {share:.2%}" if bad < total else f"at least one good row, and at most {share:.2%} bad",
         fix="mend the data, or allow a larger share" if bad else "check that the file is the right one",

@@ -101,7 +101,7 @@ class Loader:
             for step in self.steps:
                 yield step, self.maker.pieces(step)
             return
-        for made in self.start():
+        for made in spared(self.start()):
             if made.error is not None:
                 if made.trace:  # a fault of the program, so say where
                     made.error.add_note(f"in a background worker:\n{made.trace}")
@@ -122,6 +122,20 @@ class Loader:
         )
         with forking():
             return iter(loader)
+
+
+def spared(made: Iterator[Made]) -> Iterator[Made]:
+    """A worker that was killed outright, in words; torch has no kind of error of its own for it."""
+    try:
+        yield from made
+    except RuntimeError as error:
+        if "DataLoader worker" not in str(error):
+            raise
+        raise InputError(
+            "a background worker was killed",
+            got=str(error).split(". ")[0][:200],
+            fix="see that there is memory enough, or lower train.workers; then resume after the last checkpoint",
+        ) from None
 
 
 def unchanged(made: object) -> object:

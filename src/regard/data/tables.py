@@ -6,6 +6,7 @@ a fast way to the same. In memory are only numbers: where lines begin, which are
 
 import difflib
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -312,12 +313,18 @@ def open_tsv(path: Path, columns: Sequence[int | str], *, header: bool = False, 
     """Columns by number, from 1, or by the names that the first line gives. Then, or with ``header``, it is no row."""
     lines = Lines(unpacked(path), str(path))
     first = opening(lines)
-    titles = lines[first].split(b"\t") if first < len(lines) else []
+    if first == len(lines):
+        raise InputError(
+            "this file has no row", where=str(path), got="nothing" if not first else f"{first} blank lines"
+        )
+    titles = lines[first].split(b"\t")
     named = header or any(isinstance(column, str) for column in columns)
     names = [title.decode("utf-8", "replace").strip() for title in titles] if named else []
-    chosen = tuple(locate(column, names, len(titles), str(path)) for column in columns)
+    short = not named and any(isinstance(column, int) and column > len(titles) for column in columns)
+    count = usual(lines, first) if short else len(titles)
+    chosen = tuple(locate(column, names, count, str(path)) for column in columns)
     shown = tuple(f"column {i + 1}" + (f" ({names[i]})" if names else "") for i in chosen)
-    return Table([Source(lines, Columns(chosen, shown, len(titles), longest))], skip=first + 1 if named else first)
+    return Table([Source(lines, Columns(chosen, shown, count, longest))], skip=first + 1 if named else first)
 
 
 def open_jsonl(path: Path, keys: Sequence[str], *, longest: int = LONGEST) -> Table:
@@ -333,6 +340,14 @@ def opening(lines: Lines) -> int:
         if lines[i].strip():
             return i
     return len(lines)
+
+
+def usual(lines: Lines, first: int) -> int:
+    """How many columns most of the first lines have: one bad line at the top is only a bad line."""
+    some = range(first, min(first + 100, len(lines)))
+    small = [i for i in some if int(lines.starts[i + 1] - lines.starts[i]) <= WIDEST]
+    counts = Counter(lines[i].count(b"\t") + 1 for i in small if lines[i].strip())
+    return counts.most_common(1)[0][0]
 
 
 def locate(column: int | str, names: Sequence[str], count: int, where: str) -> int:

@@ -33,7 +33,9 @@ def flaws(kind: type, data: Mapping[str, Any]) -> list[str]:
             hint = near(str(key), known) or f"; known are {', '.join(known)}"
             problems.append(f"unknown key {shown(str(key))}{hint}")
         elif not fits(value, hints[key]):
-            problems.append(f"{key} = {shown(value)} is not {words(hints[key])}{near(value, literals(hints[key]))}")
+            problems.append(
+                f"{key} = {shown(value)} {misfit(value, words(hints[key]))}{near(value, literals(hints[key]))}"
+            )
         else:
             read[key] = value
     return problems + objections(kind, read, told=bool(problems))
@@ -94,6 +96,12 @@ def fits(value: object, hint: Any) -> bool:
     if isinstance(origin or hint, type) and issubclass(origin or hint, Mapping):
         return isinstance(value, Mapping)
     raise TypeError(f"a config cannot have a field of type {hint}")
+
+
+def misfit(value: object, wanted: str) -> str:
+    """In words, why a value does not fit."""
+    large = isinstance(value, int) and abs(value) > LARGEST
+    return "is too large a number" if large else f"is not {wanted}"
 
 
 def shown(value: object) -> str:

@@ -16,6 +16,8 @@ from regard.train.shards import fill, plain
 
 from .job import Job
 
+LARGEST = torch.finfo(torch.float16).max
+
 
 def finish(job: Job, engine: Engine) -> None:
     """The final model: the mean of the last checkpoints if asked for, else the best one."""
@@ -24,7 +26,10 @@ def finish(job: Job, engine: Engine) -> None:
         engine.reporter.note(f"the final model is the mean of {len(chosen)} checkpoints: there are no more")
     net = filled(job, chosen)
     if job.run.train.stored == "float16":
-        net.half()  # what is measured for the card are the rounded numbers
+        if beyond := [name for name, x in net.named_parameters() if float(x.detach().abs().max()) > LARGEST]:
+            engine.reporter.note(f"the model is stored as float32: float16 cannot hold {beyond[0]}")
+        else:
+            net.half()  # what is measured for the card are the rounded numbers
     save(replace(job.model, net=net, card=card(job, engine, chosen, net)), job.folder / "model", replace=True)
 
 
@@ -64,13 +69,11 @@ def card(job: Job, engine: Engine, chosen: Sequence[Path], net: torch.nn.Module)
 
 def measured(engine: Engine, chosen: Sequence[Path], net: torch.nn.Module) -> str:
     """What these very weights reach on held-out data."""
-    value, goal = engine.best(), engine.task.goal.removeprefix("-")
-    if len(chosen) == 1:
-        best = f"- Best on held-out data at step {engine.state.best_step}: {goal} {value:.4g}\n"
-        return "" if value is None else best
-    mean_of = f"- The mean of the last {len(chosen)} checkpoints"
+    steps = [int(path.name.removeprefix("step-")) for path in chosen]
+    what = f"The weights of step {steps[0]}" if len(steps) == 1 else f"The mean of the last {len(steps)} checkpoints"
     if engine.held_out is None or engine.world.size > 1 or list(engine.task.parts) != ["net"]:
-        return f"{mean_of}, not measured.\n"
+        return f"- {what}, not measured once more.\n"
     fill(engine.task.parts["net"], net.state_dict())
     engine.shadows.clear()
-    return f"{mean_of}. On held-out data: {goal} {engine.evaluate(engine.held_out)[0][goal]:.4g}\n"
+    goal = engine.task.goal.removeprefix("-")
+    return f"- {what}. On held-out data: {goal} {engine.evaluate(engine.held_out)[0][goal]:.4g}\n"

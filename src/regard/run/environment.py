@@ -4,12 +4,14 @@ import os
 import platform
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 
 import regard
+from regard.errors import InputError
 from regard.interop.texts import read_json
 
 
@@ -28,8 +30,9 @@ def environment_now() -> dict[str, Any]:
 
 def different(folder: Path) -> str:
     """What is not as it was when the run began, of what its bits may depend on."""
-    path = folder / "environment.json"
-    before, now = read_json(path) if path.is_file() else {}, environment_now()
+    now, before = environment_now(), {}
+    with suppress(InputError, OSError):  # it only informs: one that is gone or broken stops nobody
+        before = read_json(folder / "environment.json")
     keys = [key for key in ("regard", "torch", "threads", "processes") if before.get(key, now[key]) != now[key]]
     return ", ".join(f"{key} was {before[key]} and is {now[key]}" for key in keys)
 

@@ -61,7 +61,6 @@ def enough(changes: dict[str, Any], key: str, needed: int, what: str) -> None:
 def task_of(run: Run, model: Model, sources: Sources) -> Task:
     task = run.task
     if isinstance(task, Translation):
-        needs(model, ("transformer", "rnn"), task.kind)
         feeding = Feeding(task.given, task.decay)
         if not task.teacher:
             return Translate(model.net, model.text(), task.smoothing, feeding)
@@ -69,10 +68,8 @@ def task_of(run: Run, model: Model, sources: Sources) -> Task:
         how = {"share": task.share, "temperature": task.temperature}
         return Distil(model.net, model.text(), task.smoothing, teacher.net, feeding=feeding, **how)
     if isinstance(task, LanguageModel):
-        needs(model, ("gpt",), task.kind)
         return Language(model.net, model.text(), task.smoothing)
     assert isinstance(task, Classification)
-    needs(model, ("vit",), task.kind)
     return Classify(model.net, sources.names, task.smoothing)
 
 
@@ -86,8 +83,3 @@ def same_words(name: str, model: Model) -> Model:
             fix=f"set data.vocabulary.file to the teacher's: {Path(name) / 'tokenizer.json'}",
         )
     return teacher
-
-
-def needs(model: Model, families: tuple[str, ...], task: str) -> None:
-    if model.family not in families:
-        raise InputError(f"a {model.family} cannot {task}", expected=f"a model of the {' or '.join(families)} family")

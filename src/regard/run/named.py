@@ -1,6 +1,7 @@
 """A model by what a user calls it: a shipped name, the folder of a run, or the folder of a model."""
 
 from pathlib import Path
+from shlex import quote
 
 from regard.errors import InputError
 from regard.model import Model, load
@@ -16,7 +17,7 @@ def named_model(name: str) -> Model:
             raise InputError(
                 "this run is not finished, so it has no model yet",
                 where=name,
-                fix=f"go on with it: regard resume {name}",
+                fix=f"go on with it: regard resume {quote(name)}",
             )
         return load(folder / "model")
     if folder.exists():

@@ -15,31 +15,24 @@ from regard.interop.texts import json_bytes, read_json
 FILE = "data.json"
 WHOLE = 1 << 28  # bytes of a file that are all read; of a larger one, pieces
 PIECES, PIECE = 256, 1 << 20
+IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 
 
-def prints_of(data: Any) -> dict[str, str]:
-    """The size and a digest of each file, by its path; of a folder, of the names and sizes within."""
+def prints_of(run: Any) -> dict[str, str]:
+    """The size and a digest of each file, by its path; of a folder, of all that is in it; of a teacher too."""
     names: list[str] = []
     for key in ("train", "held_out", "test"):
-        given = getattr(data, key, ())
+        given = getattr(run.data, key, ())
         names += [given] if isinstance(given, str) and given else list(given) if isinstance(given, tuple) else []
+    teacher = getattr(run.task, "teacher", "")
+    names += [teacher] if teacher and Path(teacher).is_dir() else []
     return {name: print_of(Path(name)) for name in dict.fromkeys(names)}
 
 
 def print_of(path: Path) -> str:
-    found = hashlib.sha256()
     if path.is_dir():
-        total = 0
-        for folder, inner, files in os.walk(path):
-            inner.sort()
-            for name in sorted(files):
-                size = os.stat(os.path.join(folder, name)).st_size
-                total += size
-                found.update(
-                    f"{os.path.relpath(os.path.join(folder, name), path)}\0{size}\0".encode("utf-8", "replace")
-                )
-        return f"{total} bytes, sha256 {found.hexdigest()}"
-    size = path.stat().st_size
+        return print_of_folder(path)
+    found, size = hashlib.sha256(), path.stat().st_size
     with open(path, "rb") as file:
         if size <= WHOLE:
             return f"{size} bytes, sha256 {hashlib.file_digest(file, 'sha256').hexdigest()}"
@@ -49,17 +42,35 @@ def print_of(path: Path) -> str:
     return f"{size} bytes, sha256 of pieces {found.hexdigest()}"
 
 
-def prints_bytes(data: Any) -> bytes:
-    return json_bytes(prints_of(data))
+def print_of_folder(path: Path) -> str:
+    """Names, sizes and contents. Of too many bytes, the contents of all that is no image (tables of labels, idx files)
+    and of some images, evenly taken."""
+    files = sorted(
+        (os.path.relpath(os.path.join(folder, name), path), os.stat(os.path.join(folder, name)).st_size)
+        for folder, _, names in os.walk(path)
+        for name in names
+    )
+    total = sum(size for _, size in files)
+    images = [name for name, _ in files if name.lower().endswith(IMAGES)]
+    left_out = set(images) - set(images[:: max(len(images) // PIECES, 1)]) if total > WHOLE else set()
+    found = hashlib.sha256()
+    for name, size in files:
+        content = "" if name in left_out else print_of(path / name)
+        found.update(f"{name}\0{size}\0{content}\0".encode("utf-8", "replace"))
+    return f"{total} bytes, sha256 {'of pieces ' if left_out else ''}{found.hexdigest()}"
 
 
-def check_prints(folder: Path, data: Any) -> None:
+def prints_bytes(run: Any) -> bytes:
+    return json_bytes(prints_of(run))
+
+
+def check_prints(folder: Path, run: Any) -> None:
     """Refuse what has changed; a run of an earlier version has nothing to compare with."""
     path = folder / FILE
     if not path.is_file():
         return
     before: Mapping[str, Any] = read_json(path)
-    for name, now in prints_of(data).items():
+    for name, now in prints_of(run).items():
         if before.get(name, now) != now:
             raise InputError(
                 "the data has changed since this run began",

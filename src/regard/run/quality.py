@@ -18,6 +18,7 @@ from .settings import Translation
 from .start import engine_of, reopen, world_of
 
 EDGES = (10, 15, 20, 30)  # words of a source
+TRIES = 5
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,32 @@ def measured(folder: Path, split: str, reporter: Reporter, decoding: Decoding | 
 
 def taken(engine: Engine, folder: Path) -> str:
     """Put the weights to be measured into the task's net, and say which they are."""
-    if (folder / "model").is_dir():
-        for part in engine.task.parts.values():
-            fill(part, load(folder / "model").state_dict())
-        engine.shadows.clear()  # the final model is their mean already, where there is one
-        return "the final model"
+    for left in reversed(range(TRIES)):
+        try:
+            found = finished(engine, folder) or best_so_far(engine, folder)
+            break
+        except FileNotFoundError:  # a run that goes on meanwhile threw it away: there is a newer one
+            if not left:
+                raise
+    engine.shadows.clear()
+    return found
+
+
+def finished(engine: Engine, folder: Path) -> str:
+    """The final model, unless the run was prolonged since; empty where there is none."""
+    if not (folder / "model").is_dir():
+        return ""
+    path = engine.checkpoints.newest(engine.reporter.note)
+    if path is not None:
+        engine.restore(path)
+        if not engine.state.finished:
+            return ""
+    for part in engine.task.parts.values():
+        fill(part, load(folder / "model").state_dict())
+    return "the final model"
+
+
+def best_so_far(engine: Engine, folder: Path) -> str:
     path = engine.checkpoints.newest(engine.reporter.note)
     if path is None:
         there = bool(engine.checkpoints.all())
@@ -64,7 +86,10 @@ def taken(engine: Engine, folder: Path) -> str:
             engine.reporter.note(f"{best} is the best, but damaged and passed over: {problem}")
         else:
             engine.restore(best)
-    return f"the best so far, of step {engine.state.step}"
+    for shadow in engine.shadows.values():
+        shadow.exchange()  # what is measured is their mean, where there is one
+    judged = engine.state.best_step == engine.state.step
+    return f"the {'best so far' if judged else 'newest'}, of step {engine.state.step}"
 
 
 def translated(model: Model, data: Batches, decoding: Decoding) -> tuple[list[str], list[str], list[str]]:

@@ -71,7 +71,7 @@ class TextFiles:
     """Plain text, an example a line; what is longer than the model reads is cut off."""
 
     kind: Literal["text"] = "text"
-    train: tuple[str, ...] = required("files of plain text, or jsonl")
+    train: tuple[str, ...] = required("one file of plain text, or jsonl")
     held_out: tuple[str, ...] = setting((), "files to evaluate on while training; none: a share of train")
     test: tuple[str, ...] = setting((), "files for `regard evaluate --split test`")
     key: str = setting("text", "of jsonl: the key of the text")
@@ -183,6 +183,10 @@ class Run:
         if self.task is not None and self.data is not None and self.data.kind not in SERVES[self.task.kind]:
             served = " or ".join(map(repr, SERVES[self.task.kind]))
             wrong += [f"data of kind {self.data.kind!r} cannot serve the task {self.task.kind!r}, which takes {served}"]
+        family = PRESETS.get(str(self.model.get("name"))) if self.model is not None else None
+        if self.task is not None and family is not None and family not in LEARNS[self.task.kind]:
+            able = " or ".join(LEARNS[self.task.kind])
+            wrong += [f"model.name: a {family} cannot {self.task.kind}; it takes a model of the {able} family"]
         if isinstance(self.optimizer, Adafactor) and self.train is not None and self.train.distribution == "fsdp":
             wrong += ["optimizer of kind 'adafactor' cannot be sharded by PyTorch: use train.distribution = 'ddp'"]
         refuse(wrong, [] if self.model is None else model_flaws(self.model))
@@ -206,6 +210,7 @@ def blamed(problem: str, changes: Mapping[str, Any]) -> str:
     return next((f"model.{key}" for key in changes if re.search(rf"\b{re.escape(key)}\b", problem)), "model")
 
 
+LEARNS = {"translate": ("transformer", "rnn"), "language": ("gpt",), "classify": ("vit",)}
 SERVES = {"translate": ("pairs", "reverse"), "language": ("text",), "classify": ("images",)}
 
 

@@ -106,8 +106,8 @@ def checked(
     names: tuple[str, ...] = (),
 ) -> Opened:
     """Held against the share of bad rows that is tolerated; a part held out where there is none."""
-    for rows in splits.values():
-        tolerate(rows.faults, len(rows) + len(rows.faults), bad)
+    for split, rows in splits.items():
+        tolerate(rows.faults, len(rows) + len(rows.faults), bad, f"data.{split}")
     faults = [fault for rows in splits.values() for fault in rows.faults]
     if "held_out" not in splits:
         splits["train"], splits["held_out"] = held_out(splits["train"], share, seed)

@@ -8,18 +8,21 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import torch
 
-from regard.data.rows import Rows
 from regard.data.text import Text
 from regard.errors import InputError
 from regard.interop.texts import json_bytes, read_bytes
 from regard.interop.writing import whole
 from regard.interop.writing import write as write_synced
+from regard.model import load
 from regard.models.word2vec import Config as Word2Vec
 from regard.models.word2vec import word_vectors
+from regard.nn.config import near
+from regard.train.checkpoint import remove
 from regard.train.distribution import World, joined
 from regard.train.engine import Engine
 from regard.train.journal import Journal
@@ -34,7 +37,7 @@ from .prints import check_prints, prints_bytes
 from .settings import ImageFiles, PairFiles, Run, TextFiles, Translation, read_run
 from .sources import Opened, found, opened, vocabulary_of
 
-FILE = "run.toml"
+FILE, SMOKE = "run.toml", ".smoke"
 
 
 @dataclass(frozen=True)
@@ -53,20 +56,21 @@ def find_run(name: str) -> Path:
     if path.suffix == ".toml" or path.is_file():
         if not path.is_file():
             raise InputError(
-                "there is no such run file", where=name, fix="`regard init translate > run.toml` writes one"
+                "this is no run file, but a folder" if path.is_dir() else "there is no such run file",
+                where=name,
+                fix="`regard init translate > run.toml` writes one",
             )
         return path
     shipped = files("regard").joinpath("recipes", f"{name}.toml")
     if not shipped.is_file():
         known = sorted(x.name.removesuffix(".toml") for x in files("regard").joinpath("recipes").iterdir())
-        raise InputError(
-            "no recipe has this name", got=name, expected=", ".join(known), fix="a run file ends with .toml"
-        )
+        fix = f"a run file ends with .toml{near(name, known)}"
+        raise InputError("no recipe has this name", got=name, expected=", ".join(known), fix=fix)
     return Path(str(shipped))
 
 
 def folder_of(run: Run, path: Path) -> Path:
-    return Path(run.folder) if run.folder else Path("runs") / path.stem
+    return Path(run.folder).expanduser() if run.folder else Path("runs") / path.stem
 
 
 def train(path: Path, overrides: tuple[str, ...], reporter: Reporter, *, smoke: bool = False) -> Ended:
@@ -77,31 +81,36 @@ def train(path: Path, overrides: tuple[str, ...], reporter: Reporter, *, smoke: 
             raise InputError("this run file has no [smoke] table", where=str(path))
         run = read_run(path, (*run.smoke.set, *overrides))
     folder = folder_of(run, path).resolve()
-    if smoke and not any(word.startswith("folder=") for word in overrides):
+    if smoke and not any(word.partition("=")[0].strip() == "folder" for word in overrides):
         folder = folder.with_name(f"{folder.name}-smoke")  # the real run's place stays free
-        if (folder / FILE).exists():
-            shutil.rmtree(folder)  # a short variant can be tried again and again
-    if (folder / FILE).exists():
+    again = smoke and (folder / SMOKE).is_file()  # a short variant can be tried again and again
+    if (folder / FILE).exists() and not again:
         raise InputError(
             "there is a run in this folder already",
             where=str(folder),
-            fix=f"go on with it: regard resume {folder}; or choose another: folder=...",
+            fix=f"go on with it: regard resume {quote(str(folder))}; or choose another: folder=...",
         )
     with world_of(run) as world:
         data = opened(run, path.parent)
         text = shared_vocabulary(run, data, world, path.parent)
         job = prepare(run, folder, data, text)
-        if isinstance(run.data, PairFiles | TextFiles) and run.data.vocabulary.vectors == "word2vec":
-            start_from_vectors(job, data.splits["train"])
-        if world.first:
-            begin(job, path.parent)
-            for line in warnings_of(job):
-                reporter.note(line)
-        world.wait()
+        with world.together():
+            if world.first:
+                if again:
+                    remove_idle(folder)
+                begin(job, path.parent, smoke)
+                for line in warnings_of(job):
+                    reporter.note(line)
         ended = work(job, world, reporter)
         if run.smoke is not None and smoke and ended.finished and world.first:
             return replace(ended, broken=not_learned(folder, run.smoke.factor))
         return ended
+
+
+def remove_idle(folder: Path) -> None:
+    """The short variant that was tried before, unless it is still at work."""
+    with locked(folder, World()):
+        shutil.rmtree(folder)
 
 
 def warnings_of(job: Job) -> list[str]:
@@ -114,8 +123,12 @@ def warnings_of(job: Job) -> list[str]:
     return told
 
 
-def start_from_vectors(job: Job, rows: Rows) -> None:
-    """Word vectors learned from the training text, as large as the random ones that they replace."""
+def start_from_vectors(job: Job) -> None:
+    """Word vectors learned from the training text, if asked for, as large as the random ones that they replace."""
+    data = job.run.data
+    if not isinstance(data, PairFiles | TextFiles) or data.vocabulary.vectors == "random":
+        return
+    rows = job.sources.splits["train"].source
     texts = (text for i in range(len(rows)) for text in rows[i])
     table = job.model.net.embed.weight  # type: ignore[union-attr]
     assert isinstance(table, torch.Tensor)
@@ -142,7 +155,7 @@ def shared_vocabulary(run: Run, data: Opened, world: World, base: Path) -> Text 
     return Text.from_bytes(told.encode("utf-8"), "the vocabulary of the first process") if told else None
 
 
-def begin(job: Job, base: Path) -> None:
+def begin(job: Job, base: Path, smoke: bool) -> None:
     """The run's folder, whole or not at all: from here on, `regard resume` needs nothing else."""
     if job.folder.exists() and any(job.folder.iterdir()):
         raise InputError(
@@ -157,7 +170,9 @@ def begin(job: Job, base: Path) -> None:
     with whole(job.folder, 1 << 20) as fresh:
         write_synced(fresh / FILE, write(run).encode("utf-8"))
         write_synced(fresh / "environment.json", json_bytes(environment_now()))
-        write_synced(fresh / PRINTS, prints_bytes(run.data))
+        write_synced(fresh / PRINTS, prints_bytes(run))
+        if smoke:
+            write_synced(fresh / SMOKE, b"")
         if job.sources.text is not None:
             write_synced(fresh / "tokenizer.json", job.sources.text.to_bytes())
         if job.faults:
@@ -174,6 +189,8 @@ def absolute(data: Any, base: Path) -> Any:
             changes[name] = tuple(str(found(one, base)) for one in given)
         elif given:
             changes[name] = str(found(given, base))
+    if (vocabulary := getattr(data, "vocabulary", None)) is not None and vocabulary.file:
+        changes["vocabulary"] = replace(vocabulary, file=str(found(vocabulary.file, base)))
     return replace(data, **changes)
 
 
@@ -183,7 +200,7 @@ def reopen(folder: Path) -> Job:
     if not path.is_file():
         raise InputError("this is no run's folder", where=str(folder), expected=f"a folder with {FILE}")
     run = read_run(path)
-    check_prints(folder, run.data)
+    check_prints(folder, run)
     tokenizer = folder / "tokenizer.json"
     text = Text.from_bytes(read_bytes(tokenizer), str(tokenizer)) if tokenizer.exists() else None
     if text is None and not isinstance(run.data, ImageFiles):
@@ -202,6 +219,9 @@ def resume(folder: Path, reporter: Reporter) -> Ended:
 
 def work(job: Job, world: World, reporter: Reporter, again: bool = False) -> Ended:
     with locked(job.folder, world):
+        sweep(job.folder, world)
+        if not any((job.folder / "checkpoints").glob("step-*")):  # else its weights are those of a checkpoint
+            start_from_vectors(job)
         engine = engine_of(job, world, reporter if world.first else Silent())
         if again:
             step = engine.resume()
@@ -209,14 +229,40 @@ def work(job: Job, world: World, reporter: Reporter, again: bool = False) -> End
             engine.reporter.tell("resumed", {"step": step, "folder": str(job.folder)}, told)
             if other := different(job.folder):
                 engine.reporter.note(f"{other}: the bits may differ from those of a run that was never stopped")
-        if engine.state.finished and (job.folder / "model").is_dir():
+        if engine.state.finished and is_model(job.folder / "model"):
             return Ended(job.folder, engine.state.step, engine.state.finished)
-        state = engine.run()
-        engine.draw()
-        if state.finished and world.first:
-            finish(job, engine)
-        world.wait()
+        try:
+            state = engine.run()
+            engine.draw()
+            if state.finished and world.first:
+                finish(job, engine)
+            world.wait()
+        except KeyboardInterrupt as stop:
+            stop.add_note(at_once(job.folder))
+            raise
         return Ended(job.folder, state.step, state.finished)
+
+
+def at_once(folder: Path) -> str:
+    """What is left of a run that was stopped in the middle of a step."""
+    there = any((folder / "checkpoints").glob("step-*"))
+    lost = "what came after the last checkpoint is computed again" if there else "there is no checkpoint yet"
+    return f"stopped at once: {lost}. Go on with: regard resume {quote(str(folder))}"
+
+
+def is_model(folder: Path) -> bool:
+    """Whether it can be loaded; one that is damaged is made again from the checkpoints."""
+    try:
+        return folder.is_dir() and load(folder) is not None
+    except InputError:
+        return False
+
+
+def sweep(folder: Path, world: World) -> None:
+    """Remove what a crash left half written beside the checkpoints, which are swept by themselves."""
+    if world.first:
+        for path in (*folder.glob(".model.*"), *folder.glob(".curves.*.part")):
+            remove(path)
 
 
 def engine_of(job: Job, world: World, reporter: Reporter) -> Engine:
@@ -240,6 +286,7 @@ def world_of(run: Run | None) -> Iterator[World]:
     settings = run.train if run is not None else None
     if settings is not None:
         check_precision(settings.precision, settings.device)
+        check_threads(settings.threads)
         torch.set_num_threads(settings.threads or usual_threads())
     with joined(settings.device if settings is not None else "cpu") as world:
         yield world
@@ -250,6 +297,18 @@ def usual_threads() -> int:
     if "LOCAL_WORLD_SIZE" not in os.environ and os.environ.get("OMP_NUM_THREADS"):
         return torch.get_num_threads()
     return max((os.cpu_count() or 1) // int(os.environ.get("LOCAL_WORLD_SIZE", "1")), 1)
+
+
+def check_threads(threads: int) -> None:
+    """Far more than there are cores would only wait for each other, or break the machine."""
+    most = 4 * (os.cpu_count() or 1)
+    if threads > most:
+        raise InputError(
+            "so many threads are more than this machine can use",
+            got=f"train.threads = {threads}",
+            expected=f"at most {most}",
+            fix=f"set train.threads={most // 4}, or leave it out",
+        )
 
 
 def check_precision(precision: str, device: str) -> None:

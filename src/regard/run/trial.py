@@ -1,5 +1,6 @@
 """What a run will need, found out before it begins: its data read, its batches measured, a few steps tried."""
 
+import os
 import tempfile
 import time
 from dataclasses import dataclass, replace
@@ -8,6 +9,7 @@ from typing import Any
 
 from regard.data.batches import Batches
 from regard.data.loader import Loader
+from regard.errors import InputError
 from regard.train.distribution import World
 from regard.train.progress import Silent, memory
 from regard.zoo import parameters
@@ -52,6 +54,7 @@ class Report:
 def check(path: Path, overrides: tuple[str, ...]) -> Report:
     """Read everything and try a few steps; nothing is written where the run will be."""
     run = read_run(path, overrides)
+    writable(folder_of(run, path))
     with world_of(run) as world, tempfile.TemporaryDirectory() as folder:
         data = opened(run, path.parent)
         job = prepare(run, folder_of(run, path), data, vocabulary_of(run, data.splits["train"], path.parent))
@@ -77,6 +80,15 @@ def check(path: Path, overrides: tuple[str, ...]) -> Report:
         seconds_in_all=seconds * run.train.steps,
         memory=memory(),
     )
+
+
+def writable(folder: Path) -> None:
+    """Whether the run's folder could be made there, without making it."""
+    above = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        raise InputError(
+            "the run's folder cannot be written", where=str(folder), got=f"{above} is read-only, or no folder"
+        )
 
 
 def tried(job: Job, run: Run, world: World) -> float:

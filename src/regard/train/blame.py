@@ -17,13 +17,14 @@ class NotFiniteError(InputError):
 
 
 def first_in(parts: Mapping[str, nn.Module], part: str, again: Callable[[], object] | None) -> str:
-    """Where it began: a weight, else a layer, which is asked by computing the loss ``again``, else a gradient."""
+    """Where it began: a weight, else a layer, which is asked by computing the loss ``again``, else a gradient; empty
+    where all is well in this process."""
     if weights := bad_weights(parts[part]):
         return f"the weight {weights[0]}"
     if again is not None and (layer := first_bad_layer(parts, again)):
         return f"the output of {layer}"
     gradients = bad_gradients(parts[part])
-    return f"the gradient of {gradients[0]}" if gradients else "in another process"
+    return f"the gradient of {gradients[0]}" if gradients else ""
 
 
 def first_bad_layer(parts: Mapping[str, nn.Module], run: Callable[[], object]) -> str:

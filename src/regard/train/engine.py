@@ -20,7 +20,7 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from regard.data.loader import Loader, Piece
 from regard.data.rows import Data
-from regard.errors import InputError
+from regard.errors import ElsewhereError, InputError
 from regard.tasks.task import Loss, Task
 
 from . import blame, optimizers
@@ -127,8 +127,8 @@ class Engine:
                 if due or update.stop:
                     self.save(due)
                     pace.rest()
-                if state.finished or update.stop:
                     self.reporter.update(self.status(update, pace))  # it is saved now
+                if state.finished or update.stop:
                     break
         return state
 
@@ -249,10 +249,15 @@ class Engine:
                 for batch in batches:
                     deque(self.task.losses(batch, update.step), maxlen=0)
 
-        first = blame.first_in(self.task.parts, name, None if self.settings.distribution == "fsdp" else again)
+        wrong_here = float(len(blame.bad_weights(self.task.parts[name])))
+        broken = self.world.sum(torch.tensor([wrong_here], device=self.world.device)).item()
+        first = blame.first_in(self.task.parts, name, None if broken else again)  # what all ask again, or none does
+        speaker = self.world.least(self.world.rank if first else self.world.size)
+        if speaker not in (self.world.rank, self.world.size):
+            raise ElsewhereError(f"process {speaker} says where")
         rows = [int(row) for row in self.data.rows(update.step)]
         return NotFiniteError(
-            f"step {update.step}: a number is not finite, first in {first}",
+            f"step {update.step}: a number is not finite, first in {first or 'a sum over all processes'}",
             where=f"batch of step {update.step}: {self.data.where(rows)}",
             got=", ".join(wrong) or f"gradient norm {update.norms[self.named(name, 'norm')]}",
             expected="finite losses and gradients",
@@ -320,9 +325,8 @@ class Engine:
             return assessment(self.task, data, self.world, self.precision)
 
     def status(self, update: Update, pace: Pace) -> Status:
-        loss = sum(
-            weight * update.sums[name] / max(update.counts[name], 1.0) for name, (_, weight) in update.terms.items()
-        )
+        means = {name: value / max(update.counts[name], 1.0) for name, value in update.sums.items()}
+        loss = sum(weight * means[name] for name, (_, weight) in update.terms.items())
         unit = next(iter(update.totals), "rows")
         age = None if self.saved_at is None else time.monotonic() - self.saved_at
         return Status(
@@ -335,7 +339,7 @@ class Engine:
             memory(),
             pace.left(self.state.step),
             age,
-            {},
+            means if len(means) > 1 else {},
         )
 
     # checkpoints
@@ -403,8 +407,8 @@ class Engine:
             )
         told = self.world.tell("" if path is None else str(path))
         position = self.restore(Path(told)) if told else {}
-        if self.journal is not None:
-            self.journal.cut(position)
+        if self.journal is not None and (lost := self.journal.cut(position)):
+            self.reporter.note(lost)
         return self.state.step
 
     def restore(self, path: Path) -> dict[str, int]:

@@ -38,15 +38,19 @@ class Journal:
         """How many bytes each file has, all of them on disk."""
         return {name: synced(self.folder / name) for name in (METRICS, TIMING)}
 
-    def cut(self, position: Mapping[str, int]) -> None:
+    def cut(self, position: Mapping[str, int]) -> str:
         """Back to an earlier position; a file that it does not name is emptied. To do it again changes nothing, so a
-        crash in between does no harm."""
+        crash in between does no harm. -> a warning, where the earlier lines are gone: that stops nobody"""
+        if position.get(METRICS, 0) and not (self.folder / METRICS).exists():
+            self.cut({})
+            return f"{METRICS} is gone: it begins anew, without the lines of earlier steps"
         check(self.folder / METRICS, position.get(METRICS, 0))  # first: one that does not fit is left as it is
         for name in (METRICS, TIMING):
             path, end = self.folder / name, position.get(name, 0)
             if path.exists() and path.stat().st_size > end:
                 os.truncate(path, end)
                 synced(path)
+        return ""
 
     def lines(self) -> list[dict[str, Any]]:
         """All of metrics.jsonl. A last line that a crash cut short is left out."""

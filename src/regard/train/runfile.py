@@ -23,7 +23,7 @@ from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from regard.errors import ConfigError
-from regard.nn.config import MANY, fits, literals, near, objections, shown, words
+from regard.nn.config import MANY, fits, literals, misfit, near, objections, shown, words
 
 from .places import DEEPEST, Path, Scanner, scan
 
@@ -76,8 +76,7 @@ def read(kind: type[T], text: str, where: str, overrides: Sequence[str] = ()) ->
     file says: their values are TOML, or plain text where they are none. One ConfigError tells all that is wrong."""
     document = load(text, where)
     reading = Reading(kind, where, {**document.lines})
-    for override in overrides:
-        reading.override(document.data, override)
+    reading.override(document.data, overrides)
     settings = reading.table(kind, document.data, None, ())
     reading.complain()
     return cast(T, settings)
@@ -128,7 +127,7 @@ def parse_override(text: str) -> Override:
     path = tuple(scanner.key())
     if not path or len(path) > DEEPEST or not scanner.next("="):
         raise ConfigError(f"{name}: this is not key=value, such as train.steps=2000")
-    typed = text[scanner.at :]
+    typed = text[scanner.at :].strip()
     encoded(text, name)
     try:
         data = load(f"value = {typed}", name).data
@@ -153,13 +152,18 @@ class Reading:
         self.kind, self.where, self.origins = kind, where, origins
         self.problems: list[Problem] = []
 
-    def override(self, data: dict[str, Any], text: str) -> None:
-        """Change the data as one override says."""
-        try:
-            given = parse_override(text)
-        except ConfigError as error:
-            self.problems.append(Problem(LAST, error.what))
-            return
+    def override(self, data: dict[str, Any], texts: Sequence[str]) -> None:
+        """Change the data as overrides say: first that of a whole table, its kind, then those of settings in it."""
+        parsed = []
+        for text in texts:
+            try:
+                parsed.append(parse_override(text))
+            except ConfigError as error:
+                self.problems.append(Problem(LAST, error.what))
+        for given in sorted(parsed, key=lambda given: len(given.path)):
+            self.put(data, given)
+
+    def put(self, data: dict[str, Any], given: Override) -> None:
         path = given.path
         self.origins = {known: origin for known, origin in self.origins.items() if known[: len(path)] != path}
         self.origins[path] = given
@@ -239,7 +243,9 @@ class Reading:
             return None
         if not fits(given, hint):
             names = [name for option in options(hint) for name in literals(option)]
-            self.problem(path, f"{shown(given)} is not {wanted(hint)}{near(given, names)}")
+            listed = any(get_origin(option) is tuple for option in options(hint)) and isinstance(given, str)
+            advice = f"; write [{shown(given)}]" if listed else near(given, names)
+            self.problem(path, f"{shown(given)} {misfit(given, wanted(hint))}{advice}")
             return None
         if is_free(hint) and isinstance(default, Mapping):
             return {**default, **given}

@@ -5,6 +5,7 @@ they are needed: they would slow every start by a second.
 """
 
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,8 @@ def read_shards(folder: Path, empty: Empty) -> dict[str, Tensor]:
     for name, found in reader.read_metadata().state_dict_metadata.items():
         assert isinstance(found, TensorStorageMetadata)
         table[name] = empty(name, found.size, found.properties.dtype)
-    load(table, storage_reader=HuggingFaceStorageReader(str(folder)), no_dist=not sharded(table))
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # that one process reads it by itself
+        load(table, storage_reader=HuggingFaceStorageReader(str(folder)), no_dist=not sharded(table))
     return table
 
 
