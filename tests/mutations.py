@@ -260,7 +260,7 @@ MUTATIONS = [
     Mutation("another seed may go on", "train/engine.py", "if data.pop(\"seed\") != self.seed:", "if data.pop(\"seed\") is None:", "train/engine train/memory"),
     Mutation("evaluated with the raw weights", "train/engine.py", "stack.enter_context(shadow.used())", "pass", "train/engine train/averages"),
     Mutation("evaluated with dropout", "train/assess.py", "part.eval()", "part.train()", "train/engine train/memory"),
-    Mutation("the last batch counted twice", "train/assess.py", "value.double() * real", "value.double()", "train/engine train/distribution"),
+    Mutation("the last batch counted twice", "train/assess.py", "value.double() * real", "value.double()", "train/mended"),
     Mutation("everything decays", "train/optimizers.py", "return sum(size > 1 for size in parameter.shape) > 1", "return True", "train/optimizers"),
     Mutation("the moving mean moves the other way", "train/averages.py", "1 - self.keep", "self.keep", "train/averages"),
     Mutation("a tied weight is exchanged twice", "train/averages.py", "done.add(id(x))", "pass", "train/averages"),

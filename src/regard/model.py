@@ -24,6 +24,7 @@ from regard.interop.rules import fit
 from regard.interop.suspicion import listed
 from regard.interop.symbols import NONE, Symbols, read_symbols
 from regard.interop.texts import json_bytes, read_bytes, read_json
+from regard.interop.tokens import foreign_tokenizer
 from regard.interop.writing import save as write_folder
 from regard.look.maps import Looked, Map, look_at
 from regard.models.bert import BERT, mean
@@ -243,30 +244,34 @@ def load_theirs(folder: Path, data: Mapping[str, Any], header: Mapping[str, tupl
     generation = folder / "generation_config.json"
     settings = read_json(generation) if generation.is_file() else {}
     found = read_foreign(data, settings, header, read, folder)
-    return filled(bare(found.family, found.config), found, folder, None)
+    return filled(bare(found.family, found.config), found, folder, None, str(data.get("model_type")))
 
 
-def filled(net: nn.Module, found: Found, folder: Path, task: str | None) -> Model:
-    """The net with its weights, ready for inference, and what else the folder holds."""
+def filled(net: nn.Module, found: Found, folder: Path, task: str | None, kind: str = "") -> Model:
+    """The net with its weights, ready for inference, and what else the folder holds, of a foreign ``kind`` or ours."""
     if odd := [name for name, x in found.state.items() if not x.is_floating_point()]:
         raise CheckpointError("weights must be real numbers", where=str(folder), got=listed(odd))
     net.load_state_dict(found.state, strict=True, assign=True)
-    processor = tokenizer_of(folder, found.config)
+    processor = tokenizer_of(folder, found.config, kind)
     card = folder / "card.md"
     text = card.read_text("utf-8", errors="replace") if card.is_file() else ""
     return Model(found.family, net.eval(), processor, task, text, found.symbols)
 
 
-def tokenizer_of(folder: Path, config: Any) -> Text | None:
+def tokenizer_of(folder: Path, config: Any, kind: str) -> Text | None:
     """The folder's tokenizer, whose every id must have a row in the embedding."""
     path = folder / "tokenizer.json"
-    if not os.path.lexists(path):
+    if os.path.lexists(path):
+        if not path.is_file():
+            raise CheckpointError(
+                "the tokenizer is no regular file", where=str(path), fix="remove it, or put the file there"
+            )
+        raw = read_bytes(path)
+    elif not kind or (other := foreign_tokenizer(folder, kind)) is None:
         return None
-    if not path.is_file():
-        raise CheckpointError(
-            "the tokenizer is no regular file", where=str(path), fix="remove it, or put the file there"
-        )
-    text = Text.from_bytes(read_bytes(path), str(path))
+    else:
+        raw = other
+    text = Text.from_bytes(raw, str(path))
     last = max(text.tokenizer.get_vocab().values(), default=-1)
     if last >= getattr(config, "vocab", 0):
         raise CheckpointError(

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +21,15 @@ from regard.run.prints import print_of
 from regard.run.settings import read_run
 from regard.run.sources import opened, vocabulary_of
 from regard.run.start import locked
+from regard.tasks.language import Language
+from regard.train.assess import assessment
 from regard.train.distribution import ALONE, World
 from regard.train.engine import Engine
 from regard.train.progress import Silent
 from regard.train.shards import fill
 from regard.train.update import Update
 from tests.train.runs import RUN, fingerprint, lines, refused, trained, tree, written
-from tests.train.toys import engine
+from tests.train.toys import Counting, engine, tiny_gpt
 
 SMOKE = RUN + '[smoke]\nset = ["train.steps=6", "train.log=1"]\nfactor = 2.0\n'
 
@@ -340,3 +344,25 @@ def test_an_unfinished_run_says_how_to_go_on(place: Path, capsys: pytest.Capture
     folder = trained(place)
     shutil.rmtree(folder / "model")
     assert "this run is not finished" in refused(capsys, "translate", "-m", str(folder), "one two")
+
+
+class Quiet(World):
+    """One of several processes, whose sums nobody adds."""
+
+    def sum(self, x: torch.Tensor) -> torch.Tensor:
+        return x
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_every_batch_is_measured_once(size: int) -> None:
+    """By however many processes, also where they cannot all have as many."""
+
+    class Sums(Language):
+        def metrics(self, sums: Mapping[str, torch.Tensor]) -> dict[str, float]:
+            return {name: float(x) for name, x in sums.items()}
+
+    task, data = Sums(tiny_gpt().double(), None), Counting(24, budget=60)  # type: ignore[arg-type]
+    assert len(data) % size
+    whole, _ = assessment(task, data, ALONE, nullcontext)
+    parts = [assessment(task, data, Quiet(rank, size), nullcontext)[0] for rank in range(size)]
+    assert {name: sum(part[name] for part in parts) for name in whole} == pytest.approx(whole, rel=1e-9)

@@ -59,7 +59,7 @@ def whole(folder: Path, total: int, occupied: bool = False) -> Iterator[Path]:
             where=str(folder),
             got=error.strerror if isinstance(error, OSError) and error.strerror else str(error),
             expected=f"a place that can be written to, with {total} bytes free",
-            fix="free some space or choose another folder, then save again",
+            fix="free some space or choose another folder, then do it again",
         ) from error
     finally:
         if hidden is not None:

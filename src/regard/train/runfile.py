@@ -319,7 +319,7 @@ def is_free(hint: Any) -> bool:
 
 
 def wanted(hint: Any) -> str:
-    return " or ".join(map(words, options(hint)))
+    return " or ".join(dict.fromkeys(map(words, options(hint))))
 
 
 def settled(value: Any, hint: Any) -> Any:
