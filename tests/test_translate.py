@@ -276,7 +276,7 @@ def test_in_the_terminal(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     [
         (["-m", "nowhere"], "no such model"),
         (["-m", "recall"], "does not translate"),
-        (["--look", "map.pdf"], "no such model"),
+        (["--look", "map.pdf"], "a picture is a .png"),
         (["--beam", "0"], "beams = 0"),
         (["--nbest", "9"], "nbest = 9"),
         (["--temperature", "0"], "temperature"),

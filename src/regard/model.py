@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 import regard
 from regard.data.text import Text, padded
+from regard.decode.beam import Beam
 from regard.decode.settings import Decoding
 from regard.errors import CheckpointError, InputError
 from regard.interop import llama2c
@@ -28,14 +29,19 @@ from regard.interop.tokens import foreign_tokenizer
 from regard.interop.writing import save as write_folder
 from regard.look.maps import Looked, Map, look_at
 from regard.models.bert import BERT, mean
+from regard.models.gpt import GPT
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.axis import Axis
-from regard.tasks.translating import Translating, Translation
+from regard.tasks.generating import Generating
+from regard.tasks.translating import Translating
+from regard.tasks.writing import Said
 from regard.zoo import FAMILIES, bare, config_data, preset, read_config, shipped
 
 FORMAT = 1
 KEYS = ("format", "regard", "model", "config", "task", "processor")
 OPTIONAL = ("symbols",)
+
+GREEDY = Decoding(beam=Beam(beams=1))
 
 Anything = TypeVar("Anything", "Model", nn.Module)
 
@@ -98,7 +104,7 @@ class Model:
         ]
         return done[0] if isinstance(texts, str) else done
 
-    def alignment(self, translating: Translating, source: str, found: Translation, pattern: str) -> dict[str, Map]:
+    def alignment(self, translating: Translating, source: str, found: Said, pattern: str) -> dict[str, Map]:
         """The rows are the words that were written, each looking at what it was made from."""
         (read,), wrote = translating.encode([source]), [*found.ids, translating.symbols.end[0]]
         given = torch.tensor([[translating.begin, *wrote[:-1]]])
@@ -109,6 +115,24 @@ class Model:
             name: replace(one, rows=written) if one.rows.size == len(wrote) else one
             for name, one in looked.maps.items()
         }
+
+    def generate(
+        self, prompts: str | Sequence[str], *, decoding: Decoding | None = None
+    ) -> "Generated | list[Generated]":
+        """What one prompt, or each of many, goes on with: the likeliest tokens, unless asked otherwise."""
+        several = [prompts] if isinstance(prompts, str) else list(prompts)
+        found = self.generating().generate(several, decoding or GREEDY)
+        done = [Generated(prompt, own[0].text, own) for prompt, own in zip(several, found, strict=True)]
+        return done[0] if isinstance(prompts, str) else done
+
+    def stream(self, prompt: str, *, decoding: Decoding | None = None) -> Iterator[str]:
+        """The same for one prompt, piece by piece as it is written."""
+        return self.generating().stream(prompt, decoding or GREEDY)
+
+    def generating(self) -> Generating:
+        if not isinstance(self.net, GPT) or self.task not in (None, "language"):
+            raise InputError(f"this {self.family} does not go on with texts", expected="a gpt, trained on language")
+        return Generating(self.net, self.text(), self.symbols, self.config.length)
 
     def embed(self, texts: str | Sequence[str], batch: int = 32) -> Tensor:
         """Sentence embeddings: the mean of the last layer's states, of length 1.  -> (texts, d)"""
@@ -163,7 +187,7 @@ class Translated:
 
     source: str
     text: str
-    nbest: list[Translation]  # as many as were asked for, the best first
+    nbest: list[Said]  # as many as were asked for, the best first
     maps: dict[str, Map]  # where it looked, of the layers that were asked for: (1, heads, target, source)
 
 
@@ -172,6 +196,15 @@ def build(name: str, **changes: Any) -> Model:
     family, config = preset(name, changes)
     bare(family, config)  # an attention that this model cannot take is refused before memory is used
     return Model(family, FAMILIES[family].net(config))
+
+
+@dataclass(frozen=True, eq=False)
+class Generated:
+    """What a prompt goes on with."""
+
+    prompt: str
+    text: str  # without the prompt
+    nbest: list[Said]  # as many as were asked for, the best first
 
 
 def load(model: str | Path) -> Model:

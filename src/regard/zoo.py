@@ -13,7 +13,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from regard.errors import ConfigError, InputError
-from regard.models import bert, gpt, rnn, transformer, vit
+from regard.models import bert, gpt, rnn, t5, transformer, vit
 from regard.nn.config import flaws, parse
 
 
@@ -64,6 +64,14 @@ FAMILIES: dict[str, Family] = {
         bert.AXES,
         "Devlin et al. 2019, BERT",
         "https://arxiv.org/abs/1810.04805",
+    ),
+    "t5": Family(
+        t5.Config,
+        t5.T5,
+        t5.PRESETS,
+        t5.AXES,
+        "Raffel et al. 2020, Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer",
+        "https://arxiv.org/abs/1910.10683",
     ),
     "vit": Family(
         vit.Config,

@@ -23,6 +23,9 @@ SMALL: dict[str, Any] = {
     "channels": 2,
     "classes": 5,
     "head": "words",
+    "head_dim": 4,
+    "buckets": 8,
+    "farthest": 6,
 }
 
 

@@ -61,11 +61,13 @@ def test_gpt_reads_no_tokens(name: str) -> None:
     torch.testing.assert_close(model(words[:, 3:], cache=cache), model(words)[:, 3:])
 
 
-@pytest.mark.parametrize("name", [name for family, key, name in SERVED if (family, key) == ("transformer", "cross")])
+@pytest.mark.parametrize(
+    ("family", "name"), [(family, name) for family, key, name in SERVED if key == "cross" and family != "rnn"]
+)
 @pytest.mark.parametrize(("source", "target"), [(0, 3), (3, 0), (0, 0)])
-def test_the_transformer_reads_or_writes_no_words(name: str, source: int, target: int) -> None:
+def test_a_translator_reads_or_writes_no_words(family: str, name: str, source: int, target: int) -> None:
     """Without a source there is nothing to look at, and so the source cannot matter."""
-    model = net("transformer", cross=CHOICES[name])
+    model = net(family, cross=CHOICES[name])
     for keys in ({}, {"source_keys": real(2, source), "keys": real(2, target)}):
         found = model(ids(2, source), ids(2, target), **keys)
         assert found.shape == (2, target, 13)
@@ -114,4 +116,6 @@ def test_a_recurrent_network_reads_a_word_at_least(decoder: str, source: int, ta
 
 
 def test_every_family_is_here() -> None:
-    assert set(FAMILIES) == {"rnn", "transformer", "gpt", "bert", "vit"}, "say what a new family makes of no tokens"
+    assert set(FAMILIES) == {"rnn", "transformer", "t5", "gpt", "bert", "vit"}, (
+        "say what a new family makes of no tokens"
+    )

@@ -37,7 +37,10 @@ def test_recorded_maps_are_the_explicit_ones(family: str, key: str, name: str) -
             seen[f"{place}.{tap}"][0] for tap in ("queries", "keys", "values", "weights", "mixed")
         )
         causal = family == "gpt" or (place.startswith("decoder") and place.endswith("mixer"))
-        close(weights, layer.kernel.weights(q, k, CAUSAL if causal else ALL), 1e-6)
+        mask, side = CAUSAL if causal else ALL, place.partition(".")[0]
+        learned = hasattr(model, f"{side}_bias") and place.endswith("mixer")  # T5's
+        bias = getattr(model, f"{side}_bias")(mask) if learned else None
+        close(weights, layer.kernel.weights(q, k, mask, bias), 1e-6)
         close(mixed, weights @ v, 1e-5)
         if name not in ("talking", "local-p", "local-p-window"):
             close(weights.sum(-1), torch.ones_like(weights.sum(-1)), 1e-6)

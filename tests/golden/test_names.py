@@ -19,6 +19,11 @@ FILE = Path(__file__).parent / "names.json"
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "gpt": ("gpt-tiny", {"depth": 1}),
     "gpt, not tied": ("gpt-tiny", {"depth": 1, "tied": False, "hidden": 100}),
+    "gpt, post": ("gpt-tiny", {"depth": 1, "norm": "post"}),
+    "gpt, llama": ("llama-15m", {"depth": 1, "groups": 2, "tied": False}),
+    "gpt, qwen": ("llama-15m", {"depth": 1, "biases": "qkv", "head_dim": 24}),
+    "t5": ("t5-small", {"depth": 1}),
+    "t5, 1.1": ("t5-v1.1-small", {"depth": 1, "decoder_depth": 2}),
     "bert": ("bert-tiny", {"depth": 1}),
     "bert, without a pooler": ("bert-tiny", {"depth": 1, "pooler": False}),
     "bert, words": ("bert-tiny", {"depth": 1, "head": "words"}),

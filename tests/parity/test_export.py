@@ -41,6 +41,8 @@ def test_import_then_export_is_the_identity(case: str, tmp_path: Path) -> None:
     if model.config.model_type == "marian":  # sinusoids of any length, and two names of one function
         said["max_position_embeddings"] = meant["max_position_embeddings"]
         meant["activation_function"] = meant["activation_function"].replace("swish", "silu")
+    if model.config.model_type == "t5":  # there it says true, whatever is meant
+        said["tie_word_embeddings"] = meant["tie_word_embeddings"]
     assert {k: v for k, v in said.items() if k not in LOST} == {k: v for k, v in meant.items() if k not in LOST}
     inputs = batch(case)
     first, second = run_reference(case, model, inputs), run_reference(case, again, inputs)

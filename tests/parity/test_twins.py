@@ -10,7 +10,7 @@ from regard.nn.tap import capture
 from tests.parity.ours import OURS, Tensors, assert_close
 from tests.parity.twins import CASES, FAMILIES, Pair, batch, paired, row
 
-NARROW = ("llama", "mistral", "qwen")  # there the reference takes norms and angles in float32, whatever comes in
+NARROW = ("llama", "mistral", "qwen", "t5")  # there the reference takes norms and angles in float32, whatever comes in
 
 
 @pytest.fixture(scope="module", params=CASES)
@@ -74,6 +74,7 @@ PADDED = [
     ("bert-words", "right"),
     ("bert-pretraining", "right"),
     ("transformer", "right"),
+    ("t5", "right"),
     ("transformer-deep-decoder", "right"),
 ]
 

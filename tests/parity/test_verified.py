@@ -46,6 +46,7 @@ CLAIMS = {
     "gpt-one": Claim("transformers", "OpenAIGPTLMHeadModel", {"norm": "post"}),
     "gpt-llama": Claim("transformers", "LlamaForCausalLM", {"norm": "pre", "normed": "rms", "gated": True}),
     "bert": Claim("transformers", "BertForPreTraining", {}),
+    "t5": Claim("transformers", "T5ForConditionalGeneration", {}),
     "vit": Claim("transformers", "ViTForImageClassification", {"pool": "class"}),
 }
 

@@ -45,6 +45,16 @@ def llama(kind: str = "Llama", **changes: Any) -> nn.Module:
     return getattr(transformers, f"{kind}ForCausalLM")(config)
 
 
+def t5(**changes: Any) -> nn.Module:
+    sizes = {"vocab_size": VOCAB, "d_model": DIM, "d_kv": 6, "d_ff": 28, "num_layers": 2, "num_heads": HEADS}
+    near = {"relative_attention_num_buckets": 8, "relative_attention_max_distance": 10, "decoder_start_token_id": 0}
+    model = transformers.T5ForConditionalGeneration(transformers.T5Config(**sizes | near | changes))
+    if not model.config.scale_decoder_outputs:  # as published; made anew, the two would be one
+        model.lm_head.weight = nn.Parameter(model.lm_head.weight.detach().clone())
+        model.config.tie_word_embeddings = False
+    return model
+
+
 def bert_config(**changes: Any) -> Any:
     sizes = {"vocab_size": VOCAB, "max_position_embeddings": LENGTH, "hidden_size": DIM, "intermediate_size": 28}
     depth = {"num_hidden_layers": 2, "num_attention_heads": HEADS}
@@ -87,6 +97,9 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     "bert-relu": lambda: transformers.BertForMaskedLM(bert_config(hidden_act="relu", layer_norm_eps=1e-3)),
     "bert-silu": lambda: transformers.BertForPreTraining(bert_config(hidden_act="silu", num_attention_heads=1)),
     "bert-tanh-gelu": lambda: transformers.BertForMaskedLM(bert_config(hidden_act="gelu_new")),
+    "t5": t5,
+    "t5-v11": lambda: t5(feed_forward_proj="gated-gelu", tie_word_embeddings=False),
+    "t5-deep-decoder": lambda: t5(num_decoder_layers=3, num_layers=1, num_heads=3, layer_norm_epsilon=1e-3),
     "vit": lambda: transformers.ViTForImageClassification(vit_config(num_labels=5)),
     "vit-two-classes": lambda: transformers.ViTForImageClassification(vit_config()),
     "vit-one-channel": lambda: transformers.ViTForImageClassification(vit_config(num_labels=1, num_channels=1)),
@@ -135,7 +148,7 @@ def batch(case: str, *, length: int = 7, padding: str = "none", seed: int = 1) -
     if FAMILIES[case] == "vit":
         channels = 1 if case == "vit-one-channel" else 3
         return {"images": torch.randn(3, channels, 12, 12, generator=draw)}
-    if FAMILIES[case] == "transformer":
+    if FAMILIES[case] in ("transformer", "t5"):
         source, source_keys = tokens(length, padding, draw)
         target, keys = tokens(max(length - 2, 1), padding, draw)
         return {"source": source, "target": target} | some(source_keys=source_keys, keys=keys)
@@ -179,10 +192,11 @@ def run_reference(case: str, model: nn.Module, inputs: Inputs) -> Run:
         with entering(inputs) as entered:
             out = model(inputs["images"], interpolate_pos_encoding=True, **see)
         outputs = some(logits=out.get("logits"), states=out.get("last_hidden_state"), pooled=out.get("pooler_output"))
-    elif family == "transformer":
+    elif family in ("transformer", "t5"):
         masks = {} if keys is None else {"decoder_attention_mask": keys.long()}
         masks |= {"attention_mask": inputs["source_keys"].long()} if "source_keys" in inputs else {}
-        with entering(inputs, model.get_encoder().embed_tokens, model.get_decoder().embed_tokens) as entered:
+        tables = dict.fromkeys((model.get_encoder().embed_tokens, model.get_decoder().embed_tokens))  # or one for both
+        with entering(inputs, *tables) as entered:
             out = model(input_ids=inputs["source"], decoder_input_ids=inputs["target"], **masks, **see)
         outputs = {"memory": out.encoder_last_hidden_state, "logits": out.logits}
     else:

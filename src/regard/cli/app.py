@@ -8,6 +8,7 @@ import importlib
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -29,12 +30,14 @@ VERBS = {
     "evaluate": "Measure a run's model on one part of its data; of a translator, BLEU and chrF too.",
     "doctor": "Check this machine: versions, threads, GPU, memory, disk, extras, and a self-test of a few seconds.",
     "translate": "Translate texts, or the lines of standard input in their order.",
+    "generate": "Go on with a text, token by token as it is written.",
     "models": "List the models: their sizes, papers, and what each was checked against.",
     "convert": "Turn a published checkpoint into a folder that regard loads.",
     "export": "Write a model in another library's format.",
     "figure": "Draw a figure of the lectures, or check that a paper's claim holds.",
 }
 
+FILE_NAME = re.compile(r"\S+\.(png|svg|html?|pdf|eps|ps|jpe?g|gif|webp|bmp|tiff?|npz|json)", re.IGNORECASE)
 NO_MEMORY = ("can't allocate memory", "out of memory", "Unable to allocate")  # torch and numpy, in their words
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # nothing more can be written
 
@@ -111,10 +114,10 @@ def call(words: list[str]) -> int:
 
 
 def looking(words: list[str]) -> list[str]:
-    """`--look` alone means the terminal; with the name of a picture after it, that file."""
+    """`--look` alone means the terminal; with the name of a file after it, that file, which may be no picture."""
     found = []
     for word, after in zip(words, [*words[1:], ""], strict=False):
-        found += [word, "-"] if word == "--look" and not after.endswith((".png", ".svg", ".html")) else [word]
+        found += [word, "-"] if word == "--look" and not FILE_NAME.fullmatch(after) else [word]
     return found
 
 

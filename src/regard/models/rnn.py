@@ -23,13 +23,12 @@ import torch
 from torch import Tensor, nn
 
 from regard.nn.attention import Kernel, Mixer, MultiHeadAttention, split
-from regard.nn.axis import Axis
 from regard.nn.cache import Cache, place
 from regard.nn.config import not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
 from regard.nn.embed import Lookup
+from regard.nn.encdec import EncoderDecoder
 from regard.nn.feedforward import Maxout
-from regard.nn.loss import CrossEntropy, cross_entropy
 from regard.nn.mask import Mask, fitted
 from regard.nn.mechanisms import Choice, Site, build_mixer, layered, unknown_choices
 from regard.nn.recurrent import CELLS, Recurrent, State, cell_kind, recall, remember
@@ -251,7 +250,7 @@ def new_keys(mask: Mask, words: Tensor) -> Tensor | None:
     return None if mask.keys is None else mask.keys[:, -words.shape[1] :]
 
 
-class RNNTranslator(nn.Module):
+class RNNTranslator(EncoderDecoder):
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.config = config
@@ -281,23 +280,6 @@ class RNNTranslator(nn.Module):
         found = self.encoder(words.flip(1), keys=None if keys is None else keys.flip(1))
         return Memory(found.outputs.flip(1), found.state)  # each state at its word again
 
-    def decode(
-        self,
-        target: Tensor,
-        memory: Memory,
-        *,
-        source_keys: Tensor | None = None,
-        keys: Tensor | None = None,
-        cache: Cache | None = None,
-    ) -> Tensor:
-        """(b, n) -> (b, n, v); with a cache, the target holds only the new words"""
-        return self.logits(self.read(target, memory, source_keys=source_keys, keys=keys, cache=cache))
-
-    def logits(self, states: Tensor) -> Tensor:
-        """(b, n, r) -> (b, n, v)"""
-        y: Tensor = self.output(states)
-        return y
-
     def read(
         self,
         target: Tensor,
@@ -313,18 +295,5 @@ class RNNTranslator(nn.Module):
         words = self.dropout((self.embed if self.target_embed is None else self.target_embed)(target))
         return self.dropout(self.decoder(words, memory, mask, beyond, cache))
 
-    def score(
-        self, states: Tensor, wanted: Tensor, *, real: Tensor | None = None, smoothing: float = 0.0
-    ) -> CrossEntropy:
-        """(b, n, r), (b, n): how well the states foretell the words, without forming all logits"""
-        weight, bias = self.output.weight, self.output.bias
-        return cross_entropy(states, weight, wanted, bias=bias, real=real, smoothing=smoothing)
-
-    def forward(
-        self, source: Tensor, target: Tensor, *, source_keys: Tensor | None = None, keys: Tensor | None = None
-    ) -> Tensor:
-        """(b, m), (b, n) -> (b, n, v): the target is what was written so far, shifted right by a start symbol"""
-        return self.decode(target, self.encode(source, source_keys), source_keys=source_keys, keys=keys)
-
-    def axes(self, source: Tensor, target: Tensor) -> dict[str, Axis]:
-        return {"source": Axis("text", source.shape[1]), "target": Axis("text", target.shape[1])}
+    def words(self) -> tuple[Tensor, Tensor | None]:
+        return self.output.weight, self.output.bias

@@ -13,17 +13,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.nn.axis import Axis
 from regard.nn.block import Block
 from regard.nn.cache import Cache, place
 from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
 from regard.nn.embed import Lookup, scaled
+from regard.nn.encdec import EncoderDecoder
 from regard.nn.feedforward import ACTIVATIONS, MLP, activation
-from regard.nn.loss import CrossEntropy, cross_entropy
 from regard.nn.mask import Mask, fitted
 from regard.nn.mechanisms import Choice, Site, build_mixer, layered, unknown_choices
 from regard.nn.positions import Layout, sinusoid
@@ -78,7 +76,7 @@ AXES = {
 }
 
 
-class Transformer(nn.Module):
+class Transformer(EncoderDecoder):
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.config = config
@@ -139,22 +137,6 @@ class Transformer(nn.Module):
             x = block(x, mask=mask)
         return x if self.encoder_norm is None else self.encoder_norm(x)
 
-    def decode(
-        self,
-        target: Tensor,
-        memory: Tensor,
-        *,
-        source_keys: Tensor | None = None,
-        keys: Tensor | None = None,
-        cache: Cache | None = None,
-    ) -> Tensor:
-        """(b, n), (b, m, d) -> (b, n, v); with a cache, the target holds only the new words"""
-        return self.logits(self.read(target, memory, source_keys=source_keys, keys=keys, cache=cache))
-
-    def logits(self, states: Tensor) -> Tensor:
-        """(b, n, d) -> (b, n, v)"""
-        return F.linear(states, self.embed.weight, self.output_bias)
-
     def read(
         self,
         target: Tensor,
@@ -171,22 +153,9 @@ class Transformer(nn.Module):
             x = block(x, memory, mask=mask, context_mask=beyond, cache=cache)
         return x if self.decoder_norm is None else self.decoder_norm(x)
 
-    def score(
-        self, states: Tensor, wanted: Tensor, *, real: Tensor | None = None, smoothing: float = 0.0
-    ) -> CrossEntropy:
-        """(b, n, d), (b, n): how well the states foretell the words, without forming all logits"""
-        bias = self.output_bias
-        return cross_entropy(states, self.embed.weight, wanted, bias=bias, real=real, smoothing=smoothing)
-
-    def forward(
-        self, source: Tensor, target: Tensor, *, source_keys: Tensor | None = None, keys: Tensor | None = None
-    ) -> Tensor:
-        """(b, m), (b, n) -> (b, n, v): the target is what was written so far, shifted right by a start symbol"""
-        return self.decode(target, self.encode(source, source_keys), source_keys=source_keys, keys=keys)
+    def words(self) -> tuple[Tensor, Tensor | None]:
+        return self.embed.weight, self.output_bias
 
     def profile(self, source: Tensor, target: Tensor) -> None:
         """Admin's first phase on one batch: sets every omega (section 4.2 of its paper)."""
         profile([self.encoder, self.decoder], lambda: self(source, target))
-
-    def axes(self, source: Tensor, target: Tensor) -> dict[str, Axis]:
-        return {"source": Axis("text", source.shape[1]), "target": Axis("text", target.shape[1])}

@@ -5,35 +5,22 @@ What is too long to be read at once is cut between sentences, then between words
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from regard.data.text import Text, padded
-from regard.decode.beam import Search
-from regard.decode.choice import Drawn
-from regard.decode.rules import Rule, at_least, begins_with, never, no_repeat
 from regard.decode.settings import Decoding
-from regard.decode.steps import Written, collect, stream
 from regard.decode.writer import Translator, Writer
 from regard.errors import InputError
 from regard.interop.symbols import Symbols
 
+from .writing import Said, said, write
+
 LONGEST = 200  # tokens of a source that are read at once
 BUDGET = 4096  # tokens of a batch, times beams
 SENTENCE_ENDS = re.compile(r"(?<=[.!?…;:])\s+")
-
-
-@dataclass(frozen=True)
-class Translation:
-    """One of the texts that an input may become."""
-
-    text: str
-    score: float  # what it was ranked by
-    logp: float  # its log-probability
-    ids: tuple[int, ...]
-    ended: bool  # by itself; else it was cut at the longest length
 
 
 class Translating:
@@ -54,7 +41,7 @@ class Translating:
         rows = self.literal.ids([clean(text) for text in texts])
         return [row if row and row[-1] in self.symbols.end else [*row, self.symbols.end[0]] for row in rows]
 
-    def translate(self, texts: Sequence[str], decoding: Decoding) -> list[list[Translation]]:
+    def translate(self, texts: Sequence[str], decoding: Decoding) -> list[list[Said]]:
         """The best translations of each text. An empty text is an empty translation."""
         parts = [self.parts(text) for text in texts]
         flat = [part for some in parts for part in some]
@@ -91,12 +78,12 @@ class Translating:
         if held:
             yield held
 
-    def short(self, texts: Sequence[str], decoding: Decoding) -> list[list[Translation]]:
+    def short(self, texts: Sequence[str], decoding: Decoding) -> list[list[Said]]:
         """In batches of like length, and back in the order that they came."""
         rows = self.encode(texts)
         order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
         width = 1 if decoding.sampling is not None else decoding.beam.beams
-        found: dict[int, list[Translation]] = {}
+        found: dict[int, list[Said]] = {}
         while order:
             most = max(BUDGET // (width * (len(rows[order[-1]]) + 8)), 1)
             some, order = order[-most:], order[:-most]
@@ -104,41 +91,15 @@ class Translating:
         return [found[i] for i in range(len(rows))]
 
     @torch.inference_mode()
-    def batch(
-        self, rows: Sequence[Sequence[int]], numbers: Sequence[int], decoding: Decoding
-    ) -> list[list[Translation]]:
+    def batch(self, rows: Sequence[Sequence[int]], numbers: Sequence[int], decoding: Decoding) -> list[list[Said]]:
         tokens = padded(rows)
-        longest = decoding.longest or 2 * tokens.ids.shape[1] + 16
-        prompt = torch.full((len(rows), 1), self.begin)
-        writer = Writer(Translator(self.net, tokens.ids, tokens.keys), prompt, room=longest)
-        rules, end = self.rules(decoding), self.symbols.end
-        if decoding.sampling is None:
-            phrases = tuple(tuple(row) for row in self.literal.ids(decoding.phrases)) if decoding.phrases else None
-            asked = None if phrases is None else [phrases] * len(rows)
-            search = Search(writer, decoding.beam, end, longest=longest, rules=rules, phrases=asked)
-            return [[self.said(text) for text in own[: decoding.nbest]] for own in search.run()]
-        drawn = []
-        for turn in range(decoding.nbest):
-            if turn:
-                writer = Writer(Translator(self.net, tokens.ids, tokens.keys), prompt, room=longest)
-            choose = Drawn(decoding.sampling, [number * decoding.nbest + turn for number in numbers])
-            texts = collect(stream(writer, choose, end, longest=longest, rules=rules), len(rows), end)
-            drawn.append([self.said(text) for text in texts])
-        return [sorted(own, key=lambda text: -text.score) for own in zip(*drawn, strict=True)]
+        longest, prompt = decoding.longest or 2 * tokens.ids.shape[1] + 16, torch.full((len(rows), 1), self.begin)
 
-    def rules(self, decoding: Decoding) -> list[Rule]:
-        silent = {self.begin, self.symbols.pad} - {None, *self.symbols.end}
-        rules: list[Rule] = [never([i for i in silent if i is not None])] if silent else []
-        if decoding.shortest:
-            rules.append(at_least(decoding.shortest, self.symbols.end))
-        if decoding.no_repeat:
-            rules.append(no_repeat(decoding.no_repeat))
-        if decoding.prefix:
-            rules.append(begins_with(self.literal.ids([decoding.prefix])[0]))
-        return rules
+        def start() -> Writer:
+            return Writer(Translator(self.net, tokens.ids, tokens.keys), prompt, room=longest)
 
-    def said(self, text: Written) -> Translation:
-        return Translation(self.text.decode(text.ids).strip(), text.score, text.logp, tuple(text.ids), text.ended)
+        found = write(start, numbers, decoding, symbols=self.symbols, literal=self.literal, longest=longest)
+        return [[replace(one, text=one.text.strip()) for one in (said(x, self.text) for x in own)] for own in found]
 
 
 def clean(text: str) -> str:
@@ -146,15 +107,15 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
 
 
-def whole(parts: Sequence[Sequence[Translation]]) -> list[Translation]:
+def whole(parts: Sequence[Sequence[Said]]) -> list[Said]:
     """The best of each part, together; of a text that was read at once, all of its translations."""
     if not parts:
-        return [Translation("", 0.0, 0.0, (), True)]
+        return [Said("", 0.0, 0.0, (), True)]
     if len(parts) == 1:
         return list(parts[0])
     best = [part[0] for part in parts]
     return [
-        Translation(
+        Said(
             " ".join(one.text for one in best),
             sum(one.score for one in best),
             sum(one.logp for one in best),

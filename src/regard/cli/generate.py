@@ -1,0 +1,71 @@
+"""`regard generate`."""
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from regard.cli.options import Json
+from regard.cli.translate import alone
+
+
+def run(
+    model: Annotated[str, typer.Argument(help="A shipped model, a run's folder, or a model's.")],
+    prompts: Annotated[list[str] | None, typer.Argument(help="What the texts begin with; none: an empty one.")] = None,
+    tokens: Annotated[int, typer.Option(help="To write at most.")] = 200,
+    temperature: Annotated[float, typer.Option(help="The lower the safer; 0 takes the likeliest token.")] = 0.8,
+    top_k: Annotated[int, typer.Option(help="Only the k likeliest tokens; 0 for all.")] = 0,
+    top_p: Annotated[float, typer.Option(help="Only the likeliest that together have this probability.")] = 0.95,
+    typical: Annotated[float, typer.Option(help="Only those as surprising as expected.")] = 1.0,
+    seed: Annotated[int, typer.Option(help="Of the draws.")] = 0,
+    beam: Annotated[int, typer.Option(help="Search with so many hypotheses instead of drawing; 0 draws.")] = 0,
+    nbest: Annotated[int, typer.Option(help="Texts of each prompt.")] = 1,
+    shortest: Annotated[int, typer.Option(help="Tokens at least.")] = 0,
+    no_repeat: Annotated[int, typer.Option(help="No sequence of so many tokens twice; 0 for any.")] = 0,
+    phrase: Annotated[list[str] | None, typer.Option(help="What it must hold; needs --beam.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Go on with a text, token by token as it is written.
+
+    Example: regard generate ./runs/tales "Once upon a time" --temperature 0.7
+    """
+    from regard.decode.beam import Beam
+    from regard.decode.choice import Sampling
+    from regard.decode.settings import Decoding
+    from regard.errors import InputError
+    from regard.model import Generated, prepare
+    from regard.run.named import named_model
+
+    try:
+        drawn = None
+        if not beam and temperature:
+            drawn = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, typical=typical, seed=seed)
+        asked = Decoding(
+            beam=Beam(beams=beam or 1),
+            sampling=drawn,
+            nbest=nbest,
+            longest=tokens,
+            shortest=shortest,
+            no_repeat=no_repeat,
+            phrases=tuple(phrase or ()),
+        )
+    except ValueError as error:
+        raise InputError("this cannot be asked of a text", got=str(error)) from None
+    alone()
+    loaded = prepare(named_model(model))
+    for i, prompt in enumerate(prompts or [""]):
+        if as_json or beam or nbest > 1:
+            found = loaded.generate(prompt, decoding=asked)
+            assert isinstance(found, Generated)
+            several = [{"text": x.text, "score": x.score, "logp": x.logp, "ended": x.ended} for x in found.nbest]
+            if as_json:
+                print(json.dumps({"prompt": prompt, "text": found.text, "nbest": several}, ensure_ascii=False))
+            else:
+                print("\n".join(f"{x.score:8.3f}  {prompt}{x.text}" for x in found.nbest))
+            continue
+        print(("\n" if i else "") + prompt, end="", flush=True)
+        for piece in loaded.stream(prompt, decoding=asked):
+            sys.stdout.write(piece)
+            sys.stdout.flush()
+        print()

@@ -1,0 +1,95 @@
+"""T5, versions 1.0 and 1.1 <-> Hugging Face (model_type t5)."""
+
+from collections.abc import Collection
+from typing import Any
+
+from regard.models.t5 import Config
+
+from .foreign import Foreign
+from .rules import Entry, Rule, Tied
+from .symbols import END, FIRST, PAD
+
+SYMBOLS = {FIRST: 0, END: 1, PAD: 0}
+FEED_FORWARD = {"relu": ("relu", False), "gated-gelu": ("gelu_tanh", True), "gated-silu": ("silu", True)}
+FEED_FORWARD |= {"gated-relu": ("relu", True), "gelu": ("gelu", False), "gelu_new": ("gelu_tanh", False)}
+
+
+def config(theirs: Foreign) -> Config:
+    kind = str(theirs.data.get("feed_forward_proj", "relu"))
+    theirs.expect("feed_forward_proj", *FEED_FORWARD)
+    tied = theirs.take("tie_word_embeddings", bool, True)  # newer files say true always, and beside it what is meant
+    tied = theirs.take("scale_decoder_outputs", bool, True) and tied
+    theirs.ignore("dense_act_fn", "is_gated_act", "n_positions", "output_past", "classifier_dropout", "is_decoder")
+    act, gated = FEED_FORWARD.get(kind, ("relu", False))
+    depth = theirs.depth("num_layers", 6)
+    layers = theirs.data.get("num_decoder_layers")
+    theirs.ignore("num_decoder_layers")
+    return Config(
+        vocab=theirs.size("vocab_size", 32128),
+        dim=theirs.size("d_model", 512),
+        depth=depth,
+        decoder_depth=depth if layers is None else theirs.depth("num_decoder_layers", depth),
+        heads=theirs.size("num_heads", 8),
+        head_dim=theirs.size("d_kv", 64),
+        hidden=theirs.size("d_ff", 2048),
+        dropout=theirs.share("dropout_rate", 0.1),
+        eps=theirs.above_zero("layer_norm_epsilon", 1e-6),
+        buckets=theirs.size("relative_attention_num_buckets", 32),
+        farthest=theirs.size("relative_attention_max_distance", 128),
+        activation=act,
+        gated=gated,
+        tied=tied,
+    )
+
+
+def export_config(ours: Config) -> dict[str, Any]:
+    kinds = {said: name for name, said in FEED_FORWARD.items()}
+    return {
+        "architectures": ["T5ForConditionalGeneration"],
+        "model_type": "t5",
+        "is_encoder_decoder": True,
+        "vocab_size": ours.vocab,
+        "d_model": ours.dim,
+        "num_layers": ours.depth,
+        "num_decoder_layers": ours.decoder_depth or ours.depth,
+        "num_heads": ours.heads,
+        "d_kv": ours.head_dim,
+        "d_ff": ours.hidden,
+        "dropout_rate": ours.dropout,
+        "layer_norm_epsilon": ours.eps,
+        "relative_attention_num_buckets": ours.buckets,
+        "relative_attention_max_distance": ours.farthest,
+        "feed_forward_proj": kinds.get((ours.activation, ours.gated), "relu"),
+        "tie_word_embeddings": ours.tied,
+    }
+
+
+def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
+    """Their layers are lists: attention first, cross-attention next in the decoder, the feed-forward last."""
+    gates = {"gate": "wi_0", "up": "wi_1"} if ours.gated else {"up": "wi"}
+
+    def attention(layer: str, theirs: str, ours: str) -> list[Entry]:
+        names = {"q": "q", "k": "k", "v": "v", "o": "out"}
+        return [Rule(f"{layer}.{theirs}.{a}.weight", f"{ours}.{b}.weight") for a, b in names.items()]
+
+    def stack(side: str, parts: int) -> list[Entry]:
+        layer, block, last = f"{side}.block.{{i}}.layer", f"{side}.{{i}}", parts - 1
+        norms = ["mixer", "cross", "ffn"] if parts == 3 else ["mixer", "ffn"]
+        return [
+            *attention(f"{layer}.0", "SelfAttention", f"{block}.mixer"),
+            *(attention(f"{layer}.1", "EncDecAttention", f"{block}.cross") if parts == 3 else []),
+            *(
+                Rule(f"{layer}.{last}.DenseReluDense.{theirs}.weight", f"{block}.ffn.{mine}.weight")
+                for mine, theirs in {**gates, "down": "wo"}.items()
+            ),
+            *(
+                Rule(f"{layer}.{i}.layer_norm.weight", f"{block}.{name}_residual.norm.weight")
+                for i, name in enumerate(norms)
+            ),
+            Rule(f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight", f"{side}_bias.weight"),
+            Rule(f"{side}.final_layer_norm.weight", f"{side}_norm.weight"),
+            Tied(f"{side}.embed_tokens.weight", "embed.weight"),
+        ]
+
+    head: Entry = Tied("lm_head.weight", "embed.weight") if ours.tied else Rule("lm_head.weight", "head.weight")
+    return [Rule("shared.weight", "embed.weight"), *stack("encoder", 2), *stack("decoder", 3), head]

@@ -1,0 +1,160 @@
+"""T5.
+
+Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer (Raffel et al., 2020)
+https://arxiv.org/abs/1910.10683
+Every task is text in, text out, and the first words of the text say which. An encoder and a decoder with norms by size
+alone, no bias in any linear map, scores that are not scaled (the initial weights make up for it), and positions known
+only by their distance: one number for each bucket of distances and each head, shared by all layers of a stack.
+
+Version 1.1 has a gated feed-forward and an output matrix of its own.
+
+Shapes: b batch, m source tokens, n target tokens, d width, v vocabulary.
+"""
+
+from dataclasses import dataclass, replace
+
+from torch import Tensor, nn
+
+from regard.nn.block import Block
+from regard.nn.cache import Cache, place
+from regard.nn.config import not_above_zero, not_one_of, not_positive, not_shares, refuse
+from regard.nn.dropout import Dropout
+from regard.nn.embed import Lookup
+from regard.nn.encdec import EncoderDecoder
+from regard.nn.feedforward import ACTIVATIONS, MLP, Gated, activation
+from regard.nn.mask import Mask, fitted
+from regard.nn.mechanisms import Choice, Site, build_mixer, layered, unknown_choices
+from regard.nn.positions import Buckets
+from regard.nn.residual import Branch, PreNorm
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    vocab: int = 32128
+    dim: int = 512
+    depth: int = 6  # of the encoder, and of the decoder unless that is given
+    decoder_depth: int | None = None
+    heads: int = 8
+    head_dim: int = 64  # heads of this width need not add up to dim
+    hidden: int = 2048
+    dropout: float = 0.1
+    eps: float = 1e-6
+    buckets: int = 32
+    farthest: int = 128  # from this distance on, all is one bucket
+    activation: str = "relu"
+    gated: bool = False
+    tied: bool = True  # the output matrix is the embedding
+    attention: Choice = "dot"
+    cross: Choice = "dot"
+
+    def __post_init__(self) -> None:
+        few = self.buckets is not None and self.buckets < 4
+        near = None not in (self.buckets, self.farthest) and self.farthest <= self.buckets // 2
+        refuse(
+            not_positive(self, "vocab", "dim", "depth", "decoder_depth", "heads", "head_dim", "hidden", "farthest"),
+            not_above_zero(self, "eps"),
+            not_shares(self, "dropout"),
+            not_one_of(ACTIVATIONS, self, "activation"),
+            unknown_choices(self, "attention", "cross"),
+            [f"buckets = {self.buckets} is not at least 4"] if few else [],
+            [f"farthest = {self.farthest} is within the distances that have buckets of their own"] if near else [],
+        )
+        if self.decoder_depth == self.depth:  # one way to say it
+            object.__setattr__(self, "decoder_depth", None)
+
+
+V11 = Config(gated=True, activation="gelu_tanh", tied=False)
+PRESETS = {
+    "t5-small": Config(),
+    "t5-base": Config(dim=768, depth=12, heads=12, hidden=3072),
+    "t5-large": Config(dim=1024, depth=24, heads=16, hidden=4096),
+    "t5-3b": Config(dim=1024, depth=24, heads=32, head_dim=128, hidden=16384),
+    "t5-11b": Config(dim=1024, depth=24, heads=128, head_dim=128, hidden=65536),
+    "t5-v1.1-small": replace(V11, depth=8, heads=6, hidden=1024),
+    "t5-v1.1-base": replace(V11, dim=768, depth=12, heads=12, hidden=2048),
+    "t5-v1.1-large": replace(V11, dim=1024, depth=24, heads=16, hidden=2816),
+}
+
+AXES = {
+    "encoder.*.mixer": ("source", "source"),
+    "decoder.*.mixer": ("target", "target"),
+    "decoder.*.cross": ("target", "source"),
+}
+
+
+class T5(EncoderDecoder):
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self.config = config
+        self.embed = Lookup(config.vocab, config.dim)
+        self.dropout = Dropout(config.dropout)
+        depth = config.depth if config.decoder_depth is None else config.decoder_depth
+        self.encoder_bias = Buckets(config.heads, config.buckets, config.farthest)
+        self.decoder_bias = Buckets(config.heads, config.buckets, config.farthest, both=False)
+        choices = zip(layered(config.attention, depth), layered(config.cross, depth), strict=True)
+        self.encoder = nn.ModuleList(self.block(choice) for choice in layered(config.attention, config.depth))
+        self.decoder = nn.ModuleList(self.block(choice, cross) for choice, cross in choices)
+        self.encoder_norm = nn.RMSNorm(config.dim, config.eps)
+        self.decoder_norm = nn.RMSNorm(config.dim, config.eps)
+        self.head = None if config.tied else nn.Linear(config.dim, config.vocab, bias=False)
+        self.reset()
+
+    def block(self, choice: Choice, cross: Choice | None = None) -> Block:
+        config = self.config
+        site = Site(
+            dim=config.dim,
+            heads=config.heads,
+            causal=cross is not None,
+            dropout=config.dropout,
+            head_dim=config.head_dim,
+            biases="",
+        )
+        kind, act = Gated if config.gated else MLP, activation(config.activation)
+        return Block(
+            build_mixer(choice, site),
+            kind(config.dim, config.hidden, act, dropout=config.dropout, biases=False),
+            lambda: PreNorm(nn.RMSNorm(config.dim, config.eps), Branch(config.dim, dropout=config.dropout)),
+            cross=None if cross is None else build_mixer(cross, replace(site, causal=False, cross=True)),
+        )
+
+    def reset(self) -> None:
+        """What stands for 1/sqrt(d) in the scores: smaller queries."""
+        config = self.config
+        spread = {"q": (config.dim * config.head_dim) ** -0.5, "out": (config.heads * config.head_dim) ** -0.5}
+        spread |= {name: config.dim**-0.5 for name in ("k", "v", "up", "gate", "head")}
+        spread["down"] = config.hidden**-0.5
+        for name, module in self.named_modules():
+            if isinstance(module, nn.Linear) and (std := spread.get(name.rpartition(".")[2])) is not None:
+                nn.init.normal_(module.weight, std=std)
+        nn.init.normal_(self.embed.weight)
+        for table in (self.encoder_bias, self.decoder_bias):
+            nn.init.normal_(table.weight, std=config.dim**-0.5)
+
+    def encode(self, source: Tensor, keys: Tensor | None = None) -> Tensor:
+        """(b, m) -> (b, m, d); keys is False at padding"""
+        mask = Mask(keys=fitted(keys, source))
+        x, bias = self.dropout(self.embed(source)), self.encoder_bias(mask)
+        for block in self.encoder:
+            x = block(x, mask=mask, bias=bias)
+        return self.dropout(self.encoder_norm(x))
+
+    def read(
+        self,
+        target: Tensor,
+        memory: Tensor,
+        *,
+        source_keys: Tensor | None = None,
+        keys: Tensor | None = None,
+        cache: Cache | None = None,
+    ) -> Tensor:
+        """(b, n), (b, m, d) -> (b, n, d): the decoder's states, before they become words; a tied embedding is large, so
+        they are made smaller"""
+        mask, beyond = place(target, keys, cache), Mask(keys=fitted(source_keys, memory))
+        x, bias = self.dropout(self.embed(target)), self.decoder_bias(mask)
+        for block in self.decoder:
+            x = block(x, memory, mask=mask, context_mask=beyond, bias=bias, cache=cache)
+        x = self.dropout(self.decoder_norm(x))
+        return x * self.config.dim**-0.5 if self.head is None else x
+
+    def words(self) -> tuple[Tensor, Tensor | None]:
+        return (self.embed if self.head is None else self.head).weight, None

@@ -1,0 +1,69 @@
+"""What every net that reads a source and writes a target has, whatever it is made of.
+
+Shapes: b batch, m source words, n target words, d width, v vocabulary.
+"""
+
+from typing import Any
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .axis import Axis
+from .cache import Cache
+from .loss import CrossEntropy, cross_entropy
+
+
+class EncoderDecoder(nn.Module):
+    """The net itself says how it encodes, how it reads a target, and what turns states into words."""
+
+    def encode(self, source: Tensor, keys: Tensor | None = None) -> Any:
+        """(b, m) -> what the decoder looks at; keys is False at padding"""
+        raise NotImplementedError
+
+    def read(
+        self,
+        target: Tensor,
+        memory: Any,
+        *,
+        source_keys: Tensor | None = None,
+        keys: Tensor | None = None,
+        cache: Cache | None = None,
+    ) -> Tensor:
+        """(b, n) -> (b, n, d): the decoder's states, before they become words"""
+        raise NotImplementedError
+
+    def words(self) -> tuple[Tensor, Tensor | None]:
+        """-> (v, d), (v,)"""
+        raise NotImplementedError
+
+    def logits(self, states: Tensor) -> Tensor:
+        """(b, n, d) -> (b, n, v)"""
+        return F.linear(states, *self.words())
+
+    def decode(
+        self,
+        target: Tensor,
+        memory: Any,
+        *,
+        source_keys: Tensor | None = None,
+        keys: Tensor | None = None,
+        cache: Cache | None = None,
+    ) -> Tensor:
+        """(b, n) -> (b, n, v); with a cache, the target holds only the new words"""
+        return self.logits(self.read(target, memory, source_keys=source_keys, keys=keys, cache=cache))
+
+    def score(
+        self, states: Tensor, wanted: Tensor, *, real: Tensor | None = None, smoothing: float = 0.0
+    ) -> CrossEntropy:
+        """(b, n, d), (b, n): how well the states foretell the words, without forming all logits"""
+        weight, bias = self.words()
+        return cross_entropy(states, weight, wanted, bias=bias, real=real, smoothing=smoothing)
+
+    def forward(
+        self, source: Tensor, target: Tensor, *, source_keys: Tensor | None = None, keys: Tensor | None = None
+    ) -> Tensor:
+        """(b, m), (b, n) -> (b, n, v): the target is what was written so far, shifted right by a start symbol"""
+        return self.decode(target, self.encode(source, source_keys), source_keys=source_keys, keys=keys)
+
+    def axes(self, source: Tensor, target: Tensor) -> dict[str, Axis]:
+        return {"source": Axis("text", source.shape[1]), "target": Axis("text", target.shape[1])}

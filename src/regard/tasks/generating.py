@@ -1,0 +1,107 @@
+"""Text that goes on: a decoder in use, token by token or as a whole."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from regard.data.text import Text, padded
+from regard.decode.choice import Drawn, likeliest
+from regard.decode.settings import Decoding
+from regard.decode.steps import stream
+from regard.decode.writer import Continuer, Writer
+from regard.errors import InputError
+from regard.interop.symbols import Symbols
+
+from .translating import clean
+from .writing import Said, rules_of, said, write
+
+TOKENS = 200  # that are written, unless told otherwise
+
+
+class Generating:
+    """A net with its tokenizer and its symbols; ``length`` is how many tokens it can read, the prompt's among them."""
+
+    def __init__(self, net: Any, text: Text, symbols: Symbols, length: int | None) -> None:
+        self.net, self.text, self.symbols, self.length = net, text, symbols, length
+        self.literal = text.literal()
+
+    def encode(self, prompt: str) -> list[int]:
+        """A model that has a token for the beginning of a text is given it. Where the same token ends texts (GPT-2),
+        only an empty prompt begins with it. Of a prompt that is too long, the end counts."""
+        row, begin = self.literal.ids([clean(prompt)])[0], self.symbols.begin
+        if begin is not None and row[:1] != [begin] and (begin not in self.symbols.end or not row):
+            row = [begin, *row]
+        if not row:
+            raise InputError("the prompt is empty, and this model has no token that a text begins with")
+        return row if self.length is None else row[-(self.length - 1) :]
+
+    def room(self, row: Sequence[int], decoding: Decoding) -> int:
+        """How many tokens can be written behind a prompt."""
+        wanted = decoding.longest or TOKENS
+        return wanted if self.length is None else min(wanted, self.length - len(row))
+
+    def generate(self, prompts: Sequence[str], decoding: Decoding) -> list[list[Said]]:
+        """The texts that each prompt goes on with, the best first: a batch gives the same as its prompts one by one."""
+        rows = [self.encode(prompt) for prompt in prompts]
+        found: dict[int, list[Said]] = {}
+        for size in sorted({len(row) for row in rows}):  # those of one length, so that all have the same room
+            some = [i for i, row in enumerate(rows) if len(row) == size]
+            found |= dict(zip(some, self.batch([rows[i] for i in some], some, decoding), strict=True))
+        return [found[i] for i in range(len(rows))]
+
+    @torch.inference_mode()
+    def batch(self, rows: Sequence[Sequence[int]], numbers: Sequence[int], decoding: Decoding) -> list[list[Said]]:
+        longest = self.room(rows[0], decoding)
+        found = write(
+            lambda: self.writer(rows, longest),
+            numbers,
+            decoding,
+            symbols=self.symbols,
+            literal=self.literal,
+            longest=longest,
+        )
+        return [
+            [replace(said(one, self.text), text=self.after(row, one.ids)) for one in own]
+            for row, own in zip(rows, found, strict=True)
+        ]
+
+    def stream(self, prompt: str, decoding: Decoding) -> Iterator[str]:
+        """The text piece by piece, each as soon as it is chosen: the likeliest, or drawn. No search can do that."""
+        row = self.encode(prompt)
+        longest = self.room(row, decoding)
+        choose = likeliest if decoding.sampling is None else Drawn(decoding.sampling)
+        ids: list[int] = []
+        told = ""
+        with torch.inference_mode():
+            writer = self.writer([row], longest)
+        steps = stream(
+            writer, choose, self.symbols.end, longest=longest, rules=rules_of(decoding, self.symbols, self.literal)
+        )
+        while True:
+            with torch.inference_mode():  # not around the yield: it would hold for whoever listens
+                step = next(steps, None)
+            if step is None:
+                break
+            if step[0].id not in self.symbols.end:
+                ids.append(step[0].id)
+                text = settled(self.after(row, ids))
+                if len(text) > len(told):
+                    yield text[len(told) :]
+                    told = text
+        yield self.after(row, ids)[len(told) :]
+
+    def writer(self, rows: Sequence[Sequence[int]], longest: int) -> Writer:
+        tokens = padded(rows)
+        return Writer(Continuer(self.net), tokens.ids, tokens.keys, room=longest)
+
+    def after(self, prompt: Sequence[int], ids: Sequence[int]) -> str:
+        """What was written behind the prompt: a first word by itself would lose the space before it."""
+        return self.text.decode([*prompt, *ids])[len(self.text.decode(list(prompt))) :]
+
+
+def settled(text: str) -> str:
+    """Without the end that may still change: a part of a character waits for the rest, three bytes at most."""
+    broken = len(text) - len(text.rstrip("\ufffd"))
+    return text[: len(text) - min(broken, 3)]

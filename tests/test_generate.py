@@ -1,0 +1,169 @@
+"""Texts that go on: whole or piece by piece, one prompt or many, within what a model can read."""
+
+import json
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import regard
+from regard.cli.app import main
+from regard.data.vocabulary import Vocabulary, symbols_of
+from regard.decode.beam import Beam
+from regard.decode.choice import Sampling
+from regard.decode.settings import Decoding
+from regard.errors import InputError
+from regard.interop.symbols import Symbols
+from regard.model import Generated, Model
+from regard.tasks.generating import settled
+from regard.zoo import FAMILIES
+
+LENGTH = 24
+WAYS = {
+    "greedy": Decoding(beam=Beam(beams=1), longest=9),
+    "beam": Decoding(beam=Beam(beams=3), nbest=3, longest=9),
+    "drawn": Decoding(sampling=Sampling(temperature=1.3, seed=5), nbest=2, longest=9),
+    "rules": Decoding(beam=Beam(beams=1), longest=9, shortest=4, no_repeat=2),
+}
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    """Untrained, so that it says anything, half characters too."""
+    torch.manual_seed(1)
+    text = Vocabulary("bpe", 300).learn(["a bird sings", "größer 🙂 naïve"] * 9)
+    family = FAMILIES["gpt"]
+    config = family.config(vocab=300, length=LENGTH, dim=16, depth=2, heads=2)
+    net = family.net(config).eval()
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.normal_(std=0.5)
+    return Model("gpt", net, text, "language", "", symbols_of(text))
+
+
+def one(found: Generated | list[Generated]) -> Generated:
+    assert isinstance(found, Generated)
+    return found
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_batch_is_its_prompts_one_by_one(model: Model, way: str) -> None:
+    prompts = ["a bird", "", "größer 🙂", "a", "sings sings"]
+    together = model.generate(prompts, decoding=WAYS[way])
+    assert isinstance(together, list)
+    alone = [one(model.generate(prompt, decoding=WAYS[way])) for prompt in prompts]
+    if way == "drawn":  # each text of a batch has random numbers of its own
+        alone, together = alone[:1], together[:1]
+    assert [x.text for x in together] == [x.text for x in alone]
+    assert [[y.ids for y in x.nbest] for x in together] == [[y.ids for y in x.nbest] for x in alone]
+    assert [len(x.nbest) for x in alone] == [WAYS[way].nbest] * len(alone)
+
+
+@pytest.mark.parametrize("way", ["greedy", "drawn", "rules"])
+@pytest.mark.parametrize("prompt", ["a bird", "größer 🙂", ""])
+def test_pieces_are_the_whole(model: Model, way: str, prompt: str) -> None:
+    decoding = Decoding(beam=Beam(beams=1), sampling=WAYS[way].sampling, longest=18, no_repeat=WAYS[way].no_repeat)
+    pieces = list(model.stream(prompt, decoding=decoding))
+    assert "".join(pieces) == one(model.generate(prompt, decoding=decoding)).text
+
+
+@given(st.text(max_size=12))
+def test_what_was_told_is_never_taken_back(text: str) -> None:
+    """However the bytes of a character are spread over tokens."""
+    raw = text.encode("utf-8")
+    told = [settled(raw[:i].decode("utf-8", "replace")) for i in range(len(raw) + 1)]
+    assert all(after.startswith(before) for before, after in pairwise(told))
+    assert all(text.startswith(one) for one in told)
+
+
+def test_cached_is_uncached(model: Model) -> None:
+    found = one(model.generate("a bird", decoding=WAYS["greedy"])).nbest[0]
+    begin = model.symbols.begin
+    ids = [begin, *model.text().ids(["a bird"])[0]]
+    for token in found.ids:
+        with torch.no_grad():
+            logits = model.net(torch.tensor([ids]))[0, -1]
+        logits[[i for i in (model.symbols.begin, model.symbols.pad) if i is not None]] = -torch.inf
+        assert int(logits.argmax()) == token
+        ids.append(token)
+
+
+def test_no_more_is_written_than_can_be_read(model: Model) -> None:
+    long = "a bird sings " * 30
+    found = one(model.generate(long, decoding=Decoding(beam=Beam(beams=1), longest=50)))
+    assert len(found.nbest[0].ids) == 1  # of a prompt that fills all, the end is read, and there is one place left
+    short = one(model.generate("a", decoding=Decoding(beam=Beam(beams=1), longest=500, shortest=10)))
+    assert len(short.nbest[0].ids) < LENGTH
+
+
+@pytest.mark.parametrize(
+    ("symbols", "prompt", "first"),
+    [
+        (Symbols(begin=2, end=(3,)), "a", 2),
+        (Symbols(begin=3, end=(3,)), "a", None),
+        (Symbols(begin=3, end=(3,)), "", 3),
+        (Symbols(end=(3,)), "a", None),
+    ],
+)
+def test_how_a_text_begins(model: Model, symbols: Symbols, prompt: str, first: int | None) -> None:
+    row = Model("gpt", model.net, model.text(), None, "", symbols).generating().encode(prompt)
+    assert row == [*([] if first is None else [first]), *model.text().ids([prompt])[0]]
+
+
+def test_nothing_to_begin_with(model: Model) -> None:
+    with pytest.raises(InputError, match="the prompt is empty"):
+        Model("gpt", model.net, model.text(), None, "", Symbols(end=(3,))).generate("")
+
+
+def test_only_a_decoder_goes_on() -> None:
+    with pytest.raises(InputError, match="does not go on with texts"):
+        regard.build("bert-tiny").generate("a")
+
+
+@pytest.fixture
+def folder(model: Model, tmp_path: Path) -> str:
+    regard.save(model, tmp_path / "model")
+    return str(tmp_path / "model")
+
+
+def test_the_verb(folder: str, model: Model, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", folder, "a bird", "--temperature", "0", "--tokens", "9"]) == 0
+    assert capsys.readouterr().out == "a bird" + one(model.generate("a bird", decoding=WAYS["greedy"])).text + "\n"
+    assert main(["generate", folder, "a", "--seed", "3", "--tokens", "9", "--json"]) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert first["prompt"] == "a"
+    assert main(["generate", folder, "a", "--seed", "4", "--tokens", "9", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["text"] != first["text"]
+    assert main(["generate", folder, "a", "--beam", "3", "--nbest", "2", "--tokens", "9"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) >= 2
+
+
+REFUSED: dict[str, Callable[[str], list[str]]] = {
+    "nbest = 4": lambda folder: [folder, "a", "--beam", "2", "--nbest", "4"],
+    "top_p": lambda folder: [folder, "a", "--top-p", "2"],
+    "no such model": lambda folder: ["nowhere", "a"],
+    "phrases": lambda folder: [folder, "a", "--phrase", "x"],
+}
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_what_cannot_be_asked(words: str, folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", *REFUSED[words](folder)]) == 2
+    told = capsys.readouterr().err
+    assert words in told
+    assert "Traceback" not in told
+
+
+def test_a_published_model_writes_its_published_story(shared_data: Path) -> None:
+    folder = shared_data / "weights_stories15M"
+    if not folder.is_dir():
+        pytest.skip(f"needs the published weights of stories15M, and there is no folder {folder} (docs/data.md)")
+    golden = json.loads((folder / "golden_greedy.json").read_text())
+    decoding = Decoding(beam=Beam(beams=1), longest=len(golden["greedy_ids_from_bos"]) - 1)
+    found = one(regard.prepare(regard.load(folder)).generate("", decoding=decoding))
+    assert list(found.nbest[0].ids) == golden["greedy_ids_from_bos"][1:]
+    assert found.text.strip() == golden["text"].strip()
