@@ -92,6 +92,13 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("shown.1.columns.-1", "<pad>"),
         ("shown.0.rows.-1", "arbres"),
     ],
+    "11.1b": [
+        ("words", 100),
+        ("measured.layers.1", 0.5),
+        ("measured.heads.1.0", 0.5),
+        ("place", 0.7),
+        ("chance", 0.6),
+    ],
     "11.2": [
         ("right.1", 0.9),
         ("rows.0", 0.01),
@@ -108,6 +115,13 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("totals", 1e-2),
         ("map.2.1", 0.1),
         ("rows.0", "les"),
+    ],
+    "11.2c": [
+        ("street.0.rows", [[[0.0] * 6 + [9.0] + [0.0] * 7] * 4] * 4),
+        ("animal.2.pronouns.es", 0.01),
+        ("street.0.pronouns.sie", 9.0),
+        ("animal.1.pronouns", {"es": 0.2, "sie": 0.1, "er": 0.1}),
+        ("animal.3.rows.0.0", [0.5] * 14),
     ],
 }
 

@@ -43,9 +43,13 @@ def test_the_demo_shows_what_it_computed(capsys: pytest.CaptureFixture[str]) -> 
     torch.testing.assert_close(rows.sum(-1), torch.ones(len(rows)))
     assert rows.triu(1).abs().max() == 0
     assert shown["map"]["words"][int(rows[-1].argmax())] == "paints"
+    assert shown["translation"]["text"] == "Sie hat noch nie so einen großen Hund gesehen."
+    assert list(shown["translation"]["maps"]) == ["decoder.0.cross", "decoder.1.cross"]
     assert main(["demo"]) == 0
     text = capsys.readouterr().out
     assert "paints" in text
+    assert "Sie hat noch nie so einen großen Hund gesehen." in text
+    assert text.index("paints") < text.index("gesehen")
     assert "█" in text
 
 

@@ -22,7 +22,7 @@ from regard.errors import ElsewhereError, InputError
 
 # Each verb is `run` in the file of its name. Its summary stands here too, so that help need not load the file.
 VERBS = {
-    "demo": "Load a model that ships with regard, let it go on with a story, and draw what it looked at.",
+    "demo": "Let two shipped models go on with a story and translate a sentence, and draw what they looked at.",
     "init": "Print a run file for a task, every default in it and every key explained.",
     "check": "Read a run's data and try a few steps: bad rows, shapes, memory and time, before any work is done.",
     "train": "Train what a run file describes: progress, curves, samples and checkpoints go to the run's folder.",

@@ -8,17 +8,20 @@ from typing import Annotated
 
 import typer
 
+from regard.cli import translate
 from regard.cli.options import Json
 
 STORY = "Anna sings . Boris paints . Clara dances . Dora writes . Boris"
+SENTENCE = "She has never seen such a big dog."
 
 
 def run(
     story: Annotated[str, typer.Argument(help='Who does what, then one of them again: "Ida reads . Ida".')] = STORY,
-    out: Annotated[Path | None, typer.Option("--out", help="Draw it into a .png or .svg file too.")] = None,
+    sentence: Annotated[str, typer.Option(help="English, to be translated.")] = SENTENCE,
+    out: Annotated[Path | None, typer.Option("--out", help="Draw the story into a .png or .svg file too.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Load a model that ships with regard, let it go on with a story, and draw what it looked at.
+    """Let two shipped models go on with a story and translate a sentence, and draw what they looked at.
 
     Example: regard demo "Ida reads . Leo runs . Hugo cooks . Leo"
     """
@@ -39,10 +42,12 @@ def run(
 
         with family():
             draw(found).savefig(out)
+    german = translate.looked(sentence)
     if as_json:
         layer, head = found.back
         shown = {"name": layer, "head": head, "words": list(found.words), "weights": weights.tolist()}
-        print(json.dumps({"story": story, "answer": found.answer, "probability": found.probability, "map": shown}))
+        told = {"story": story, "answer": found.answer, "probability": found.probability, "map": shown}
+        print(json.dumps(told | {"translation": translate.data(german)}))
         return
     source = int(weights[-1].argmax())
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
@@ -54,3 +59,8 @@ def run(
     print(
         f'\n  The last row gives the answer: "{found.words[-1]}" looks back at "{found.words[source]}" ({share:.0%}).\n'
     )
+    print(f'  "{sentence}" is in German "{german.text}"\n')
+    print("  Where it looked while it wrote, the mean of all heads and layers: each row looks at the words above.\n")
+    for line in translate.drawn(german):
+        print("  " + line)
+    print('\n  Your own: regard translate "..." --look\n')

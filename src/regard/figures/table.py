@@ -92,8 +92,10 @@ FIGURES: dict[str, str] = {
     "3.11b": "regard.figures.learning.students",
     "3.11c": "regard.figures.learning.missing_three",
     "11.1": "regard.figures.looking.swaps",
+    "11.1b": "regard.figures.looking.ibm",
     "11.2": "regard.figures.looking.eight",
     "11.2b": "regard.figures.looking.origin",
+    "11.2c": "regard.figures.looking.animal",
 }
 
 RESULTS = Path(__file__).parent / "results"  # what the last full run found, one small file a figure

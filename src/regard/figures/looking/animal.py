@@ -1,0 +1,141 @@
+"""11.2c: “The animal didn’t cross the street because it was too tired”, or too wide: what does *it* look at?
+
+The sentence is Google's (the blog post on the Transformer, 2017), where one head of a large translator moves from the
+animal to the street. Here it is asked of the small translator that ships, and reported as found: what *it* looks at in
+the encoder, and which pronoun the German goes on with, after all words before it were given. *Tier* is neuter (es),
+*Straße* feminine (sie). Six words that fit the animal are compared with six that fit the street: they do not move it.
+"""
+
+import math
+from statistics import mean
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from regard import style
+from regard.figures.figure import Check, Numbers, above, close, plain, within
+from regard.look.words import by_words
+from regard.model import Model, Translated, load
+from regard.tasks.translating import Translating
+
+TITLE = "It was too tired, it was too wide"
+DECKS = ("002", "003")
+CLAIM = "In a small translator “it” looks at the animal and becomes the animal’s pronoun, whichever noun the end fits."
+COST = 3.0
+SEED = 0
+
+SENTENCE = "The animal didn't cross the street because it was too {}."
+GIVEN = "Das Tier überquerte die Straße nicht, weil"
+NOUNS = ("animal", "street")
+PRONOUNS = {"es": "animal", "sie": "street", "er": "neither"}
+FITS = {
+    "animal": ("tired", "hungry", "afraid", "sick", "old", "weak"),
+    "street": ("wide", "long", "narrow", "dirty", "steep", "dark"),
+}
+
+
+def asked(model: Model, word: str) -> Numbers:
+    """One sentence: its translation, the chances of the pronouns, and what *it* looked at in every layer and head."""
+    text, translating = SENTENCE.format(word), Translating(model.net, model.text(), model.symbols)
+    said = model.translate(text)
+    assert isinstance(said, Translated)
+    (read,), given = translating.encode([text]), [translating.begin, *model.text().ids([GIVEN])[0]]
+    with torch.inference_mode():
+        looked = model(torch.tensor([read]), torch.tensor([given]), look="encoder.*.mixer")
+    chances = looked.output[0, -1].double().softmax(-1)
+    maps = [by_words(one) for one in looked.maps.values()]
+    words = list(maps[0].columns.labels or ())
+    rows = torch.stack([one.weights[0, :, words.index("it")] for one in maps])  # (layers, heads, words)
+    return {
+        "word": word,
+        "translation": said.text,
+        "pronouns": {name: float(chances[model.text().ids([name])[0][0]]) for name in PRONOUNS},
+        "words": words,
+        "rows": plain(rows, 4),
+    }
+
+
+def compute() -> Numbers:
+    model = load("tatoeba-en-de")
+    return {noun: [asked(model, word) for word in words] for noun, words in FITS.items()}
+
+
+def head_of(numbers: Numbers) -> tuple[int, int]:
+    """The layer and the head in which *it* looks hardest at the two nouns, on average over all sentences."""
+    both = []
+    for one in (*numbers["animal"], *numbers["street"]):
+        places = [one["words"].index(noun) for noun in NOUNS]
+        both.append(torch.tensor(one["rows"])[..., places].sum(-1))
+    total = torch.stack(both).mean(0)
+    place = int(total.argmax())
+    return place // total.shape[1], place % total.shape[1]
+
+
+def looks(numbers: Numbers, noun: str) -> dict[str, float]:
+    """What *it* gives to each noun in that head, where the last word fits ``noun``."""
+    layer, head = head_of(numbers)
+    return {seen: mean(one["rows"][layer][head][one["words"].index(seen)] for one in numbers[noun]) for seen in NOUNS}
+
+
+def leaning(numbers: Numbers, noun: str) -> list[float]:
+    """log(sie / es) of each sentence: above 0 the street's pronoun is likelier."""
+    return [math.log(one["pronouns"]["sie"] / one["pronouns"]["es"]) for one in numbers[noun]]
+
+
+def draw(numbers: Numbers) -> Figure:
+    layer, head = head_of(numbers)
+    note = (
+        f"The shipped translator. Left: what “it” looks at in layer {layer + 1}, head {head + 1} of the encoder, which"
+        f" looks hardest at the two nouns.\nRight: how likely each pronoun is after “{GIVEN} …”; one dot a word."
+    )
+    figure = style.page(TITLE, note, height=4.6)
+    left, right = figure.subplots(1, 2, width_ratios=(1.45, 1))
+    first = [numbers[noun][0] for noun in NOUNS]
+    strips = [one["rows"][layer][head] for one in first]
+    words = [*first[0]["words"][:-3], " / ".join(one["word"] for one in first), *first[0]["words"][-2:]]
+    style.heatmap(left, torch.tensor(strips), [f"too {one['word']}" for one in first], words, slant=50, size=11)
+    for i, one in enumerate(first):
+        said = f"too {one['word']}:  “{one['translation']}”"
+        left.text(0, 3.1 + 0.7 * i, said, size=11, color=style.SOFT, family=style.SERIF)
+    pronouns(right, numbers)
+    return figure
+
+
+def pronouns(axes: Axes, numbers: Numbers) -> None:
+    tints = {"animal": style.WEIGHT, "street": style.SECOND}
+    for i, name in enumerate(PRONOUNS):
+        for noun, shift in zip(NOUNS, (-0.14, 0.14), strict=True):
+            y = [one["pronouns"][name] for one in numbers[noun]]
+            axes.bar(i + shift, mean(y), 0.24, color=style.mix(tints[noun], 0.55))
+            axes.plot([i + shift] * len(y), y, "o", color=tints[noun], ms=4)
+    axes.set_xticks(range(len(PRONOUNS)), [f"{name}\n{noun}" for name, noun in PRONOUNS.items()])
+    axes.set(ylim=(0, 1), yticks=[0, 0.5, 1])
+    axes.set_yticklabels(["0", "50 %", "100 %"])
+    for noun, height in zip(NOUNS, (0.93, 0.84), strict=True):
+        axes.text(2.4, height, f"last word fits the {noun}", color=tints[noun], ha="right", size=10)
+    axes.spines["left"].set_visible(False)
+    axes.grid(axis="y")
+
+
+def holds(numbers: Numbers) -> list[Check]:
+    everything = [*numbers["animal"], *numbers["street"]]
+    moved = mean(leaning(numbers, "street")) - mean(leaning(numbers, "animal"))
+    sums = [sum(row) for one in everything for layer in one["rows"] for row in layer]
+    ahead = [one["pronouns"]["es"] - max(one["pronouns"]["sie"], one["pronouns"]["er"]) for one in everything]
+    looked = [looks(numbers, noun) for noun in NOUNS]
+    return [
+        above(
+            "“it” on the animal less on the street, least of both kinds",
+            min(x["animal"] - x["street"] for x in looked),
+            0,
+        ),
+        above("the animal’s pronoun before the next, least", min(ahead), 0),
+        within("log(sie / es): what the end of the sentence moves", moved, -0.5, 0.5),
+        above("pronouns among what may come next, least share", min(shares(numbers)), 0.5),
+        close("rows of the maps add up to 1", max(sums, key=lambda x: abs(x - 1)), 1, 2e-3),
+    ]
+
+
+def shares(numbers: Numbers) -> list[float]:
+    return [sum(one["pronouns"].values()) for noun in NOUNS for one in numbers[noun]]
