@@ -64,6 +64,7 @@ FAMILIES: dict[str, Family] = {
         bert.AXES,
         "Devlin et al. 2019, BERT",
         "https://arxiv.org/abs/1810.04805",
+        bert.PAPERS,
     ),
     "t5": Family(
         t5.Config,

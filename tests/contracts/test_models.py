@@ -43,9 +43,15 @@ OTHER: dict[str, Any] = {
     "normed": "rms",
     "biases": "none",
     "rotary": 100.0,
+    "narrow": 8,
+    "pooling": "relu",
 }
 # What a key needs beside it to mean anything.
-BESIDE: dict[str, dict[str, Any]] = {"feeding": {"decoder": "luong"}}
+BESIDE: dict[str, dict[str, Any]] = {
+    "feeding": {"decoder": "luong"},
+    "classes": {"head": "label"},
+    "pooling": {"head": "none"},
+}
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -183,7 +189,8 @@ def other(field: str, value: Any) -> Any:
 @pytest.mark.parametrize(("family", "key"), [(name, field.name) for name in FAMILIES for field in fields(config(name))])
 def test_no_key_is_ignored(family: str, key: str) -> None:
     """Each key changes the weights that a model has, or what it makes of them."""
-    plain = config(family, **BESIDE.get(key, {}))
+    beside = {name: value for name, value in BESIDE.get(key, {}).items() if hasattr(config(family), name)}
+    plain = config(family, **beside)
     changed = replace(plain, **{key: other(key, getattr(plain, key))})
     before, after = stirred(FAMILIES[family].net(plain)).eval(), FAMILIES[family].net(changed).double().eval()
     shapes = {name: x.shape for name, x in before.state_dict().items()}

@@ -79,7 +79,12 @@ def run(family: str, net: nn.Module, inputs: Inputs) -> Run:
         outputs = OURS[family](net, inputs)
     with capture(net) as seen, torch.no_grad():
         OURS[family](net, inputs)
-    maps = {name.removesuffix(".weights"): calls[0] for name, calls in seen.items()}
+    maps = {}
+    for name, calls in seen.items():
+        for i, weights in enumerate(calls):  # a layer that is applied several times is several
+            maps[name.removesuffix(".weights").replace(".0.", f".{i}.") if i else name.removesuffix(".weights")] = (
+                weights
+            )
     return Run(at_real(outputs, inputs), at_real(maps, inputs, rows=-2), entered)
 
 

@@ -45,7 +45,9 @@ CLAIMS = {
     "gpt": Claim("transformers", "GPT2LMHeadModel", {"norm": "pre", "rotary": None, "attention": "softmax"}),
     "gpt-one": Claim("transformers", "OpenAIGPTLMHeadModel", {"norm": "post"}),
     "gpt-llama": Claim("transformers", "LlamaForCausalLM", {"norm": "pre", "normed": "rms", "gated": True}),
-    "bert": Claim("transformers", "BertForPreTraining", {}),
+    "bert": Claim("transformers", "BertForPreTraining", {"shared": False, "segments": 2}),
+    "bert-albert": Claim("transformers", "AlbertForPreTraining", {"shared": True}),
+    "bert-distil": Claim("transformers", "DistilBertForMaskedLM", {"segments": 0}),
     "t5": Claim("transformers", "T5ForConditionalGeneration", {}),
     "vit": Claim("transformers", "ViTForImageClassification", {"pool": "class"}),
 }
@@ -172,6 +174,7 @@ def test_the_catalog_tells(verified: dict[str, Any]) -> None:
     rows = {row.name: row.verified_against for row in catalog()}
     names = {"transformer-base-pre": "transformer-pre", "transformer-base-admin": "transformer-admin", "recall": "gpt"}
     names |= {"gpt1": "gpt-one", "llama": "gpt-llama", "llama2": "gpt-llama", "tatoeba": "transformer-pre"}
+    names |= {"albert": "bert-albert", "distilbert": "bert-distil"}
     assert rows.pop("vit-cifar") is None  # its mean over patches has no counterpart there
     for name, row in rows.items():
         if name.startswith("gpt3"):

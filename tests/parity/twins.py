@@ -61,6 +61,18 @@ def bert_config(**changes: Any) -> Any:
     return transformers.BertConfig(**sizes | depth | changes)
 
 
+def albert(kind: str, **changes: Any) -> nn.Module:
+    sizes = {"vocab_size": VOCAB, "max_position_embeddings": LENGTH, "hidden_size": DIM, "intermediate_size": 28}
+    depth = {"num_hidden_layers": 3, "num_attention_heads": HEADS, "embedding_size": 12}
+    return getattr(transformers, f"AlbertFor{kind}")(transformers.AlbertConfig(**sizes | depth | changes))
+
+
+def distilbert(kind: str, **changes: Any) -> nn.Module:
+    sizes = {"vocab_size": VOCAB, "max_position_embeddings": LENGTH, "dim": DIM, "hidden_dim": 28}
+    depth = {"n_layers": 2, "n_heads": HEADS}
+    return getattr(transformers, f"DistilBertFor{kind}")(transformers.DistilBertConfig(**sizes | depth | changes))
+
+
 def vit_config(**changes: Any) -> Any:
     sizes = {"image_size": 12, "patch_size": 4, "hidden_size": DIM, "intermediate_size": 28}
     depth = {"num_hidden_layers": 2, "num_attention_heads": HEADS}
@@ -97,6 +109,17 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     "bert-relu": lambda: transformers.BertForMaskedLM(bert_config(hidden_act="relu", layer_norm_eps=1e-3)),
     "bert-silu": lambda: transformers.BertForPreTraining(bert_config(hidden_act="silu", num_attention_heads=1)),
     "bert-tanh-gelu": lambda: transformers.BertForMaskedLM(bert_config(hidden_act="gelu_new")),
+    "bert-label": lambda: transformers.BertForSequenceClassification(bert_config(num_labels=3)),
+    "bert-tags": lambda: transformers.BertForTokenClassification(bert_config(num_labels=5)),
+    "bert-span": lambda: transformers.BertForQuestionAnswering(bert_config()),
+    "bert-albert": lambda: albert("PreTraining"),
+    "bert-albert-words": lambda: albert("MaskedLM", hidden_act="relu", layer_norm_eps=1e-3),
+    "bert-albert-label": lambda: albert("SequenceClassification", num_labels=4),
+    "bert-albert-span": lambda: albert("QuestionAnswering", embedding_size=DIM - 4),
+    "bert-distil": lambda: distilbert("MaskedLM"),
+    "bert-distil-label": lambda: distilbert("SequenceClassification", num_labels=3),
+    "bert-distil-tags": lambda: distilbert("TokenClassification", num_labels=3, activation="relu"),
+    "bert-distil-span": lambda: distilbert("QuestionAnswering"),
     "t5": t5,
     "t5-v11": lambda: t5(feed_forward_proj="gated-gelu", tie_word_embeddings=False),
     "t5-deep-decoder": lambda: t5(num_decoder_layers=3, num_layers=1, num_heads=3, layer_norm_epsilon=1e-3),
@@ -153,7 +176,8 @@ def batch(case: str, *, length: int = 7, padding: str = "none", seed: int = 1) -
         target, keys = tokens(max(length - 2, 1), padding, draw)
         return {"source": source, "target": target} | some(source_keys=source_keys, keys=keys)
     ids, keys = tokens(length, padding, draw)
-    segments = {"segments": torch.randint(2, ids.shape, generator=draw)} if FAMILIES[case] == "bert" else {}
+    knows = FAMILIES[case] == "bert" and "distil" not in case
+    segments = {"segments": torch.randint(2, ids.shape, generator=draw)} if knows else {}
     return {"ids": ids} | segments | some(keys=keys)
 
 
@@ -200,7 +224,8 @@ def run_reference(case: str, model: nn.Module, inputs: Inputs) -> Run:
             out = model(input_ids=inputs["source"], decoder_input_ids=inputs["target"], **masks, **see)
         outputs = {"memory": out.encoder_last_hidden_state, "logits": out.logits}
     else:
-        segments = {"token_type_ids": inputs["segments"]} if family == "bert" else {}
+        segments = {"token_type_ids": inputs["segments"]} if "segments" in inputs else {}
+        places = {} if "distil" in case else places
         with entering(inputs, model.get_input_embeddings()) as entered:
             out = model(inputs["ids"], **segments, **masks, **places, **see)
         outputs = {"logits": out.logits} if family == "gpt" else of_bert(model, out)
@@ -209,11 +234,19 @@ def run_reference(case: str, model: nn.Module, inputs: Inputs) -> Run:
 
 def of_bert(model: nn.Module, out: Any) -> Tensors:
     """Its pooled state is among the outputs of the bare encoder alone; of a larger model we ask the pooler."""
-    states = out.hidden_states[-1]
-    pooler = model.base_model.pooler
-    words = out.get("prediction_logits", out.get("logits"))
+    states, kind = out.hidden_states[-1], type(model).__name__
+    first, pooler = states[:, 0], getattr(model.base_model, "pooler", None)
+    pooled = None if pooler is None else pooler(first).tanh() if "Albert" in kind else pooler(states)
+    pooled = model.pre_classifier(first).relu() if hasattr(model, "pre_classifier") else pooled
+    logits, follows = out.get("logits"), out.get("seq_relationship_logits", out.get("sop_logits"))
+    words = out.get("prediction_logits", logits if kind.endswith("MaskedLM") else None)
     return {"states": states} | some(
-        pooled=None if pooler is None else pooler(states), words=words, follows=out.get("seq_relationship_logits")
+        pooled=pooled,
+        words=words,
+        follows=follows,
+        label=logits if kind.endswith("SequenceClassification") else None,
+        tags=logits if kind.endswith("TokenClassification") else None,
+        span=torch.stack((out.start_logits, out.end_logits), -1) if "start_logits" in out else None,
     )
 
 

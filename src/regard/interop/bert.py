@@ -1,55 +1,103 @@
-"""BERT <-> Hugging Face (model_type bert): the encoder alone, with the masked-word head, or with both heads."""
+"""BERT <-> Hugging Face (model_type bert): the encoder alone, or with one of its heads."""
 
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
 from regard.errors import InputError
-from regard.models.bert import Config
+from regard.models.bert import Config, Head
 
 from .foreign import THEIR_ACTIVATIONS, Foreign
 from .rules import Dropped, Entry, Rule, Tied
 from .symbols import PAD
 
 SYMBOLS = {PAD: 0}
-ARCHITECTURES = {"none": "BertModel", "words": "BertForMaskedLM", "pretraining": "BertForPreTraining"}
+ARCHITECTURES = {
+    "none": "BertModel",
+    "words": "BertForMaskedLM",
+    "pretraining": "BertForPreTraining",
+    "label": "BertForSequenceClassification",
+    "tags": "BertForTokenClassification",
+    "span": "BertForQuestionAnswering",
+}
 
 
 def config(theirs: Foreign) -> Config:
-    theirs.divides("num_attention_heads", "hidden_size")
     theirs.expect("position_embedding_type", "absolute")
     theirs.expect("is_decoder", False)
     theirs.expect("add_cross_attention", False)
     theirs.expect("tie_word_embeddings", True)
     theirs.ignore("directionality", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers")
     theirs.ignore("pooler_size_per_head", "pooler_type")
+    return sizes(theirs, vocab=30522, dim=768, depth=12, heads=12, hidden=3072, dropout=0.1, act=None)
+
+
+def sizes(
+    theirs: Foreign, *, vocab: int, dim: int, depth: int, heads: int, hidden: int, dropout: float, act: str | None
+) -> Config:
+    """What BERT and ALBERT say alike; they differ in what is meant where nothing is said."""
+    theirs.divides("num_attention_heads", "hidden_size")
+    head, classes = labels_of(theirs)
+    said = "hidden_act" in theirs.data or act is None
     return Config(
-        vocab=theirs.size("vocab_size", 30522),
+        vocab=theirs.size("vocab_size", vocab),
         length=theirs.size("max_position_embeddings", 512),
         segments=theirs.size("type_vocab_size", 2),
-        dim=theirs.size("hidden_size", 768),
-        depth=theirs.depth("num_hidden_layers", 12),
-        heads=theirs.size("num_attention_heads", 12),
-        hidden=theirs.size("intermediate_size", 3072),
-        dropout=theirs.share("hidden_dropout_prob", 0.1),
-        attention_dropout=theirs.share("attention_probs_dropout_prob", 0.1),
+        dim=theirs.size("hidden_size", dim),
+        depth=theirs.depth("num_hidden_layers", depth) if act is None else theirs.size("num_hidden_layers", depth),
+        heads=theirs.size("num_attention_heads", heads),
+        hidden=theirs.size("intermediate_size", hidden),
+        dropout=theirs.share("hidden_dropout_prob", dropout),
+        attention_dropout=theirs.share("attention_probs_dropout_prob", dropout),
         eps=theirs.above_zero("layer_norm_eps", 1e-12),
-        activation=theirs.activation("hidden_act"),
+        activation=theirs.activation("hidden_act") if said else "gelu_tanh",
+        head=head,
+        classes=classes,
     )
 
 
+def labels_of(theirs: Foreign) -> tuple[Head, int]:
+    """Which head their kind of model has, where the tensors do not tell, and for how many labels."""
+    kind = str(next(iter(theirs.data.get("architectures") or [""]), ""))
+    head: Head = "tags" if kind.endswith("TokenClassification") else "none"
+    head = "label" if kind.endswith("SequenceClassification") else head
+    labels = theirs.data.get("id2label")
+    count = len(labels) if isinstance(labels, dict) else theirs.data.get("num_labels", 2)
+    return head, count if head != "none" and type(count) is int and count > 0 else 2
+
+
+def heads_of(ours: Config, names: Collection[str], words: str, follows: str) -> Head:
+    """Which heads there are, only the tensors tell; which of two that are called alike, the config has told."""
+
+    def there(prefix: str) -> bool:
+        return any(name.startswith(prefix) for name in names)
+
+    if there(words):
+        return "pretraining" if there(follows) else "words"
+    if there("qa_outputs."):
+        return "span"
+    return ours.head if there("classifier.") else "none"
+
+
 def complete(ours: Config, names: Collection[str]) -> Config:
-    """Which heads there are, only the tensors tell."""
-    head = "none"
-    if any(name.startswith("cls.predictions.") for name in names):
-        head = "pretraining" if any(name.startswith("cls.seq_relationship.") for name in names) else "words"
-    pooler = head == "pretraining" or any("pooler.dense." in name for name in names)  # that head reads the pooler
-    return replace(ours, pooler=pooler, head=head)  # type: ignore[arg-type]
+    head = heads_of(ours, names, "cls.predictions.", "cls.seq_relationship.")
+    pooler = head in ("pretraining", "label") or any("pooler.dense." in name for name in names)  # they read the pooler
+    return replace(ours, pooler=pooler, head=head)
+
+
+def classified(ours: Config) -> dict[str, Any]:
+    """The labels, by number: names are not kept yet."""
+    if ours.head not in ("label", "tags"):
+        return {}
+    labels = {str(i): f"LABEL_{i}" for i in range(ours.classes)}
+    return {"id2label": labels, "label2id": {label: int(i) for i, label in labels.items()}}
 
 
 def export_config(ours: Config) -> dict[str, Any]:
-    if ours.head == "words" and ours.pooler:
-        raise InputError("their model with a masked-word head alone has no pooler", fix="build it with pooler=False")
+    if ours.head in ("words", "tags", "span") and ours.pooler:
+        raise InputError(
+            "their model with this head alone has no pooler", got=ours.head, fix="build it with pooler=False"
+        )
     return {
         "architectures": [ARCHITECTURES[ours.head]],
         "model_type": "bert",
@@ -64,6 +112,7 @@ def export_config(ours: Config) -> dict[str, Any]:
         "attention_probs_dropout_prob": ours.attention_dropout,
         "layer_norm_eps": ours.eps,
         "hidden_act": THEIR_ACTIVATIONS[ours.activation],
+        **classified(ours),
     }
 
 
@@ -96,7 +145,7 @@ def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
     ]
     if ours.pooler:
         table.append(Rule(prefix + "pooler.dense.{p}", "pooler.{p}"))
-    if ours.head != "none":
+    if ours.head in ("words", "pretraining"):
         table += [
             Rule("cls.predictions.transform.dense.{p}", "words.dense.{p}"),
             *norm("cls.predictions.transform.", "words."),
@@ -106,4 +155,11 @@ def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
         ]
     if ours.head == "pretraining":
         table.append(Rule("cls.seq_relationship.{p}", "follows.{p}"))
-    return table
+    return table + HEADS.get(ours.head, [])
+
+
+HEADS: dict[str, list[Entry]] = {
+    "label": [Rule("classifier.{p}", "label.{p}")],
+    "tags": [Rule("classifier.{p}", "tags.{p}")],
+    "span": [Rule("qa_outputs.{p}", "span.{p}")],
+}

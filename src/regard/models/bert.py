@@ -3,10 +3,14 @@
 BERT: Pre-training of Deep Bidirectional Transformers (Devlin et al., 2019), https://arxiv.org/abs/1810.04805
 An encoder alone: every token looks both ways, so that a hidden word can be guessed from all that surrounds it.
 
-Shapes: b batch, n tokens, d width, v vocabulary.
+ALBERT (Lan et al., 2020), https://arxiv.org/abs/1909.11942, has one layer that is applied again and again, and narrow
+embeddings that are widened. DistilBERT (Sanh et al., 2019), https://arxiv.org/abs/1910.01108, is half as deep, learned
+from BERT, and knows no segments.
+
+Shapes: b batch, n tokens, d width, e width of embeddings, v vocabulary, c classes.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -15,7 +19,7 @@ from torch import Tensor, nn
 
 from regard.nn.axis import Axis
 from regard.nn.block import Block
-from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
+from regard.nn.config import below, not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
 from regard.nn.embed import Lookup
 from regard.nn.feedforward import ACTIVATIONS, MLP, activation
@@ -25,43 +29,69 @@ from regard.nn.positions import Learned
 from regard.nn.residual import Branch, PostNorm
 from regard.nn.start import deviation
 
+# What is made of the states: nothing; hidden words; those, and whether B follows A; a label for the text; one for each
+# token; where an answer begins and ends.
+Head = Literal["none", "words", "pretraining", "label", "tags", "span"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
     vocab: int = 30522
     length: int = 512
-    segments: int = 2
+    segments: int = 2  # 0 where there are none
+    narrow: int | None = None  # width of the embeddings, which are then widened; dim unless given
     dim: int = 768
     depth: int = 12
+    shared: bool = False  # one layer, applied depth times
     heads: int = 12
     hidden: int = 3072
     dropout: float = 0.1
     attention_dropout: float = 0.1
     eps: float = 1e-12
     activation: str = "gelu"
-    pooler: bool = True  # a tanh layer on the first token
-    head: Literal["none", "words", "pretraining"] = "none"  # guess hidden words; and whether B follows A
+    pooler: bool = True  # one more layer on the first token
+    pooling: Literal["tanh", "relu"] = "tanh"  # of that layer
+    head: Head = "none"
+    classes: int = 2  # of labels or tags
     attention: Choice = "softmax"
 
     def __post_init__(self) -> None:
-        blind = self.head == "pretraining" and self.pooler is False
+        blind = self.head in ("pretraining", "label") and self.pooler is False
+        turns = isinstance(self.attention, list | tuple) and len(self.attention) > 1
         refuse(
-            not_positive(self, "vocab", "length", "segments", "dim", "depth", "heads", "hidden"),
+            not_positive(self, "vocab", "length", "narrow", "dim", "depth", "heads", "hidden", "classes"),
+            below(0, self, "segments"),
             not_above_zero(self, "eps"),
             not_shares(self, "dropout", "attention_dropout"),
             not_divided(self, "dim", "heads"),
             not_one_of(ACTIVATIONS, self, "activation"),
             unknown_choices(self, "attention"),
-            ["head = 'pretraining' reads the pooler, but pooler = false"] if blind else [],
+            [f"head = {self.head!r} reads the pooler, but pooler = false"] if blind else [],
+            ["attention cannot take turns where one layer is shared"] if turns and self.shared else [],
         )
+        if self.narrow == self.dim:  # one way to say it
+            object.__setattr__(self, "narrow", None)
 
 
+ALBERT = Config(
+    vocab=30000, narrow=128, shared=True, dropout=0.0, attention_dropout=0.0, activation="gelu_tanh"
+)  # as its second version was trained
 PRESETS = {
     "bert-tiny": Config(dim=128, depth=2, heads=2, hidden=512),
     "bert-mini": Config(dim=256, depth=4, heads=4, hidden=1024),
     "bert-base": Config(),
     "bert-large": Config(dim=1024, depth=24, heads=16, hidden=4096),
+    "albert-base": ALBERT,
+    "albert-large": replace(ALBERT, dim=1024, depth=24, heads=16, hidden=4096),
+    "albert-xlarge": replace(ALBERT, dim=2048, depth=24, heads=16, hidden=8192),
+    "albert-xxlarge": replace(ALBERT, dim=4096, depth=12, heads=64, hidden=16384),
+    "distilbert-base": Config(segments=0, depth=6, pooler=False),
 }
+PAPERS = {
+    "albert": ("Lan et al. 2020, ALBERT", "https://arxiv.org/abs/1909.11942"),
+    "distilbert": ("Sanh et al. 2019, DistilBERT", "https://arxiv.org/abs/1910.01108"),
+}
+PAPERS = {name: PAPERS[name.split("-")[0]] for name in PRESETS if name.split("-")[0] in PAPERS}
 
 AXES = {"blocks.*.mixer": ("tokens", "tokens")}
 
@@ -72,6 +102,9 @@ class Output:
     pooled: Tensor | None  # (b, d)
     words: Tensor | None  # (b, n, v)
     follows: Tensor | None  # (b, 2)
+    label: Tensor | None = None  # (b, c)
+    tags: Tensor | None = None  # (b, n, c)
+    span: Tensor | None = None  # (b, n, 2): the answer's first and last token
 
 
 class Words(nn.Module):
@@ -79,13 +112,14 @@ class Words(nn.Module):
 
     def __init__(self, config: Config) -> None:
         super().__init__()
-        self.dense = nn.Linear(config.dim, config.dim)
+        width = config.narrow or config.dim
+        self.dense = nn.Linear(config.dim, width)
         self.act = activation(config.activation)
-        self.norm = nn.LayerNorm(config.dim, config.eps)
+        self.norm = nn.LayerNorm(width, config.eps)
         self.bias = nn.Parameter(torch.zeros(config.vocab))
 
     def forward(self, states: Tensor, embedding: Tensor) -> Tensor:
-        """(b, n, d), (v, d) -> (b, n, v)"""
+        """(b, n, d), (v, e) -> (b, n, v)"""
         return F.linear(self.norm(self.act(self.dense(states))), embedding, self.bias)
 
 
@@ -93,15 +127,21 @@ class BERT(nn.Module):
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.config = config
-        self.embed = Lookup(config.vocab, config.dim)
-        self.positions = Learned(config.length, config.dim)
-        self.segments = Lookup(config.segments, config.dim)
-        self.norm = nn.LayerNorm(config.dim, config.eps)
+        width = config.narrow or config.dim
+        self.embed = Lookup(config.vocab, width)
+        self.positions = Learned(config.length, width)
+        self.segments = Lookup(config.segments, width) if config.segments else None
+        self.norm = nn.LayerNorm(width, config.eps)
         self.dropout = Dropout(config.dropout)
-        self.blocks = nn.ModuleList(self.block(choice) for choice in layered(config.attention, config.depth))
+        self.widen = None if config.narrow is None else nn.Linear(width, config.dim)
+        layers = 1 if config.shared else config.depth
+        self.blocks = nn.ModuleList(self.block(choice) for choice in layered(config.attention, layers))
         self.pooler = nn.Linear(config.dim, config.dim) if config.pooler else None
-        self.words = None if config.head == "none" else Words(config)
+        self.words = Words(config) if config.head in ("words", "pretraining") else None
         self.follows = nn.Linear(config.dim, 2) if config.head == "pretraining" else None
+        self.label = nn.Linear(config.dim, config.classes) if config.head == "label" else None
+        self.tags = nn.Linear(config.dim, config.classes) if config.head == "tags" else None
+        self.span = nn.Linear(config.dim, 2) if config.head == "span" else None
         self.reset()
 
     def block(self, choice: Choice) -> Block:
@@ -123,17 +163,25 @@ class BERT(nn.Module):
     def forward(self, ids: Tensor, *, segments: Tensor | None = None, keys: Tensor | None = None) -> Output:
         """(b, n) -> states (b, n, d) and what the heads make of them; keys is False at padding"""
         mask = Mask(keys=fitted(keys, ids))
-        segment = self.segments(torch.zeros_like(ids) if segments is None else segments)
-        position = self.positions(mask.positions(ids.shape[1], ids.device))
-        x = self.dropout(self.norm(self.embed(ids) + segment + position))
-        for block in self.blocks:
-            x = block(x, mask=mask)
-        pooled = None if self.pooler is None else torch.tanh(self.pooler(first(x, keys)))
+        x = self.embed(ids) + self.positions(mask.positions(ids.shape[1], ids.device))
+        if self.segments is not None:
+            x = x + self.segments(torch.zeros_like(ids) if segments is None else segments)
+        elif segments is not None:
+            raise ValueError("this model knows no segments")
+        x = self.dropout(self.norm(x))
+        x = x if self.widen is None else self.widen(x)
+        for i in range(self.config.depth):
+            x = self.blocks[0 if self.config.shared else i](x, mask=mask)
+        act = activation(self.config.pooling)
+        pooled = None if self.pooler is None else act(self.pooler(first(x, keys)))
         return Output(
             states=x,
             pooled=pooled,
             words=None if self.words is None else self.words(x, self.embed.weight),
             follows=None if self.follows is None or pooled is None else self.follows(pooled),
+            label=None if self.label is None or pooled is None else self.label(self.dropout(pooled)),
+            tags=None if self.tags is None else self.tags(self.dropout(x)),
+            span=None if self.span is None else self.span(x),
         )
 
     def axes(self, ids: Tensor) -> dict[str, Axis]:

@@ -1,0 +1,97 @@
+"""ALBERT <-> Hugging Face (model_type albert): the encoder alone, or with one of its heads."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from regard.models.bert import Config
+
+from .bert import HEADS, classified, heads_of, sizes
+from .foreign import THEIR_ACTIVATIONS, Foreign
+from .rules import Dropped, Entry, Rule, Tied
+from .symbols import BEGIN, END, PAD
+
+SYMBOLS = {PAD: 0, BEGIN: 2, END: 3}
+ARCHITECTURES = {
+    "none": "AlbertModel",
+    "words": "AlbertForMaskedLM",
+    "pretraining": "AlbertForPreTraining",
+    "label": "AlbertForSequenceClassification",
+    "tags": "AlbertForTokenClassification",
+    "span": "AlbertForQuestionAnswering",
+}
+
+
+def config(theirs: Foreign) -> Config:
+    theirs.expect("num_hidden_groups", 1)
+    theirs.expect("inner_group_num", 1)
+    theirs.expect("position_embedding_type", "absolute")
+    theirs.expect("tie_word_embeddings", True)
+    theirs.ignore("classifier_dropout_prob", "down_scale_factor", "gap_size", "net_structure_type", "num_memory_blocks")
+    theirs.ignore("layers_to_keep")
+    return replace(
+        sizes(theirs, vocab=30000, dim=4096, depth=12, heads=64, hidden=16384, dropout=0.0, act="gelu_new"),
+        narrow=theirs.size("embedding_size", 128),
+        shared=True,
+    )
+
+
+def complete(ours: Config, names: Collection[str]) -> Config:
+    """Which heads there are, only the tensors tell; which of two that are called alike, the config."""
+    head = heads_of(ours, names, "predictions.", "sop_classifier.")
+    return replace(ours, pooler=any("pooler." in name for name in names), head=head)
+
+
+def export_config(ours: Config) -> dict[str, Any]:
+    return {
+        "architectures": [ARCHITECTURES[ours.head]],
+        "model_type": "albert",
+        "vocab_size": ours.vocab,
+        "max_position_embeddings": ours.length,
+        "type_vocab_size": ours.segments,
+        "embedding_size": ours.narrow or ours.dim,
+        "hidden_size": ours.dim,
+        "num_hidden_layers": ours.depth,
+        "num_attention_heads": ours.heads,
+        "intermediate_size": ours.hidden,
+        "hidden_dropout_prob": ours.dropout,
+        "attention_probs_dropout_prob": ours.attention_dropout,
+        "layer_norm_eps": ours.eps,
+        "hidden_act": THEIR_ACTIVATIONS[ours.activation],
+        **classified(ours),
+    }
+
+
+def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
+    whole = any(x.startswith("albert.") for x in names) if names is not None else ours.head != "none"
+    prefix = "albert." if whole else ""
+    layer, block = prefix + "encoder.albert_layer_groups.0.albert_layers.0.", "blocks.0."
+    table: list[Entry] = [
+        Rule(prefix + "embeddings.word_embeddings.weight", "embed.weight"),
+        Rule(prefix + "embeddings.position_embeddings.weight", "positions.weight"),
+        Rule(prefix + "embeddings.token_type_embeddings.weight", "segments.weight"),
+        Dropped(prefix + "embeddings.position_ids", "a buffer that counts 0, 1, 2 ..."),
+        Rule(prefix + "embeddings.LayerNorm.{p}", "norm.{p}"),
+        Rule(prefix + "encoder.embedding_hidden_mapping_in.{p}", "widen.{p}"),
+        Rule(layer + "attention.query.{p}", block + "mixer.q.{p}"),
+        Rule(layer + "attention.key.{p}", block + "mixer.k.{p}"),
+        Rule(layer + "attention.value.{p}", block + "mixer.v.{p}"),
+        Rule(layer + "attention.dense.{p}", block + "mixer.out.{p}"),
+        Rule(layer + "attention.LayerNorm.{p}", block + "mixer_residual.norm.{p}"),
+        Rule(layer + "ffn.{p}", block + "ffn.up.{p}"),
+        Rule(layer + "ffn_output.{p}", block + "ffn.down.{p}"),
+        Rule(layer + "full_layer_layer_norm.{p}", block + "ffn_residual.norm.{p}"),
+    ]
+    if ours.pooler:
+        table.append(Rule(prefix + "pooler.{p}", "pooler.{p}"))
+    if ours.head in ("words", "pretraining"):
+        table += [
+            Rule("predictions.dense.{p}", "words.dense.{p}"),
+            Rule("predictions.LayerNorm.{p}", "words.norm.{p}"),
+            Rule("predictions.bias", "words.bias"),
+            Tied("predictions.decoder.weight", "embed.weight"),
+            Tied("predictions.decoder.bias", "words.bias"),
+        ]
+    if ours.head == "pretraining":
+        table.append(Rule("sop_classifier.classifier.{p}", "follows.{p}"))
+    return table + HEADS.get(ours.head, [])

@@ -1,0 +1,96 @@
+"""DistilBERT <-> Hugging Face (model_type distilbert): the encoder alone, or with one of its heads."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from regard.models.bert import Config
+
+from .bert import HEADS, classified, heads_of, labels_of
+from .foreign import THEIR_ACTIVATIONS, Foreign
+from .rules import Dropped, Entry, Rule, Tied
+from .symbols import PAD
+
+SYMBOLS = {PAD: 0}
+ARCHITECTURES = {
+    "none": "DistilBertModel",
+    "words": "DistilBertForMaskedLM",
+    "label": "DistilBertForSequenceClassification",
+    "tags": "DistilBertForTokenClassification",
+    "span": "DistilBertForQuestionAnswering",
+}
+
+
+def config(theirs: Foreign) -> Config:
+    theirs.divides("n_heads", "dim")
+    theirs.expect("sinusoidal_pos_embds", False, True)  # where they come from; in the file is what they are
+    theirs.expect("tie_word_embeddings", True)
+    theirs.ignore("qa_dropout", "seq_classif_dropout", "tie_weights_")
+    head, classes = labels_of(theirs)
+    return Config(
+        vocab=theirs.size("vocab_size", 30522),
+        length=theirs.size("max_position_embeddings", 512),
+        segments=0,
+        dim=theirs.size("dim", 768),
+        depth=theirs.depth("n_layers", 6),
+        heads=theirs.size("n_heads", 12),
+        hidden=theirs.size("hidden_dim", 3072),
+        dropout=theirs.share("dropout", 0.1),
+        attention_dropout=theirs.share("attention_dropout", 0.1),
+        activation=theirs.activation("activation") if "activation" in theirs.data else "gelu",
+        pooler=head == "label",
+        pooling="relu" if head == "label" else "tanh",
+        head=head,
+        classes=classes,
+    )
+
+
+def complete(ours: Config, names: Collection[str]) -> Config:
+    head = heads_of(ours, names, "vocab_transform.", "no such head")
+    pooler = any(name.startswith("pre_classifier.") for name in names)
+    return replace(ours, pooler=pooler, pooling="relu" if pooler else "tanh", head=head)
+
+
+def export_config(ours: Config) -> dict[str, Any]:
+    return {
+        "architectures": [ARCHITECTURES.get(ours.head, "DistilBertModel")],
+        "model_type": "distilbert",
+        "vocab_size": ours.vocab,
+        "max_position_embeddings": ours.length,
+        "dim": ours.dim,
+        "n_layers": ours.depth,
+        "n_heads": ours.heads,
+        "hidden_dim": ours.hidden,
+        "dropout": ours.dropout,
+        "attention_dropout": ours.attention_dropout,
+        "activation": THEIR_ACTIVATIONS[ours.activation],
+        **classified(ours),
+    }
+
+
+def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
+    whole = any(x.startswith("distilbert.") for x in names) if names is not None else ours.head != "none"
+    prefix = "distilbert." if whole else ""
+    layer, block = prefix + "transformer.layer.{i}.", "blocks.{i}."
+    table: list[Entry] = [
+        Rule(prefix + "embeddings.word_embeddings.weight", "embed.weight"),
+        Rule(prefix + "embeddings.position_embeddings.weight", "positions.weight"),
+        Dropped(prefix + "embeddings.position_ids", "a buffer that counts 0, 1, 2 ..."),
+        Rule(prefix + "embeddings.LayerNorm.{p}", "norm.{p}"),
+        *(Rule(f"{layer}attention.{x}_lin.{{p}}", f"{block}mixer.{x}.{{p}}") for x in "qkv"),
+        Rule(layer + "attention.out_lin.{p}", block + "mixer.out.{p}"),
+        Rule(layer + "sa_layer_norm.{p}", block + "mixer_residual.norm.{p}"),
+        Rule(layer + "ffn.lin1.{p}", block + "ffn.up.{p}"),
+        Rule(layer + "ffn.lin2.{p}", block + "ffn.down.{p}"),
+        Rule(layer + "output_layer_norm.{p}", block + "ffn_residual.norm.{p}"),
+    ]
+    if ours.pooler:
+        table.append(Rule("pre_classifier.{p}", "pooler.{p}"))
+    if ours.head == "words":
+        table += [
+            Rule("vocab_transform.{p}", "words.dense.{p}"),
+            Rule("vocab_layer_norm.{p}", "words.norm.{p}"),
+            Rule("vocab_projector.bias", "words.bias"),
+            Tied("vocab_projector.weight", "embed.weight"),
+        ]
+    return table + HEADS.get(ours.head, [])
