@@ -117,11 +117,11 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("rows.0", "les"),
     ],
     "11.2c": [
-        ("street.0.rows", [[[0.0] * 6 + [9.0] + [0.0] * 7] * 4] * 4),
+        ("street.0.nouns", [[[0.0, 9.0]] * 4] * 4),
         ("animal.2.pronouns.es", 0.01),
         ("street.0.pronouns.sie", 9.0),
         ("animal.1.pronouns", {"es": 0.2, "sie": 0.1, "er": 0.1}),
-        ("animal.3.rows.0.0", [0.5] * 14),
+        ("animal.3.total", 0.1),
     ],
 }
 

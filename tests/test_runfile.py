@@ -317,7 +317,7 @@ def test_a_kind_without_default_must_be_named() -> None:
     assert problems("[optimizer]\nrate = 1", kind=Bare) == [
         "run.toml:1: optimizer.kind: missing: one of 'adamw', 'sgd'"
     ]
-    assert problems("", kind=Bare) == ["run.toml: optimizer: missing: a table or a table; how the weights move"]
+    assert problems("", kind=Bare) == ["run.toml: optimizer: missing: a table; how the weights move"]
 
 
 def test_none_where_it_is_allowed() -> None:

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from regard import style
-from regard.figures.figure import Check, Numbers, above, close, plain, within
+from regard.figures.figure import Check, Numbers, above, below, plain, within
 from regard.look.words import by_words
 from regard.model import Model, Translated, load
 from regard.tasks.translating import Translating
@@ -51,22 +51,24 @@ def asked(model: Model, word: str) -> Numbers:
         "word": word,
         "translation": said.text,
         "pronouns": {name: float(chances[model.text().ids([name])[0][0]]) for name in PRONOUNS},
+        "nouns": plain(rows[..., [words.index(noun) for noun in NOUNS]], 4),  # (layers, heads, 2)
+        "total": float((rows.sum(-1) - 1).abs().max()),
         "words": words,
-        "rows": plain(rows, 4),
+        "rows": plain(rows, 3),
     }
 
 
 def compute() -> Numbers:
     model = load("tatoeba-en-de")
-    return {noun: [asked(model, word) for word in words] for noun, words in FITS.items()}
+    found: Numbers = {noun: [asked(model, word) for word in words] for noun, words in FITS.items()}
+    for one in (*found["animal"][1:], *found["street"][1:]):  # which are not drawn
+        del one["rows"], one["words"]
+    return found
 
 
 def head_of(numbers: Numbers) -> tuple[int, int]:
     """The layer and the head in which *it* looks hardest at the two nouns, on average over all sentences."""
-    both = []
-    for one in (*numbers["animal"], *numbers["street"]):
-        places = [one["words"].index(noun) for noun in NOUNS]
-        both.append(torch.tensor(one["rows"])[..., places].sum(-1))
+    both = [torch.tensor(one["nouns"]).sum(-1) for one in (*numbers["animal"], *numbers["street"])]
     total = torch.stack(both).mean(0)
     place = int(total.argmax())
     return place // total.shape[1], place % total.shape[1]
@@ -75,7 +77,7 @@ def head_of(numbers: Numbers) -> tuple[int, int]:
 def looks(numbers: Numbers, noun: str) -> dict[str, float]:
     """What *it* gives to each noun in that head, where the last word fits ``noun``."""
     layer, head = head_of(numbers)
-    return {seen: mean(one["rows"][layer][head][one["words"].index(seen)] for one in numbers[noun]) for seen in NOUNS}
+    return {seen: mean(one["nouns"][layer][head][i] for one in numbers[noun]) for i, seen in enumerate(NOUNS)}
 
 
 def leaning(numbers: Numbers, noun: str) -> list[float]:
@@ -121,7 +123,6 @@ def pronouns(axes: Axes, numbers: Numbers) -> None:
 def holds(numbers: Numbers) -> list[Check]:
     everything = [*numbers["animal"], *numbers["street"]]
     moved = mean(leaning(numbers, "street")) - mean(leaning(numbers, "animal"))
-    sums = [sum(row) for one in everything for layer in one["rows"] for row in layer]
     ahead = [one["pronouns"]["es"] - max(one["pronouns"]["sie"], one["pronouns"]["er"]) for one in everything]
     looked = [looks(numbers, noun) for noun in NOUNS]
     return [
@@ -133,7 +134,7 @@ def holds(numbers: Numbers) -> list[Check]:
         above("the animal’s pronoun before the next, least", min(ahead), 0),
         within("log(sie / es): what the end of the sentence moves", moved, -0.5, 0.5),
         above("pronouns among what may come next, least share", min(shares(numbers)), 0.5),
-        close("rows of the maps add up to 1", max(sums, key=lambda x: abs(x - 1)), 1, 2e-3),
+        below("rows of the maps add up to 1 (difference)", max(one["total"] for one in everything), 1e-4),
     ]
 
 
