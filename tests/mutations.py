@@ -272,7 +272,7 @@ MUTATIONS = [
     Mutation("a full disk leaves half a line", "train/journal.py", "file.truncate(end)\n        raise", "pass\n        raise", "/journal"),
     Mutation("a journal is cut anywhere", "train/journal.py", "if file.read(1) != b\"\\n\":", "if False:", "/journal"),
     Mutation("gradients of one process", "train/distribution.py", "gradient.copy_(total.view_as(gradient))", "pass", "train/distribution"),
-    Mutation("a gradient that one lacks", "train/distribution.py", "parameter.grad = torch.zeros_like(parameter)", "continue", "train/distribution"),
+    Mutation("a gradient that one lacks", "train/distribution.py", "parameter.grad = torch.zeros_like(parameter)", "continue", "train/mended"),
     Mutation("the others go on", "train/distribution.py", "if speaker < self.size:", "if False:", "train/distribution"),
     Mutation("warm-up begins at 0", "train/schedules.py", "min((step + 1) / warmup, 1.0)", "min(step / warmup, 1.0)", "train/optimizers train/engine"),
     Mutation("Vaswani's peak is late", "train/schedules.py", "min((step + 1) / self.warmup, math.sqrt(self.warmup / (step + 1)))", "min(step / self.warmup, math.sqrt(self.warmup / (step + 1)))", "train/optimizers"),

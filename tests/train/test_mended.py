@@ -23,7 +23,7 @@ from regard.run.sources import opened, vocabulary_of
 from regard.run.start import locked
 from regard.tasks.language import Language
 from regard.train.assess import assessment
-from regard.train.distribution import ALONE, World
+from regard.train.distribution import ALONE, World, add_gradients
 from regard.train.engine import Engine
 from regard.train.progress import Silent
 from regard.train.shards import fill
@@ -366,3 +366,20 @@ def test_every_batch_is_measured_once(size: int) -> None:
     whole, _ = assessment(task, data, ALONE, nullcontext)
     parts = [assessment(task, data, Quiet(rank, size), nullcontext)[0] for rank in range(size)]
     assert {name: sum(part[name] for part in parts) for name in whole} == pytest.approx(whole, rel=1e-9)
+
+
+def test_a_gradient_that_only_another_process_has() -> None:
+    """It counts here as zero, so that all add up the same weights; one that nobody has stays away."""
+    used, unused, nobody = (torch.nn.Parameter(torch.zeros(size)) for size in (2, 3, 4))
+    used.grad = torch.tensor([1.0, 2.0])
+    others = iter([torch.tensor([1.0, 1.0, 0.0]), torch.tensor([10.0, 20.0, 3.0, 4.0, 5.0])])
+
+    class Two(World):
+        def sum(self, x: torch.Tensor) -> torch.Tensor:
+            return x + next(others)
+
+    add_gradients([used, unused, nobody], Two(1, 2))
+    assert used.grad.tolist() == [11.0, 22.0]
+    assert unused.grad is not None
+    assert unused.grad.tolist() == [3.0, 4.0, 5.0]
+    assert nobody.grad is None
