@@ -6,9 +6,9 @@ from typing import Any
 
 from regard.models.bert import Config
 
-from .bert import HEADS, classified, heads_of, sizes
-from .foreign import THEIR_ACTIVATIONS, Foreign
-from .rules import Dropped, Entry, Rule, Tied
+from .bert import HEADS, embeddings, export_sizes, heads_of, sizes
+from .foreign import Foreign
+from .rules import Entry, Rule, Tied
 from .symbols import BEGIN, END, PAD
 
 SYMBOLS = {PAD: 0, BEGIN: 2, END: 3}
@@ -43,23 +43,7 @@ def complete(ours: Config, names: Collection[str]) -> Config:
 
 
 def export_config(ours: Config) -> dict[str, Any]:
-    return {
-        "architectures": [ARCHITECTURES[ours.head]],
-        "model_type": "albert",
-        "vocab_size": ours.vocab,
-        "max_position_embeddings": ours.length,
-        "type_vocab_size": ours.segments,
-        "embedding_size": ours.narrow or ours.dim,
-        "hidden_size": ours.dim,
-        "num_hidden_layers": ours.depth,
-        "num_attention_heads": ours.heads,
-        "intermediate_size": ours.hidden,
-        "hidden_dropout_prob": ours.dropout,
-        "attention_probs_dropout_prob": ours.attention_dropout,
-        "layer_norm_eps": ours.eps,
-        "hidden_act": THEIR_ACTIVATIONS[ours.activation],
-        **classified(ours),
-    }
+    return export_sizes(ours, "albert", ARCHITECTURES[ours.head]) | {"embedding_size": ours.narrow or ours.dim}
 
 
 def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
@@ -67,10 +51,8 @@ def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
     prefix = "albert." if whole else ""
     layer, block = prefix + "encoder.albert_layer_groups.0.albert_layers.0.", "blocks.0."
     table: list[Entry] = [
-        Rule(prefix + "embeddings.word_embeddings.weight", "embed.weight"),
-        Rule(prefix + "embeddings.position_embeddings.weight", "positions.weight"),
+        *embeddings(prefix),
         Rule(prefix + "embeddings.token_type_embeddings.weight", "segments.weight"),
-        Dropped(prefix + "embeddings.position_ids", "a buffer that counts 0, 1, 2 ..."),
         Rule(prefix + "embeddings.LayerNorm.{p}", "norm.{p}"),
         Rule(prefix + "encoder.embedding_hidden_mapping_in.{p}", "widen.{p}"),
         Rule(layer + "attention.query.{p}", block + "mixer.q.{p}"),

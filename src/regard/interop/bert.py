@@ -66,14 +66,14 @@ def labels_of(theirs: Foreign) -> tuple[Head, int]:
     return head, count if head != "none" and type(count) is int and count > 0 else 2
 
 
-def heads_of(ours: Config, names: Collection[str], words: str, follows: str) -> Head:
+def heads_of(ours: Config, names: Collection[str], words: str, follows: str | None = None) -> Head:
     """Which heads there are, only the tensors tell; which of two that are called alike, the config has told."""
 
     def there(prefix: str) -> bool:
         return any(name.startswith(prefix) for name in names)
 
     if there(words):
-        return "pretraining" if there(follows) else "words"
+        return "pretraining" if follows is not None and there(follows) else "words"
     if there("qa_outputs."):
         return "span"
     return ours.head if there("classifier.") else "none"
@@ -98,9 +98,14 @@ def export_config(ours: Config) -> dict[str, Any]:
         raise InputError(
             "their model with this head alone has no pooler", got=ours.head, fix="build it with pooler=False"
         )
+    return export_sizes(ours, "bert", ARCHITECTURES[ours.head])
+
+
+def export_sizes(ours: Config, kind: str, architecture: str) -> dict[str, Any]:
+    """The way back from ``sizes``."""
     return {
-        "architectures": [ARCHITECTURES[ours.head]],
-        "model_type": "bert",
+        "architectures": [architecture],
+        "model_type": kind,
         "vocab_size": ours.vocab,
         "max_position_embeddings": ours.length,
         "type_vocab_size": ours.segments,
@@ -129,10 +134,8 @@ def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
         return [Rule(f"{theirs}LayerNorm.{their}", f"{ours}norm.{our}") for our, their in spelled.items()]
 
     table: list[Entry] = [
-        Rule(prefix + "embeddings.word_embeddings.weight", "embed.weight"),
-        Rule(prefix + "embeddings.position_embeddings.weight", "positions.weight"),
+        *embeddings(prefix),
         Rule(prefix + "embeddings.token_type_embeddings.weight", "segments.weight"),
-        Dropped(prefix + "embeddings.position_ids", "a buffer that counts 0, 1, 2 ..."),
         *norm(prefix + "embeddings.", ""),
         Rule(layer + "attention.self.query.{p}", block + "mixer.q.{p}"),
         Rule(layer + "attention.self.key.{p}", block + "mixer.k.{p}"),
@@ -156,6 +159,15 @@ def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
     if ours.head == "pretraining":
         table.append(Rule("cls.seq_relationship.{p}", "follows.{p}"))
     return table + HEADS.get(ours.head, [])
+
+
+def embeddings(prefix: str) -> list[Entry]:
+    """Of BERT and all its kin."""
+    return [
+        Rule(prefix + "embeddings.word_embeddings.weight", "embed.weight"),
+        Rule(prefix + "embeddings.position_embeddings.weight", "positions.weight"),
+        Dropped(prefix + "embeddings.position_ids", "a buffer that counts 0, 1, 2 ..."),
+    ]
 
 
 HEADS: dict[str, list[Entry]] = {

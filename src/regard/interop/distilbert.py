@@ -6,9 +6,9 @@ from typing import Any
 
 from regard.models.bert import Config
 
-from .bert import HEADS, classified, heads_of, labels_of
+from .bert import HEADS, classified, embeddings, heads_of, labels_of
 from .foreign import THEIR_ACTIVATIONS, Foreign
-from .rules import Dropped, Entry, Rule, Tied
+from .rules import Entry, Rule, Tied
 from .symbols import PAD
 
 SYMBOLS = {PAD: 0}
@@ -46,7 +46,7 @@ def config(theirs: Foreign) -> Config:
 
 
 def complete(ours: Config, names: Collection[str]) -> Config:
-    head = heads_of(ours, names, "vocab_transform.", "no such head")
+    head = heads_of(ours, names, "vocab_transform.")
     pooler = any(name.startswith("pre_classifier.") for name in names)
     return replace(ours, pooler=pooler, pooling="relu" if pooler else "tanh", head=head)
 
@@ -73,9 +73,7 @@ def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
     prefix = "distilbert." if whole else ""
     layer, block = prefix + "transformer.layer.{i}.", "blocks.{i}."
     table: list[Entry] = [
-        Rule(prefix + "embeddings.word_embeddings.weight", "embed.weight"),
-        Rule(prefix + "embeddings.position_embeddings.weight", "positions.weight"),
-        Dropped(prefix + "embeddings.position_ids", "a buffer that counts 0, 1, 2 ..."),
+        *embeddings(prefix),
         Rule(prefix + "embeddings.LayerNorm.{p}", "norm.{p}"),
         *(Rule(f"{layer}attention.{x}_lin.{{p}}", f"{block}mixer.{x}.{{p}}") for x in "qkv"),
         Rule(layer + "attention.out_lin.{p}", block + "mixer.out.{p}"),

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Any
 
-from regard.models.gpt import LLAMA, Config
+from regard.models.gpt import LLAMA, Biases, Config
 from regard.nn.mechanisms import Choice
 
 from .foreign import THEIR_ACTIVATIONS, Foreign
@@ -13,7 +13,7 @@ from .symbols import BEGIN, END, PAD
 SYMBOLS = {BEGIN: 1, END: 2, PAD: None}
 
 
-def common(theirs: Foreign, biases: str, attention: Choice) -> Config:
+def common(theirs: Foreign, biases: Biases, attention: Choice) -> Config:
     """What they all have."""
     heads = theirs.size("num_attention_heads", 32)
     if "head_dim" not in theirs.data or theirs.data["head_dim"] is None:
@@ -41,7 +41,7 @@ def common(theirs: Foreign, biases: str, attention: Choice) -> Config:
         rotary=rotary(theirs),
         activation=theirs.activation("hidden_act") if "hidden_act" in theirs.data else "silu",
         gated=True,
-        biases=biases,  # type: ignore[arg-type]
+        biases=biases,
         tied=theirs.take("tie_word_embeddings", bool, False),
         attention=attention,
     )

@@ -87,11 +87,11 @@ PRESETS = {
     "albert-xxlarge": replace(ALBERT, dim=4096, depth=12, heads=64, hidden=16384),
     "distilbert-base": Config(segments=0, depth=6, pooler=False),
 }
-PAPERS = {
+SOURCES = {
     "albert": ("Lan et al. 2020, ALBERT", "https://arxiv.org/abs/1909.11942"),
     "distilbert": ("Sanh et al. 2019, DistilBERT", "https://arxiv.org/abs/1910.01108"),
 }
-PAPERS = {name: PAPERS[name.split("-")[0]] for name in PRESETS if name.split("-")[0] in PAPERS}
+PAPERS = {name: SOURCES[name.split("-")[0]] for name in PRESETS if name.split("-")[0] in SOURCES}
 
 AXES = {"blocks.*.mixer": ("tokens", "tokens")}
 

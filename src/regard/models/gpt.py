@@ -31,6 +31,8 @@ from regard.nn.positions import Learned, Rotary
 from regard.nn.residual import Branch, Residual, build_residual
 from regard.nn.start import deviation
 
+Biases = Literal["all", "attention", "qkv", "none"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
@@ -51,7 +53,7 @@ class Config:
     rotary: float | None = None  # the base of rotary positions; learned ones unless given
     activation: str = "gelu_tanh"
     gated: bool = False  # the feed-forward
-    biases: Literal["all", "attention", "qkv", "none"] = "all"  # which linear maps have one
+    biases: Biases = "all"  # which linear maps have one
     tied: bool = True  # the output matrix is the embedding
     attention: Choice = "softmax"
 
@@ -109,7 +111,7 @@ PRESETS = {
     "llama-65b": replace(LLAMA, eps=1e-6, dim=8192, depth=80, heads=64, hidden=22016),
     "llama2-70b": replace(LLAMA, length=4096, dim=8192, depth=80, heads=64, groups=8, hidden=28672),
 }
-PAPERS = {
+SOURCES = {
     "gpt1": (
         "Radford et al. 2018, Improving Language Understanding by Generative Pre-Training",
         "https://openai.com/index/language-unsupervised",
@@ -118,7 +120,7 @@ PAPERS = {
     "llama": ("Touvron et al. 2023, LLaMA", "https://arxiv.org/abs/2302.13971"),
     "llama2": ("Touvron et al. 2023, Llama 2", "https://arxiv.org/abs/2307.09288"),
 }
-PAPERS = {name: PAPERS[name.split("-")[0]] for name in PRESETS if name.split("-")[0] in PAPERS}
+PAPERS = {name: SOURCES[name.split("-")[0]] for name in PRESETS if name.split("-")[0] in SOURCES}
 
 AXES = {"blocks.*.mixer": ("tokens", "tokens")}
 
