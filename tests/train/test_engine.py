@@ -79,7 +79,7 @@ def test_any_split_gives_the_same_gradient(tmp_path: Path, pieces: int, dtype: t
     """Ragged rows, so that pieces have different numbers of tokens; with 50, more pieces than rows."""
 
     def gradient(split: int) -> dict[str, Tensor]:
-        task = Language(tiny_gpt().to(dtype), None)  # type: ignore[arg-type]
+        task = Language(tiny_gpt().to(dtype))
         trained = engine(tmp_path / str(split), task, Counting(budget=90))
         found: dict[str, Tensor] = {}
         original = trained.descend
@@ -104,7 +104,7 @@ def test_any_split_gives_the_same_gradient(tmp_path: Path, pieces: int, dtype: t
 def test_a_mean_of_means_would_be_noticed(tmp_path: Path) -> None:
     """The rows are ragged enough that dividing each piece by its own count is another gradient."""
     data = Counting(budget=90)
-    task = Language(tiny_gpt(), None)  # type: ignore[arg-type]
+    task = Language(tiny_gpt())
     counts = [task.counts(piece.batch)["tokens"] for piece in Maker(data, 0, 1, 4, 0).pieces(2)]
     assert len(set(counts)) > 1
 
@@ -238,7 +238,7 @@ class Poisoned(Counting):
 @pytest.mark.parametrize("layer", ["blocks.1.ffn.up", "blocks.0.mixer.v"])
 def test_a_number_that_is_none_stops_the_run(tmp_path: Path, layer: str) -> None:
     """In that step, with the layer and the batch named, and the last checkpoint whole."""
-    task = Language(tiny_gpt(), None)  # type: ignore[arg-type]
+    task = Language(tiny_gpt())
     trained = engine(tmp_path, task, Poisoned(8, task.net.get_submodule(layer)))
     with pytest.raises(NotFiniteError) as error:
         trained.run()
@@ -263,7 +263,7 @@ class Exploding(Language):
 
 
 def test_a_gradient_that_is_no_number_names_its_weight(tmp_path: Path) -> None:
-    trained = engine(tmp_path, Exploding(tiny_gpt(), None))  # type: ignore[arg-type]
+    trained = engine(tmp_path, Exploding(tiny_gpt()))
     with pytest.raises(NotFiniteError, match=r"step 4: .* the gradient of blocks\.1\.ffn\.up\.weight"):
         trained.run()
 
@@ -278,7 +278,7 @@ def test_early_stopping_and_the_best(tmp_path: Path) -> None:
             Worse.calls += 1
             return {"loss": [3.0, 1.0, 2.0, 1.5, 9.0][Worse.calls - 1]}
 
-    task = Worse(tiny_gpt(), None)  # type: ignore[arg-type]
+    task = Worse(tiny_gpt())
     trained = engine(tmp_path, task, evaluate=2, save=3, patience=2, keep=1, steps=100)
     state = trained.run()
     assert (state.step, state.best, state.best_step) == (8, 1.0, 4)
@@ -321,7 +321,7 @@ def test_recomputing_changes_no_gradient(tmp_path: Path) -> None:
     """With dropout; a capture holds each map once, and backward works after it has closed."""
     found = []
     for replayed in (False, True):
-        task = Language(tiny_gpt(0.3), None)  # type: ignore[arg-type]
+        task = Language(tiny_gpt(0.3))
         assert not replayed or replay_blocks(task.net) == 2
         trained = engine(tmp_path / str(replayed), task, steps=5)
         trained.run()

@@ -28,7 +28,7 @@ class Told(Language):
     """Its metrics are given beforehand."""
 
     def __init__(self, *values: float, goal: str = "loss") -> None:
-        super().__init__(tiny_gpt(), None)  # type: ignore[arg-type]
+        super().__init__(tiny_gpt())
         self.values, self.goal = iter(values), goal
 
     def metrics(self, sums: Any) -> dict[str, float]:
@@ -201,7 +201,7 @@ class Drawing(Language):
     """It draws a number of each kind whenever it is asked for something."""
 
     def __init__(self) -> None:
-        super().__init__(tiny_gpt(), None)  # type: ignore[arg-type]
+        super().__init__(tiny_gpt())
         self.drawn: list[tuple[str, int, bool, tuple[float, ...]]] = []
 
     def draw(self, what: str, step: int) -> None:
@@ -266,7 +266,7 @@ class Endless(Language):
 
 
 def test_an_infinite_loss_stops_though_its_gradient_is_finite(tmp_path: Path) -> None:
-    trained = engine(tmp_path, Endless(tiny_gpt(), None), evaluated=False)  # type: ignore[arg-type]
+    trained = engine(tmp_path, Endless(tiny_gpt()), evaluated=False)
     with pytest.raises(NotFiniteError, match="step 2:") as error:
         trained.run()
     assert error.value.got == "loss = inf"
@@ -276,7 +276,7 @@ class Remembering(Language):
     """A task with a memory of its own."""
 
     def __init__(self) -> None:
-        super().__init__(tiny_gpt(), None)  # type: ignore[arg-type]
+        super().__init__(tiny_gpt())
         self.seen = torch.zeros(2, dtype=torch.int64)
 
     def losses(self, batch: Any, step: int) -> Iterator[Loss]:

@@ -361,7 +361,7 @@ def test_every_batch_is_measured_once(size: int) -> None:
         def metrics(self, sums: Mapping[str, torch.Tensor]) -> dict[str, float]:
             return {name: float(x) for name, x in sums.items()}
 
-    task, data = Sums(tiny_gpt().double(), None), Counting(24, budget=60)  # type: ignore[arg-type]
+    task, data = Sums(tiny_gpt().double()), Counting(24, budget=60)
     assert len(data) % size
     whole, _ = assessment(task, data, ALONE, nullcontext)
     parts = [assessment(task, data, Quiet(rank, size), nullcontext)[0] for rank in range(size)]

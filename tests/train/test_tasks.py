@@ -94,7 +94,7 @@ def rows(*lengths: int) -> list[list[int]]:
 @pytest.mark.parametrize("lengths", [(5, 5, 5), (7, 2, 4)], ids=["even", "ragged"])
 def test_language(lengths: Sequence[int], smoothing: float) -> None:
     net = build("gpt-tiny", vocab=VOCAB, length=8, **SIZES, embedding_dropout=0.0).net
-    task = Language(net, None, smoothing)  # type: ignore[arg-type]
+    task = Language(net, smoothing)
     batch = next_tokens(rows(*lengths))
     check_loss(task, batch, net(batch.given, keys=batch.keys), batch.wanted, batch.keys, smoothing)
     with torch.no_grad():
@@ -105,7 +105,7 @@ def test_language(lengths: Sequence[int], smoothing: float) -> None:
 def test_metrics_add_up_over_ragged_batches() -> None:
     """Of all tokens together: not a mean of the batches' means, and padding makes no difference."""
     net = build("gpt-tiny", vocab=VOCAB, length=8, **SIZES).net.eval()
-    task = Language(net, None)  # type: ignore[arg-type]
+    task = Language(net)
     some = rows(8, 3, 2, 6)
     together = summed(task, next_tokens(some))
     close(summed(task, next_tokens(some[:1]), next_tokens(some[1:])), together)
@@ -123,7 +123,7 @@ def test_next_tokens() -> None:
 
 
 def test_perplexity_of_a_hopeless_model_is_a_number() -> None:
-    task = Language(nn.Linear(1, 1), None)  # type: ignore[arg-type]
+    task = Language(nn.Linear(1, 1))
     sums = {"loss": torch.tensor(1e6), "right": torch.tensor(0), "tokens": torch.tensor(10)}
     assert 1e300 < task.metrics(sums)["perplexity"] < float("inf")
     assert task.metrics({**sums, "tokens": torch.tensor(0)})["accuracy"] == 0.0
@@ -319,7 +319,7 @@ def uneven() -> Pairs:
 @pytest.mark.parametrize("family", ["transformer", "rnn"])
 def test_fed_one_by_one_with_the_right_words_is_teacher_forcing(family: str) -> None:
     net, batch = translators(family)[0].double(), uneven()
-    task = Translate(net, None, 0.1)  # type: ignore[arg-type]
+    task = Translate(net, None, 0.1)
     whole, stepwise = task.states(batch), task.states(batch, 1 - 1e-12)
     assert stepwise.shape == whole.shape
     torch.testing.assert_close(stepwise[batch.keys], whole[batch.keys], rtol=1e-9, atol=1e-9)
@@ -335,14 +335,14 @@ def test_fed_one_by_one_with_the_right_words_is_teacher_forcing(family: str) -> 
 def test_back_feeding_gives_what_the_model_says(family: str) -> None:
     """Greedy decoding, but that it is told how long each text is."""
     net, batch = translators(family)[0].double().eval(), uneven()
-    task = Translate(net, None, 0.0, Feeding(0.0))  # type: ignore[arg-type]
+    task = Translate(net, None, 0.0, Feeding(0.0))
     with torch.no_grad():
         said = net.logits(task.states(batch, 0.0)).argmax(-1)
         memory = net.encode(batch.source, batch.source_keys)
         given = torch.cat((batch.given[:, :1], said[:, :-1]), 1)
         again = net.decode(given, memory, source_keys=batch.source_keys, keys=batch.keys).argmax(-1)
     assert torch.equal(said[batch.keys], again[batch.keys])
-    losses = [float(only(one, batch).terms["loss"].sum) for one in (task, Translate(net, None, 0.0))]  # type: ignore[arg-type]
+    losses = [float(only(one, batch).terms["loss"].sum) for one in (task, Translate(net, None, 0.0))]
     assert losses[0] != pytest.approx(losses[1])
 
 
@@ -359,7 +359,7 @@ def test_scheduled_sampling_falls_with_the_step() -> None:
 @pytest.mark.parametrize("family", ["transformer", "rnn"])
 def test_distillation_by_its_equation(family: str) -> None:
     (net, teacher), batch = translators(family), uneven()
-    task = Distil(net, None, 0.1, teacher, share=0.3, temperature=2.0)  # type: ignore[arg-type]
+    task = Distil(net, None, 0.1, teacher, share=0.3, temperature=2.0)
     terms = only(task, batch).terms
     assert {name: (term.weight, term.count) for name, term in terms.items()} == {
         "loss": (0.7, "tokens"),
@@ -369,7 +369,7 @@ def test_distillation_by_its_equation(family: str) -> None:
     s, t = (x(batch.source, batch.given, **given)[batch.keys] for x in (net, teacher))
     p, q = (t / 2).softmax(-1), (s / 2).softmax(-1)
     torch.testing.assert_close(terms["teacher"].sum, 4 * (p * (p / q).log()).sum(), rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(terms["loss"].sum, only(Translate(net, None, 0.1), batch).terms["loss"].sum)  # type: ignore[arg-type]
+    torch.testing.assert_close(terms["loss"].sum, only(Translate(net, None, 0.1), batch).terms["loss"].sum)
     sum(term.sum for term in terms.values()).backward()
     assert all(x.grad is None for x in teacher.parameters())
     assert not teacher.training

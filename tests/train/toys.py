@@ -126,7 +126,7 @@ def engine(
     **changes: Any,
 ) -> Engine:
     folder.mkdir(parents=True, exist_ok=True)
-    task = task or Language(tiny_gpt(dropout), None)  # type: ignore[arg-type]
+    task = task or Language(tiny_gpt(dropout))
     settings = Train(**{"steps": 20, "log": 3, "evaluate": 7, "save": 5, "moving": moving, **changes})
     chosen = {name: AdamW(rate=3e-3) if name == "net" else Adam(rate=1e-2) for name in task.parts}
     data = data or Counting(seed=seed)

@@ -63,7 +63,7 @@ def resume(folder: Path, world: World, kind: str) -> None:
 
 def gradient(folder: Path, world: World, kind: str) -> None:
     """Of one ragged batch, in float64."""
-    task = Language(tiny_gpt().double(), None)  # type: ignore[arg-type]
+    task = Language(tiny_gpt().double())
     trained = engine(folder / "run", task, Counting(budget=90), world=world, distribution=kind)
     found: dict[str, torch.Tensor] = {}
     original = trained.clip
@@ -92,7 +92,7 @@ def nets(folder: Path, world: World, kind: str) -> None:
     seer = vit.ViT(vit.Config(**sights, representation=8))
     torch.nn.init.normal_(seer.head.weight)  # it starts at zero
     cases: list[tuple[Callable[[torch.nn.Module], Task], torch.nn.Module, Any, tuple[Any, ...]]] = [
-        (lambda net: Language(net, text), tiny_gpt(), Counting().collate([0, 1 + world.rank], 0), (ids,)),
+        (lambda net: Language(net), tiny_gpt(), Counting().collate([0, 1 + world.rank], 0), (ids,)),
         (lambda net: Classify(net, "abc"), seer, images, (images.inputs,)),
     ]
     for feeding in (Feeding(), Feeding(0.5)):

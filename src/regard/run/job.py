@@ -68,7 +68,7 @@ def task_of(run: Run, model: Model, sources: Sources) -> Task:
         how = {"share": task.share, "temperature": task.temperature}
         return Distil(model.net, model.text(), task.smoothing, teacher.net, feeding=feeding, **how)
     if isinstance(task, LanguageModel):
-        return Language(model.net, model.text(), task.smoothing)
+        return Language(model.net, task.smoothing)
     assert isinstance(task, Classification)
     return Classify(model.net, sources.names, task.smoothing)
 

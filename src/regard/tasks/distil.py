@@ -28,7 +28,7 @@ class Distil(Translate):
     def __init__(
         self,
         net: nn.Module,
-        text: Text,
+        text: Text | None,
         smoothing: float,
         teacher: nn.Module,
         *,

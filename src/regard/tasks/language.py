@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from regard.data.text import Text, padded
+from regard.data.text import padded
 from regard.nn.loss import CrossEntropy
 
 from .task import Loss, Task, Term
@@ -29,10 +29,10 @@ def next_tokens(rows: Sequence[Sequence[int]]) -> Tokens:
 
 
 class Language(Task):
-    def __init__(self, net: nn.Module, text: Text, smoothing: float = 0.0) -> None:
+    def __init__(self, net: nn.Module, smoothing: float = 0.0) -> None:
         self.parts = {"net": net}
         self.net: Any = net  # a decoder: read, score
-        self.text, self.smoothing = text, smoothing
+        self.smoothing = smoothing
 
     def counts(self, batch: Tokens) -> Mapping[str, float]:
         return {"tokens": float(amount(batch.keys, batch.wanted))}

@@ -40,7 +40,7 @@ TEACHER = Feeding()
 
 
 class Translate(Task):
-    def __init__(self, net: nn.Module, text: Text, smoothing: float, feeding: Feeding = TEACHER) -> None:
+    def __init__(self, net: nn.Module, text: Text | None, smoothing: float, feeding: Feeding = TEACHER) -> None:
         self.parts = {"net": net}
         self.net: Any = net  # an encoder-decoder: encode, read, logits, score
         self.text, self.smoothing, self.feeding = text, smoothing, feeding
@@ -86,6 +86,8 @@ class Translate(Task):
     @torch.no_grad()
     def show(self, batch: Pairs) -> str:
         """Some sentences, and what the model would say next at each word of the true target."""
+        if self.text is None:  # of numbers that are no words there is nothing to see
+            return ""
         few = slice(0, SHOWN)
         keys = None if batch.source_keys is None else batch.source_keys[few]
         guesses = self.net(batch.source[few], batch.given[few], source_keys=keys, keys=batch.keys[few]).argmax(-1)

@@ -56,7 +56,7 @@ def compute() -> Numbers:
         for way, feeding in WAYS.items():
             with seeded(seed):
                 config = Config(vocab=LEVELS, dim=16, hidden=48, decoder="sutskever", cell="gru", bidirectional=False)
-                task = Translate(RNNTranslator(config), None, 0.0, feeding)  # type: ignore[arg-type]  # no text
+                task = Translate(RNNTranslator(config), None, 0.0, feeding)
                 found = learned(task, train, unseen)
                 own = numbers["ways"][way]
                 own["fed"].append(found["fed"])

@@ -87,7 +87,7 @@ def compute() -> Numbers:
 
 def learned(net: GPT, train: list[Tokens], unseen: Tokens) -> list[float]:
     """The loss on unseen sentences, at some steps."""
-    task = Language(net, None)  # type: ignore[arg-type]  # no text is needed
+    task = Language(net)
     loss, history = lesson(task, train), []
     optimizer = torch.optim.Adam(net.parameters())
     for step in range(1, STEPS + 1):

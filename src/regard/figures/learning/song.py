@@ -67,6 +67,7 @@ def attempt(seed: int) -> Numbers:
 @torch.no_grad()
 def sung(task: Translate, batch: Pairs, heard: Tensor) -> list[str]:
     """The note that is sung after each one that is heard."""
+    assert task.text is not None
     notes = task.net.decode(heard, task.net.encode(batch.source))[0].argmax(-1)
     return list(task.text.labels(notes.tolist()))
 

@@ -4,6 +4,8 @@ The lag is the number of steps from state to state on the shortest way, through 
 net at every state (wires.py): Sutskever's net with its words read in order and in reverse, and Bahdanau's beside it.
 """
 
+from dataclasses import replace
+
 import torch
 from matplotlib.figure import Figure
 
@@ -19,17 +21,17 @@ COST = 0.7
 SEED = 0
 
 COUNT = 12
+SMALL = Config(vocab=9, target_vocab=9, dim=4, hidden=5, align=4, maxout=4)
 KINDS = {
-    "in order": {"decoder": "sutskever", "bidirectional": False},
-    "in reverse": {"decoder": "sutskever", "bidirectional": False, "backwards": True},
-    "attention": {"decoder": "bahdanau"},
+    "in order": replace(SMALL, decoder="sutskever", bidirectional=False),
+    "in reverse": replace(SMALL, decoder="sutskever", bidirectional=False, backwards=True),
+    "attention": replace(SMALL, decoder="bahdanau"),
 }
 
 
 def compute() -> Numbers:
     numbers: Numbers = {}
-    for name, how in KINDS.items():
-        config = Config(vocab=9, target_vocab=9, dim=4, hidden=5, align=4, maxout=4, **how)  # type: ignore[arg-type]
+    for name, config in KINDS.items():
         with seeded(SEED):
             net = RNNTranslator(config).double()
             wires = translator_wires(net, torch.randint(9, (1, COUNT)), torch.randint(9, (1, COUNT)))

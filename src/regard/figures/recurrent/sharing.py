@@ -61,7 +61,8 @@ class Unshared(nn.Module):
 
 def parity(bits: Tensor) -> Tensor:
     """(b, n) -> (b, n): whether the last few bits, as many as are remembered, hold an odd number of ones"""
-    return sum(F.pad(bits, (back, 0))[:, : bits.shape[1]] for back in range(MEMORY)) % 2  # type: ignore[return-value]
+    shifted = [F.pad(bits, (back, 0))[:, : bits.shape[1]] for back in range(MEMORY)]
+    return torch.stack(shifted).sum(0) % 2
 
 
 def train(model: nn.Module) -> None:
