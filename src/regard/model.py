@@ -28,10 +28,11 @@ from regard.interop.texts import json_bytes, read_bytes, read_json
 from regard.interop.tokens import foreign_tokenizer
 from regard.interop.writing import save as write_folder
 from regard.look.maps import Looked, Map, look_at
-from regard.models.bert import BERT, mean
+from regard.models.bert import BERT
 from regard.models.gpt import GPT
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.axis import Axis
+from regard.nn.pool import mean
 from regard.tasks.generating import Generating
 from regard.tasks.translating import Translating
 from regard.tasks.writing import Said

@@ -13,7 +13,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from regard.errors import ConfigError, InputError
-from regard.models import bert, gpt, rnn, t5, transformer, vit
+from regard.models import bert, gpt, recurrent, rnn, t5, transformer, vit
 from regard.nn.config import flaws, parse
 
 
@@ -47,6 +47,15 @@ FAMILIES: dict[str, Family] = {
         "Bahdanau, Cho and Bengio 2015, Neural Machine Translation by Jointly Learning to Align and Translate",
         "https://arxiv.org/abs/1409.0473",
         rnn.PAPERS,
+    ),
+    "recurrent": Family(
+        recurrent.Config,
+        recurrent.RecurrentReader,
+        recurrent.PRESETS,
+        recurrent.AXES,
+        "Graves 2013, Generating Sequences With Recurrent Neural Networks",
+        "https://arxiv.org/abs/1308.0850",
+        recurrent.PAPERS,
     ),
     "gpt": Family(
         gpt.Config,

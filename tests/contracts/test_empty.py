@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.models.bert import mean
 from regard.nn.cache import Cache
+from regard.nn.pool import mean
 from regard.nn.tap import capture
 from regard.zoo import FAMILIES
-from tests.contracts.families import PADDED, SERVED, inputs, net, tensors
+from tests.contracts.families import ATTENTIVE, PADDED, SERVED, inputs, net, tensors
 from tests.contracts.tools import CHOICES
 
 
@@ -41,7 +41,7 @@ def test_an_empty_batch_with_padding_and_a_listener(family: str) -> None:
     last = list(given)[-1]
     keys = {"keys" if part == last else f"{part}_keys": x.bool() for part, x in given.items()}
     model = net(family)
-    with capture(model) as seen:
+    with capture(model, "*.weights" if family in ATTENTIVE else "*") as seen:
         model(**given, **keys)
     assert seen
     assert all(x.shape[0] == 0 and x.shape[-1] > 0 for records in seen.values() for x in records)
@@ -116,6 +116,6 @@ def test_a_recurrent_network_reads_a_word_at_least(decoder: str, source: int, ta
 
 
 def test_every_family_is_here() -> None:
-    assert set(FAMILIES) == {"rnn", "transformer", "t5", "gpt", "bert", "vit"}, (
+    assert set(FAMILIES) == {"rnn", "recurrent", "transformer", "t5", "gpt", "bert", "vit"}, (
         "say what a new family makes of no tokens"
     )

@@ -14,11 +14,11 @@ from torch import Tensor, nn
 
 from regard.errors import ConfigError, InputError
 from regard.model import Model, build, prepare, save
-from regard.models.bert import first, mean
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.cache import Cache
+from regard.nn.pool import first, mean
 from regard.zoo import FAMILIES, PRESETS, bare, config_data, preset, read_config
-from tests.contracts.families import PADDED, SERVED, SITES, config, inputs, net, serves, tensors
+from tests.contracts.families import ATTENTIVE, PADDED, SERVED, SITES, config, inputs, net, serves, tensors
 from tests.contracts.tools import CHOICES, close, stirred
 
 # One other value for every key that a config may have; what is missing here is taken from its type.
@@ -51,6 +51,8 @@ BESIDE: dict[str, dict[str, Any]] = {
     "feeding": {"decoder": "luong"},
     "classes": {"head": "label"},
     "pooling": {"head": "none"},
+    "bidirectional": {"head": "tags"},
+    "tied": {"dim": 24},
 }
 
 
@@ -66,7 +68,7 @@ def test_presets_pass_through_files(name: str) -> None:
     "choice",
     ["top-k", {"kind": "top-k", "keep": 3}, ("softmax", "dot"), ("softmax", {"kind": "softmax", "scale": 0.5})],
 )
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", ATTENTIVE)
 def test_any_choice_passes_through_files(family: str, choice: Any) -> None:
     made = config(family, attention=choice)
     data = config_data(made)
@@ -180,7 +182,7 @@ def test_one_bad_value_is_one_problem(family: str) -> None:
 
 def other(field: str, value: Any) -> Any:
     if field in OTHER:
-        return {"pre": "post", "dot": "softmax"}[value] if value == OTHER[field] else OTHER[field]
+        return {"pre": "post", "dot": "softmax", "lstm": "gru"}[value] if value == OTHER[field] else OTHER[field]
     if "drop" in field:
         return 0.5
     return not value if isinstance(value, bool) else value + 1 if isinstance(value, int) else 7
@@ -216,8 +218,9 @@ def test_depth(family: str) -> None:
         assert stacks
         assert all(len(stack) == depth for stack in stacks)
     assert len(net("transformer", depth=3, decoder_depth=1).decoder) == 1
-    with pytest.raises(ValueError, match="empty list"):
-        FAMILIES[family].net(config(family, attention=()))
+    if family in ATTENTIVE:
+        with pytest.raises(ValueError, match="empty list"):
+            FAMILIES[family].net(config(family, attention=()))
 
 
 @pytest.mark.parametrize(("family", "key", "name"), SITES)
@@ -300,7 +303,7 @@ def learned(family: str, steps: int, **changes: Any) -> tuple[float, float]:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_overfits_one_batch(family: str) -> None:
-    start, end = learned(family, 60)
+    start, end = learned(family, 60 if family in ATTENTIVE else 150)  # what is read step by step learns slowly
     assert end < 0.05 * start
 
 

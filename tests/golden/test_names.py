@@ -45,6 +45,9 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "rnn, bahdanau": ("rnn-bahdanau", {}),
     "rnn, luong": ("rnn-luong", {}),
     "rnn, luong from both ends": ("rnn-luong", {"bidirectional": True, "depth": 1, "feeding": False}),
+    "recurrent": ("lstm", {}),
+    "recurrent, conditioned and tied": ("gru", {"tied": True, "hidden": 256, "condition": 8, "depth": 2}),
+    "recurrent, tags from both ends": ("bilstm", {}),
     "transformer, output bias": ("transformer-small", {"depth": 1, "decoder_depth": 2, "output_bias": True}),
 }
 

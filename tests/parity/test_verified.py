@@ -6,14 +6,17 @@
 import json
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch.nn.functional as F
 
 import regard
 from regard.model import Model
-from regard.models import rnn
+from regard.models import recurrent, rnn
+from regard.models.recurrent import RecurrentReader
 from regard.models.rnn import RNNTranslator
 from regard.models.transformer import Config, Transformer
 from regard.zoo import FAMILIES as ZOO
@@ -21,7 +24,7 @@ from regard.zoo import catalog
 from tests.parity.ours import Run, difference, run
 from tests.parity.stock import all_weights, copy_to_ours, run_stock, stock
 from tests.parity.twins import CASES, DIM, FAMILIES, HEADS, VOCAB, batch, paired, redraw
-from tests.parity.unrolled import KINDS, Unrolled
+from tests.parity.unrolled import KINDS, Unrolled, layer_weights, torch_layers
 
 FILE = Path(regard.__file__).parent / "verified.json"
 FLOOR = 1e-7  # of a number near 1 in float32 the last bit is 6e-8
@@ -42,6 +45,7 @@ CLAIMS = {
     "transformer-pre": Claim("torch", "nn.Transformer, norm_first", {"norm": "pre"}),
     "transformer-admin": Claim("torch", "nn.Transformer, Admin's omega on its skips", {"norm": "admin"}),
     "rnn": Claim("torch", "nn.LSTM and nn.GRU, the papers' equations around them", {}),
+    "recurrent": Claim("torch", "nn.RNN, nn.GRU and nn.LSTM", {}),
     "gpt": Claim("transformers", "GPT2LMHeadModel", {"norm": "pre", "rotary": None, "attention": "softmax"}),
     "gpt-one": Claim("transformers", "OpenAIGPTLMHeadModel", {"norm": "post"}),
     "gpt-llama": Claim("transformers", "LlamaForCausalLM", {"norm": "pre", "normed": "rms", "gated": True}),
@@ -57,6 +61,8 @@ def measure(name: str, folder: Path) -> dict[str, float]:
     """The largest differences over some variants, in float32, each relative to the largest number."""
     if name == "rnn":
         return measure_unrolled()
+    if name == "recurrent":
+        return measure_readers()
     if CLAIMS[name].package == "torch":
         return measure_stock(CLAIMS[name].where["norm"])
     return measure_twins(name, folder)
@@ -101,6 +107,27 @@ def measure_unrolled() -> dict[str, float]:
             "logits": difference(found.outputs, wanted.outputs),
             "gradients": difference(*({key: pair[i] for key, pair in slopes.items()} for i in (1, 0))),
             "maps": difference(found.maps, wanted.maps) if wanted.maps else 0.0,
+        }
+        worst = {key: max(worst[key], new[key]) for key in QUANTITIES}
+    return worst
+
+
+def measure_readers() -> dict[str, float]:
+    worst, ids = dict.fromkeys(QUANTITIES, 0.0), batch("transformer")["source"]
+    sizes = {"vocab": VOCAB, "dim": DIM, "hidden": 24, "depth": 2, "dropout": 0.0}
+    for cell, head in product(("rnn", "gru", "lstm"), ("words", "tags")):
+        ours = RecurrentReader(recurrent.Config(**sizes, cell=cell, head=head, bidirectional=head == "tags"))
+        redraw(ours, 0)
+        layers = torch_layers(ours.layers)
+        wanted = Run({"logits": F.linear(layers(ours.embed(ids))[0], *ours.words())}, {}, [])
+        found = Run({"logits": ours(ids)}, {}, [])
+        wanted.backward()
+        found.backward()
+        slopes = {str(i): (one.grad, two.grad) for i, (one, two) in enumerate(layer_weights(layers, ours.layers))}
+        new = {
+            "logits": difference(found.outputs, wanted.outputs),
+            "gradients": difference(*({key: pair[i] for key, pair in slopes.items()} for i in (1, 0))),
+            "maps": 0.0,
         }
         worst = {key: max(worst[key], new[key]) for key in QUANTITIES}
     return worst
@@ -174,6 +201,7 @@ def test_the_catalog_tells(verified: dict[str, Any]) -> None:
     rows = {row.name: row.verified_against for row in catalog()}
     names = {"transformer-base-pre": "transformer-pre", "transformer-base-admin": "transformer-admin", "recall": "gpt"}
     names |= {"gpt1": "gpt-one", "llama": "gpt-llama", "llama2": "gpt-llama", "tatoeba": "transformer-pre"}
+    names |= dict.fromkeys(("elman", "gru", "lstm", "bilstm"), "recurrent")
     names |= {"albert": "bert-albert", "distilbert": "bert-distil"}
     assert rows.pop("vit-cifar") is None  # its mean over patches has no counterpart there
     for name, row in rows.items():

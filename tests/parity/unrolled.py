@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.models.rnn import RNNTranslator
-from regard.nn.recurrent import LSTMCell, Recurrent
+from regard.nn.recurrent import GRUCell, LSTMCell, Recurrent, RNNCell
 from tests.parity.ours import Run
 
 ONE_WAY = {"bidirectional": False}
@@ -24,7 +24,7 @@ KINDS: dict[str, dict[str, Any]] = {
 def torch_layers(rnn: Recurrent) -> Any:
     """PyTorch's own stack with these weights, gradients included."""
     cells = rnn.cells()
-    kind = nn.LSTM if isinstance(cells[0], LSTMCell) else nn.GRU
+    kind = {LSTMCell: nn.LSTM, GRUCell: nn.GRU, RNNCell: nn.RNN}[type(cells[0])]
     layers = kind(rnn.dim, rnn.width // rnn.sides, len(rnn.ahead), batch_first=True, bidirectional=rnn.sides == 2)
     layers = layers.to(cells[0].input.weight.dtype)
     with torch.no_grad():

@@ -16,10 +16,11 @@ from regard.cli.app import main
 from regard.data.loader import spared
 from regard.errors import ElsewhereError, InputError
 from regard.run import ending, start
+from regard.run.arranging import vocabulary_of
 from regard.run.job import prepare
 from regard.run.prints import print_of
 from regard.run.settings import read_run
-from regard.run.sources import opened, vocabulary_of
+from regard.run.sources import opened
 from regard.run.start import locked
 from regard.tasks.language import Language
 from regard.train.assess import assessment

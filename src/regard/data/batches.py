@@ -3,12 +3,16 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
+from .draws import AUGMENT, chance
 from .order import Order
 from .rows import Numbers, Rows
 
 SHOWN = 5
 
 Collate = Callable[[Sequence[Any]], Any]
+Drawing = Callable[[Sequence[Any], Sequence[np.random.Philox]], Any]
 
 
 class Batches:
@@ -29,3 +33,14 @@ class Batches:
     def where(self, rows: Sequence[int]) -> str:
         more = [f"and {len(rows) - SHOWN} more"] if len(rows) > SHOWN else []
         return ", ".join([*(self.source.where(int(row)) for row in rows[:SHOWN]), *more])
+
+
+class Drawn(Batches):
+    """Batches that chance has a part in: each row of each step has numbers of its own, however the batch is split."""
+
+    def __init__(self, rows: Rows, order: Order, draw: Drawing, seed: int) -> None:
+        self.source, self.order, self.draw, self.seed = rows, order, draw, seed
+
+    def collate(self, rows: Sequence[int], step: int) -> Any:
+        numbers = [chance(AUGMENT, self.seed, step, int(row)) for row in rows]
+        return self.draw([self.source[int(row)] for row in rows], numbers)

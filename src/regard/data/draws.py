@@ -17,3 +17,8 @@ def chance(use: int, seed: int, step: int, row: int = 0) -> np.random.Philox:
 def shuffled(numbers: np.random.Philox, count: int) -> NDArray[np.int64]:
     """0 to count - 1 in a random order."""
     return np.argsort(numbers.random_raw(count), kind="stable")
+
+
+def fractions(numbers: np.random.Philox, count: int) -> NDArray[np.float64]:
+    """Numbers from 0 to below 1, the same with every version of numpy."""
+    return (np.asarray(numbers.random_raw(count)) >> np.uint64(11)).astype(np.float64) * 2.0**-53

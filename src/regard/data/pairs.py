@@ -32,7 +32,12 @@ class PairMaker:
         ids = self.text.ids([text for row in rows for text in row])
         sources = [[*row[: self.longest - 1], self.end] for row in ids[::2]]
         targets = [row[: self.longest - 1] for row in ids[1::2]]
-        source: Tokens = padded(sources)
-        given, wanted = padded([[self.begin, *row] for row in targets]), padded([[*row, self.end] for row in targets])
-        keys = torch.ones_like(wanted.ids, dtype=torch.bool) if wanted.keys is None else wanted.keys
-        return Pairs(source.ids, source.keys, given.ids, wanted.ids, keys)
+        return pairs_of(sources, targets, self.begin, self.end)
+
+
+def pairs_of(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], begin: int, end: int) -> Pairs:
+    """Ids of what is read and of what is to be written."""
+    source: Tokens = padded(sources)
+    given, wanted = padded([[begin, *row] for row in targets]), padded([[*row, end] for row in targets])
+    keys = torch.ones_like(wanted.ids, dtype=torch.bool) if wanted.keys is None else wanted.keys
+    return Pairs(source.ids, source.keys, given.ids, wanted.ids, keys)

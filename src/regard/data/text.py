@@ -6,8 +6,8 @@ from functools import cache
 
 import numpy as np
 import torch
-from tokenizers import Tokenizer
-from tokenizers.decoders import ByteLevel
+from tokenizers import Encoding, Tokenizer
+from tokenizers.decoders import ByteLevel, Fuse
 from torch import Tensor
 
 from regard.errors import CheckpointError, InputError
@@ -28,6 +28,16 @@ def padded(rows: Sequence[Sequence[int]]) -> Tokens:
     ids = np.zeros(keys.shape, np.int64)
     ids[keys] = np.fromiter((i for row in rows for i in row), np.int64, int(sizes.sum()))
     return Tokens(torch.from_numpy(ids), None if keys.all() else torch.from_numpy(keys))
+
+
+@dataclass(frozen=True, eq=False)
+class Framed:
+    """A text, or two, between the tokens that a tokenizer puts around them: [CLS] a [SEP] b [SEP]."""
+
+    ids: list[int]
+    segments: list[int]  # 0 in the first text, 1 in the second
+    free: list[bool]  # False at the tokens that were put there
+    words: list[int | None]  # which word each piece is of, in its text
 
 
 class Text:
@@ -65,15 +75,59 @@ class Text:
 
     def ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Of each text, however long."""
+        self.whole(texts)
+        try:
+            return [encoding.ids for encoding in self.tokenizer.encode_batch_fast(list(texts))]
+        except Exception as error:  # the library raises bare Exceptions
+            raise self.unreadable(texts, str(error)) from None
+
+    def whole(self, texts: Sequence[str]) -> None:
         try:
             for text in texts:
                 text.encode("utf-8")
         except UnicodeEncodeError:
             raise InputError("a text holds half of a surrogate pair, which is no character") from None
+
+    def framed(self, rows: Sequence[Sequence[str]], longest: int | None = None) -> list[Framed]:
+        """One text or two of each row as the tokenizer frames them, cut to ``longest`` in all: of two, the longer."""
+        flat = [text for row in rows for text in row]
+        self.whole(flat)
         try:
-            return [encoding.ids for encoding in self.tokenizer.encode_batch_fast(list(texts))]
+            found = iter(self.tokenizer.encode_batch(flat, add_special_tokens=False))
         except Exception as error:  # the library raises bare Exceptions
-            raise self.unreadable(texts, str(error)) from None
+            raise self.unreadable(flat, str(error)) from None
+        return [self.frame([next(found) for _ in row], longest) for row in rows]
+
+    def framed_words(self, rows: Sequence[Sequence[str]], longest: int | None = None) -> list[Framed]:
+        """Texts that are cut into words already."""
+        self.whole([word for row in rows for word in row])
+        try:
+            found = self.tokenizer.encode_batch([list(row) for row in rows], True, add_special_tokens=False)
+        except Exception as error:
+            raise self.unreadable([" ".join(row) for row in rows], str(error)) from None
+        return [self.frame([one], longest) for one in found]
+
+    def frame(self, parts: Sequence[Encoding], longest: int | None) -> Framed:
+        if longest is not None:
+            room = longest - self.tokenizer.num_special_tokens_to_add(len(parts) == 2)
+            for part, size in zip(parts, shared([len(part.ids) for part in parts], max(room, 0)), strict=True):
+                part.truncate(size)
+        whole = self.tokenizer.post_process(parts[0], parts[1] if len(parts) == 2 else None)
+        return Framed(whole.ids, whole.type_ids, [not x for x in whole.special_tokens_mask], whole.word_ids)
+
+    def widths(self) -> list[int] | None:
+        """How many bytes of text each token stands for; None where some text is lost between tokens."""
+        decoder = self.tokenizer.decoder
+        if not isinstance(decoder, ByteLevel | Fuse):
+            return None
+        special = set(self.tokenizer.get_added_tokens_decoder())
+        count = self.tokenizer.get_vocab_size()
+        pieces = [self.tokenizer.id_to_token(i) or "" for i in range(count)]
+        bytes_ = isinstance(decoder, ByteLevel)
+        return [
+            0 if i in special else len(piece) if bytes_ else len(piece.encode("utf-8"))
+            for i, piece in enumerate(pieces)
+        ]
 
     def literal(self) -> "Text":
         """The same for data, where a text that spells "<end>" means these five letters and not the token."""
@@ -147,6 +201,13 @@ def byte_of_letter() -> dict[str, int]:
     own = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     others = [byte for byte in range(256) if byte not in own]
     return {chr(byte): byte for byte in own} | {chr(256 + i): byte for i, byte in enumerate(others)}
+
+
+def shared(sizes: Sequence[int], room: int) -> list[int]:
+    """How much of one text, or of each of two, there is room for: of two, the shorter stays whole while it can."""
+    first, second = sizes[0], sum(sizes[1:])
+    kept = min(first, max(room - second, (room + 1) // 2))
+    return [kept, min(second, room - kept)][: len(sizes)]
 
 
 def some(words: Sequence[str], most: int) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from regard.data.text import Text
 from regard.errors import InputError
@@ -13,6 +13,7 @@ from regard.interop.symbols import Symbols
 
 PAD, UNKNOWN, BEGIN, END = "<pad>", "<unknown>", "<begin>", "<end>"
 SPECIAL = [PAD, UNKNOWN, BEGIN, END]
+MASKS = ("<mask>", "[MASK]", "<MASK>")  # of ours, and of others
 BYTES = 256 + len(SPECIAL)  # tokens that bpe has at least
 
 Kind = Literal["bpe", "unigram", "wordpiece", "words", "characters"]
@@ -129,3 +130,48 @@ def whole_words(ids: dict[str, int]) -> Tokenizer:
 def symbols_of(text: Text) -> Symbols:
     """What begins, ends and fills up a text of ours; one that was made elsewhere may have no token to fill up with."""
     return Symbols(text.id_of(BEGIN), (text.id_of(END),), text.tokenizer.token_to_id(PAD))
+
+
+def framing(text: Text) -> Text:
+    """Have a tokenizer of ours frame its texts, <begin> a <end> b <end>; others say by themselves how they do it."""
+    if text.tokenizer.post_processor is None:
+        ends = [(BEGIN, text.id_of(BEGIN)), (END, text.id_of(END))]
+        single, both = f"{BEGIN} $A {END}", f"{BEGIN} $A {END} $B:1 {END}:1"
+        text.tokenizer.post_processor = processors.TemplateProcessing(single=single, pair=both, special_tokens=ends)
+    return text
+
+
+def with_mask(text: Text) -> Text:
+    """The same with a token that hides another."""
+    if not any(text.tokenizer.token_to_id(name) is not None for name in MASKS):
+        text.tokenizer.add_special_tokens([MASKS[0]])
+    return text
+
+
+def mask_of(text: Text) -> int:
+    for name in MASKS:
+        if (found := text.tokenizer.token_to_id(name)) is not None:
+            return found
+    raise InputError("this tokenizer has no token that hides another", expected=" or ".join(MASKS))
+
+
+def sentinel(i: int) -> str:
+    """T5's names: <extra_id_0> stands for the first missing span."""
+    return f"<extra_id_{i}>"
+
+
+def with_sentinels(text: Text, count: int) -> Text:
+    text.tokenizer.add_special_tokens(
+        [sentinel(i) for i in range(count) if text.tokenizer.token_to_id(sentinel(i)) is None]
+    )
+    return text
+
+
+def sentinels_of(text: Text) -> list[int]:
+    """All that there are, from the first on."""
+    found: list[int] = []
+    while (one := text.tokenizer.token_to_id(sentinel(len(found)))) is not None:
+        found.append(one)
+    if not found:
+        raise InputError("this tokenizer has no tokens for missing spans", expected=f"{sentinel(0)}, {sentinel(1)} ...")
+    return found

@@ -23,8 +23,10 @@ from regard.nn.config import below, not_above_zero, not_divided, not_one_of, not
 from regard.nn.dropout import Dropout
 from regard.nn.embed import Lookup
 from regard.nn.feedforward import ACTIVATIONS, MLP, activation
+from regard.nn.loss import CrossEntropy, cross_entropy
 from regard.nn.mask import Mask, fitted
 from regard.nn.mechanisms import Choice, Site, build_mixer, layered, unknown_choices
+from regard.nn.pool import first
 from regard.nn.positions import Learned
 from regard.nn.residual import Branch, PostNorm
 from regard.nn.start import deviation
@@ -119,8 +121,12 @@ class Words(nn.Module):
         self.bias = nn.Parameter(torch.zeros(config.vocab))
 
     def forward(self, states: Tensor, embedding: Tensor) -> Tensor:
-        """(b, n, d), (v, e) -> (b, n, v)"""
-        return F.linear(self.norm(self.act(self.dense(states))), embedding, self.bias)
+        """(..., d), (v, e) -> (..., v)"""
+        return F.linear(self.ready(states), embedding, self.bias)
+
+    def ready(self, states: Tensor) -> Tensor:
+        """(..., d) -> (..., e): what is held against each word"""
+        return self.norm(self.act(self.dense(states)))
 
 
 class BERT(nn.Module):
@@ -162,18 +168,8 @@ class BERT(nn.Module):
 
     def forward(self, ids: Tensor, *, segments: Tensor | None = None, keys: Tensor | None = None) -> Output:
         """(b, n) -> states (b, n, d) and what the heads make of them; keys is False at padding"""
-        mask = Mask(keys=fitted(keys, ids))
-        x = self.embed(ids) + self.positions(mask.positions(ids.shape[1], ids.device))
-        if self.segments is not None:
-            x = x + self.segments(torch.zeros_like(ids) if segments is None else segments)
-        elif segments is not None:
-            raise ValueError("this model knows no segments")
-        x = self.dropout(self.norm(x))
-        x = x if self.widen is None else self.widen(x)
-        for i in range(self.config.depth):
-            x = self.blocks[0 if self.config.shared else i](x, mask=mask)
-        act = activation(self.config.pooling)
-        pooled = None if self.pooler is None else act(self.pooler(first(x, keys)))
+        x = self.read(ids, segments=segments, keys=keys)
+        pooled = self.pooled(x, keys)
         return Output(
             states=x,
             pooled=pooled,
@@ -184,22 +180,54 @@ class BERT(nn.Module):
             span=None if self.span is None else self.span(x),
         )
 
+    def read(self, ids: Tensor, *, segments: Tensor | None = None, keys: Tensor | None = None) -> Tensor:
+        """(b, n) -> (b, n, d)"""
+        mask = Mask(keys=fitted(keys, ids))
+        x = self.embed(ids) + self.positions(mask.positions(ids.shape[1], ids.device))
+        if self.segments is not None:
+            x = x + self.segments(torch.zeros_like(ids) if segments is None else segments)
+        elif segments is not None:
+            raise ValueError("this model knows no segments")
+        x = self.dropout(self.norm(x))
+        x = x if self.widen is None else self.widen(x)
+        for i in range(self.config.depth):
+            x = self.blocks[0 if self.config.shared else i](x, mask=mask)
+        return x
+
+    def pooled(self, states: Tensor, keys: Tensor | None = None) -> Tensor | None:
+        """(b, n, d) -> (b, d): one more layer on the first token, if there is one"""
+        if self.pooler is None:
+            return None
+        return activation(self.config.pooling)(self.pooler(first(states, keys)))
+
+    def judged(self, states: Tensor, keys: Tensor | None = None) -> Tensor:
+        """(b, n, d) -> (b, 2): whether the second text follows the first"""
+        pooled = self.pooled(states, keys)
+        if self.follows is None or pooled is None:
+            raise ValueError(f"head = {self.config.head!r} does not tell whether a text follows")
+        return self.follows(pooled)
+
+    def labelled(self, ids: Tensor, *, segments: Tensor | None = None, keys: Tensor | None = None) -> Tensor:
+        """(b, n) -> (b, c)"""
+        found = self(ids, segments=segments, keys=keys).label
+        return present(found, self.config.head, "label")
+
+    def tagged(self, ids: Tensor, *, segments: Tensor | None = None, keys: Tensor | None = None) -> Tensor:
+        """(b, n) -> (b, n, c)"""
+        found = self(ids, segments=segments, keys=keys).tags
+        return present(found, self.config.head, "tags")
+
+    def score(self, states: Tensor, wanted: Tensor) -> CrossEntropy:
+        """(m, d), (m,): how well the states of hidden tokens tell which they are, without forming all logits"""
+        if self.words is None:
+            raise ValueError(f"head = {self.config.head!r} guesses no words")
+        return cross_entropy(self.words.ready(states), self.embed.weight, wanted, bias=self.words.bias)
+
     def axes(self, ids: Tensor) -> dict[str, Axis]:
         return {"tokens": Axis("text", ids.shape[1])}
 
 
-def first(x: Tensor, keys: Tensor | None) -> Tensor:
-    """The first real token of each row, whichever side the padding is on.  (b, n, d) -> (b, d)"""
-    if not len(x):
-        return x.sum(1)  # no rows; there may be no tokens either
-    if not x.shape[1]:
-        raise ValueError(f"the pooler reads a row's first token: got {len(x)} rows of 0 tokens, expected at least 1")
-    return x[:, 0] if keys is None else x[torch.arange(len(x), device=x.device), keys.int().argmax(1)]
-
-
-def mean(x: Tensor, keys: Tensor | None) -> Tensor:
-    """The mean of the real tokens: a sentence's embedding.  (b, n, d) -> (b, d)"""
-    if keys is None:
-        return x.mean(1) if x.shape[1] else x.sum(1)  # of no tokens it is zero, as for a row of padding
-    real = keys[..., None].to(x.dtype)
-    return x.masked_fill(~keys[..., None], 0.0).sum(1) / real.sum(1).clamp(min=1)
+def present(found: Tensor | None, head: str, wanted: str) -> Tensor:
+    if found is None:
+        raise ValueError(f"this needs a model with head = {wanted!r}; this one has head = {head!r}")
+    return found

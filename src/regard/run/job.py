@@ -12,16 +12,23 @@ from regard.errors import InputError
 from regard.interop.symbols import NONE
 from regard.model import Model, build
 from regard.nn.block import replay_blocks
-from regard.tasks.classify import Classify
+from regard.tasks.classify import Classify, ClassifyText
 from regard.tasks.distil import Distil
 from regard.tasks.language import Language
+from regard.tasks.masked import Masked
+from regard.tasks.similar import Similar
+from regard.tasks.tagging import Tag
 from regard.tasks.task import Task
 from regard.tasks.translate import Feeding, Translate
 from regard.train.update import sow
+from regard.zoo import preset
 
+from .arranging import Sources, arranged
+from .goals import Classification, LanguageModel, MaskedModel, MissingSpans, Similarity, Tagging, Translation
+from .inputs import ImageFiles
 from .named import named_model
-from .settings import Classification, LanguageModel, Run, Translation
-from .sources import Opened, Sources, arranged
+from .settings import Run
+from .sources import Opened
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +48,9 @@ def prepare(run: Run, folder: Path, data: Opened, text: Text | None) -> Job:
     changes = {key: value for key, value in run.model.items() if key != "name"}
     if text is not None:
         enough(changes, "vocab", text.tokenizer.get_vocab_size(), "tokens of the vocabulary")
+    if (head := head_of(run)) and changes.setdefault("head", head) != head:
+        got = f"model.head = {changes['head']!r}"
+        raise InputError(f"the task {run.task.kind!r} needs another head", got=got, expected=repr(head))
     if data.names:
         enough(changes, "classes", len(data.names), "labels of the data")
     sow(run.seed, 0, -1 % (1 << 32))  # the same weights in every process
@@ -50,6 +60,17 @@ def prepare(run: Run, folder: Path, data: Opened, text: Text | None) -> Job:
     if run.train.recompute and not replay_blocks(model.net):
         raise InputError(f"a {model.family} has no blocks to recompute", fix="set train.recompute = false")
     return Job(run, folder, model, task_of(run, model, sources), sources, data.faults)
+
+
+def head_of(run: Run) -> str:
+    """What a model with several heads must have one of; empty where it has no choice."""
+    _, config = preset(run.model["name"], {})
+    if not hasattr(config, "head"):
+        return ""
+    heads = {"language": "words", "classify": "label", "tag": "tags", "masked": "words", "similar": "none"}
+    if isinstance(run.task, MaskedModel) and run.task.follows:
+        return "pretraining"
+    return heads[run.task.kind]
 
 
 def enough(changes: dict[str, Any], key: str, needed: int, what: str) -> None:
@@ -68,9 +89,18 @@ def task_of(run: Run, model: Model, sources: Sources) -> Task:
         how = {"share": task.share, "temperature": task.temperature}
         return Distil(model.net, model.text(), task.smoothing, teacher.net, feeding=feeding, **how)
     if isinstance(task, LanguageModel):
-        return Language(model.net, task.smoothing)
+        return Language(model.net, task.smoothing, model.text().widths())
+    if isinstance(task, MissingSpans):
+        return Translate(model.net, model.text(), task.smoothing)
+    if isinstance(task, MaskedModel):
+        return Masked(model.net, model.text())
+    if isinstance(task, Tagging):
+        return Tag(model.net, model.text(), sources.names)
+    if isinstance(task, Similarity):
+        return Similar(model.net, task.temperature)
     assert isinstance(task, Classification)
-    return Classify(model.net, sources.names, task.smoothing)
+    kind = Classify if isinstance(run.data, ImageFiles) else ClassifyText
+    return kind(model.net, sources.names, task.smoothing)
 
 
 def same_words(name: str, model: Model) -> Model:

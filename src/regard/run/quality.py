@@ -14,7 +14,7 @@ from regard.train.engine import Engine
 from regard.train.progress import Reporter
 from regard.train.shards import fill
 
-from .settings import Translation
+from .goals import Translation
 from .start import engine_of, reopen, world_of
 
 EDGES = (10, 15, 20, 30)  # words of a source

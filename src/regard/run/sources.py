@@ -1,37 +1,26 @@
-"""The data of a run: files opened, checked and put in order; the vocabulary that they are read with."""
+"""The data of a run: files found, opened and checked."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-import torch
-
-from regard.data.batches import Batches
+from regard.data.conllu import Sentences, open_conllu
+from regard.data.draws import HOLDOUT, chance, shuffled
 from regard.data.faults import Fault, tolerate
 from regard.data.generated import Reversal
 from regard.data.idx import open_idx
 from regard.data.images import Images, open_images
-from regard.data.order import Order
-from regard.data.pairs import PairMaker
-from regard.data.rows import Rows, held_out
+from regard.data.labelled import LabelledTexts
+from regard.data.records import open_csv
+from regard.data.rows import Rows, Some, held_out
+from regard.data.stream import open_passages
 from regard.data.tables import open_jsonl, open_plain, open_tsv
-from regard.data.text import Text
-from regard.data.vocabulary import BEGIN, END
-from regard.data.vocabulary import Vocabulary as Learned
 from regard.errors import InputError
-from regard.interop.texts import read_bytes
-from regard.tasks.classify import Labelled
-from regard.tasks.language import next_tokens
 from regard.zoo import preset
 
-from .settings import ImageFiles, PairFiles, Reverse, Run, TextFiles, Vocabulary
-
-ENOUGH = 20_000_000  # characters to learn a vocabulary from
-SAMPLE = 1000  # rows by which the bytes of a token are known
+from .inputs import ImageFiles, LabelledFiles, PairFiles, Reverse, TaggedFiles, TextFiles
+from .settings import Run
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,18 +31,6 @@ class Opened:
     faults: Sequence[Fault]
     images: Images | None = None
     names: tuple[str, ...] = ()  # of labels
-
-
-@dataclass(frozen=True, eq=False)
-class Sources:
-    """What a run learns from, in batches."""
-
-    splits: dict[str, Batches]
-    text: Text | None
-    names: tuple[str, ...]
-    images: Images | None
-    longest: int | None = None  # tokens of a row that are read
-    cut: float = 0.0  # the share of train's tokens, about, that are beyond that
 
 
 def found(name: str, base: Path) -> Path:
@@ -86,15 +63,46 @@ def opened(run: Run, base: Path) -> Opened:
         )
     if isinstance(data, ImageFiles):
         return opened_images(data, run, base)
-    if isinstance(data, PairFiles):
-        read = partial(pair_rows, columns=data.columns)
-    else:
-        read = partial(text_rows, key=data.key)
-    files = {"train": data.train, "held_out": data.held_out, "test": data.test}
-    splits: dict[str, Rows] = {
-        split: read([found(name, base) for name in names]) for split, names in files.items() if names
+    paths = {
+        split: [found(name, base) for name in names]
+        for split, names in (("train", data.train), ("held_out", data.held_out), ("test", data.test))
+        if names
     }
-    return checked(splits, data.bad, data.share, run.seed)
+    if isinstance(data, TextFiles) and data.unit == "text":
+        return opened_passages(paths, data.share)
+    if isinstance(data, LabelledFiles):
+        return opened_labelled(data, paths, run.seed)
+    splits: dict[str, Rows] = {split: read_rows(data, files) for split, files in paths.items()}
+    names = splits["train"].tags if isinstance(splits["train"], Sentences) else ()
+    return checked(splits, data.bad, data.share, run.seed, names=names)
+
+
+def read_rows(data: PairFiles | TextFiles | TaggedFiles, paths: Sequence[Path]) -> Rows:
+    if isinstance(data, TaggedFiles):
+        return open_conllu(only(paths), data.tags)
+    return pair_rows(paths, data.columns) if isinstance(data, PairFiles) else text_rows(paths, data.key)
+
+
+def opened_passages(paths: dict[str, list[Path]], share: float) -> Opened:
+    """Whole texts; without a file for it, the end of the text is held out."""
+    texts = {split: open_passages(only(files)) for split, files in paths.items()}
+    if "held_out" not in texts:
+        texts["train"], texts["held_out"] = texts["train"].cut(share)
+    return Opened(dict(texts), ())
+
+
+def opened_labelled(data: LabelledFiles, paths: dict[str, list[Path]], seed: int) -> Opened:
+    """The labels are those of train. Where few rows are asked for, they are drawn after a part was held out."""
+    columns = (*data.text, data.label)
+    train = LabelledTexts(table_rows(only(paths["train"]), columns))
+    splits: dict[str, Rows] = {"train": train}
+    for split in paths.keys() - {"train"}:
+        splits[split] = LabelledTexts(table_rows(only(paths[split]), columns), train.names)
+    ready = checked(splits, data.bad, data.share, seed, names=train.names)
+    if 0 < data.rows < len(ready.splits["train"]):
+        rows = ready.splits["train"]
+        ready.splits["train"] = Some(rows, shuffled(chance(HOLDOUT, seed, 1), len(rows))[: data.rows], rows.faults)
+    return ready
 
 
 def checked(
@@ -146,105 +154,27 @@ def pair_rows(paths: Sequence[Path], columns: Sequence[int | str]) -> Rows:
             "pairs come from one file with two columns, or from two files",
             got=f"{len(paths)} files, columns {list(columns)}",
         )
-    if is_jsonl(paths[0]):
-        return open_jsonl(paths[0], [str(column) for column in columns])
-    return open_tsv(paths[0], columns)
+    return table_rows(paths[0], columns)
 
 
-def text_rows(paths: Sequence[Path], key: str) -> Rows:
+def text_rows(paths: Sequence[Path], key: int | str) -> Rows:
+    path = only(paths)
+    return table_rows(path, [key]) if form_of(path) in ("jsonl", "json", "tsv", "csv") else open_plain(path)
+
+
+def table_rows(path: Path, columns: Sequence[int | str]) -> Rows:
+    """By the file's name: jsonl, csv, or else columns between tabs."""
+    form = form_of(path)
+    if form in ("jsonl", "json"):
+        return open_jsonl(path, [str(column) for column in columns])
+    return open_csv(path, columns) if form == "csv" else open_tsv(path, columns)
+
+
+def form_of(path: Path) -> str:
+    return path.name.lower().removesuffix(".gz").removesuffix(".xz").rpartition(".")[2]
+
+
+def only(paths: Sequence[Path]) -> Path:
     if len(paths) != 1:
-        raise InputError("text comes from one file a split", got=", ".join(map(str, paths)), fix="join the files")
-    return open_jsonl(paths[0], [key]) if is_jsonl(paths[0]) else open_plain(*paths)
-
-
-def is_jsonl(path: Path) -> bool:
-    return path.name.removesuffix(".gz").removesuffix(".xz").endswith((".jsonl", ".json"))
-
-
-def learned(rows: Rows, vocabulary: Vocabulary) -> Text:
-    """The vocabulary of the first rows."""
-
-    def texts() -> Iterator[str]:
-        left = ENOUGH
-        for i in range(len(rows)):
-            for text in rows[i]:
-                left -= len(text)
-                yield text
-            if left < 0:
-                return
-
-    return Learned(vocabulary.kind, vocabulary.size).learn(texts())
-
-
-def vocabulary_of(run: Run, rows: Rows, base: Path) -> Text | None:
-    """Given, or learned from the training data, if the task reads text."""
-    if isinstance(run.data, Reverse):
-        return learned(rows, Vocabulary("words", 100))
-    if not isinstance(run.data, PairFiles | TextFiles):
-        return None
-    if file := run.data.vocabulary.file:
-        path = found(file, base)
-        return Text.from_bytes(read_bytes(path), str(path))
-    return learned(rows, run.data.vocabulary)
-
-
-def arranged(run: Run, data: Opened, text: Text | None, longest: int | None) -> Sources:
-    """Every split in batches: train shuffled, the others in order."""
-    splits, cut = {}, 0.0
-    if isinstance(run.data, PairFiles):
-        longest = run.data.longest
-    elif isinstance(run.data, TextFiles):
-        longest = longest or 1024
-    for split, rows in data.splits.items():
-        shuffled = split == "train"
-        if isinstance(run.data, ImageFiles):
-            order = Order(len(rows), rows=run.data.batch, seed=run.seed, shuffle=shuffled)
-            assert data.images is not None
-            splits[split] = Batches(rows, order, ImageMaker(data.images))
-            continue
-        assert text is not None
-        lengths = token_lengths(rows, text)
-        if longest is not None and not isinstance(run.data, Reverse):
-            if shuffled:
-                cut = float(np.maximum(lengths - longest, 0).sum() / max(lengths.sum(), 1))
-            lengths = np.minimum(lengths, longest)
-        order = Order(len(rows), lengths, budget=run.data.budget, seed=run.seed, shuffle=shuffled)
-        make = (
-            LineMaker(text, longest or 1024) if isinstance(run.data, TextFiles) else PairMaker(text, run.data.longest)
-        )
-        splits[split] = Batches(rows, order, make)
-    return Sources(splits, text, data.names, data.images, longest, cut)
-
-
-def token_lengths(rows: Rows, text: Text) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """About how many tokens each field has: its bytes, by the bytes of a token in a sample; one more for the end."""
-    assert rows.lengths is not None
-    lengths = rows.lengths.reshape(len(rows), -1)
-    picked = np.unique(np.linspace(0, len(rows) - 1, SAMPLE).astype(int))
-    sample = [rows[int(i)] for i in picked]
-    tokens = np.array([[len(ids) for ids in text.ids(row)] for row in sample])
-    ratio = tokens.sum(0) / np.maximum(lengths[picked].sum(0), 1)
-    return np.ceil(lengths * ratio).astype(np.int64) + 1
-
-
-class LineMaker:
-    """Texts into rows of ids between a begin and an end; what is longer than the model can read is cut."""
-
-    def __init__(self, text: Text, longest: int) -> None:
-        self.text, self.longest = text.literal(), longest
-        self.begin, self.end = text.id_of(BEGIN), text.id_of(END)
-
-    def __call__(self, rows: Sequence[tuple[str, ...]]) -> Any:
-        ids = self.text.ids([row[0] for row in rows])
-        return next_tokens([[self.begin, *row[: self.longest - 1], self.end] for row in ids])
-
-
-class ImageMaker:
-    """Images, normalised, and their labels."""
-
-    def __init__(self, images: Images) -> None:
-        self.images = images
-
-    def __call__(self, rows: Sequence[Any]) -> Labelled:
-        pixels = torch.stack([self.images.normalise(row.image) for row in rows])
-        return Labelled(pixels, torch.tensor([row.label for row in rows]))
+        raise InputError("this data comes from one file a split", got=", ".join(map(str, paths)), fix="join the files")
+    return paths[0]

@@ -29,13 +29,16 @@ from regard.train.journal import Journal
 from regard.train.progress import Reporter, Silent
 from regard.train.runtext import write
 
+from .arranging import texts_of, vocabulary_of
 from .ending import finish
 from .environment import different, environment_now
+from .goals import Translation
+from .inputs import ImageFiles, Reverse
 from .job import Job, prepare
 from .prints import FILE as PRINTS
 from .prints import check_prints, prints_bytes
-from .settings import ImageFiles, PairFiles, Run, TextFiles, Translation, read_run
-from .sources import Opened, found, opened, vocabulary_of
+from .settings import Run, read_run
+from .sources import Opened, found, opened
 
 FILE, SMOKE = "run.toml", ".smoke"
 
@@ -126,10 +129,10 @@ def warnings_of(job: Job) -> list[str]:
 def start_from_vectors(job: Job) -> None:
     """Word vectors learned from the training text, if asked for, as large as the random ones that they replace."""
     data = job.run.data
-    if not isinstance(data, PairFiles | TextFiles) or data.vocabulary.vectors == "random":
+    if isinstance(data, ImageFiles | Reverse) or data.vocabulary.vectors == "random":
         return
     rows = job.sources.splits["train"].source
-    texts = (text for i in range(len(rows)) for text in rows[i])
+    texts = (text for i in range(len(rows)) for text in texts_of(rows[i]))
     table = job.model.net.embed.weight  # type: ignore[union-attr]
     assert isinstance(table, torch.Tensor)
     vocab, dim = table.shape

@@ -7,7 +7,9 @@ from regard.train.runtext import write
 from regard.train.schedules import Cosine, InverseSqrt
 from regard.train.settings import Train
 
-from .settings import Classification, ImageFiles, LanguageModel, PairFiles, Run, TextFiles, Translation
+from .goals import Classification, LanguageModel, Translation
+from .inputs import ImageFiles, PairFiles, TextFiles
+from .settings import Run
 
 TEMPLATES: dict[str, Run] = {
     "translate": Run(

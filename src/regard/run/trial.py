@@ -14,9 +14,10 @@ from regard.train.distribution import World
 from regard.train.progress import Silent, memory
 from regard.zoo import parameters
 
+from .arranging import vocabulary_of
 from .job import Job, prepare
 from .settings import Run, read_run
-from .sources import opened, vocabulary_of
+from .sources import opened
 from .start import FILE, engine_of, folder_of, world_of
 
 TRIED = 5  # steps

@@ -1,9 +1,11 @@
 """Language modelling: foretell each token from those before it."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from regard.data.text import padded
@@ -29,10 +31,12 @@ def next_tokens(rows: Sequence[Sequence[int]]) -> Tokens:
 
 
 class Language(Task):
-    def __init__(self, net: nn.Module, smoothing: float = 0.0) -> None:
+    def __init__(self, net: nn.Module, smoothing: float = 0.0, widths: Sequence[int] | None = None) -> None:
+        """``widths`` are the bytes of text that each token stands for: by them, models with other tokens compare."""
         self.parts = {"net": net}
         self.net: Any = net  # a decoder: read, score
         self.smoothing = smoothing
+        self.widths = None if widths is None else torch.tensor(widths)
 
     def counts(self, batch: Tokens) -> Mapping[str, float]:
         return {"tokens": float(amount(batch.keys, batch.wanted))}
@@ -46,7 +50,14 @@ class Language(Task):
         return found
 
     def evaluate(self, batch: Tokens) -> Mapping[str, Tensor]:
-        return word_sums(self.foretell(batch, 0.0), amount(batch.keys, batch.wanted))
+        sums = word_sums(self.foretell(batch, 0.0), amount(batch.keys, batch.wanted))
+        if self.widths is not None:
+            real = batch.wanted if batch.keys is None else batch.wanted[batch.keys]
+            sums["bytes"] = self.widths.to(real.device)[real].sum()
+        return sums
 
     def metrics(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
-        return word_metrics(sums)
+        found = word_metrics(sums)
+        if "bytes" in sums:
+            found["bits_per_byte"] = float(sums["loss"]) / math.log(2) / max(float(sums["bytes"]), 1.0)
+        return found

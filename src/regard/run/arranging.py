@@ -1,0 +1,223 @@
+"""The data of a run, arranged: the vocabulary that it is read with, and batches of every split."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from regard.data.batches import Batches, Drawing, Drawn
+from regard.data.conllu import Tagged
+from regard.data.draws import fractions
+from regard.data.framed import CoupleMaker, LabelMaker, TagMaker
+from regard.data.images import Images
+from regard.data.labelled import LabelledText
+from regard.data.masking import Masking, Neighbours
+from regard.data.missing import Spans
+from regard.data.order import Order
+from regard.data.pairs import PairMaker
+from regard.data.rows import Numbers, Rows
+from regard.data.stream import Passages, Windows
+from regard.data.text import Text
+from regard.data.vocabulary import BEGIN, END, framing, with_mask, with_sentinels
+from regard.data.vocabulary import Vocabulary as Learned
+from regard.interop.texts import read_bytes
+from regard.tasks.classify import Labelled
+from regard.tasks.language import Tokens, next_tokens
+
+from .goals import LanguageModel, MaskedModel, MissingSpans, Similarity, Tagging
+from .inputs import ImageFiles, LabelledFiles, PairFiles, Reverse, TaggedFiles, TextFiles, Vocabulary
+from .settings import Run
+from .sources import Opened, found
+
+ENOUGH = 20_000_000  # characters to learn a vocabulary from
+SAMPLE = 1000  # rows by which the bytes of a token are known
+USUAL = 512  # tokens that are read of a text by a model that would read any number
+SENTINELS = 100  # tokens that stand for missing spans
+
+
+@dataclass(frozen=True, eq=False)
+class Sources:
+    """What a run learns from, in batches."""
+
+    splits: dict[str, Batches]
+    text: Text | None
+    names: tuple[str, ...]
+    images: Images | None
+    longest: int | None = None  # tokens of a row that are read
+    cut: float = 0.0  # the share of train's tokens, about, that are beyond that
+
+
+def learned(rows: Rows, vocabulary: Vocabulary) -> Text:
+    """The vocabulary of the first rows."""
+
+    def texts() -> Iterator[str]:
+        left = ENOUGH
+        for i in range(len(rows)):
+            for text in texts_of(rows[i]):
+                left -= len(text)
+                yield text
+            if left < 0:
+                return
+
+    return Learned(vocabulary.kind, vocabulary.size).learn(texts())
+
+
+def texts_of(row: Any) -> Sequence[str]:
+    """The texts of a row, whatever else it has."""
+    if isinstance(row, LabelledText):
+        return row.texts
+    return [" ".join(row.words)] if isinstance(row, Tagged) else row
+
+
+def vocabulary_of(run: Run, rows: Rows, base: Path) -> Text | None:
+    """Given, or learned from the training data, if the task reads text; with the tokens that the task needs."""
+    if isinstance(run.data, Reverse):
+        return learned(rows, Vocabulary("words", 100))
+    if isinstance(run.data, ImageFiles):
+        return None
+    if file := run.data.vocabulary.file:
+        path = found(file, base)
+        text = Text.from_bytes(read_bytes(path), str(path))
+    else:
+        text = learned(rows, run.data.vocabulary)
+    if isinstance(run.task, MissingSpans):
+        return with_sentinels(text, SENTINELS)
+    if isinstance(run.task, MaskedModel):
+        with_mask(text)
+    whole = isinstance(run.task, MaskedModel | Similarity) or isinstance(run.data, LabelledFiles | TaggedFiles)
+    return framing(text) if whole else text
+
+
+def arranged(run: Run, data: Opened, text: Text | None, length: int | None) -> Sources:
+    """Every split in batches: train shuffled, the others in order. ``length`` is what the model reads."""
+    if isinstance(run.data, ImageFiles):
+        assert data.images is not None
+        maker = ImageMaker(data.images)
+        splits = {
+            split: Batches(rows, Order(len(rows), rows=run.data.batch, seed=run.seed, shuffle=split == "train"), maker)
+            for split, rows in data.splits.items()
+        }
+        return Sources(splits, text, data.names, data.images)
+    assert text is not None
+    if isinstance(run.data, TextFiles) and run.data.unit == "text":
+        return arranged_windows(run, data, text, longest_of(run, length) or USUAL)
+    longest, cut = longest_of(run, length), 0.0
+    splits = {}
+    for split, rows in data.splits.items():
+        shuffled = split == "train"
+        if isinstance(run.task, MaskedModel) and run.task.follows:
+            rows = Neighbours(rows)
+        lengths = token_lengths(rows, text)
+        if isinstance(rows, Neighbours) or isinstance(run.data, LabelledFiles):
+            lengths = lengths.sum(1, keepdims=True)  # of two texts in one row
+        if longest is not None:
+            if shuffled:
+                cut = float(np.maximum(lengths - longest, 0).sum() / max(lengths.sum(), 1))
+            lengths = np.minimum(lengths, longest)
+        order = Order(len(rows), lengths, budget=run.data.budget, seed=run.seed, shuffle=shuffled)
+        splits[split] = batches(run, rows, order, text, longest, data.names)
+    return Sources(splits, text, data.names, data.images, longest, cut)
+
+
+def batches(run: Run, rows: Rows, order: Order, text: Text, longest: int | None, names: Sequence[str]) -> Batches:
+    task = run.task
+    if isinstance(task, MaskedModel):
+        assert longest is not None
+        others = rows.source if isinstance(rows, Neighbours) else None
+        return Drawn(rows, order, Masking(text, longest, task.share, others), run.seed)
+    if isinstance(task, Tagging):
+        return Batches(rows, order, TagMaker(text, longest, names, last=task.piece == "last"))
+    if isinstance(task, Similarity):
+        return Batches(rows, order, CoupleMaker(text, longest))
+    if isinstance(run.data, LabelledFiles):
+        return Batches(rows, order, LabelMaker(text, longest))
+    if isinstance(run.data, TextFiles):
+        assert longest is not None
+        return Batches(rows, order, LineMaker(text, longest))
+    assert isinstance(run.data, PairFiles | Reverse)
+    return Batches(rows, order, PairMaker(text, longest or run.data.longest))
+
+
+def longest_of(run: Run, length: int | None) -> int | None:
+    """Tokens of a row that are read: as many as the model can, unless fewer are asked for."""
+    if isinstance(run.data, Reverse | ImageFiles):
+        return None
+    asked = run.data.longest or (length if isinstance(run.task, LanguageModel) and length else USUAL)
+    return asked if length is None else min(asked, length)
+
+
+def arranged_windows(run: Run, data: Opened, text: Text, length: int) -> Sources:
+    """A text read through a window. To train, it is moved a little by chance, so that no place is always its first."""
+    assert isinstance(run.data, TextFiles)
+    splits: dict[str, Batches] = {}
+    for split, rows in data.splits.items():
+        assert isinstance(rows, Passages)
+        windows, shuffled = Windows(rows, text, length), split == "train"
+        order = Order(len(windows), rows=max(run.data.budget // length, 1), seed=run.seed, shuffle=shuffled)
+        if isinstance(run.task, MissingSpans):
+            make: Drawing = Spans(text, length, run.task.share, run.task.mean)
+        else:
+            make = PassageMaker(text)
+        splits[split] = Drawn(windows, order, WindowMaker(length, make, moved=shuffled), run.seed)
+    return Sources(splits, text, (), None, length)
+
+
+def token_lengths(rows: Rows, text: Text) -> Numbers:
+    """About how many tokens each field has: its bytes, by the bytes of a token in a sample; one more for the end."""
+    assert rows.lengths is not None
+    lengths = rows.lengths.reshape(len(rows), -1)
+    picked = np.unique(np.linspace(0, len(rows) - 1, SAMPLE).astype(int))
+    sample = [texts_of(rows[int(i)]) for i in picked]
+    tokens = np.array([[len(ids) for ids in text.ids(row)] for row in sample])
+    ratio = tokens.sum(0) / np.maximum(lengths[picked].sum(0), 1)
+    return np.ceil(lengths * ratio).astype(np.int64) + 1
+
+
+class WindowMaker:
+    """Windows of so many tokens, at their place or a little further, given to what makes batches of them."""
+
+    def __init__(self, length: int, make: Drawing, *, moved: bool) -> None:
+        self.length, self.make, self.moved = length, make, moved
+
+    def __call__(self, rows: Sequence[Any], numbers: Sequence[np.random.Philox]) -> Any:
+        places = [0] * len(rows)
+        if self.moved:
+            free = [max(len(row) - self.length, 0) for row in rows]
+            places = [int(fractions(own, 1)[0] * (room + 1)) for own, room in zip(numbers, free, strict=True)]
+        return self.make([row[i : i + self.length] for row, i in zip(rows, places, strict=True)], numbers)
+
+
+class PassageMaker:
+    """Windows into rows of ids behind a begin: wherever it is in the text, that is where the model begins."""
+
+    def __init__(self, text: Text) -> None:
+        self.begin = text.id_of(BEGIN)
+
+    def __call__(self, rows: Sequence[Any], numbers: Sequence[np.random.Philox]) -> Tokens:
+        return next_tokens([[self.begin, *row.tolist()] for row in rows])
+
+
+class LineMaker:
+    """Texts into rows of ids between a begin and an end; what is longer than the model can read is cut."""
+
+    def __init__(self, text: Text, longest: int) -> None:
+        self.text, self.longest = text.literal(), longest
+        self.begin, self.end = text.id_of(BEGIN), text.id_of(END)
+
+    def __call__(self, rows: Sequence[tuple[str, ...]]) -> Any:
+        ids = self.text.ids([row[0] for row in rows])
+        return next_tokens([[self.begin, *row[: self.longest - 1], self.end] for row in ids])
+
+
+class ImageMaker:
+    """Images, normalised, and their labels."""
+
+    def __init__(self, images: Images) -> None:
+        self.images = images
+
+    def __call__(self, rows: Sequence[Any]) -> Labelled:
+        pixels = torch.stack([self.images.normalise(row.image) for row in rows])
+        return Labelled(pixels, torch.tensor([row.label for row in rows]))

@@ -1,0 +1,97 @@
+"""What a run learns: the [task] table."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from regard.nn.config import below, not_above_zero, not_shares, refuse
+from regard.train.runfile import setting
+
+
+@dataclass(frozen=True)
+class Translation:
+    """Foretell each word of the target from the source and the words before it."""
+
+    kind: Literal["translate"] = "translate"
+    smoothing: float = setting(0.1, "label smoothing")
+    given: float = setting(1.0, "share of words given as they should be; the others as the model itself says them")
+    decay: float = setting(0.0, "k of scheduled sampling: that share falls as k / (k + exp(step / k)); 0: it stays")
+    teacher: str = setting("", "a run's or model's folder to learn from too; it must have the same vocabulary")
+    share: float = setting(0.5, "of the loss, for the teacher")
+    temperature: float = setting(1.0, "at which teacher and student are compared")
+
+    def __post_init__(self) -> None:
+        refuse(
+            not_shares(self, "smoothing"),
+            below(0, self, "given", "decay", "share"),
+            not_above_zero(self, "temperature"),
+            [f"{key} = {value} is above 1" for key in ("given", "share") if (value := getattr(self, key) or 0) > 1],
+        )
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """Foretell each token from those before it."""
+
+    kind: Literal["language"] = "language"
+    smoothing: float = setting(0.0, "label smoothing")
+
+    def __post_init__(self) -> None:
+        refuse(not_shares(self, "smoothing"))
+
+
+@dataclass(frozen=True)
+class Classification:
+    """One label for each example."""
+
+    kind: Literal["classify"] = "classify"
+    smoothing: float = setting(0.0, "label smoothing")
+
+    def __post_init__(self) -> None:
+        refuse(not_shares(self, "smoothing"))
+
+
+@dataclass(frozen=True)
+class Tagging:
+    """A tag for each word."""
+
+    kind: Literal["tag"] = "tag"
+    piece: Literal["first", "last"] = setting("first", "of a word that has the tag; last, for what only reads ahead")
+
+
+@dataclass(frozen=True)
+class MaskedModel:
+    """Guess hidden tokens from all that surrounds them."""
+
+    kind: Literal["masked"] = "masked"
+    share: float = setting(0.15, "of tokens that are chosen: 80 % are hidden, 10 % are any other, 10 % stay")
+    follows: bool = setting(False, "tell, too, whether a second line follows the first, or is any other")
+
+    def __post_init__(self) -> None:
+        refuse(not_shares(self, "share"), not_above_zero(self, "share"))
+
+
+@dataclass(frozen=True)
+class MissingSpans:
+    """Write the spans of tokens that are missing in a text."""
+
+    kind: Literal["spans"] = "spans"
+    share: float = setting(0.15, "of tokens that are missing")
+    mean: float = setting(3.0, "tokens of a span, on average")
+    smoothing: float = setting(0.0, "label smoothing")
+
+    def __post_init__(self) -> None:
+        refuse(not_shares(self, "share", "smoothing"), not_above_zero(self, "share"), below(1, self, "mean"))
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """Two texts that mean the same shall have embeddings that point the same way."""
+
+    kind: Literal["similar"] = "similar"
+    temperature: float = setting(0.05, "that cosines are divided by")
+
+    def __post_init__(self) -> None:
+        refuse(not_above_zero(self, "temperature"))
+
+
+Goal = Translation | LanguageModel | Classification | Tagging | MaskedModel | MissingSpans | Similarity

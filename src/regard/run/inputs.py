@@ -1,0 +1,159 @@
+"""What a run learns from: the [data] table, one kind for each form that data comes in."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from regard.data.vocabulary import BYTES, Kind
+from regard.nn.config import below, not_above_zero, not_positive, not_shares, refuse
+from regard.train.runfile import required, setting
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    kind: Kind = setting("bpe", "bpe loses no text; wordpiece may differ between two runs with one seed")
+    size: int = setting(8000, "how many tokens at most")
+    file: str = setting("", "a tokenizer.json to use instead of learning one; it needs the tokens <begin> and <end>")
+    vectors: Literal["random", "word2vec"] = setting(
+        "random", "of the words at the start; word2vec: learned from train"
+    )
+
+    def __post_init__(self) -> None:
+        least = BYTES if self.kind == "bpe" and not self.file else 1
+        refuse(below(least, self, "size"))
+
+
+@dataclass(frozen=True)
+class PairFiles:
+    """Sentences and their translations."""
+
+    kind: Literal["pairs"] = "pairs"
+    train: tuple[str, ...] = required(
+        "one tsv, csv or jsonl file, or two plain files of which line i belongs to line i"
+    )
+    held_out: tuple[str, ...] = setting(
+        (), "files of the same form to evaluate on while training; none: a share of train"
+    )
+    test: tuple[str, ...] = setting((), "files of the same form for `regard evaluate --split test`")
+    columns: tuple[int | str, ...] = setting(
+        (1, 2), "of a tsv or csv: source and target, by number or name; of jsonl: the keys"
+    )
+    share: float = setting(0.01, "what is held out of train, where no files are given")
+    bad: float = setting(0.01, "more than this share of bad rows stops the run before it begins")
+    budget: int = setting(4096, "tokens of a batch, source and target, padding included")
+    longest: int = setting(128, "tokens of a sentence; the rest is cut off")
+    vocabulary: Vocabulary = setting(Vocabulary(), "how text is cut into tokens, learned from train")
+
+    def __post_init__(self) -> None:
+        wrong = not_positive(self, "budget") + below(2, self, "longest")
+        refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"), no_files(self.train))
+
+
+@dataclass(frozen=True)
+class Reverse:
+    """Generated: numbers in words, to be said backwards."""
+
+    kind: Literal["reverse"] = "reverse"
+    rows: int = setting(4000, "how many to train on")
+    longest: int = setting(8, "words of the longest")
+    budget: int = setting(1024, "tokens of a batch, source and target, padding included")
+
+    def __post_init__(self) -> None:
+        refuse(not_positive(self, "rows", "budget"), below(2, self, "longest"))
+
+
+@dataclass(frozen=True)
+class TextFiles:
+    """Plain text. Where an example is a line, what is longer than the model reads is cut off."""
+
+    kind: Literal["text"] = "text"
+    train: tuple[str, ...] = required("one file of plain text, jsonl, tsv or csv")
+    held_out: tuple[str, ...] = setting((), "files to evaluate on while training; none: a share of train")
+    test: tuple[str, ...] = setting((), "files for `regard evaluate --split test`")
+    key: int | str = setting("text", "of jsonl: the key of the text; of tsv or csv: its column, by name or number")
+    unit: Literal["line", "text"] = setting(
+        "line", "an example is a line; or text: the file is read through a window as long as the model reads"
+    )
+    share: float = setting(0.01, "what is held out of train, where no files are given")
+    bad: float = setting(0.01, "more than this share of bad rows stops the run before it begins")
+    budget: int = setting(4096, "tokens of a batch, padding included")
+    longest: int = setting(0, "tokens of a row or window; 0: as many as the model reads, or 512")
+    vocabulary: Vocabulary = setting(Vocabulary(), "how text is cut into tokens, learned from train")
+
+    def __post_init__(self) -> None:
+        wrong = not_positive(self, "budget") + below(0, self, "longest") + no_files(self.train)
+        refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
+
+
+@dataclass(frozen=True)
+class LabelledFiles:
+    """Texts, or pairs of texts, with a label."""
+
+    kind: Literal["labelled"] = "labelled"
+    train: tuple[str, ...] = required("one tsv, csv or jsonl file")
+    held_out: tuple[str, ...] = setting((), "a file to evaluate on while training; none: a share of train")
+    test: tuple[str, ...] = setting((), "a file for `regard evaluate --split test`")
+    text: tuple[int | str, ...] = setting((1,), "the column of the text, or two, by number or name; of jsonl: the keys")
+    label: int | str = setting(2, "the column or key of the label")
+    rows: int = setting(0, "how many of train to learn from, drawn by the seed; 0: all")
+    share: float = setting(0.1, "what is held out of train, where no file is given")
+    bad: float = setting(0.01, "more than this share of bad rows stops the run before it begins")
+    budget: int = setting(4096, "tokens of a batch, padding included")
+    longest: int = setting(0, "tokens of a text, the rest is cut off; 0: as many as the model reads, at most 512")
+    vocabulary: Vocabulary = setting(Vocabulary(), "how text is cut into tokens, learned from train")
+
+    def __post_init__(self) -> None:
+        wrong = not_positive(self, "budget") + below(0, self, "longest", "rows") + no_files(self.train)
+        if self.text is not None and len(self.text) not in (1, 2):
+            wrong += [f"text = {list(self.text)} names neither one column nor two"]
+        refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
+
+
+@dataclass(frozen=True)
+class TaggedFiles:
+    """Sentences with a tag for each word, as Universal Dependencies has them (CoNLL-U)."""
+
+    kind: Literal["tagged"] = "tagged"
+    train: tuple[str, ...] = required("one conllu file")
+    held_out: tuple[str, ...] = setting((), "a file to evaluate on while training; none: a share of train")
+    test: tuple[str, ...] = setting((), "a file for `regard evaluate --split test`")
+    tags: Literal["upos", "xpos"] = setting("upos", "the universal tags, or the language's own")
+    share: float = setting(0.1, "what is held out of train, where no file is given")
+    bad: float = setting(0.01, "more than this share of bad sentences stops the run before it begins")
+    budget: int = setting(4096, "tokens of a batch, padding included")
+    longest: int = setting(0, "tokens of a sentence, the rest is cut off; 0: as many as the model reads, at most 512")
+    vocabulary: Vocabulary = setting(Vocabulary(), "how words are cut into tokens, learned from train")
+
+    def __post_init__(self) -> None:
+        wrong = not_positive(self, "budget") + below(0, self, "longest") + no_files(self.train)
+        refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
+
+
+@dataclass(frozen=True)
+class ImageFiles:
+    """Images with labels: a folder with a folder for each label, or with a table of labels, or with idx files."""
+
+    kind: Literal["images"] = "images"
+    train: str = required("a folder")
+    held_out: str = setting("", "a folder to evaluate on while training; none: a share of train")
+    test: str = setting(
+        "", "a folder for `regard evaluate --split test`; of idx files, their test split is the default"
+    )
+    share: float = setting(0.1, "what is held out of train, where no folder is given")
+    bad: float = setting(0.01, "more than this share of bad images stops the run before it begins")
+    batch: int = setting(64, "images of a batch")
+    mean: tuple[float, ...] = setting((0.5,), "of the pixels, 0 is black and 1 white: one, or one a channel")
+    deviation: tuple[float, ...] = setting((0.5,), "of the pixels: one, or one a channel")
+
+    def __post_init__(self) -> None:
+        wrong = not_positive(self, "batch") + ([] if self.train or self.train is None else ["train names no folder"])
+        if self.deviation is not None and not all(x > 0 for x in self.deviation):
+            wrong += [f"deviation = {list(self.deviation)} is not above 0"]
+        refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
+
+
+def no_files(train: tuple[str, ...] | None) -> list[str]:
+    return ["train names no file"] if train is not None and not train else []
+
+
+Data = PairFiles | Reverse | TextFiles | LabelledFiles | TaggedFiles | ImageFiles
+Written = PairFiles | TextFiles | LabelledFiles | TaggedFiles  # data with a vocabulary
