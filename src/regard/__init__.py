@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from regard.adapting import adapted
     from regard.model import Model, build, convert, export, load, prepare, save
     from regard.nn.tap import capture, listen
     from regard.zoo import catalog
@@ -18,6 +19,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Model",
     "__version__",
+    "adapted",
     "build",
     "capture",
     "catalog",
@@ -30,6 +32,7 @@ __all__ = [
 ]
 
 HOMES = {
+    "adapted": "regard.adapting",
     "Model": "regard.model",
     "build": "regard.model",
     "convert": "regard.model",

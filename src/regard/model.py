@@ -29,7 +29,6 @@ from regard.interop.tokens import foreign_tokenizer
 from regard.interop.writing import save as write_folder
 from regard.look.maps import Looked, Map, look_at
 from regard.models.bert import BERT
-from regard.models.gpt import GPT
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.axis import Axis
 from regard.nn.pool import mean
@@ -40,7 +39,7 @@ from regard.zoo import FAMILIES, bare, config_data, preset, read_config, shipped
 
 FORMAT = 1
 KEYS = ("format", "regard", "model", "config", "task", "processor")
-OPTIONAL = ("symbols",)
+OPTIONAL = ("symbols", "labels")
 
 GREEDY = Decoding(beam=Beam(beams=1))
 
@@ -57,6 +56,7 @@ class Model:
     task: str | None = None
     card: str = ""
     symbols: Symbols = NONE
+    labels: tuple[str, ...] = ()  # names of classes or tags, where it tells any
 
     @property
     def config(self) -> Any:
@@ -131,9 +131,11 @@ class Model:
         return self.generating().stream(prompt, decoding or GREEDY)
 
     def generating(self) -> Generating:
-        if not isinstance(self.net, GPT) or self.task not in (None, "language"):
-            raise InputError(f"this {self.family} does not go on with texts", expected="a gpt, trained on language")
-        return Generating(self.net, self.text(), self.symbols, self.config.length)
+        able = self.family == "gpt" or (getattr(self.config, "head", "") == "words" and self.family == "recurrent")
+        if not able or self.task not in (None, "language"):
+            expected = "a gpt or a recurrent network, trained on language"
+            raise InputError(f"this {self.family} does not go on with texts", expected=expected)
+        return Generating(self.net, self.text(), self.symbols, getattr(self.config, "length", None))
 
     def embed(self, texts: str | Sequence[str], batch: int = 32) -> Tensor:
         """Sentence embeddings: the mean of the last layer's states, of length 1.  -> (texts, d)"""
@@ -271,7 +273,21 @@ def load_ours(folder: Path) -> Model:
     net = bare(family, settings, str(where))
     fit({name: tuple(x.shape) for name, x in net.state_dict().items()}, weights.shapes(), str(folder))
     symbols = read_symbols(data.get("symbols", {}), getattr(settings, "vocab", 0), str(where))
-    return filled(net, Found(family, settings, weights.read(torch.float32), symbols), folder, data["task"])
+    labels = read_labels(data.get("labels", []), getattr(settings, "classes", 0), str(where))
+    return filled(net, Found(family, settings, weights.read(torch.float32), symbols, labels), folder, data["task"])
+
+
+def read_labels(data: Any, classes: int, where: str) -> tuple[str, ...]:
+    """A name for each class, or none."""
+    if not isinstance(data, list) or not all(isinstance(name, str) for name in data):
+        raise CheckpointError(
+            "these labels cannot be read", where=where, got=str(data)[:200], expected="a list of names"
+        )
+    if len(data) not in (0, classes):
+        raise CheckpointError(
+            "not every class has a name", where=where, got=f"{len(data)} names", expected=f"{classes}"
+        )
+    return tuple(data)
 
 
 def load_theirs(folder: Path, data: Mapping[str, Any], header: Mapping[str, tuple[int, ...]], read: Read) -> Model:
@@ -289,7 +305,7 @@ def filled(net: nn.Module, found: Found, folder: Path, task: str | None, kind: s
     processor = tokenizer_of(folder, found.config, kind)
     card = folder / "card.md"
     text = card.read_text("utf-8", errors="replace") if card.is_file() else ""
-    return Model(found.family, net.eval(), processor, task, text, found.symbols)
+    return Model(found.family, net.eval(), processor, task, text, found.symbols, found.labels)
 
 
 def tokenizer_of(folder: Path, config: Any, kind: str) -> Text | None:
@@ -330,6 +346,8 @@ def save(model: Model, folder: str | Path, replace: bool = False) -> None:
     }
     if model.symbols != NONE:
         data["symbols"] = model.symbols.data()
+    if model.labels:
+        data["labels"] = list(model.labels)
     write_folder(Path(folder), {"regard.json": json_bytes(data), "model.safetensors": state, **extras(model)}, replace)
 
 
@@ -376,7 +394,7 @@ def export(model: Model | str | Path, out: str | Path, to: str = "hf") -> list[s
     if to != "hf":
         raise InputError("this format is not known", got=to, expected="hf")
     loaded = model if isinstance(model, Model) else load(model)
-    theirs = write_foreign(loaded.family, loaded.config, checked_state(loaded), loaded.symbols)
+    theirs = write_foreign(loaded.family, loaded.config, checked_state(loaded), loaded.symbols, loaded.labels)
     texts = {name: raw for name, raw in extras(loaded).items() if name == "tokenizer.json"}
     if theirs.generation:
         texts["generation_config.json"] = json_bytes(theirs.generation)

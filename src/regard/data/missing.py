@@ -9,17 +9,19 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.interop.symbols import Symbols
+
 from .draws import shuffled
 from .pairs import Pairs, pairs_of
 from .text import Text
-from .vocabulary import BEGIN, END, sentinels_of
+from .vocabulary import ends_of, sentinels_of
 
 
 class Spans:
-    def __init__(self, text: Text, length: int, share: float, mean: float) -> None:
+    def __init__(self, text: Text, length: int, share: float, mean: float, symbols: Symbols | None = None) -> None:
         self.length, self.share, self.mean = length, share, mean
         self.sentinels = sentinels_of(text)
-        self.begin, self.end = text.id_of(BEGIN), text.id_of(END)
+        self.begin, self.end = ends_of(text, symbols)
 
     def __call__(self, rows: Sequence[Sequence[int]], numbers: Sequence[np.random.Philox]) -> Pairs:
         sources, targets = [], []

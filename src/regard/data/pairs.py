@@ -6,8 +6,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from regard.interop.symbols import Symbols
+
 from .text import Text, Tokens, padded
-from .vocabulary import BEGIN, END
+from .vocabulary import ends_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,9 +26,9 @@ class Pairs:
 class PairMaker:
     """Two texts of each row into ids; what is longer than ``longest`` tokens is cut."""
 
-    def __init__(self, text: Text, longest: int) -> None:
+    def __init__(self, text: Text, longest: int, symbols: Symbols | None = None) -> None:
         self.text, self.longest = text.literal(), longest
-        self.begin, self.end = text.id_of(BEGIN), text.id_of(END)
+        self.begin, self.end = ends_of(text, symbols)
 
     def __call__(self, rows: Sequence[tuple[str, str]]) -> Pairs:
         ids = self.text.ids([text for row in rows for text in row])

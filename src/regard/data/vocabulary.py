@@ -132,6 +132,14 @@ def symbols_of(text: Text) -> Symbols:
     return Symbols(text.id_of(BEGIN), (text.id_of(END),), text.tokenizer.token_to_id(PAD))
 
 
+def ends_of(text: Text, symbols: Symbols | None = None) -> tuple[int, int]:
+    """What a text begins and ends with: as a model's symbols say, or by the names that are ours."""
+    found = symbols_of(text) if symbols is None else symbols
+    if found.begin is None or not found.end:
+        raise InputError("this model has no token that texts begin with, or none that ends them")
+    return found.begin, found.end[0]
+
+
 def framing(text: Text) -> Text:
     """Have a tokenizer of ours frame its texts, <begin> a <end> b <end>; others say by themselves how they do it."""
     if text.tokenizer.post_processor is None:

@@ -1,6 +1,6 @@
 """One table: the kinds of foreign checkpoints, by the ``model_type`` of their config."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -57,6 +57,7 @@ class Found:
     config: Any
     state: dict[str, Tensor]
     symbols: Symbols = NONE
+    labels: tuple[str, ...] = ()  # names of classes
 
 
 Lost = dict[str, tuple[Any, Any]]
@@ -105,7 +106,24 @@ def read_foreign(
     if any(problems.values()):
         refuse(problems, where)
     symbols = foreign_symbols([generation, {**kind.symbols, **data}], getattr(config, "vocab", 0))
-    return Found(kind.family, config, run.finish("their tensors cannot be converted"), symbols)
+    labels = foreign_labels(data, config)
+    return Found(kind.family, config, run.finish("their tensors cannot be converted"), symbols, labels)
+
+
+def foreign_labels(data: Mapping[str, Any], config: Any) -> tuple[str, ...]:
+    """The names of the classes, if each has one of its own; LABEL_0 and the like, which they write by themselves, are
+    none."""
+    told, count = data.get("id2label"), getattr(config, "classes", 0)
+    if not isinstance(told, dict) or set(told) != {str(i) for i in range(count)}:
+        return ()
+    names = [told[str(i)] for i in range(count)]
+    if not all(isinstance(name, str) for name in names) or names == unnamed(count):
+        return ()
+    return tuple(names)
+
+
+def unnamed(count: int) -> list[str]:
+    return [f"LABEL_{i}" for i in range(count)]
 
 
 def refuse(problems: Groups, where: Path) -> NoReturn:
@@ -127,7 +145,9 @@ class Written:
     tensors: dict[str, Tensor]
 
 
-def write_foreign(family: str, config: Any, state: Mapping[str, Tensor], symbols: Symbols) -> Written:
+def write_foreign(
+    family: str, config: Any, state: Mapping[str, Tensor], symbols: Symbols, labels: Sequence[str] = ()
+) -> Written:
     """What their format cannot say is an error, not a loss."""
     kinds = [kind for kind in KINDS.values() if kind.family == family]
     if not kinds:
@@ -143,6 +163,9 @@ def write_foreign(family: str, config: Any, state: Mapping[str, Tensor], symbols
     tensors = run.finish("our tensors cannot be exported")
     ids = export_symbols(symbols, kind.symbols)
     silent = {} if symbols.pad is None else {"bad_words_ids": [[symbols.pad]]}  # what fills up is never said
+    if labels and "id2label" in data:
+        data |= {"id2label": {str(i): name for i, name in enumerate(labels)}}
+        data |= {"label2id": {name: i for i, name in enumerate(labels)}}
     return Written(data | ids, {key: x for key, x in ids.items() if x is not None} | silent, tensors)
 
 

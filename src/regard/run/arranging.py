@@ -21,14 +21,16 @@ from regard.data.pairs import PairMaker
 from regard.data.rows import Numbers, Rows
 from regard.data.stream import Passages, Windows
 from regard.data.text import Text
-from regard.data.vocabulary import BEGIN, END, framing, with_mask, with_sentinels
 from regard.data.vocabulary import Vocabulary as Learned
+from regard.data.vocabulary import ends_of, framing, with_mask, with_sentinels
+from regard.interop.symbols import Symbols
 from regard.interop.texts import read_bytes
 from regard.tasks.classify import Labelled
 from regard.tasks.language import Tokens, next_tokens
 
 from .goals import LanguageModel, MaskedModel, MissingSpans, Similarity, Tagging
 from .inputs import ImageFiles, LabelledFiles, PairFiles, Reverse, TaggedFiles, TextFiles, Vocabulary
+from .named import named_model
 from .settings import Run
 from .sources import Opened, found
 
@@ -78,6 +80,8 @@ def vocabulary_of(run: Run, rows: Rows, base: Path) -> Text | None:
         return learned(rows, Vocabulary("words", 100))
     if isinstance(run.data, ImageFiles):
         return None
+    if run.start is not None:
+        return named_model(run.start.model).text()
     if file := run.data.vocabulary.file:
         path = found(file, base)
         text = Text.from_bytes(read_bytes(path), str(path))
@@ -91,7 +95,7 @@ def vocabulary_of(run: Run, rows: Rows, base: Path) -> Text | None:
     return framing(text) if whole else text
 
 
-def arranged(run: Run, data: Opened, text: Text | None, length: int | None) -> Sources:
+def arranged(run: Run, data: Opened, text: Text | None, length: int | None, symbols: Symbols) -> Sources:
     """Every split in batches: train shuffled, the others in order. ``length`` is what the model reads."""
     if isinstance(run.data, ImageFiles):
         assert data.images is not None
@@ -103,7 +107,7 @@ def arranged(run: Run, data: Opened, text: Text | None, length: int | None) -> S
         return Sources(splits, text, data.names, data.images)
     assert text is not None
     if isinstance(run.data, TextFiles) and run.data.unit == "text":
-        return arranged_windows(run, data, text, longest_of(run, length) or USUAL)
+        return arranged_windows(run, data, text, longest_of(run, length) or USUAL, symbols)
     longest, cut = longest_of(run, length), 0.0
     splits = {}
     for split, rows in data.splits.items():
@@ -118,11 +122,19 @@ def arranged(run: Run, data: Opened, text: Text | None, length: int | None) -> S
                 cut = float(np.maximum(lengths - longest, 0).sum() / max(lengths.sum(), 1))
             lengths = np.minimum(lengths, longest)
         order = Order(len(rows), lengths, budget=run.data.budget, seed=run.seed, shuffle=shuffled)
-        splits[split] = batches(run, rows, order, text, longest, data.names)
+        splits[split] = batches(run, rows, order, text, longest, data.names, symbols)
     return Sources(splits, text, data.names, data.images, longest, cut)
 
 
-def batches(run: Run, rows: Rows, order: Order, text: Text, longest: int | None, names: Sequence[str]) -> Batches:
+def batches(
+    run: Run,
+    rows: Rows,
+    order: Order,
+    text: Text,
+    longest: int | None,
+    names: Sequence[str],
+    symbols: Symbols,
+) -> Batches:
     task = run.task
     if isinstance(task, MaskedModel):
         assert longest is not None
@@ -136,9 +148,9 @@ def batches(run: Run, rows: Rows, order: Order, text: Text, longest: int | None,
         return Batches(rows, order, LabelMaker(text, longest))
     if isinstance(run.data, TextFiles):
         assert longest is not None
-        return Batches(rows, order, LineMaker(text, longest))
+        return Batches(rows, order, LineMaker(text, longest, symbols))
     assert isinstance(run.data, PairFiles | Reverse)
-    return Batches(rows, order, PairMaker(text, longest or run.data.longest))
+    return Batches(rows, order, PairMaker(text, longest or run.data.longest, symbols))
 
 
 def longest_of(run: Run, length: int | None) -> int | None:
@@ -149,7 +161,7 @@ def longest_of(run: Run, length: int | None) -> int | None:
     return asked if length is None else min(asked, length)
 
 
-def arranged_windows(run: Run, data: Opened, text: Text, length: int) -> Sources:
+def arranged_windows(run: Run, data: Opened, text: Text, length: int, symbols: Symbols) -> Sources:
     """A text read through a window. To train, it is moved a little by chance, so that no place is always its first."""
     assert isinstance(run.data, TextFiles)
     splits: dict[str, Batches] = {}
@@ -158,9 +170,9 @@ def arranged_windows(run: Run, data: Opened, text: Text, length: int) -> Sources
         windows, shuffled = Windows(rows, text, length), split == "train"
         order = Order(len(windows), rows=max(run.data.budget // length, 1), seed=run.seed, shuffle=shuffled)
         if isinstance(run.task, MissingSpans):
-            make: Drawing = Spans(text, length, run.task.share, run.task.mean)
+            make: Drawing = Spans(text, length, run.task.share, run.task.mean, symbols)
         else:
-            make = PassageMaker(text)
+            make = PassageMaker(text, symbols)
         splits[split] = Drawn(windows, order, WindowMaker(length, make, moved=shuffled), run.seed)
     return Sources(splits, text, (), None, length)
 
@@ -193,8 +205,8 @@ class WindowMaker:
 class PassageMaker:
     """Windows into rows of ids behind a begin: wherever it is in the text, that is where the model begins."""
 
-    def __init__(self, text: Text) -> None:
-        self.begin = text.id_of(BEGIN)
+    def __init__(self, text: Text, symbols: Symbols | None = None) -> None:
+        self.begin, _ = ends_of(text, symbols)
 
     def __call__(self, rows: Sequence[Any], numbers: Sequence[np.random.Philox]) -> Tokens:
         return next_tokens([[self.begin, *row.tolist()] for row in rows])
@@ -203,9 +215,9 @@ class PassageMaker:
 class LineMaker:
     """Texts into rows of ids between a begin and an end; what is longer than the model can read is cut."""
 
-    def __init__(self, text: Text, longest: int) -> None:
+    def __init__(self, text: Text, longest: int, symbols: Symbols | None = None) -> None:
         self.text, self.longest = text.literal(), longest
-        self.begin, self.end = text.id_of(BEGIN), text.id_of(END)
+        self.begin, self.end = ends_of(text, symbols)
 
     def __call__(self, rows: Sequence[tuple[str, ...]]) -> Any:
         ids = self.text.ids([row[0] for row in rows])

@@ -8,12 +8,15 @@ from typing import Any
 import torch
 
 import regard
-from regard.model import build, save
+from regard.adapting import save_adapter
+from regard.model import save
+from regard.nn.adapter import merge
 from regard.train.averages import mean
 from regard.train.checkpoint import damage, read
 from regard.train.engine import Engine
 from regard.train.shards import fill, plain
 
+from .beginning import begin_with
 from .job import Job
 
 LARGEST = torch.finfo(torch.float16).max
@@ -25,6 +28,17 @@ def finish(job: Job, engine: Engine) -> None:
     if 1 < job.run.train.average != len(chosen):
         engine.reporter.note(f"the final model is the mean of {len(chosen)} checkpoints: there are no more")
     net = filled(job, chosen)
+    if (start := job.run.start) is not None and start.learn == "adapters":
+        save_adapter(
+            replace(job.model, net=net),
+            job.folder / "adapter",
+            base=job.begun.base,
+            rank=start.rank,
+            alpha=start.alpha,
+            added=job.begun.added,
+            replace=True,
+        )
+        merge(net)
     if job.run.train.stored == "float16":
         if beyond := [name for name, x in net.named_parameters() if float(x.detach().abs().max()) > LARGEST]:
             engine.reporter.note(f"the model is stored as float32: float16 cannot hold {beyond[0]}")
@@ -37,7 +51,7 @@ def filled(job: Job, chosen: Sequence[Path]) -> torch.nn.Module:
     """A fresh net with the weights to keep."""
     table = "net.moving" if job.run.train.moving is not None else "net"
     tables = [read(path, lambda _, name, shape, dtype: plain(name, shape, dtype)).tensors[table] for path in chosen]
-    net = build(job.run.model["name"], **config_changes(job)).net
+    net = begin_with(job.run, config_changes(job)).net  # with adapters, where there are some
     fill(net, mean(tables))
     return net.eval()
 
@@ -73,6 +87,7 @@ def measured(engine: Engine, chosen: Sequence[Path], net: torch.nn.Module) -> st
     what = f"The weights of step {steps[0]}" if len(steps) == 1 else f"The mean of the last {len(steps)} checkpoints"
     if engine.held_out is None or engine.world.size > 1 or list(engine.task.parts) != ["net"]:
         return f"- {what}, not measured once more.\n"
+    merge(engine.task.parts["net"])  # its adapters, as the final model's are
     fill(engine.task.parts["net"], net.state_dict())
     engine.shadows.clear()
     goal = engine.task.goal.removeprefix("-")

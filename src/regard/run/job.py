@@ -1,7 +1,7 @@
 """A run file and its data, made into a model and a task."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from regard.data.text import Text
 from regard.data.vocabulary import symbols_of
 from regard.errors import InputError
 from regard.interop.symbols import NONE
-from regard.model import Model, build
+from regard.model import Model
 from regard.nn.block import replay_blocks
 from regard.tasks.classify import Classify, ClassifyText
 from regard.tasks.distil import Distil
@@ -21,9 +21,9 @@ from regard.tasks.tagging import Tag
 from regard.tasks.task import Task
 from regard.tasks.translate import Feeding, Translate
 from regard.train.update import sow
-from regard.zoo import preset
 
 from .arranging import Sources, arranged
+from .beginning import Begun, begin_with, kind_of
 from .goals import Classification, LanguageModel, MaskedModel, MissingSpans, Similarity, Tagging, Translation
 from .inputs import ImageFiles
 from .named import named_model
@@ -41,42 +41,47 @@ class Job:
     task: Task
     sources: Sources
     faults: Sequence[Fault]
+    begun: Begun
 
 
 def prepare(run: Run, folder: Path, data: Opened, text: Text | None) -> Job:
-    """Model and task for this data; the weights follow from the seed."""
+    """Model and task for this data; new weights follow from the seed."""
+    family, config = kind_of(run)
     changes = {key: value for key, value in run.model.items() if key != "name"}
     if text is not None:
-        enough(changes, "vocab", text.tokenizer.get_vocab_size(), "tokens of the vocabulary")
-    if (head := head_of(run)) and changes.setdefault("head", head) != head:
+        kept = run.start is not None  # a model that was trained before keeps its vocabulary
+        least = text.tokenizer.get_vocab_size()
+        enough(changes, "vocab", least, "tokens of the vocabulary", config.vocab if kept else least)
+    if (head := head_of(run, config)) and changes.setdefault("head", head) != head:
         got = f"model.head = {changes['head']!r}"
         raise InputError(f"the task {run.task.kind!r} needs another head", got=got, expected=repr(head))
     if data.names:
-        enough(changes, "classes", len(data.names), "labels of the data")
+        enough(changes, "classes", len(data.names), "labels of the data", len(data.names))
     sow(run.seed, 0, -1 % (1 << 32))  # the same weights in every process
-    symbols = NONE if text is None else symbols_of(text)
-    model = replace(build(run.model["name"], **changes), processor=text, task=run.task.kind, symbols=symbols)
-    sources = arranged(run, data, text, getattr(model.config, "length", None))
+    begun = begin_with(run, changes)
+    symbols = begun.symbols or (NONE if text is None else symbols_of(text))
+    names = data.names if getattr(begun.net.config, "classes", 0) == len(data.names) else ()
+    model = Model(family, begun.net, processor=text, task=run.task.kind, symbols=symbols, labels=names)
+    sources = arranged(run, data, text, getattr(model.config, "length", None), symbols)
     if run.train.recompute and not replay_blocks(model.net):
         raise InputError(f"a {model.family} has no blocks to recompute", fix="set train.recompute = false")
-    return Job(run, folder, model, task_of(run, model, sources), sources, data.faults)
+    return Job(run, folder, model, task_of(run, model, sources), sources, data.faults, begun)
 
 
-def head_of(run: Run) -> str:
+def enough(changes: dict[str, Any], key: str, needed: int, what: str, usual: int) -> None:
+    """As many as the data has, unless more are asked for."""
+    if (given := changes.setdefault(key, usual)) < needed:
+        raise InputError(f"model.{key} is too small", got=str(given), expected=f"at least {needed}, the {what}")
+
+
+def head_of(run: Run, config: Any) -> str:
     """What a model with several heads must have one of; empty where it has no choice."""
-    _, config = preset(run.model["name"], {})
     if not hasattr(config, "head"):
         return ""
     heads = {"language": "words", "classify": "label", "tag": "tags", "masked": "words", "similar": "none"}
     if isinstance(run.task, MaskedModel) and run.task.follows:
         return "pretraining"
     return heads[run.task.kind]
-
-
-def enough(changes: dict[str, Any], key: str, needed: int, what: str) -> None:
-    """As many as the data has, unless more are asked for."""
-    if (given := changes.setdefault(key, needed)) < needed:
-        raise InputError(f"model.{key} is too small", got=str(given), expected=f"at least {needed}, the {what}")
 
 
 def task_of(run: Run, model: Model, sources: Sources) -> Task:

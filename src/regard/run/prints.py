@@ -25,7 +25,8 @@ def prints_of(run: Any) -> dict[str, str]:
         given = getattr(run.data, key, ())
         names += [given] if isinstance(given, str) and given else list(given) if isinstance(given, tuple) else []
     teacher = getattr(run.task, "teacher", "")
-    names += [teacher] if teacher and Path(teacher).is_dir() else []
+    others = [teacher] if run.start is None else [teacher, run.start.model]
+    names += [name for name in others if name and Path(name).is_dir()]
     return {name: print_of(Path(name)) for name in dict.fromkeys(names)}
 
 

@@ -7,6 +7,7 @@ from regard.data.batches import Batches
 from regard.decode.settings import Decoding
 from regard.errors import InputError
 from regard.model import Model, load
+from regard.nn.adapter import merge
 from regard.tasks.bleu import Quality, by_length, quality
 from regard.tasks.translating import Translating
 from regard.train.checkpoint import damage
@@ -69,6 +70,7 @@ def finished(engine: Engine, folder: Path) -> str:
         if not engine.state.finished:
             return ""
     for part in engine.task.parts.values():
+        merge(part)
         fill(part, load(folder / "model").state_dict())
     return "the final model"
 

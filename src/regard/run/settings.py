@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from regard.nn.config import below, flaws, near, not_above_zero, refuse
+from regard.nn.config import below, flaws, near, not_above_zero, not_positive, refuse
 from regard.train.optimizers import SGD, Adafactor, Adam, AdamW
 from regard.train.runfile import read_file, required, setting
 from regard.train.schedules import Constant, Cosine, InverseSqrt, Linear
@@ -29,10 +29,27 @@ class Smoke:
 
 
 @dataclass(frozen=True)
+class Start:
+    """Weights to begin with, and which of them learn."""
+
+    model: str = required("a shipped model's name, or the folder of a run, of a model, or of Hugging Face")
+    learn: Literal["all", "head", "adapters"] = setting(
+        "all", "all weights; or head: only what that model lacked; or adapters: that, and LoRA beside some linear maps"
+    )
+    rank: int = setting(8, "of the adapters")
+    alpha: float = setting(16.0, "of the adapters: what they add is multiplied by alpha / rank")
+    where: tuple[str, ...] = setting(("*.mixer.q", "*.mixer.v"), "names of the linear maps that have adapters")
+
+    def __post_init__(self) -> None:
+        refuse(not_positive(self, "rank"), not_above_zero(self, "alpha"))
+
+
+@dataclass(frozen=True)
 class Run:
     task: Goal = required("what is learned")
     data: Data = required("what it is learned from")
-    model: Mapping[str, Any] = required("a name that `regard models` lists, and any keys of its config")
+    model: Mapping[str, Any] = setting({}, "a name that `regard models` lists, and any keys of its config")
+    start: Start | None = setting(None, "weights to begin with; [model] then has no name, only what is different")
     folder: str = setting("", "where the run's files go; empty: runs/ and the run file's name")
     seed: int = setting(0, "of the weights, the order of the data and dropout: the same seed, the same numbers")
     train: Train = setting(Train(), "how long, and what happens on the way")
@@ -58,7 +75,11 @@ class Run:
                 wrong += ["data.unit = 'line' cannot serve the task 'spans': set data.unit = 'text'"]
         if isinstance(self.optimizer, Adafactor) and self.train is not None and self.train.distribution == "fsdp":
             wrong += ["optimizer of kind 'adafactor' cannot be sharded by PyTorch: use train.distribution = 'ddp'"]
-        refuse(wrong, [] if self.model is None else model_flaws(self.model))
+        if self.start is not None:
+            wrong += ["model.name: the model is that of [start]"] if "name" in (self.model or {}) else []
+            refuse(wrong)
+        else:
+            refuse(wrong, [] if self.model is None else model_flaws(self.model))
 
 
 def model_flaws(model: Mapping[str, Any]) -> list[str]:

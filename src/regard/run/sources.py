@@ -17,8 +17,8 @@ from regard.data.rows import Rows, Some, held_out
 from regard.data.stream import open_passages
 from regard.data.tables import open_jsonl, open_plain, open_tsv
 from regard.errors import InputError
-from regard.zoo import preset
 
+from .beginning import kind_of
 from .inputs import ImageFiles, LabelledFiles, PairFiles, Reverse, TaggedFiles, TextFiles
 from .settings import Run
 
@@ -123,7 +123,7 @@ def checked(
 
 
 def opened_images(data: ImageFiles, run: Run, base: Path) -> Opened:
-    _, config = preset(run.model["name"], {key: value for key, value in run.model.items() if key != "name"})
+    _, config = kind_of(run)
     size, channels = getattr(config, "image", 224), getattr(config, "channels", 3)
     try:
         images = Images(size=size, channels=channels, mean=data.mean, std=data.deviation)

@@ -119,6 +119,7 @@ def remove_idle(folder: Path) -> None:
 def warnings_of(job: Job) -> list[str]:
     """What a user should know of the data before the run begins."""
     told = [f"{len(job.faults):,} bad rows are left out: see {job.folder / 'faults.txt'}"] if job.faults else []
+    told += job.begun.notes
     if job.sources.cut >= 0.001:
         told.append(
             f"about {job.sources.cut:.1%} of the tokens are beyond {job.sources.longest} in a row, and are cut off"
@@ -169,7 +170,10 @@ def begin(job: Job, base: Path, smoke: bool) -> None:
     task = job.run.task
     if isinstance(task, Translation) and task.teacher and Path(task.teacher).exists():
         task = replace(task, teacher=str(Path(task.teacher).resolve()))
-    run = replace(job.run, folder=str(job.folder), data=absolute(job.run.data, base), task=task)
+    start = job.run.start
+    if start is not None and Path(start.model).exists():
+        start = replace(start, model=str(Path(start.model).resolve()))
+    run = replace(job.run, folder=str(job.folder), data=absolute(job.run.data, base), task=task, start=start)
     with whole(job.folder, 1 << 20) as fresh:
         write_synced(fresh / FILE, write(run).encode("utf-8"))
         write_synced(fresh / "environment.json", json_bytes(environment_now()))

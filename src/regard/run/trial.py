@@ -73,7 +73,7 @@ def check(path: Path, overrides: tuple[str, ...]) -> Report:
         bad=[str(job.faults[i]) for i in range(min(len(job.faults), SHOWN))],
         longest=job.sources.longest,
         cut=job.sources.cut,
-        model=run.model["name"],
+        model=run.model["name"] if run.start is None else run.start.model,
         parameters=parameters(job.model.net),
         shapes={name: tuple(x.shape) for name, x in vars(first).items() if hasattr(x, "shape")},
         seconds_per_step=seconds,

@@ -1,0 +1,90 @@
+"""Adapters in a folder of their own: what was learned beside a model, without the model.
+
+``adapter.json`` says which weights it was learned beside, by their SHA-256; ``adapter.safetensors`` holds the small
+matrices, and what of the task's head is new.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from regard.errors import CheckpointError
+from regard.interop.digest import weights_digest
+from regard.interop.files import weights_of
+from regard.interop.rules import fit
+from regard.interop.texts import json_bytes, read_json
+from regard.interop.writing import save
+from regard.model import Model, read_labels
+from regard.nn.adapter import adapt, adapter_state, merge
+from regard.zoo import FAMILIES, config_data, read_config
+
+FORMAT = 1
+KEYS = ("format", "base", "rank", "alpha", "config", "labels", "task")
+
+
+def save_adapter(
+    model: Model, folder: Path, *, base: str, rank: int, alpha: float, added: Sequence[str], replace: bool = False
+) -> None:
+    """Of a model whose net still has its adapters; ``added`` are the other weights that its base lacks."""
+    data = {
+        "format": FORMAT,
+        "base": base,
+        "rank": rank,
+        "alpha": alpha,
+        "config": config_data(model.config),
+        "labels": list(model.labels),
+        "task": model.task,
+    }
+    state = model.net.state_dict()
+    tensors = adapter_state(model.net) | {name: state[name] for name in added}
+    save(folder, {"adapter.json": json_bytes(data), "adapter.safetensors": tensors}, replace)
+
+
+def adapted(base: Model, folder: str | Path) -> Model:
+    """A model with the adapter of a folder merged in. It fits that very base alone, which stays as it is."""
+    folder = Path(folder)
+    where = folder / "adapter.json"
+    data = read_json(where)
+    if data.get("format") != FORMAT or data.keys() != set(KEYS):
+        expected = f"format {FORMAT}, and {', '.join(KEYS)}"
+        raise CheckpointError("this is no adapter", where=str(where), got=", ".join(data)[:200], expected=expected)
+    if (digest := weights_digest(base.state_dict())) != data["base"]:
+        raise CheckpointError(
+            "this adapter belongs to other weights",
+            where=str(where),
+            got=f"a model with the SHA-256 {digest}",
+            expected=str(data["base"])[:80],
+            fix="load the model that it was trained on",
+        )
+    if not isinstance(data["config"], dict) or not isinstance(data["task"], str):
+        raise CheckpointError("this adapter cannot be read", where=str(where), got="a config or task that is none")
+    config = read_config(base.family, data["config"], str(where))
+    labels = read_labels(data["labels"], getattr(config, "classes", 0), str(where))
+    weights = weights_of(folder)
+    places = sorted({name.removesuffix(".down") for name in weights.shapes() if name.endswith(".down")})
+    net = FAMILIES[base.family].net(config)
+    try:
+        adapt(net, places, data["rank"], data["alpha"])
+    except (ValueError, TypeError) as error:
+        raise CheckpointError("this adapter does not fit", where=str(where), got=str(error)[:200]) from None
+    fill(net, base, weights.read(torch.float32), places, str(folder))
+    merge(net)
+    return replace(base, net=net.eval(), task=data["task"], labels=labels)
+
+
+def fill(net: nn.Module, base: Model, learned: dict[str, torch.Tensor], places: list[str], where: str) -> None:
+    """The base's weights, beside those that were learned."""
+    wanted = net.state_dict()
+
+    def place(key: str) -> str:
+        name, _, part = key.rpartition(".")
+        return f"{name}.linear.{part}" if name in places else key
+
+    kept = {place(key): x for key, x in base.state_dict().items() if place(key) in wanted}
+    state = {**kept, **learned}
+    shapes = [{name: tuple(x.shape) for name, x in table.items()} for table in (wanted, state)]
+    fit(shapes[0], shapes[1], where)
+    net.load_state_dict(state, strict=True)

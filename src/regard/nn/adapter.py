@@ -1,0 +1,73 @@
+"""LoRA: small matrices beside large ones that stay as they are.
+
+LoRA: Low-Rank Adaptation of Large Language Models (Hu et al., 2021), https://arxiv.org/abs/2106.09685
+    W x + (alpha / r) B A x
+B begins at zero, so at first nothing changes; in the end both can be merged into W, and cost nothing more.
+
+Shapes: d width in, e width out, r rank.
+"""
+
+import math
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .config import near
+
+
+class Adapted(nn.Module):
+    """A linear map that is frozen, and what is learned beside it."""
+
+    def __init__(self, linear: nn.Linear, rank: int, alpha: float) -> None:
+        super().__init__()
+        if not 1 <= rank <= min(linear.weight.shape):
+            raise ValueError(f"a rank of {rank} is not from 1 to {min(linear.weight.shape)}, the map's own")
+        self.linear, self.scale = linear.requires_grad_(False), alpha / rank
+        self.down = nn.Parameter(linear.weight.new_empty(rank, linear.in_features))
+        self.up = nn.Parameter(linear.weight.new_zeros(linear.out_features, rank))
+        nn.init.kaiming_uniform_(self.down, a=math.sqrt(5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., d) -> (..., e)"""
+        return self.linear(x) + self.scale * F.linear(F.linear(x, self.down), self.up)
+
+    @torch.no_grad()
+    def merged(self) -> nn.Linear:
+        """One linear map that does the same."""
+        self.linear.weight += self.scale * (self.up @ self.down)
+        return self.linear.requires_grad_(True)
+
+
+def adapt(net: nn.Module, patterns: Sequence[str], rank: int, alpha: float) -> list[str]:
+    """Put adapters beside all linear maps whose names match; everything else is frozen. -> these names"""
+    linear = {name: module for name, module in net.named_modules() if isinstance(module, nn.Linear)}
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in linear):
+            raise ValueError(f"no linear map of this model is called {pattern!r}{near(pattern, linear)}")
+    net.requires_grad_(False)
+    found = [name for name in linear if any(fnmatchcase(name, pattern) for pattern in patterns)]
+    for name in found:
+        put(net, name, Adapted(linear[name], rank, alpha))
+    return found
+
+
+def merge(net: nn.Module) -> None:
+    """Every adapter becomes part of the map that it stands beside; names and shapes are then as they were before."""
+    for name, module in list(net.named_modules()):
+        if isinstance(module, Adapted):
+            put(net, name, module.merged())
+
+
+def adapter_state(net: nn.Module) -> dict[str, Tensor]:
+    """The adapters' own weights, by name: "blocks.0.mixer.q.down"."""
+    places = [name for name, module in net.named_modules() if isinstance(module, Adapted)]
+    state = net.state_dict()
+    return {key: state[key] for name in places for key in (f"{name}.down", f"{name}.up")}
+
+
+def put(net: nn.Module, name: str, module: nn.Module) -> None:
+    owner, _, last = name.rpartition(".")
+    setattr(net.get_submodule(owner), last, module)

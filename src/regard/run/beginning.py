@@ -1,0 +1,127 @@
+"""The model that a run begins with: a new one, or one that was trained before and shall learn something else."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from regard.errors import ConfigError, InputError
+from regard.interop.digest import weights_digest
+from regard.interop.symbols import Symbols
+from regard.model import Model
+from regard.nn.adapter import adapt
+from regard.nn.config import flaws
+from regard.zoo import FAMILIES, bare, preset
+
+from .named import named_model
+from .settings import LEARNS, Run, Start
+
+HEADS = ("label", "tags", "span", "words", "follows", "head")  # what may be new: the part that is of a task
+SHOWN = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Begun:
+    family: str
+    net: nn.Module
+    notes: tuple[str, ...] = ()  # what a user should know
+    symbols: Symbols | None = None  # of the model that it was before
+    base: str = ""  # SHA-256 of the weights that it began with
+    added: tuple[str, ...] = ()  # names of the weights that these lack
+
+
+def kind_of(run: Run) -> tuple[str, Any]:
+    """The family and the config that the run file names, before the data has its say."""
+    changes = {key: value for key, value in run.model.items() if key != "name"}
+    if run.start is None:
+        return preset(run.model["name"], changes)
+    base = named_model(run.start.model)
+    return base.family, changed(base, changes, run)
+
+
+def changed(base: Model, changes: Mapping[str, Any], run: Run) -> Any:
+    if base.family not in LEARNS[run.task.kind]:
+        able = " or ".join(LEARNS[run.task.kind])
+        raise InputError(
+            f"a {base.family} cannot {run.task.kind}", where="start.model", expected=f"a model of the {able} family"
+        )
+    if wrong := flaws(FAMILIES[base.family].config, changes):
+        raise ConfigError(f"these are no settings of a {base.family}", where="[model]", got="; ".join(wrong))
+    try:
+        return replace(base.config, **changes)
+    except ValueError as error:
+        raise ConfigError(f"no {base.family} can be built so", where="[model]", got=str(error)) from None
+
+
+def begin_with(run: Run, changes: Mapping[str, Any]) -> Begun:
+    """``changes`` are those of the run file, and what follows from task and data. Weights that nobody gives follow from
+    the numbers of the day, so sow before."""
+    if run.start is None:
+        family, config = preset(run.model["name"], changes)
+        bare(family, config)  # an attention that this model cannot take is refused before memory is used
+        return Begun(family, FAMILIES[family].net(config))
+    base = named_model(run.start.model)
+    config = changed(base, changes, run)
+    bare(base.family, config, "[model]")
+    net = FAMILIES[base.family].net(config)
+    added, left = take_over(net, base.net, run.start)
+    notes = []
+    if added:
+        notes.append(f"new, and not of {run.start.model}: {some(added)}")
+    if left:
+        notes.append(f"of {run.start.model} these are not needed: {some(left)}")
+    digest = weights_digest(base.state_dict())
+    free(net, run.start, added)
+    return Begun(base.family, net, tuple(notes), base.symbols, digest, tuple(added))
+
+
+@torch.no_grad()
+def take_over(net: nn.Module, base: nn.Module, start: Start) -> tuple[list[str], list[str]]:
+    """Copy every weight. Only those of a task's own part may differ. -> names of new ones, names of those left out"""
+    ours, theirs = net.state_dict(), base.state_dict()
+    alike = {name for name, x in ours.items() if name in theirs and theirs[name].shape == x.shape}
+    added = [name for name in ours if name not in alike]
+    left = [name for name in theirs if name not in alike]
+    if wrong := [name for name in dict.fromkeys([*added, *left]) if name.split(".")[0] not in HEADS]:
+        shapes = [f"{name}: {shape(theirs, name)} there, {shape(ours, name)} here" for name in wrong[:SHOWN]]
+        raise InputError(
+            "these weights do not fit into the model",
+            where=start.model,
+            got="; ".join(shapes),
+            fix="change no size of the model in [model]: only its head may be another",
+        )
+    for name in alike:
+        ours[name].copy_(theirs[name])
+    return added, left
+
+
+def shape(state: Mapping[str, torch.Tensor], name: str) -> str:
+    return " x ".join(map(str, state[name].shape)) if name in state else "none"
+
+
+def free(net: nn.Module, start: Start, added: list[str]) -> None:
+    """Which weights learn."""
+    if start.learn == "all":
+        return
+    if start.learn == "head" and not added:
+        raise InputError(
+            "there is no new head to learn: the model has all weights of this task",
+            where="start.learn",
+            fix="use start.learn = 'all' or 'adapters'",
+        )
+    new = {name: x for name, x in net.named_parameters() if name in added}
+    if start.learn == "adapters":
+        try:
+            adapt(net, start.where, start.rank, start.alpha)
+        except ValueError as error:
+            raise InputError("these adapters cannot be put there", where="[start]", got=str(error)) from None
+    else:
+        net.requires_grad_(False)
+    for parameter in new.values():
+        parameter.requires_grad_(True)
+
+
+def some(names: list[str]) -> str:
+    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
