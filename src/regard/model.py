@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 import regard
-from regard.data.text import Text, padded
+from regard.data.text import Text
 from regard.decode.beam import Beam
 from regard.decode.settings import Decoding
 from regard.errors import CheckpointError, InputError
@@ -31,8 +30,9 @@ from regard.look.maps import Looked, Map, look_at
 from regard.models.bert import BERT
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.axis import Axis
-from regard.nn.pool import mean
 from regard.tasks.generating import Generating
+from regard.tasks.prompting import Prompted, answered, few_shot
+from regard.tasks.reading import Answer, Labelled, Reading, Tagged, last_piece, words_of
 from regard.tasks.translating import Translating
 from regard.tasks.writing import Said
 from regard.zoo import FAMILIES, bare, config_data, preset, read_config, shipped
@@ -126,6 +126,20 @@ class Model:
         done = [Generated(prompt, own[0].text, own) for prompt, own in zip(several, found, strict=True)]
         return done[0] if isinstance(prompts, str) else done
 
+    def prompt(
+        self,
+        query: str,
+        *,
+        examples: Sequence[tuple[str, str]] = (),
+        instruction: str = "",
+        choices: Sequence[str] = (),
+        calibrated: bool = False,
+        decoding: Decoding | None = None,
+    ) -> Prompted:
+        """An answer after examples that are only read: no weight changes, which their SHA-256 shows."""
+        text = few_shot(instruction, examples, query)
+        return answered(self.generating(), text, choices, decoding or GREEDY, calibrated=calibrated)
+
     def stream(self, prompt: str, *, decoding: Decoding | None = None) -> Iterator[str]:
         """The same for one prompt, piece by piece as it is written."""
         return self.generating().stream(prompt, decoding or GREEDY)
@@ -141,19 +155,31 @@ class Model:
         """Sentence embeddings: the mean of the last layer's states, of length 1.  -> (texts, d)"""
         if not isinstance(self.net, BERT):
             raise InputError(f"a {self.family} gives no sentence embeddings", expected="a bert")
-        texts = [texts] if isinstance(texts, str) else list(texts)
         if batch < 1:
             raise InputError("a batch holds at least one text", got=str(batch))
-        ids = self.text().checked(texts, self.config.length, shortest=1)
-        order = sorted(range(len(texts)), key=lambda i: len(ids[i]))  # alike lengths together: little padding
-        rows: dict[int, Tensor] = {}
-        with torch.inference_mode():
-            for start in range(0, len(order), batch):
-                some = order[start : start + batch]
-                tokens = padded([ids[i] for i in some])
-                states = self.net(tokens.ids, keys=tokens.keys).states
-                rows |= dict(zip(some, F.normalize(mean(states, tokens.keys), dim=-1), strict=True))
-        return torch.stack([rows[i] for i in range(len(texts))]) if texts else torch.empty(0, self.config.dim)
+        return self.reading().embed([texts] if isinstance(texts, str) else list(texts), batch)
+
+    def classify(self, texts: Sequence[str | tuple[str, str]]) -> list[Labelled]:
+        """The label of each text, or of each pair of texts."""
+        if getattr(self.config, "head", "") != "label":
+            raise InputError(f"this {self.family} gives texts no labels", expected="a model with head = 'label'")
+        return self.reading().classify([(text,) if isinstance(text, str) else tuple(text) for text in texts])
+
+    def tag(self, texts: Sequence[str | Sequence[str]]) -> list[Tagged]:
+        """A tag for each word of each text, which may be cut into words already."""
+        if getattr(self.config, "head", "") != "tags":
+            raise InputError(f"this {self.family} gives words no tags", expected="a model with head = 'tags'")
+        words = [words_of(text) if isinstance(text, str) else list(text) for text in texts]
+        return self.reading().tag(words, last=last_piece(self.family))
+
+    def answer(self, question: str, context: str) -> Answer:
+        """The part of the context that answers the question."""
+        if getattr(self.config, "head", "") != "span":
+            raise InputError(f"this {self.family} answers no questions", expected="a model with head = 'span'")
+        return self.reading().answer(question, context)
+
+    def reading(self) -> Reading:
+        return Reading(self.net, self.text(), self.labels, getattr(self.config, "length", None))
 
     def text(self) -> Text:
         if self.processor is None:

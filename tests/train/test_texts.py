@@ -122,10 +122,9 @@ def conllu(path: Path, count: int = 60) -> None:
 
 
 @pytest.mark.parametrize("model", [BERT, LSTM])
-@pytest.mark.parametrize("piece", ["first", "last"])
-def test_tag(place: Path, model: str, piece: str) -> None:
+def test_tag(place: Path, model: str) -> None:
     conllu(place / "tags.conllu")
-    text = f'[task]\nkind = "tag"\npiece = "{piece}"\n[data]\nkind = "tagged"\ntrain = ["tags.conllu"]\nbudget = 300\n'
+    text = '[task]\nkind = "tag"\n[data]\nkind = "tagged"\ntrain = ["tags.conllu"]\nbudget = 300\n'
     text += '[data.vocabulary]\nkind = "bpe"\nsize = 300\n' + model + TRAIN.format(steps=30)
     run = trained(place, text=text)
     assert lines(run)[-1]["held_out"]["accuracy"] > 0.95

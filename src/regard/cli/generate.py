@@ -2,12 +2,19 @@
 
 import json
 import sys
-from typing import Annotated
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from regard.cli.options import Json
 from regard.cli.translate import alone
+
+if TYPE_CHECKING:
+    from regard.tasks.prompting import Prompted
+
+ANSWER = 50  # tokens
 
 
 def run(
@@ -24,6 +31,15 @@ def run(
     shortest: Annotated[int, typer.Option(help="Tokens at least.")] = 0,
     no_repeat: Annotated[int, typer.Option(help="No sequence of so many tokens twice; 0 for any.")] = 0,
     phrase: Annotated[list[str] | None, typer.Option(help="What it must hold; needs --beam.")] = None,
+    examples: Annotated[
+        Path | None,
+        typer.Option(help="A tsv, csv or jsonl file of inputs and outputs: the prompt is a few-shot query."),
+    ] = None,
+    shots: Annotated[int | None, typer.Option(help="So many of the examples; all, if not given.")] = None,
+    instruction: Annotated[str, typer.Option(help="The first line of a few-shot prompt.")] = "",
+    choice: Annotated[
+        list[str] | None, typer.Option(help="An answer to choose from; may be given several times.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Go on with a text, token by token as it is written.
@@ -54,6 +70,16 @@ def run(
         raise InputError("this cannot be asked of a text", got=str(error)) from None
     alone()
     loaded = prepare(named_model(model))
+    if examples is not None or instruction or choice or shots is not None:
+        asked = replace(asked, longest=min(tokens, ANSWER))
+        for query in prompts or [""]:
+            tell(
+                loaded.prompt(
+                    query, examples=read(examples, shots), instruction=instruction, choices=choice or (), decoding=asked
+                ),
+                as_json,
+            )
+        return
     for i, prompt in enumerate(prompts or [""]):
         if as_json or beam or nbest > 1:
             found = loaded.generate(prompt, decoding=asked)
@@ -69,3 +95,34 @@ def run(
             sys.stdout.write(piece)
             sys.stdout.flush()
         print()
+
+
+def read(path: Path | None, shots: int | None) -> list[tuple[str, str]]:
+    """The first examples of a file with two columns; of jsonl, its keys "input" and "output"."""
+    from regard.errors import InputError
+    from regard.run.sources import form_of, table_rows
+
+    if path is None:
+        if shots:
+            raise InputError("examples come from a file", got=f"--shots {shots}", fix="give --examples FILE")
+        return []
+    if not path.is_file():
+        raise InputError("there is no such file", where=str(path))
+    rows = table_rows(path, ["input", "output"] if form_of(path) in ("json", "jsonl") else [1, 2])
+    if rows.faults:
+        raise InputError("an example cannot be read", got=str(rows.faults[0]))
+    count = len(rows) if shots is None else shots
+    if not 0 <= count <= len(rows):
+        raise InputError(
+            "there are not so many examples", where=str(path), got=f"--shots {shots}", expected=f"0 to {len(rows)}"
+        )
+    return [(rows[i][0], rows[i][1]) for i in range(count)]
+
+
+def tell(found: "Prompted", as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(asdict(found), ensure_ascii=False))
+    elif found.choices:
+        print("\n".join(f"{one.score:8.3f}  {one.text}" for one in found.choices))
+    else:
+        print(found.answer)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.options import Json
+from regard.cli.options import Json, plain
 from regard.cli.piping import chunks
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def show(one: "Translated", look: str | None, as_json: bool) -> None:
     from regard.figures.alignment import draw, page
 
     title, note = (
-        "".join(x if x.isprintable() else "·" for x in one.text) or "(nothing)",
+        plain(one.text) or "(nothing)",
         f"“{one.source}” Each row looks at the words above it: {name}, the mean of all heads.",
     )
     if look.endswith(".html"):
@@ -168,4 +168,4 @@ def mean(maps: "dict[str, Map]") -> tuple[Any, tuple[str, ...], tuple[str, ...],
 
 
 def printable(labels: tuple[str, ...] | None) -> tuple[str, ...]:
-    return tuple("".join(x if x.isprintable() else "·" for x in label) or "·" for label in labels or ())
+    return tuple(plain(label) or "·" for label in labels or ())

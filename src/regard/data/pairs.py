@@ -31,7 +31,7 @@ class PairMaker:
         self.begin, self.end = ends_of(text, symbols)
 
     def __call__(self, rows: Sequence[tuple[str, str]]) -> Pairs:
-        ids = self.text.ids([text for row in rows for text in row])
+        ids = self.text.unframed([text for row in rows for text in row])
         sources = [[*row[: self.longest - 1], self.end] for row in ids[::2]]
         targets = [row[: self.longest - 1] for row in ids[1::2]]
         return pairs_of(sources, targets, self.begin, self.end)

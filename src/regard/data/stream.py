@@ -74,7 +74,7 @@ class Windows:
 
     def __init__(self, source: Passages, text: Text, length: int) -> None:
         literal = text.literal()
-        rows = [literal.ids([passage])[0] for passage in source.texts]
+        rows = literal.unframed(source.texts)
         self.ids: NDArray[np.int32] = np.fromiter((i for row in rows for i in row), np.int32, sum(map(len, rows)))
         self.name, self.length = source.name, length
         self.starts = np.arange(0, max(len(self.ids), 1), length)

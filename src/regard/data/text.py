@@ -74,12 +74,20 @@ class Text:
         return rows
 
     def ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """Of each text, however long."""
+        """Of each text, however long, with the tokens that the tokenizer puts around it."""
+        return self.encoded(texts, framed=True)
+
+    def unframed(self, texts: Sequence[str]) -> list[list[int]]:
+        """Of each text, and nothing around it."""
+        return self.encoded(texts, framed=False)
+
+    def encoded(self, texts: Sequence[str], *, framed: bool) -> list[list[int]]:
         self.whole(texts)
         try:
-            return [encoding.ids for encoding in self.tokenizer.encode_batch_fast(list(texts))]
+            found = self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=framed)
         except Exception as error:  # the library raises bare Exceptions
             raise self.unreadable(texts, str(error)) from None
+        return [encoding.ids for encoding in found]
 
     def whole(self, texts: Sequence[str]) -> None:
         try:

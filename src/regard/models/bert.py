@@ -209,13 +209,19 @@ class BERT(nn.Module):
 
     def labelled(self, ids: Tensor, *, segments: Tensor | None = None, keys: Tensor | None = None) -> Tensor:
         """(b, n) -> (b, c)"""
-        found = self(ids, segments=segments, keys=keys).label
-        return present(found, self.config.head, "label")
+        return present(self(ids, segments=self.known(segments), keys=keys).label, self.config.head, "label")
 
     def tagged(self, ids: Tensor, *, segments: Tensor | None = None, keys: Tensor | None = None) -> Tensor:
         """(b, n) -> (b, n, c)"""
-        found = self(ids, segments=segments, keys=keys).tags
-        return present(found, self.config.head, "tags")
+        return present(self(ids, segments=self.known(segments), keys=keys).tags, self.config.head, "tags")
+
+    def spanned(self, ids: Tensor, *, segments: Tensor | None = None, keys: Tensor | None = None) -> Tensor:
+        """(b, n) -> (b, n, 2)"""
+        return present(self(ids, segments=self.known(segments), keys=keys).span, self.config.head, "span")
+
+    def known(self, segments: Tensor | None) -> Tensor | None:
+        """A model without segments tells two texts apart by the token between them."""
+        return None if self.segments is None else segments
 
     def score(self, states: Tensor, wanted: Tensor) -> CrossEntropy:
         """(m, d), (m,): how well the states of hidden tokens tell which they are, without forming all logits"""

@@ -27,7 +27,9 @@ from regard.interop.symbols import Symbols
 from regard.interop.texts import read_bytes
 from regard.tasks.classify import Labelled
 from regard.tasks.language import Tokens, next_tokens
+from regard.tasks.reading import last_piece
 
+from .beginning import kind_of
 from .goals import LanguageModel, MaskedModel, MissingSpans, Similarity, Tagging
 from .inputs import ImageFiles, LabelledFiles, PairFiles, Reverse, TaggedFiles, TextFiles, Vocabulary
 from .named import named_model
@@ -141,7 +143,7 @@ def batches(
         others = rows.source if isinstance(rows, Neighbours) else None
         return Drawn(rows, order, Masking(text, longest, task.share, others), run.seed)
     if isinstance(task, Tagging):
-        return Batches(rows, order, TagMaker(text, longest, names, last=task.piece == "last"))
+        return Batches(rows, order, TagMaker(text, longest, names, last=last_piece(kind_of(run)[0])))
     if isinstance(task, Similarity):
         return Batches(rows, order, CoupleMaker(text, longest))
     if isinstance(run.data, LabelledFiles):
@@ -220,7 +222,7 @@ class LineMaker:
         self.begin, self.end = ends_of(text, symbols)
 
     def __call__(self, rows: Sequence[tuple[str, ...]]) -> Any:
-        ids = self.text.ids([row[0] for row in rows])
+        ids = self.text.unframed([row[0] for row in rows])
         return next_tokens([[self.begin, *row[: self.longest - 1], self.end] for row in ids])
 
 

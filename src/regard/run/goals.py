@@ -55,7 +55,6 @@ class Tagging:
     """A tag for each word."""
 
     kind: Literal["tag"] = "tag"
-    piece: Literal["first", "last"] = setting("first", "of a word that has the tag; last, for what only reads ahead")
 
 
 @dataclass(frozen=True)

@@ -92,6 +92,17 @@ class Generating:
                     told = text
         yield self.after(row, ids)[len(told) :]
 
+    @torch.inference_mode()
+    def likelihood(self, prompt: str, text: str) -> float:
+        """The mean log-probability of the tokens of a text behind a prompt."""
+        given, whole = self.encode(prompt), self.encode(prompt + text)
+        start = next((i for i, (a, b) in enumerate(zip(given, whole, strict=False)) if a != b), len(given))
+        if start >= len(whole):
+            raise InputError("there is no token to be judged", got=repr(text[:40]))
+        logits = self.net(torch.tensor([whole[:-1]]))[0, max(start, 1) - 1 :].log_softmax(-1)
+        wanted = torch.tensor(whole[max(start, 1) :])
+        return float(logits.gather(1, wanted[:, None]).mean())
+
     def writer(self, rows: Sequence[Sequence[int]], longest: int) -> Writer:
         tokens = padded(rows)
         return Writer(Continuer(self.net), tokens.ids, tokens.keys, room=longest)

@@ -1,0 +1,46 @@
+"""`regard tag`."""
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from regard.cli.options import Json, plain
+from regard.cli.piping import chunks
+
+if TYPE_CHECKING:
+    from regard.tasks.reading import Tagged
+
+
+def run(
+    model: Annotated[str, typer.Argument(help="A run's folder, or a model's.")],
+    texts: Annotated[list[str] | None, typer.Argument(help="Texts; without any, the lines of standard input.")] = None,
+    spaces: Annotated[bool, typer.Option("--spaces", help="Words are what stands between spaces, as it is.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Give each word a tag: a word, a tab and its tag in each line, a blank line after each text.
+
+    Example: regard tag ./runs/tags "She reads the book."
+    """
+    from regard.cli.translate import alone
+    from regard.model import prepare
+    from regard.run.named import named_model
+
+    loaded = prepare(named_model(model))
+    if texts:
+        alone()
+    for some in [texts] if texts else chunks():
+        for one in loaded.tag([text.split() if spaces else text for text in some]):
+            show(one, as_json)
+        sys.stdout.flush()
+
+
+def show(one: "Tagged", as_json: bool) -> None:
+    if as_json:
+        told = {"words": list(one.words), "tags": list(one.tags), "probabilities": list(one.probabilities)}
+        print(json.dumps(told, ensure_ascii=False))
+        return
+    for word, tag in zip(one.words, one.tags, strict=True):
+        print(f"{plain(word)}\t{plain(tag) or '?'}")
+    print()

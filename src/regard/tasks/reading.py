@@ -1,0 +1,172 @@
+"""What a model that reads texts makes of them: a label, a tag for each word, a vector, an answer."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.data.framed import Texts, tagged_places, together
+from regard.data.text import Framed, Text
+from regard.errors import InputError
+from regard.nn.pool import mean
+
+WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")  # words, and every other mark by itself
+BATCH = 32
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A text, or two, and how likely each label is, the likeliest first."""
+
+    texts: tuple[str, ...]
+    label: str
+    probability: float
+    ranked: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class Tagged:
+    words: tuple[str, ...]
+    tags: tuple[str, ...]  # empty for a word of which the tokenizer left nothing
+    probabilities: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    text: str  # as it stands in the context
+    start: int  # the place of its first character there
+    probability: float
+
+
+class Reading:
+    """A net that reads whole texts, with its tokenizer; ``length`` is how many tokens it can read."""
+
+    def __init__(self, net: Any, text: Text, labels: Sequence[str], length: int | None) -> None:
+        self.net, self.text, self.labels, self.length = net, text, labels, length
+        self.literal = text.literal()
+
+    def classify(self, rows: Sequence[tuple[str, ...]]) -> list[Labelled]:
+        """What is longer than the model reads is cut, as in training."""
+        framed = self.literal.framed(rows, self.length)
+        found = self.read(framed, lambda some: self.net.labelled(some.ids, segments=some.segments, keys=some.keys))
+        told = []
+        for row, logits in zip(rows, found, strict=True):
+            chances = logits.softmax(-1)
+            order = chances.argsort(descending=True).tolist()
+            ranked = tuple((self.name(i), float(chances[i])) for i in order)
+            told.append(Labelled(row, *ranked[0], ranked))
+        return told
+
+    def tag(self, sentences: Sequence[Sequence[str]], *, last: bool) -> list[Tagged]:
+        """Each sentence is cut into words already. One that is longer than the model reads is read in parts."""
+        parts = [(i, some) for i, words in enumerate(sentences) for some in self.parts(words)]
+        framed = self.literal.framed_words([some for _, some in parts], self.length)
+        found = self.read(framed, lambda some: self.net.tagged(some.ids, segments=some.segments, keys=some.keys))
+        told: list[list[tuple[str, str, float]]] = [[] for _ in sentences]
+        for (i, words), own, logits in zip(parts, framed, found, strict=True):
+            chances = logits.softmax(-1)
+            for word, place in zip(words, tagged_places(own, len(words), last=last), strict=True):
+                if place is None:
+                    told[i].append((word, "", 0.0))
+                    continue
+                chance, best = chances[place].max(-1)
+                told[i].append((word, self.name(int(best)), float(chance)))
+        return [Tagged(*(zip(*rows, strict=True) if rows else ((), (), ()))) for rows in told]
+
+    def parts(self, words: Sequence[str]) -> Iterator[Sequence[str]]:
+        """All words, or as many at a time as fit."""
+        start = 0
+        while start < len(words):
+            end = len(words)
+            while self.length is not None and end > start + 1:
+                (own,) = self.literal.framed_words([words[start:end]])
+                if len(own.ids) <= self.length:
+                    break
+                end = start + max((end - start) * self.length // len(own.ids), 1)
+            yield words[start:end]
+            start = end
+
+    def embed(self, texts: Sequence[str], batch: int = BATCH) -> Tensor:
+        """The mean of the last layer's states, of length 1.  -> (texts, d)"""
+        self.text.checked(texts, self.length, shortest=1)
+        framed = self.literal.framed([(text,) for text in texts])
+
+        def vectors(some: Texts) -> Tensor:
+            return F.normalize(mean(self.net.read(some.ids, keys=some.keys), some.keys), dim=-1)
+
+        found = self.read(framed, vectors, batch)
+        return torch.stack(found) if found else torch.empty(0, self.net.config.dim)
+
+    def answer(self, question: str, context: str) -> Answer:
+        """The span of the context that answers best. Of a long one, overlapping parts are read."""
+        best: Answer | None = None
+        for start, part in self.overlapping(question, context):
+            (own,) = self.literal.framed([(question, part)])
+            offsets = self.literal.tokenizer.encode(question, part).offsets
+            texts = together([own])
+            with torch.inference_mode():
+                found = self.net.spanned(texts.ids, segments=texts.segments, keys=texts.keys)
+            chances = found[0].masked_fill(~torch.tensor(own_places(own))[:, None], -torch.inf).softmax(0)
+            joint = (chances[:, 0, None] * chances[:, 1]).triu().tril(LONGEST_ANSWER)
+            place = int(joint.argmax())
+            first, last = divmod(place, len(own.ids))
+            if best is None or float(joint.max()) > best.probability:
+                begin, end = offsets[first][0], offsets[last][1]
+                best = Answer(part[begin:end], start + begin, float(joint.max()))
+        assert best is not None
+        return best
+
+    def overlapping(self, question: str, context: str) -> Iterator[tuple[int, str]]:
+        """The context in parts that fit beside the question, each with the place where it begins."""
+        if self.length is None:
+            yield 0, context
+            return
+        asked = len(self.literal.framed([(question, "")])[0].ids)
+        room = self.length - asked
+        if room < 8:
+            got, most = f"{asked} tokens", self.length - 8
+            raise InputError("the question leaves no room for a text", got=got, expected=f"at most {most}")
+        offsets = self.literal.tokenizer.encode(context, add_special_tokens=False).offsets
+        for i in range(0, max(len(offsets), 1), room // 2):
+            some = offsets[i : i + room]
+            if not some:
+                yield 0, context
+                return
+            yield some[0][0], context[some[0][0] : some[-1][1]]
+            if i + room >= len(offsets):
+                return
+
+    def read(self, framed: Sequence[Framed], ask: Callable[[Texts], Tensor], batch: int = BATCH) -> list[Tensor]:
+        """Alike lengths together: little padding. What comes of each text is the same in any company."""
+        order = sorted(range(len(framed)), key=lambda i: len(framed[i].ids))
+        found: dict[int, Tensor] = {}
+        with torch.inference_mode():
+            for start in range(0, len(order), batch):
+                some = order[start : start + batch]
+                out = ask(together([framed[i] for i in some]))
+                found |= dict(zip(some, out, strict=True))
+        return [found[i] for i in range(len(framed))]
+
+    def name(self, i: int) -> str:
+        return self.labels[i] if self.labels else str(i)
+
+
+LONGEST_ANSWER = 30  # tokens
+
+
+def own_places(framed: Framed) -> list[bool]:
+    """Tokens of the context: the second text."""
+    return [free and segment == 1 for free, segment in zip(framed.free, framed.segments, strict=True)]
+
+
+def last_piece(family: str) -> bool:
+    """Which piece of a word has its tag: what only reads ahead knows the word at its last, others have its first."""
+    return family == "recurrent"
+
+
+def words_of(text: str) -> list[str]:
+    return WORD.findall(text)
