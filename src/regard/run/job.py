@@ -63,12 +63,12 @@ def task_of(run: Run, model: Model, sources: Sources) -> Task:
     if isinstance(task, Translation):
         feeding = Feeding(task.given, task.decay)
         if not task.teacher:
-            return Translate(model.net, model.text(), task.smoothing, feeding)
+            return Translate(model.net, model.text(), task.smoothing, feeding, task.load)
         teacher = same_words(task.teacher, model)
-        how = {"share": task.share, "temperature": task.temperature}
+        how = {"share": task.share, "temperature": task.temperature, "load": task.load}
         return Distil(model.net, model.text(), task.smoothing, teacher.net, feeding=feeding, **how)
     if isinstance(task, LanguageModel):
-        return Language(model.net, task.smoothing)
+        return Language(model.net, task.smoothing, task.load)
     assert isinstance(task, Classification)
     return Classify(model.net, sources.names, task.smoothing)
 

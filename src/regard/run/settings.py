@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from regard.data.vocabulary import BYTES, Kind
 from regard.nn.config import below, flaws, near, not_above_zero, not_positive, not_shares, refuse
+from regard.tasks.words import LOAD
 from regard.train.optimizers import SGD, Adafactor, Adam, AdamW
 from regard.train.runfile import read_file, required, setting
 from regard.train.schedules import Constant, Cosine, InverseSqrt, Linear
@@ -123,11 +124,12 @@ class Translation:
     teacher: str = setting("", "a run's or model's folder to learn from too; it must have the same vocabulary")
     share: float = setting(0.5, "of the loss, for the teacher")
     temperature: float = setting(1.0, "at which teacher and student are compared")
+    load: float = setting(LOAD, "weight of the load loss, where a model routes its tokens to experts")
 
     def __post_init__(self) -> None:
         refuse(
             not_shares(self, "smoothing"),
-            below(0, self, "given", "decay", "share"),
+            below(0, self, "given", "decay", "share", "load"),
             not_above_zero(self, "temperature"),
             [f"{key} = {value} is above 1" for key in ("given", "share") if (value := getattr(self, key) or 0) > 1],
         )
@@ -139,9 +141,10 @@ class LanguageModel:
 
     kind: Literal["language"] = "language"
     smoothing: float = setting(0.0, "label smoothing")
+    load: float = setting(LOAD, "weight of the load loss, where a model routes its tokens to experts")
 
     def __post_init__(self) -> None:
-        refuse(not_shares(self, "smoothing"))
+        refuse(not_shares(self, "smoothing"), below(0, self, "load"))
 
 
 @dataclass(frozen=True)
@@ -210,7 +213,7 @@ def blamed(problem: str, changes: Mapping[str, Any]) -> str:
     return next((f"model.{key}" for key in changes if re.search(rf"\b{re.escape(key)}\b", problem)), "model")
 
 
-LEARNS = {"translate": ("transformer", "rnn"), "language": ("gpt",), "classify": ("vit",)}
+LEARNS = {"translate": ("transformer", "rnn", "switch"), "language": ("gpt", "switchlm"), "classify": ("vit",)}
 SERVES = {"translate": ("pairs", "reverse"), "language": ("text",), "classify": ("images",)}
 
 
