@@ -26,6 +26,7 @@ from regard.errors import InputError
 from regard.models import rnn, switch, switchlm, transformer, vit
 from regard.nn.block import replay_blocks
 from regard.nn.switch import expert_weights, gather_experts, spread_experts, switches
+from regard.nn.tap import capture
 from regard.tasks.classify import Classify, Labelled
 from regard.tasks.language import Language
 from regard.tasks.task import Task
@@ -130,21 +131,24 @@ def nets(folder: Path, world: World, kind: str) -> None:
 def experts(folder: Path, world: World, kind: str) -> None:
     """One batch by one process, then by all of them, each with some rows and some experts: the same, to rounding."""
     torch.manual_seed(3)  # the same in every process
-    sizes = {"vocab": 11, "dim": 8, "depth": 2, "heads": 2, "head_dim": 4, "hidden": 16, "experts": 4, "dropout": 0.0}
+    sizes = {"vocab": 11, "dim": 8, "depth": 2, "heads": 2, "head_dim": 4, "hidden": 16, "experts": 8, "dropout": 0.0}
     gated = {"gated": kind == "gated", "every": 1 if kind == "gated" else 2}
-    capacity = 0.5 if kind == "dropping" else 4.0
+    capacity = 0.5 if kind == "dropping" else 8.0
     net = switch.SwitchTransformer(switch.Config(**sizes, **gated, jitter=0.0, capacity=capacity)).double().train()
     with torch.no_grad():
         for x in net.parameters():
             x.add_(0.3 * torch.randn_like(x))
-    source, target = torch.randint(11, (4, 7)), torch.randint(11, (4, 5))
-    lengths = torch.tensor([7, 3, 5, 1] if kind != "idle" else [7, 3, 0, 0])
-    keys = {"source_keys": torch.arange(7) < lengths[:, None], "keys": torch.arange(5) < (lengths - 2)[:, None]}
-    toward, alpha = torch.randn(4, 5, 11).double(), 3.0
+    source, target = torch.randint(11, (4, 12)), torch.randint(11, (4, 12))
+    lengths = torch.tensor([12, 7, 11, 3] if kind != "idle" else [12, 7, 0, 0])
+    keys = {"source_keys": torch.arange(12) < lengths[:, None], "keys": torch.arange(12) < (lengths - 2)[:, None]}
+    toward, alpha = torch.randn(4, 12, 11).double(), 3.0
     parallel = copy.deepcopy(net)
     for layer in switches(net):
         layer.groups = world.size if kind == "dropping" else 1  # as each process counts its own
-    one = net(source, target, **keys)
+    with capture(net, "*.routes") as seen:
+        one = net(source, target, **keys)
+    used = [set(calls[0].argmax(-1).tolist()) for calls in seen.values()]
+    assert all(len(own) > 2 for own in used), used
     ((one.logits * toward)[keys["keys"]].sum() + alpha * one.load).backward()
     assert bool(one.dropped) == (kind == "dropping")
     if kind == "replayed":

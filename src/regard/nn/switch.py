@@ -13,7 +13,6 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils._pytree import register_dataclass
 
 from .attention import Mixer
 from .block import Attending
@@ -40,9 +39,6 @@ class Routed:
 
     def index_select(self, axis: int, rows: Tensor) -> "Routed":
         return replace(self, x=self.x.index_select(axis, rows))
-
-
-register_dataclass(Routed)  # so that FSDP finds the tensors in it
 
 
 class Stacked(nn.Module):
