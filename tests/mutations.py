@@ -296,6 +296,13 @@ MUTATIONS = [
     Mutation("a batch of any size", "run/sources.py", "budget=run.data.budget", "budget=10 * run.data.budget", "train/verbs train/memory"),
     Mutation("long rows pass uncut", "run/sources.py", "*row[: self.longest - 1]", "*row", "train/verbs"),
     Mutation("an unfinished run has a model", "run/named.py", "if not (folder / \"model\").is_dir():", "if False:", "train/mended"),
+    # experts
+    Mutation("no gate", "nn/switch.py", "y * gate[order, None]", "y", "/switch"),
+    Mutation("one row for all", "nn/switch.py", "places // max(x.shape[1], 1)", "places * 0", "/switch"),
+    Mutation("places rounded down", "nn/switch.py", ".ceil()[group]", ".floor()[group]", "/switch"),
+    Mutation("jitter for the expert too", "nn/switch.py", "seen = seen * torch", "seen *= torch", "/switch"),
+    Mutation("load of each process", "nn/switch.py", "wanted, sums = total(wanted), total(sums)", "pass", "train/experts"),
+    Mutation("tokens come back to others", "nn/exchange.py", "found.sum(0).tolist()), found.T)", "found.sum(0).tolist()), found)", "train/experts"),
 ]  # fmt: skip
 
 

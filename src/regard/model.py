@@ -145,9 +145,9 @@ class Model:
         return self.generating().stream(prompt, decoding or GREEDY)
 
     def generating(self) -> Generating:
-        able = self.family == "gpt" or (getattr(self.config, "head", "") == "words" and self.family == "recurrent")
+        able = self.family in ("gpt", "switchlm", "recurrent") and getattr(self.config, "head", "words") == "words"
         if not able or self.task not in (None, "language"):
-            expected = "a gpt or a recurrent network, trained on language"
+            expected = "a gpt, a switchlm or a recurrent network, trained on language"
             raise InputError(f"this {self.family} does not go on with texts", expected=expected)
         return Generating(self.net, self.text(), self.symbols, getattr(self.config, "length", None))
 

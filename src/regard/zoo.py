@@ -13,7 +13,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from regard.errors import ConfigError, InputError
-from regard.models import bert, gpt, recurrent, rnn, t5, transformer, vit
+from regard.models import bert, gpt, recurrent, rnn, switch, switchlm, t5, transformer, vit
 from regard.nn.config import flaws, parse
 
 
@@ -82,6 +82,22 @@ FAMILIES: dict[str, Family] = {
         t5.AXES,
         "Raffel et al. 2020, Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer",
         "https://arxiv.org/abs/1910.10683",
+    ),
+    "switch": Family(
+        switch.Config,
+        switch.SwitchTransformer,
+        switch.PRESETS,
+        switch.AXES,
+        "Fedus, Zoph and Shazeer 2021, Switch Transformers",
+        "https://arxiv.org/abs/2101.03961",
+    ),
+    "switchlm": Family(
+        switchlm.Config,
+        switchlm.SwitchLM,
+        switchlm.PRESETS,
+        switchlm.AXES,
+        "Fedus, Zoph and Shazeer 2021, Switch Transformers",
+        "https://arxiv.org/abs/2101.03961",
     ),
     "vit": Family(
         vit.Config,
@@ -225,7 +241,8 @@ class Untouched(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-RANDOM = {nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_, torch.Tensor.normal_, torch.Tensor.uniform_}
+RANDOM = {nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_, nn.init.trunc_normal_}
+RANDOM |= {torch.Tensor.normal_, torch.Tensor.uniform_}
 
 
 def bare(family: str, config: Any, where: str = "") -> nn.Module:

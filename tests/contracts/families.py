@@ -26,6 +26,7 @@ SMALL: dict[str, Any] = {
     "head_dim": 4,
     "buckets": 8,
     "farthest": 6,
+    "experts": 3,
 }
 
 
@@ -76,7 +77,7 @@ def inputs(family: str, batch: int = 3, n: int = 6) -> dict[str, Tensor]:
 
 
 def tensors(output: object) -> dict[str, Tensor]:
-    """An output as named tensors, whether it is one or a dataclass of some."""
+    """An output as named tensors, whether it is one or a dataclass of some; a number of the batch is none."""
     if isinstance(output, Tensor):
         return {"": output}
-    return {name: x for name, x in vars(output).items() if isinstance(x, Tensor)}
+    return {name: x for name, x in vars(output).items() if isinstance(x, Tensor) and x.ndim}

@@ -9,7 +9,8 @@ from regard.nn.cache import Cache
 from tests.contracts.families import SERVED, net
 from tests.contracts.tools import CHOICES, DECODERS, close, ragged
 
-DECODING = [site for site in SERVED if site[0] in ("gpt", "transformer", "rnn")]
+DECODING = [site for site in SERVED if site[0] in ("gpt", "transformer", "rnn", "t5", "switch", "switchlm")]
+PLAIN = ["gpt", "transformer", "switch", "switchlm"]
 STEPS = [(2, 3, 1), (1,) * 6]
 
 
@@ -17,6 +18,8 @@ def decoder(family: str, model: nn.Module, padded: bool):
     """(ids, keys, cache) -> logits, of either family; the transformer looks at a ragged source."""
     if family == "gpt":
         return lambda ids, keys, cache: model(ids, keys=keys, cache=cache)
+    if family == "switchlm":
+        return lambda ids, keys, cache: model(ids, keys=keys, cache=cache).logits
     source = torch.randint(13, (3, 5))
     source_keys = ragged(3, 5, "right") if padded else None
     memory = model.encode(source, source_keys)
@@ -45,7 +48,7 @@ def test_cached_is_full(family: str, key: str, name: str, padded: bool, steps: t
         close(stepwise(run, ids, keys, steps, Cache(capacity))[real], full[real])
 
 
-@pytest.mark.parametrize("family", ["gpt", "transformer"])
+@pytest.mark.parametrize("family", PLAIN)
 def test_padding_only_in_the_prompt(family: str) -> None:
     """After a padded prompt, on either side, the steps come without keys."""
     model = net(family)
@@ -68,7 +71,7 @@ def test_cached_in_training_has_the_same_gradient(family: str) -> None:
     close(found, wanted)
 
 
-@pytest.mark.parametrize("family", ["gpt", "transformer"])
+@pytest.mark.parametrize("family", PLAIN)
 def test_prepared_decodes_the_same(family: str) -> None:
     model, ids = net(family), torch.randint(13, (3, 6))
     state = torch.get_rng_state()
@@ -158,16 +161,16 @@ def test_reordered_beams(family: str) -> None:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("family", ["gpt", "transformer"])
+@pytest.mark.parametrize("family", PLAIN)
 def test_the_same_words_are_written(family: str) -> None:
     """Greedy, from 300 ragged prompts at once, with the cache and without."""
     model, prompts = net(family), torch.randint(13, (300, 4))
     keys = torch.arange(4) >= torch.randint(4, (300, 1))
-    memory = None if family == "gpt" else model.encode(torch.randint(13, (300, 9)))
+    memory = model.encode(torch.randint(13, (300, 9))) if hasattr(model, "encode") else None
 
     def run(ids: Tensor, keys: Tensor, cache: Cache | None) -> Tensor:
         if memory is None:
-            return model(ids, keys=keys, cache=cache)
+            return model.logits(model.read(ids, keys=keys, cache=cache))
         return model.decode(ids, memory, keys=keys, cache=cache)
 
     cache, new = Cache(12), prompts

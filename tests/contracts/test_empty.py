@@ -47,18 +47,24 @@ def test_an_empty_batch_with_padding_and_a_listener(family: str) -> None:
     assert all(x.shape[0] == 0 and x.shape[-1] > 0 for records in seen.values() for x in records)
 
 
-@pytest.mark.parametrize("name", [name for family, _, name in SERVED if family == "gpt"])
-def test_gpt_reads_no_tokens(name: str) -> None:
-    model = net("gpt", attention=CHOICES[name])
+@pytest.mark.parametrize(
+    ("family", "name"), [(family, name) for family, _, name in SERVED if family in ("gpt", "switchlm")]
+)
+def test_a_decoder_reads_no_tokens(family: str, name: str) -> None:
+    model = net(family, attention=CHOICES[name])
+
+    def run(ids: Tensor, keys: Tensor | None = None, cache: Cache | None = None) -> Tensor:
+        return next(iter(tensors(model(ids, keys=keys, cache=cache)).values()))
+
     for rows in (0, 2):
         for keys in (None, real(rows, 0)):
-            assert model(ids(rows, 0), keys=keys).shape == (rows, 0, 13)
+            assert run(ids(rows, 0), keys).shape == (rows, 0, 13)
     cache = Cache()
     words = torch.randint(13, (2, 4))
-    assert model(words[:, :0], cache=cache).shape == (2, 0, 13)  # no new tokens, before any and after some
-    model(words[:, :3], cache=cache)
-    assert model(words[:, :0], cache=cache).shape == (2, 0, 13)
-    torch.testing.assert_close(model(words[:, 3:], cache=cache), model(words)[:, 3:])
+    assert run(words[:, :0], cache=cache).shape == (2, 0, 13)  # no new tokens, before any and after some
+    run(words[:, :3], cache=cache)
+    assert run(words[:, :0], cache=cache).shape == (2, 0, 13)
+    torch.testing.assert_close(run(words[:, 3:], cache=cache), run(words)[:, 3:])
 
 
 @pytest.mark.parametrize(
@@ -69,11 +75,11 @@ def test_a_translator_reads_or_writes_no_words(family: str, name: str, source: i
     """Without a source there is nothing to look at, and so the source cannot matter."""
     model = net(family, cross=CHOICES[name])
     for keys in ({}, {"source_keys": real(2, source), "keys": real(2, target)}):
-        found = model(ids(2, source), ids(2, target), **keys)
+        (found,) = tensors(model(ids(2, source), ids(2, target), **keys)).values()
         assert found.shape == (2, target, 13)
         assert found.isfinite().all()
     if not source:
-        padded = model(ids(2, 4), ids(2, target), source_keys=~real(2, 4))
+        (padded,) = tensors(model(ids(2, 4), ids(2, target), source_keys=~real(2, 4))).values()
         torch.testing.assert_close(found, padded)
 
 
@@ -116,6 +122,6 @@ def test_a_recurrent_network_reads_a_word_at_least(decoder: str, source: int, ta
 
 
 def test_every_family_is_here() -> None:
-    assert set(FAMILIES) == {"rnn", "recurrent", "transformer", "t5", "gpt", "bert", "vit"}, (
+    assert set(FAMILIES) == {"rnn", "recurrent", "transformer", "t5", "gpt", "bert", "vit", "switch", "switchlm"}, (
         "say what a new family makes of no tokens"
     )

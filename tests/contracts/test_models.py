@@ -45,6 +45,12 @@ OTHER: dict[str, Any] = {
     "rotary": 100.0,
     "narrow": 8,
     "pooling": "relu",
+    "every": 1,
+    "decoder_every": 1,
+    "capacity": 0.1,
+    "capacity_eval": 0.1,
+    "room": 1,
+    "jitter": 0.5,
 }
 # What a key needs beside it to mean anything.
 BESIDE: dict[str, dict[str, Any]] = {
@@ -54,6 +60,8 @@ BESIDE: dict[str, dict[str, Any]] = {
     "bidirectional": {"head": "tags"},
     "tied": {"dim": 24},
 }
+# Keys that say something of training alone.
+TRAINING = ("capacity", "jitter")
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -205,6 +213,14 @@ def test_no_key_is_ignored(family: str, key: str) -> None:
         assert any(not torch.allclose(x, wanted[name]) for name, x in tensors(after.train()(**given)).items())
         after.eval()
         assert all(torch.equal(x, wanted[name]) for name, x in tensors(before(**given)).items())
+    elif key in TRAINING:
+        wanted = tensors(before(**given))
+        assert all(torch.equal(x, wanted[name]) for name, x in tensors(after(**given)).items())
+        runs = []
+        for model in (before, after):
+            torch.manual_seed(0)
+            runs.append(tensors(model.train()(**given)))
+        assert any(not torch.allclose(x, runs[1][name]) for name, x in runs[0].items())
     else:
         wanted = tensors(before(**given))
         assert any(not torch.allclose(x, wanted[name]) for name, x in tensors(after(**given)).items())
@@ -242,8 +258,9 @@ def test_any_attention_in_any_model(family: str, key: str, name: str) -> None:
 def test_only_what_cannot_be_served_is_refused() -> None:
     """A predicted place cannot be causal, and a band has no sense in another sequence; an RNN looks at one only."""
     refused = {site for site in SITES if site not in SERVED}
-    causal = {(f, "attention", name) for f in ("gpt", "transformer", "t5") for name in ("local-p", "local-p-window")}
-    sites = (("transformer", "cross"), ("t5", "cross"), ("rnn", "attention"))
+    decoders = ("gpt", "transformer", "t5", "switch", "switchlm")
+    causal = {(f, "attention", name) for f in decoders for name in ("local-p", "local-p-window")}
+    sites = (("transformer", "cross"), ("t5", "cross"), ("switch", "cross"), ("rnn", "attention"))
     assert refused == causal | {(*site, name) for site in sites for name in ("local", "local-window")}
 
 
@@ -289,7 +306,7 @@ def learned(family: str, steps: int, **changes: Any) -> tuple[float, float]:
 
     def logits() -> Tensor:
         found = tensors(model(**given))
-        return found["words"] if "words" in found else found[""]
+        return next(found[name] for name in ("words", "logits", "") if name in found)
 
     labels = torch.randint(logits().shape[-1], logits().shape[:-1])
     for _ in range(steps):

@@ -62,6 +62,16 @@ def translator(net: nn.Module, inputs: Inputs) -> Tensors:
     return {"memory": memory, "logits": net.decode(inputs["target"], memory, source_keys=source_keys, keys=keys)}
 
 
+def switch(net: nn.Module, inputs: Inputs) -> Tensors:
+    source_keys, keys = inputs.get("source_keys"), inputs.get("keys")
+    memory = net.encode(inputs["source"], source_keys)
+    return {"memory": memory.x, "logits": net.decode(inputs["target"], memory, source_keys=source_keys, keys=keys)}
+
+
+def switchlm(net: nn.Module, inputs: Inputs) -> Tensors:
+    return {"logits": net(inputs["ids"], keys=inputs.get("keys")).logits}
+
+
 OURS: dict[str, Callable[[nn.Module, Inputs], Tensors]] = {
     "gpt": gpt,
     "bert": bert,
@@ -69,6 +79,8 @@ OURS: dict[str, Callable[[nn.Module, Inputs], Tensors]] = {
     "transformer": translator,
     "rnn": translator,
     "t5": translator,
+    "switch": switch,
+    "switchlm": switchlm,
 }
 BY_SOURCE = ("memory", "encoder.")  # what has a row for each source word, not for each target word
 

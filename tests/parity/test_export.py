@@ -65,6 +65,11 @@ def test_import_then_export_is_the_identity(case: str, tmp_path: Path) -> None:
             {"vocab": 60, "dim": 32, "hidden": 48, "waves": "halves", "output_bias": True, "decoder_depth": 1},
             "MarianMTModel",
         ),
+        (
+            "switch-base-8",
+            {"vocab": 60, "dim": 32, "hidden": 48, "depth": 4, "heads": 3, "experts": 4, "tied": False, "room": 2},
+            "SwitchTransformersForConditionalGeneration",
+        ),
     ],
 )
 def test_a_model_of_ours_goes_out(name: str, changes: dict[str, object], arch: str, tmp_path: Path) -> None:
@@ -95,6 +100,9 @@ def test_a_model_of_ours_goes_out(name: str, changes: dict[str, object], arch: s
         ("gpt-tiny", {"attention": "top-k"}, "attention"),
         ("gpt-tiny", {"attention": "cosine"}, "attention"),
         ("vit-cifar", {"pool": "mean", "depth": 1}, "pool"),
+        ("switch-base-8", {"vocab": 60, "dim": 32, "hidden": 48, "depth": 4}, "room"),
+        ("switch-base-8", {"vocab": 60, "dim": 32, "hidden": 48, "depth": 5, "every": 3, "room": 9}, "every"),
+        ("switch-base-8", {"vocab": 60, "dim": 32, "hidden": 48, "depth": 2, "room": 9, "gated": True}, "gated"),
         ("vit-cifar", {"pool": "class", "depth": 1, "representation": 24}, "representation"),
         ("vit-cifar", {"pool": "class", "depth": 1, "drop_path": 0.1}, "drop_path"),
     ],

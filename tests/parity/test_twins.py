@@ -10,7 +10,8 @@ from regard.nn.tap import capture
 from tests.parity.ours import OURS, Tensors, assert_close
 from tests.parity.twins import CASES, FAMILIES, Pair, batch, paired, row
 
-NARROW = ("llama", "mistral", "qwen", "t5")  # there the reference takes norms and angles in float32, whatever comes in
+# There the reference takes norms, angles and routes in float32, whatever comes in.
+NARROW = ("llama", "mistral", "qwen", "t5", "switch")
 
 
 @pytest.fixture(scope="module", params=CASES)
@@ -75,6 +76,8 @@ PADDED = [
     ("bert-pretraining", "right"),
     ("transformer", "right"),
     ("t5", "right"),
+    ("switch", "right"),
+    ("switch-gelu", "right"),
     ("transformer-deep-decoder", "right"),
 ]
 
@@ -152,6 +155,6 @@ def test_maps_are_those_of_the_fast_path(case: str, device: torch.device, tmp_pa
 
 
 def test_every_family_has_a_case() -> None:
-    """Of those that the reference has; recurrent translators are compared elsewhere, with their equations."""
+    """Of those that the reference has; the others are compared elsewhere, with equations or with its parts."""
     assert set(FAMILIES.values()) == {kind.family for kind in KINDS.values()}
-    assert set(OURS) == {*FAMILIES.values(), "rnn"}
+    assert set(OURS) == {*FAMILIES.values(), "rnn", "switchlm"}

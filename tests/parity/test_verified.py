@@ -4,6 +4,7 @@
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import product
@@ -11,19 +12,35 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 import regard
+from regard.interop import gpt2
+from regard.interop.rules import convert
 from regard.model import Model
-from regard.models import recurrent, rnn
+from regard.models import gpt, recurrent, rnn, switchlm
 from regard.models.recurrent import RecurrentReader
 from regard.models.rnn import RNNTranslator
+from regard.models.switchlm import SwitchLM
 from regard.models.transformer import Config, Transformer
 from regard.zoo import FAMILIES as ZOO
 from regard.zoo import catalog
 from tests.parity.ours import Run, difference, run
 from tests.parity.stock import all_weights, copy_to_ours, run_stock, stock
-from tests.parity.twins import CASES, DIM, FAMILIES, HEADS, VOCAB, batch, paired, redraw
+from tests.parity.twins import (
+    CASES,
+    DIM,
+    FAMILIES,
+    HEADS,
+    VOCAB,
+    batch,
+    paired,
+    redraw,
+    run_reference,
+    transformers,
+)
 from tests.parity.unrolled import KINDS, Unrolled, layer_weights, torch_layers
 
 FILE = Path(regard.__file__).parent / "verified.json"
@@ -53,6 +70,8 @@ CLAIMS = {
     "bert-albert": Claim("transformers", "AlbertForPreTraining", {"shared": True}),
     "bert-distil": Claim("transformers", "DistilBertForMaskedLM", {"segments": 0}),
     "t5": Claim("transformers", "T5ForConditionalGeneration", {}),
+    "switch": Claim("transformers", "SwitchTransformersForConditionalGeneration", {}),
+    "switchlm": Claim("transformers", "GPT2LMHeadModel, SwitchTransformersSparseMLP in it", {}),
     "vit": Claim("transformers", "ViTForImageClassification", {"pool": "class"}),
 }
 
@@ -63,6 +82,8 @@ def measure(name: str, folder: Path) -> dict[str, float]:
         return measure_unrolled()
     if name == "recurrent":
         return measure_readers()
+    if name == "switchlm":
+        return measure_switches()
     if CLAIMS[name].package == "torch":
         return measure_stock(CLAIMS[name].where["norm"])
     return measure_twins(name, folder)
@@ -131,6 +152,50 @@ def measure_readers() -> dict[str, float]:
         }
         worst = {key: max(worst[key], new[key]) for key in QUANTITIES}
     return worst
+
+
+def measure_switches() -> dict[str, float]:
+    """The reference has no such model, but both its parts: some of the texts' tokens find no place."""
+    routing = {"d_model": DIM, "d_ff": 28, "num_experts": 3, "expert_capacity": 2}
+    settings = transformers.SwitchTransformersConfig(**routing, dropout_rate=0.0)
+    switches = transformers.models.switch_transformers.modeling_switch_transformers
+    theirs = CASES["gpt"]()
+    theirs.set_attn_implementation("eager")
+    for block in theirs.transformer.h:
+        block.mlp = switches.SwitchTransformersSparseMLP(settings)
+    theirs.eval()
+    redraw(theirs, 0)
+    sizes = {"vocab": VOCAB, "length": 12, "dim": DIM, "depth": 2, "heads": HEADS, "hidden": 28, "activation": "relu"}
+    ours = SwitchLM(switchlm.Config(**sizes, every=1, experts=3, room=2)).eval()
+    inputs = batch("gpt")
+    ours.load_state_dict(under_our_names(theirs.state_dict()))
+    found, wanted = run("switchlm", ours, inputs), run_reference("gpt", theirs, inputs)
+    assert int(ours(inputs["ids"]).dropped) > 0
+    wanted.backward()
+    found.backward()
+    slopes = under_our_names(
+        {name: torch.zeros_like(x) if x.grad is None else x.grad for name, x in theirs.named_parameters()}
+    )
+    return {
+        "logits": difference(found.outputs, wanted.outputs),
+        "maps": difference(found.maps, wanted.maps),
+        "gradients": difference({name: x.grad for name, x in ours.named_parameters()}, slopes),
+    }
+
+
+def under_our_names(theirs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Theirs, by the rules of GPT-2 but for what is in each feed-forward."""
+    inner = {name: x for name, x in theirs.items() if ".mlp." in name}
+    rest = {name: x for name, x in theirs.items() if name not in inner and name != "lm_head.weight"}
+    rules = [rule for rule in gpt2.rules(gpt.Config(), None) if "mlp" not in str(rule)]
+    found = convert(rest, rules)
+    for layer in {name.split(".mlp.")[0] for name in inner}:
+        place = f"blocks.{layer.rpartition('.')[2]}.ffn"
+        found[f"{place}.router.weight"] = inner[f"{layer}.mlp.router.classifier.weight"]
+        for mine, name in {"up": "wi", "down": "wo"}.items():
+            each = [inner[f"{layer}.mlp.experts.expert_{i}.{name}.weight"] for i in range(3)]
+            found[f"{place}.experts.{mine}.weight"] = torch.stack(each)
+    return found
 
 
 def claim_of(case: str) -> str:
@@ -203,6 +268,7 @@ def test_the_catalog_tells(verified: dict[str, Any]) -> None:
     names |= {"gpt1": "gpt-one", "llama": "gpt-llama", "llama2": "gpt-llama", "tatoeba": "transformer-pre"}
     names |= dict.fromkeys(("elman", "gru", "lstm", "bilstm"), "recurrent")
     names |= {"albert": "bert-albert", "distilbert": "bert-distil"}
+    names |= {"albert": "bert-albert", "distilbert": "bert-distil", "switch-lm-tiny": "switchlm"}
     assert rows.pop("vit-cifar") is None  # its mean over patches has no counterpart there
     for name, row in rows.items():
         if name.startswith("gpt3"):

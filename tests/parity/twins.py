@@ -55,6 +55,14 @@ def t5(**changes: Any) -> nn.Module:
     return model
 
 
+def switch(**changes: Any) -> nn.Module:
+    sizes = {"vocab_size": VOCAB, "d_model": DIM, "d_kv": 6, "d_ff": 28, "num_layers": 2, "num_heads": HEADS}
+    sizes |= {"num_decoder_layers": 2, "num_sparse_encoder_layers": 1, "num_sparse_decoder_layers": 1, "num_experts": 3}
+    near = {"relative_attention_num_buckets": 8, "relative_attention_max_distance": 10, "decoder_start_token_id": 0}
+    config = transformers.SwitchTransformersConfig(**sizes | near | changes)
+    return transformers.SwitchTransformersForConditionalGeneration(config)
+
+
 def bert_config(**changes: Any) -> Any:
     sizes = {"vocab_size": VOCAB, "max_position_embeddings": LENGTH, "hidden_size": DIM, "intermediate_size": 28}
     depth = {"num_hidden_layers": 2, "num_attention_heads": HEADS}
@@ -123,6 +131,12 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     "t5": t5,
     "t5-v11": lambda: t5(feed_forward_proj="gated-gelu", tie_word_embeddings=False),
     "t5-deep-decoder": lambda: t5(num_decoder_layers=3, num_layers=1, num_heads=3, layer_norm_epsilon=1e-3),
+    "switch": switch,
+    "switch-full": lambda: switch(expert_capacity=2),  # more than two want the same expert
+    "switch-gelu": lambda: switch(num_experts=5, dense_act_fn="gelu_new", num_sparse_encoder_layers=2),
+    "switch-deep-decoder": lambda: switch(
+        num_layers=1, num_decoder_layers=4, num_sparse_decoder_layers=2, num_heads=3, expert_capacity=1
+    ),
     "vit": lambda: transformers.ViTForImageClassification(vit_config(num_labels=5)),
     "vit-two-classes": lambda: transformers.ViTForImageClassification(vit_config()),
     "vit-one-channel": lambda: transformers.ViTForImageClassification(vit_config(num_labels=1, num_channels=1)),
@@ -138,6 +152,7 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     ),
 }
 FAMILIES = {case: case.split("-")[0] for case in CASES}
+TRANSLATORS = ("transformer", "t5", "switch")
 
 
 def reference(case: str, seed: int = 0) -> nn.Module:
@@ -171,7 +186,7 @@ def batch(case: str, *, length: int = 7, padding: str = "none", seed: int = 1) -
     if FAMILIES[case] == "vit":
         channels = 1 if case == "vit-one-channel" else 3
         return {"images": torch.randn(3, channels, 12, 12, generator=draw)}
-    if FAMILIES[case] in ("transformer", "t5"):
+    if FAMILIES[case] in TRANSLATORS:
         source, source_keys = tokens(length, padding, draw)
         target, keys = tokens(max(length - 2, 1), padding, draw)
         return {"source": source, "target": target} | some(source_keys=source_keys, keys=keys)
@@ -216,7 +231,7 @@ def run_reference(case: str, model: nn.Module, inputs: Inputs) -> Run:
         with entering(inputs) as entered:
             out = model(inputs["images"], interpolate_pos_encoding=True, **see)
         outputs = some(logits=out.get("logits"), states=out.get("last_hidden_state"), pooled=out.get("pooler_output"))
-    elif family in ("transformer", "t5"):
+    elif family in TRANSLATORS:
         masks = {} if keys is None else {"decoder_attention_mask": keys.long()}
         masks |= {"attention_mask": inputs["source_keys"].long()} if "source_keys" in inputs else {}
         tables = dict.fromkeys((model.get_encoder().embed_tokens, model.get_decoder().embed_tokens))  # or one for both

@@ -106,6 +106,7 @@ def test_the_settings_reach_pytorch() -> None:
 FAMILIES: dict[str, tuple[str, dict[str, Any], set[str]]] = {
     "transformer": ("transformer-small", {"vocab": 11, "norm": "pre", "output_bias": True}, {"output_bias"}),
     "gpt": ("gpt-tiny", {"vocab": 11, "length": 8}, {"norm.weight", "blocks.0.ffn.up.bias"}),
+    "switchlm": ("switch-lm-tiny", {"vocab": 11, "length": 8}, {"norm.weight", "blocks.1.mixer.q.bias"}),
     "bert": ("bert-tiny", {"vocab": 11, "length": 8, "head": "words"}, {"words.bias", "norm.bias"}),
     "vit": ("vit-tiny", {"image": 8, "patch": 4, "classes": 3}, {"class_token", "projection.bias", "head.bias"}),
 }

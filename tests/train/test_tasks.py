@@ -175,7 +175,10 @@ def test_what_is_shown_of_a_translation() -> None:
     class Parrot(nn.Module):
         """It says "three" wherever it is asked."""
 
-        def forward(self, source: Tensor, given: Tensor, **_: Any) -> Tensor:
+        def encode(self, source: Tensor, keys: Tensor | None) -> Tensor:
+            return source
+
+        def decode(self, given: Tensor, memory: Tensor, **_: Any) -> Tensor:
             return F.one_hot(torch.full_like(given, text.id_of("three")), 14).float()
 
     text = words(*WORDS)

@@ -23,7 +23,10 @@ from regard.cli.app import main as command_line
 from regard.data.loader import Maker
 from regard.data.pairs import Pairs
 from regard.errors import InputError
-from regard.models import rnn, transformer, vit
+from regard.models import rnn, switch, switchlm, transformer, vit
+from regard.nn.block import replay_blocks
+from regard.nn.switch import expert_weights, gather_experts, spread_experts, switches
+from regard.nn.tap import capture
 from regard.tasks.classify import Classify, Labelled
 from regard.tasks.language import Language
 from regard.tasks.task import Task
@@ -95,6 +98,11 @@ def nets(folder: Path, world: World, kind: str) -> None:
         (lambda net: Language(net), tiny_gpt(), Counting().collate([0, 1 + world.rank], 0), (ids,)),
         (lambda net: Classify(net, "abc"), seer, images, (images.inputs,)),
     ]
+    routing = {"experts": 2, "every": 1, "jitter": 0.0, "dropout": 0.0}
+    writer = switchlm.Config(**sizes, **routing, length=16, attention_dropout=0.0, embedding_dropout=0.0)
+    cases.append((lambda net: Language(net), switchlm.SwitchLM(writer), Counting().collate([0], 0), (ids,)))
+    router = switch.SwitchTransformer(switch.Config(**sizes, **routing))
+    cases.append((lambda x: Translate(x, text, 0.1), router, pairs, (ids, ids)))
     for feeding in (Feeding(), Feeding(0.5)):
         for net in (translator, *(rnn.RNNTranslator(rnn.Config(**small, decoder=x)) for x in ("bahdanau", "luong"))):
             cases.append((lambda x, f=feeding: Translate(x, text, 0.1, f), net, pairs, (ids, ids)))  # type: ignore[misc]
@@ -107,7 +115,8 @@ def nets(folder: Path, world: World, kind: str) -> None:
             part.zero_grad()
             next(iter(task.losses(batch, 0))).terms["loss"].sum.backward()
             with torch.no_grad():
-                told = {**task.evaluate(batch), "logits": part(*given)}
+                found_too = part(*given)
+                told = {**task.evaluate(batch), "logits": getattr(found_too, "logits", found_too)}
             found.append((told, task.show(batch)))
         add_gradients(net.parameters(), world)
         (one, shown), (two, shown_too) = found
@@ -117,6 +126,52 @@ def nets(folder: Path, world: World, kind: str) -> None:
         shared.state_dict()  # its weights are shares again
         for (name, x), y in zip(net.named_parameters(), shared.parameters(), strict=True):
             torch.testing.assert_close(whole(y.grad), x.grad, rtol=1e-4, atol=1e-5, msg=name)
+
+
+def experts(folder: Path, world: World, kind: str) -> None:
+    """One batch by one process, then by all of them, each with some rows and some experts: the same, to rounding."""
+    torch.manual_seed(3)  # the same in every process
+    sizes = {"vocab": 11, "dim": 8, "depth": 2, "heads": 2, "head_dim": 4, "hidden": 16, "experts": 8, "dropout": 0.0}
+    gated = {"gated": kind == "gated", "every": 1 if kind == "gated" else 2}
+    capacity = 0.5 if kind == "dropping" else 8.0
+    net = switch.SwitchTransformer(switch.Config(**sizes, **gated, jitter=0.0, capacity=capacity)).double().train()
+    with torch.no_grad():
+        for x in net.parameters():
+            x.add_(0.3 * torch.randn_like(x))
+    source, target = torch.randint(11, (4, 12)), torch.randint(11, (4, 12))
+    lengths = torch.tensor([12, 7, 11, 3] if kind != "idle" else [12, 7, 0, 0])
+    keys = {"source_keys": torch.arange(12) < lengths[:, None], "keys": torch.arange(12) < (lengths - 2)[:, None]}
+    toward, alpha = torch.randn(4, 12, 11).double(), 3.0
+    parallel = copy.deepcopy(net)
+    for layer in switches(net):
+        layer.groups = world.size if kind == "dropping" else 1  # as each process counts its own
+    with capture(net, "*.routes") as seen:
+        one = net(source, target, **keys)
+    used = [set(calls[0].argmax(-1).tolist()) for calls in seen.values()]
+    assert all(len(own) > 2 for own in used), used
+    ((one.logits * toward)[keys["keys"]].sum() + alpha * one.load).backward()
+    assert bool(one.dropped) == (kind == "dropping")
+    if kind == "replayed":
+        replay_blocks(parallel)
+    spread_experts(parallel, world.rank, world.size)
+    own = slice(world.rank * 4 // world.size, (world.rank + 1) * 4 // world.size)
+    mine = {name: x[own] for name, x in keys.items()}
+    some = parallel(source[own], target[own], **mine)
+    share = mine["keys"].sum() / keys["keys"].sum()  # as a task weighs it, so that the processes' parts add up to one
+    ((some.logits * toward[own])[mine["keys"]].sum() + alpha * some.load * share).backward()
+    apart = {id(x) for x in expert_weights(parallel)}
+    add_gradients([x for x in parallel.parameters() if id(x) not in apart], world)
+    torch.testing.assert_close(some.logits[mine["keys"]], one.logits[own][mine["keys"]])
+    torch.testing.assert_close(some.load, one.load)
+    assert world.sum(some.dropped.clone()) == one.dropped
+    for (name, x), y in zip(net.named_parameters(), parallel.parameters(), strict=True):
+        wanted = x.grad.chunk(world.size)[world.rank] if id(y) in apart else x.grad
+        torch.testing.assert_close(y.grad, wanted, msg=name)
+    gather_experts(parallel)
+    for name, x in parallel.state_dict().items():
+        assert torch.equal(x, net.state_dict()[name]), name
+    torch.testing.assert_close(parallel.eval()(source, target).logits, net.eval()(source, target).logits)
+    (folder / f"done-{world.rank}").write_text("")
 
 
 def spoil(folder: Path, kind: str) -> None:
@@ -152,7 +207,9 @@ def main() -> None:
     if what == "spoil":
         return spoil(folder, kind)
     with joined() as world:
-        {"curve": curve, "resume": resume, "gradient": gradient, "nets": nets}[what](folder, world, kind)
+        {"curve": curve, "resume": resume, "gradient": gradient, "nets": nets, "experts": experts}[what](
+            folder, world, kind
+        )
 
 
 if __name__ == "__main__":

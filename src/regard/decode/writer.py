@@ -47,7 +47,7 @@ class Continuer:
         self.net = net
 
     def __call__(self, ids: Tensor, keys: Tensor | None, cache: Cache) -> Tensor:
-        logits: Tensor = self.net(ids, keys=keys, cache=cache)
+        logits: Tensor = self.net.logits(self.net.read(ids, keys=keys, cache=cache))
         return logits
 
     def keep(self, sentences: Tensor) -> None:

@@ -1,6 +1,7 @@
 """T5, versions 1.0 and 1.1 <-> Hugging Face (model_type t5)."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Any
 
 from regard.models.t5 import Config
@@ -14,32 +15,43 @@ FEED_FORWARD = {"relu": ("relu", False), "gated-gelu": ("gelu_tanh", True), "gat
 FEED_FORWARD |= {"gated-relu": ("relu", True), "gelu": ("gelu", False), "gelu_new": ("gelu_tanh", False)}
 
 
+@dataclass(frozen=True)
+class Sizes:
+    """What a file that leaves a size out means by that."""
+
+    dim: int = 512
+    depth: int = 6
+    heads: int = 8
+
+
 def config(theirs: Foreign) -> Config:
     kind = str(theirs.data.get("feed_forward_proj", "relu"))
     theirs.expect("feed_forward_proj", *FEED_FORWARD)
     tied = theirs.take("tie_word_embeddings", bool, True)  # newer files say true always, and beside it what is meant
     tied = theirs.take("scale_decoder_outputs", bool, True) and tied
-    theirs.ignore("dense_act_fn", "is_gated_act", "n_positions", "output_past", "classifier_dropout", "is_decoder")
+    theirs.ignore("dense_act_fn", "is_gated_act")
     act, gated = FEED_FORWARD.get(kind, ("relu", False))
-    depth = theirs.depth("num_layers", 6)
-    layers = theirs.data.get("num_decoder_layers")
-    theirs.ignore("num_decoder_layers")
-    return Config(
-        vocab=theirs.size("vocab_size", 32128),
-        dim=theirs.size("d_model", 512),
-        depth=depth,
-        decoder_depth=depth if layers is None else theirs.depth("num_decoder_layers", depth),
-        heads=theirs.size("num_heads", 8),
-        head_dim=theirs.size("d_kv", 64),
-        hidden=theirs.size("d_ff", 2048),
-        dropout=theirs.share("dropout_rate", 0.1),
-        eps=theirs.above_zero("layer_norm_epsilon", 1e-6),
-        buckets=theirs.size("relative_attention_num_buckets", 32),
-        farthest=theirs.size("relative_attention_max_distance", 128),
-        activation=act,
-        gated=gated,
-        tied=tied,
-    )
+    return Config(**shared(theirs, Sizes()), activation=act, gated=gated, tied=tied)
+
+
+def shared(theirs: Foreign, sizes: Sizes) -> dict[str, Any]:
+    """What T5 says, and whatever was made of it."""
+    theirs.ignore("n_positions", "output_past", "classifier_dropout", "is_decoder", "num_decoder_layers")
+    depth = theirs.depth("num_layers", sizes.depth)
+    given = theirs.data.get("num_decoder_layers") is not None
+    return {
+        "vocab": theirs.size("vocab_size", 32128),
+        "dim": theirs.size("d_model", sizes.dim),
+        "depth": depth,
+        "decoder_depth": theirs.depth("num_decoder_layers", depth) if given else depth,
+        "heads": theirs.size("num_heads", sizes.heads),
+        "head_dim": theirs.size("d_kv", 64),
+        "hidden": theirs.size("d_ff", 2048),
+        "dropout": theirs.share("dropout_rate", 0.1),
+        "eps": theirs.above_zero("layer_norm_epsilon", 1e-6),
+        "buckets": theirs.size("relative_attention_num_buckets", 32),
+        "farthest": theirs.size("relative_attention_max_distance", 128),
+    }
 
 
 def export_config(ours: Config) -> dict[str, Any]:
@@ -47,6 +59,13 @@ def export_config(ours: Config) -> dict[str, Any]:
     return {
         "architectures": ["T5ForConditionalGeneration"],
         "model_type": "t5",
+        **export_shared(ours),
+        "feed_forward_proj": kinds.get((ours.activation, ours.gated), "relu"),
+    }
+
+
+def export_shared(ours: Config) -> dict[str, Any]:
+    return {
         "is_encoder_decoder": True,
         "vocab_size": ours.vocab,
         "d_model": ours.dim,
@@ -59,14 +78,19 @@ def export_config(ours: Config) -> dict[str, Any]:
         "layer_norm_epsilon": ours.eps,
         "relative_attention_num_buckets": ours.buckets,
         "relative_attention_max_distance": ours.farthest,
-        "feed_forward_proj": kinds.get((ours.activation, ours.gated), "relu"),
         "tie_word_embeddings": ours.tied,
     }
 
 
 def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
-    """Their layers are lists: attention first, cross-attention next in the decoder, the feed-forward last."""
-    gates = {"gate": "wi_0", "up": "wi_1"} if ours.gated else {"up": "wi"}
+    theirs = {"gate": "wi_0", "up": "wi_1"} if ours.gated else {"up": "wi"}
+    inner = {f"DenseReluDense.{name}.weight": f"{mine}.weight" for mine, name in {**theirs, "down": "wo"}.items()}
+    return around(ours, lambda layer, ffn: [Rule(f"{layer}.{a}", f"{ffn}.{b}") for a, b in inner.items()])
+
+
+def around(ours: Config, feed_forward: Callable[[str, str], list[Entry]], copies: bool = False) -> list[Entry]:
+    """All but the feed-forward, of which it is told where it stands, theirs and ours. Their layers are lists: attention
+    first, cross-attention next in the decoder, the feed-forward last. Some want a copy of the words for each stack."""
 
     def attention(layer: str, theirs: str, ours: str) -> list[Entry]:
         names = {"q": "q", "k": "k", "v": "v", "o": "out"}
@@ -78,17 +102,14 @@ def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
         return [
             *attention(f"{layer}.0", "SelfAttention", f"{block}.mixer"),
             *(attention(f"{layer}.1", "EncDecAttention", f"{block}.cross") if parts == 3 else []),
-            *(
-                Rule(f"{layer}.{last}.DenseReluDense.{theirs}.weight", f"{block}.ffn.{mine}.weight")
-                for mine, theirs in {**gates, "down": "wo"}.items()
-            ),
+            *feed_forward(f"{layer}.{last}", f"{block}.ffn"),
             *(
                 Rule(f"{layer}.{i}.layer_norm.weight", f"{block}.{name}_residual.norm.weight")
                 for i, name in enumerate(norms)
             ),
             Rule(f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight", f"{side}_bias.weight"),
             Rule(f"{side}.final_layer_norm.weight", f"{side}_norm.weight"),
-            Tied(f"{side}.embed_tokens.weight", "embed.weight"),
+            Tied(f"{side}.embed_tokens.weight", "embed.weight", written=copies),
         ]
 
     head: Entry = Tied("lm_head.weight", "embed.weight") if ours.tied else Rule("lm_head.weight", "head.weight")

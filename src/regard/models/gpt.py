@@ -11,14 +11,15 @@ RMSNorm, rotary positions, a gated feed-forward, no biases, and heads that share
 Shapes: b batch, n tokens, d width, v vocabulary.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.nn.axis import Axis
-from regard.nn.block import Block
+from regard.nn.block import Attending, Block
 from regard.nn.cache import Cache, place
 from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
@@ -58,7 +59,14 @@ class Config:
     attention: Choice = "softmax"
 
     def __post_init__(self) -> None:
-        refuse(
+        refuse(*self.checks())
+        if self.groups == self.heads:  # one way to say it
+            object.__setattr__(self, "groups", None)
+        if self.head_dim is not None and self.heads is not None and self.head_dim * self.heads == self.dim:
+            object.__setattr__(self, "head_dim", None)
+
+    def checks(self) -> list[list[str]]:
+        return [
             not_positive(self, "vocab", "length", "dim", "depth", "heads", "head_dim", "groups", "hidden"),
             not_above_zero(self, "eps", "rotary"),
             not_shares(self, "dropout", "attention_dropout", "embedding_dropout"),
@@ -66,11 +74,7 @@ class Config:
             not_divided(self, "heads", "groups"),
             not_one_of(ACTIVATIONS, self, "activation"),
             unknown_choices(self, "attention"),
-        )
-        if self.groups == self.heads:  # one way to say it
-            object.__setattr__(self, "groups", None)
-        if self.head_dim is not None and self.heads is not None and self.head_dim * self.heads == self.dim:
-            object.__setattr__(self, "head_dim", None)
+        ]
 
 
 BIASES = {"all": "qkvo", "attention": "qkvo", "qkv": "qkv", "none": ""}  # of the projections of attention
@@ -132,13 +136,14 @@ class GPT(nn.Module):
         self.embed = Lookup(config.vocab, config.dim)
         self.positions = Learned(config.length, config.dim) if config.rotary is None else None
         self.dropout = Dropout(config.embedding_dropout)
-        self.blocks = nn.ModuleList(self.block(choice) for choice in layered(config.attention, config.depth))
+        self.blocks = nn.ModuleList(self.block(i, x) for i, x in enumerate(layered(config.attention, config.depth)))
         final = config.norm == "pre"  # post-norm ends in a norm by itself
         self.norm = build_norm(config.normed, config.dim, config.eps) if final else None
         self.head = None if config.tied else nn.Linear(config.dim, config.vocab, bias=False)
         self.reset()
 
-    def block(self, choice: Choice) -> Block:
+    def block(self, layer: int, choice: Choice) -> Attending:
+        """All layers are alike, but for the attention that was picked."""
         config = self.config
         width = config.head_dim or config.dim // config.heads
         site = Site(
@@ -173,27 +178,32 @@ class GPT(nn.Module):
         if self.positions is not None:
             nn.init.normal_(self.positions.weight, std=std / 2)
 
-    def forward(self, ids: Tensor, *, keys: Tensor | None = None, cache: Cache | None = None) -> Tensor:
+    def forward(self, ids: Tensor, *, keys: Tensor | None = None, cache: Cache | None = None) -> Any:
         """(b, n) -> (b, n, v); keys is False at padding; with a cache, ids holds only the new tokens"""
-        return F.linear(self.read(ids, keys=keys, cache=cache), self.words())
+        return self.logits(self.read(ids, keys=keys, cache=cache))
 
     def words(self) -> Tensor:
         return self.embed.weight if self.head is None else self.head.weight
 
-    def read(self, ids: Tensor, *, keys: Tensor | None = None, cache: Cache | None = None) -> Tensor:
+    def logits(self, states: Any) -> Tensor:
+        """(b, n, d) -> (b, n, v)"""
+        return F.linear(states, self.words())
+
+    def read(self, ids: Tensor, *, keys: Tensor | None = None, cache: Cache | None = None) -> Any:
         """(b, n) -> (b, n, d): the states, before they become words"""
         mask = place(ids, keys, cache)
         x = self.embed(ids)
         if self.positions is not None:
             x = x + self.positions(mask.positions(ids.shape[1], ids.device))
-        x = self.dropout(x)
+        return self.stack(self.dropout(x), lambda block, x: block(x, mask=mask, cache=cache))
+
+    def stack(self, x: Tensor, run: Callable[[nn.Module, Tensor], Any]) -> Any:
+        """(b, n, d) -> (b, n, d)"""
         for block in self.blocks:
-            x = block(x, mask=mask, cache=cache)
+            x = run(block, x)
         return x if self.norm is None else self.norm(x)
 
-    def score(
-        self, states: Tensor, wanted: Tensor, *, real: Tensor | None = None, smoothing: float = 0.0
-    ) -> CrossEntropy:
+    def score(self, states: Any, wanted: Tensor, *, real: Tensor | None = None, smoothing: float = 0.0) -> CrossEntropy:
         """(b, n, d), (b, n): how well the states foretell the words, without forming all logits"""
         return cross_entropy(states, self.words(), wanted, real=real, smoothing=smoothing)
 

@@ -103,7 +103,7 @@ class RecurrentReader(nn.Module):
         ids holds only the new tokens; condition (b, k) is read where there is no past"""
         found = self.recur(ids, keys, cache, condition)
         states = found.state["h"][:, -1] if self.config.head == "label" else found.outputs
-        return F.linear(self.dropout(states), *self.words())
+        return self.logits(self.dropout(states))
 
     def recur(self, ids: Tensor, keys: Tensor | None, cache: Cache | None, condition: Tensor | None) -> Recurred:
         if cache is not None:
@@ -133,6 +133,10 @@ class RecurrentReader(nn.Module):
     ) -> Tensor:
         """(b, n) -> (b, n, e): the states, before they become words"""
         return self.dropout(self.recur(ids, keys, cache, condition).outputs)
+
+    def logits(self, states: Tensor) -> Tensor:
+        """(b, n, e) -> (b, n, v)"""
+        return F.linear(states, *self.words())
 
     def words(self) -> tuple[Tensor, Tensor | None]:
         """-> (v, e), (v,)"""

@@ -11,11 +11,13 @@ Version 1.1 has a gated feed-forward and an output matrix of its own.
 Shapes: b batch, m source tokens, n target tokens, d width, v vocabulary.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from torch import Tensor, nn
 
-from regard.nn.block import Block
+from regard.nn.block import Attending, Block
 from regard.nn.cache import Cache, place
 from regard.nn.config import not_above_zero, not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
@@ -25,7 +27,9 @@ from regard.nn.feedforward import ACTIVATIONS, MLP, Gated, activation
 from regard.nn.mask import Mask, fitted
 from regard.nn.mechanisms import Choice, Site, build_mixer, layered, unknown_choices
 from regard.nn.positions import Buckets
-from regard.nn.residual import Branch, PreNorm
+from regard.nn.residual import Branch, PreNorm, Residual
+
+Run = Callable[[nn.Module, Tensor], Any]  # a block on what it is given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +52,14 @@ class Config:
     cross: Choice = "dot"
 
     def __post_init__(self) -> None:
+        refuse(*self.checks())
+        if self.decoder_depth == self.depth:  # one way to say it
+            object.__setattr__(self, "decoder_depth", None)
+
+    def checks(self) -> list[list[str]]:
         few = self.buckets is not None and self.buckets < 4
         near = None not in (self.buckets, self.farthest) and self.farthest <= self.buckets // 2
-        refuse(
+        return [
             not_positive(self, "vocab", "dim", "depth", "decoder_depth", "heads", "head_dim", "hidden", "farthest"),
             not_above_zero(self, "eps"),
             not_shares(self, "dropout"),
@@ -58,9 +67,7 @@ class Config:
             unknown_choices(self, "attention", "cross"),
             [f"buckets = {self.buckets} is not at least 4"] if few else [],
             [f"farthest = {self.farthest} is within the distances that have buckets of their own"] if near else [],
-        )
-        if self.decoder_depth == self.depth:  # one way to say it
-            object.__setattr__(self, "decoder_depth", None)
+        ]
 
 
 V11 = Config(gated=True, activation="gelu_tanh", tied=False)
@@ -91,15 +98,16 @@ class T5(EncoderDecoder):
         depth = config.depth if config.decoder_depth is None else config.decoder_depth
         self.encoder_bias = Buckets(config.heads, config.buckets, config.farthest)
         self.decoder_bias = Buckets(config.heads, config.buckets, config.farthest, both=False)
-        choices = zip(layered(config.attention, depth), layered(config.cross, depth), strict=True)
-        self.encoder = nn.ModuleList(self.block(choice) for choice in layered(config.attention, config.depth))
-        self.decoder = nn.ModuleList(self.block(choice, cross) for choice, cross in choices)
+        own, beyond = layered(config.attention, depth), layered(config.cross, depth)
+        self.encoder = nn.ModuleList(self.block(i, x) for i, x in enumerate(layered(config.attention, config.depth)))
+        self.decoder = nn.ModuleList(self.block(i, own[i], beyond[i]) for i in range(depth))
         self.encoder_norm = nn.RMSNorm(config.dim, config.eps)
         self.decoder_norm = nn.RMSNorm(config.dim, config.eps)
         self.head = None if config.tied else nn.Linear(config.dim, config.vocab, bias=False)
         self.reset()
 
-    def block(self, choice: Choice, cross: Choice | None = None) -> Block:
+    def block(self, layer: int, choice: Choice, cross: Choice | None = None) -> Attending:
+        """All layers are alike."""
         config = self.config
         site = Site(
             dim=config.dim,
@@ -113,9 +121,13 @@ class T5(EncoderDecoder):
         return Block(
             build_mixer(choice, site),
             kind(config.dim, config.hidden, act, dropout=config.dropout, biases=False),
-            lambda: PreNorm(nn.RMSNorm(config.dim, config.eps), Branch(config.dim, dropout=config.dropout)),
+            self.residual,
             cross=None if cross is None else build_mixer(cross, replace(site, causal=False, cross=True)),
         )
+
+    def residual(self) -> Residual:
+        config = self.config
+        return PreNorm(nn.RMSNorm(config.dim, config.eps), Branch(config.dim, dropout=config.dropout))
 
     def reset(self) -> None:
         """What stands for 1/sqrt(d) in the scores: smaller queries."""
@@ -124,36 +136,50 @@ class T5(EncoderDecoder):
         spread |= {name: config.dim**-0.5 for name in ("k", "v", "up", "gate", "head")}
         spread["down"] = config.hidden**-0.5
         for name, module in self.named_modules():
-            if isinstance(module, nn.Linear) and (std := spread.get(name.rpartition(".")[2])) is not None:
-                nn.init.normal_(module.weight, std=std)
+            weight, std = getattr(module, "weight", None), spread.get(name.rpartition(".")[2])
+            if isinstance(weight, Tensor) and std is not None:
+                self.draw(weight, std)
         nn.init.normal_(self.embed.weight)
         for table in (self.encoder_bias, self.decoder_bias):
             nn.init.normal_(table.weight, std=config.dim**-0.5)
 
-    def encode(self, source: Tensor, keys: Tensor | None = None) -> Tensor:
+    def draw(self, weight: Tensor, std: float) -> None:
+        nn.init.normal_(weight, std=std)
+
+    def encode(self, source: Tensor, keys: Tensor | None = None) -> Any:
         """(b, m) -> (b, m, d); keys is False at padding"""
         mask = Mask(keys=fitted(keys, source))
-        x, bias = self.dropout(self.embed(source)), self.encoder_bias(mask)
-        for block in self.encoder:
-            x = block(x, mask=mask, bias=bias)
-        return self.dropout(self.encoder_norm(x))
+        bias = self.encoder_bias(mask)
+        return self.stack(self.encoder, self.encoder_norm, source, lambda block, x: block(x, mask=mask, bias=bias))
 
     def read(
         self,
         target: Tensor,
-        memory: Tensor,
+        memory: Any,
         *,
         source_keys: Tensor | None = None,
         keys: Tensor | None = None,
         cache: Cache | None = None,
-    ) -> Tensor:
-        """(b, n), (b, m, d) -> (b, n, d): the decoder's states, before they become words; a tied embedding is large, so
-        they are made smaller"""
+    ) -> Any:
+        """(b, n), (b, m, d) -> (b, n, d): the decoder's states, before they become words"""
         mask, beyond = place(target, keys, cache), Mask(keys=fitted(source_keys, memory))
-        x, bias = self.dropout(self.embed(target)), self.decoder_bias(mask)
-        for block in self.decoder:
-            x = block(x, memory, mask=mask, context_mask=beyond, bias=bias, cache=cache)
-        x = self.dropout(self.decoder_norm(x))
+        bias = self.decoder_bias(mask)
+
+        def run(block: nn.Module, x: Tensor) -> Any:
+            return block(x, memory, mask=mask, context_mask=beyond, bias=bias, cache=cache)
+
+        return self.stack(self.decoder, self.decoder_norm, target, run)
+
+    def stack(self, blocks: nn.ModuleList, norm: nn.Module, ids: Tensor, run: Run) -> Any:
+        """(b, n) -> (b, n, d): what the encoder and the decoder do alike"""
+        x = self.dropout(self.embed(ids))
+        for block in blocks:
+            x = run(block, x)
+        return self.dropout(norm(x))
+
+    def spoken(self, states: Any) -> Tensor:
+        """A tied embedding is large, so the states are made smaller."""
+        x: Tensor = states
         return x * self.config.dim**-0.5 if self.head is None else x
 
     def words(self) -> tuple[Tensor, Tensor | None]:

@@ -1,6 +1,7 @@
 """The transformer block."""
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -12,22 +13,53 @@ from .replay import recompute
 from .residual import Residual
 from .tap import Tap
 
+T = TypeVar("T")
 
-class Block(nn.Module):
-    """Mix positions, optionally look at a context, transform each position; each step is a residual.
+
+class Attending(nn.Module):
+    """What every block begins with: mix positions, optionally look at a context; each step is a residual.
 
     Shapes: b batch, n positions, m positions of the context, d width.
     """
 
-    def __init__(
-        self, mixer: Mixer, ffn: nn.Module, residual: Callable[[], Residual], *, cross: Mixer | None = None
-    ) -> None:
+    def __init__(self, mixer: Mixer, residual: Callable[[], Residual], cross: Mixer | None = None) -> None:
         super().__init__()
         self.mixer, self.mixer_residual = mixer, residual()
         self.cross, self.cross_residual = cross, None if cross is None else residual()
+        self.replayed = False  # compute its activations again in the backward pass instead of keeping them
+
+    def attend(
+        self, x: Tensor, context: Tensor | None, mask: Mask, context_mask: Mask, bias: Bias | None, cache: Cache | None
+    ) -> Tensor:
+        """(b, n, d), (b, m, d) -> (b, n, d)"""
+        if context is None and self.cross is not None:
+            raise ValueError("this block has cross-attention, so it needs a context to look at")
+        if context is not None and self.cross is None:
+            raise ValueError("this block has no cross-attention, so it cannot look at a context")
+        x = self.mixer_residual(x, lambda y: self.mixer(y, mask=mask, bias=bias, cache=cache))
+        if self.cross is not None and self.cross_residual is not None:
+            cross = self.cross
+            x = self.cross_residual(x, lambda y: cross(y, context, mask=context_mask, cache=cache))
+        return x
+
+    def perform(
+        self, run: Callable[[Tensor, Tensor | None], T], x: Tensor, context: Tensor | None, cache: Cache | None
+    ) -> T:
+        """All that a block does, and if it shall be replayed, only what it was given is kept."""
+        if self.replayed and self.training and cache is None and torch.is_grad_enabled():
+            return recompute(run, x, context)
+        return run(x, context)
+
+
+class Block(Attending):
+    """Mix positions, optionally look at a context, transform each position."""
+
+    def __init__(
+        self, mixer: Mixer, ffn: nn.Module, residual: Callable[[], Residual], *, cross: Mixer | None = None
+    ) -> None:
+        super().__init__(mixer, residual, cross)
         self.ffn, self.ffn_residual = ffn, residual()
         self.stream = Tap()
-        self.replayed = False  # compute its activations again in the backward pass instead of keeping them
 
     def forward(
         self,
@@ -40,26 +72,17 @@ class Block(nn.Module):
         cache: Cache | None = None,
     ) -> Tensor:
         """(b, n, d), (b, m, d) -> (b, n, d)"""
-        if context is None and self.cross is not None:
-            raise ValueError("this block has cross-attention, so it needs a context to look at")
-        if context is not None and self.cross is None:
-            raise ValueError("this block has no cross-attention, so it cannot look at a context")
 
         def run(x: Tensor, context: Tensor | None) -> Tensor:
-            x = self.mixer_residual(x, lambda y: self.mixer(y, mask=mask, bias=bias, cache=cache))
-            if self.cross is not None and self.cross_residual is not None:
-                cross = self.cross
-                x = self.cross_residual(x, lambda y: cross(y, context, mask=context_mask, cache=cache))
+            x = self.attend(x, context, mask, context_mask, bias, cache)
             return self.stream(self.ffn_residual(x, self.ffn))
 
-        if self.replayed and self.training and cache is None and torch.is_grad_enabled():
-            return recompute(run, x, context)
-        return run(x, context)
+        return self.perform(run, x, context, cache)
 
 
 def replay_blocks(net: nn.Module) -> int:
     """Have every block of a net compute its activations again: less memory, more time. -> how many blocks"""
-    blocks = [module for module in net.modules() if isinstance(module, Block)]
+    blocks = [module for module in net.modules() if isinstance(module, Attending)]
     for block in blocks:
         block.replayed = True
     return len(blocks)

@@ -28,17 +28,22 @@ class EncoderDecoder(nn.Module):
         source_keys: Tensor | None = None,
         keys: Tensor | None = None,
         cache: Cache | None = None,
-    ) -> Tensor:
-        """(b, n) -> (b, n, d): the decoder's states, before they become words"""
+    ) -> Any:
+        """(b, n) -> the decoder's states, before they become words"""
         raise NotImplementedError
+
+    def spoken(self, states: Any) -> Tensor:
+        """-> (b, n, d): the states as the output matrix takes them"""
+        found: Tensor = states
+        return found
 
     def words(self) -> tuple[Tensor, Tensor | None]:
         """-> (v, d), (v,)"""
         raise NotImplementedError
 
-    def logits(self, states: Tensor) -> Tensor:
-        """(b, n, d) -> (b, n, v)"""
-        return F.linear(states, *self.words())
+    def logits(self, states: Any) -> Tensor:
+        """-> (b, n, v)"""
+        return F.linear(self.spoken(states), *self.words())
 
     def decode(
         self,
@@ -52,16 +57,14 @@ class EncoderDecoder(nn.Module):
         """(b, n) -> (b, n, v); with a cache, the target holds only the new words"""
         return self.logits(self.read(target, memory, source_keys=source_keys, keys=keys, cache=cache))
 
-    def score(
-        self, states: Tensor, wanted: Tensor, *, real: Tensor | None = None, smoothing: float = 0.0
-    ) -> CrossEntropy:
-        """(b, n, d), (b, n): how well the states foretell the words, without forming all logits"""
+    def score(self, states: Any, wanted: Tensor, *, real: Tensor | None = None, smoothing: float = 0.0) -> CrossEntropy:
+        """states, (b, n): how well the states foretell the words, without forming all logits"""
         weight, bias = self.words()
-        return cross_entropy(states, weight, wanted, bias=bias, real=real, smoothing=smoothing)
+        return cross_entropy(self.spoken(states), weight, wanted, bias=bias, real=real, smoothing=smoothing)
 
     def forward(
         self, source: Tensor, target: Tensor, *, source_keys: Tensor | None = None, keys: Tensor | None = None
-    ) -> Tensor:
+    ) -> Any:
         """(b, m), (b, n) -> (b, n, v): the target is what was written so far, shifted right by a start symbol"""
         return self.decode(target, self.encode(source, source_keys), source_keys=source_keys, keys=keys)
 

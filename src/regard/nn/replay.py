@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -14,8 +14,10 @@ from torch.utils.checkpoint import checkpoint, get_device_states, set_device_sta
 
 from .tap import heard_by, hearing, repeated
 
+T = TypeVar("T")
 
-def recompute(f: Callable[..., Tensor], *inputs: Tensor | None) -> Tensor:
+
+def recompute(f: Callable[..., T], *inputs: Tensor | None) -> T:
     """``f(*inputs)``, of which only the inputs are kept; random states are replayed.
 
     Whoever listened during the forward pass is taken along, so that the second run takes the same path, also after

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from regard.nn.config import below, not_above_zero, not_shares, refuse
+from regard.tasks.words import LOAD
 from regard.train.runfile import setting
 
 
@@ -18,11 +19,12 @@ class Translation:
     teacher: str = setting("", "a run's or model's folder to learn from too; it must have the same vocabulary")
     share: float = setting(0.5, "of the loss, for the teacher")
     temperature: float = setting(1.0, "at which teacher and student are compared")
+    load: float = setting(LOAD, "weight of the load loss, where a model routes its tokens to experts")
 
     def __post_init__(self) -> None:
         refuse(
             not_shares(self, "smoothing"),
-            below(0, self, "given", "decay", "share"),
+            below(0, self, "given", "decay", "share", "load"),
             not_above_zero(self, "temperature"),
             [f"{key} = {value} is above 1" for key in ("given", "share") if (value := getattr(self, key) or 0) > 1],
         )
@@ -34,9 +36,10 @@ class LanguageModel:
 
     kind: Literal["language"] = "language"
     smoothing: float = setting(0.0, "label smoothing")
+    load: float = setting(LOAD, "weight of the load loss, where a model routes its tokens to experts")
 
     def __post_init__(self) -> None:
-        refuse(not_shares(self, "smoothing"))
+        refuse(not_shares(self, "smoothing"), below(0, self, "load"))
 
 
 @dataclass(frozen=True)
@@ -77,9 +80,11 @@ class MissingSpans:
     share: float = setting(0.15, "of tokens that are missing")
     mean: float = setting(3.0, "tokens of a span, on average")
     smoothing: float = setting(0.0, "label smoothing")
+    load: float = setting(LOAD, "weight of the load loss, where a model routes its tokens to experts")
 
     def __post_init__(self) -> None:
-        refuse(not_shares(self, "share", "smoothing"), not_above_zero(self, "share"), below(1, self, "mean"))
+        wrong = below(1, self, "mean") + below(0, self, "load")
+        refuse(wrong, not_shares(self, "share", "smoothing"), not_above_zero(self, "share"))
 
 
 @dataclass(frozen=True)

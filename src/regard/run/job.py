@@ -89,14 +89,14 @@ def task_of(run: Run, model: Model, sources: Sources) -> Task:
     if isinstance(task, Translation):
         feeding = Feeding(task.given, task.decay)
         if not task.teacher:
-            return Translate(model.net, model.text(), task.smoothing, feeding)
+            return Translate(model.net, model.text(), task.smoothing, feeding, task.load)
         teacher = same_words(task.teacher, model)
-        how = {"share": task.share, "temperature": task.temperature}
+        how = {"share": task.share, "temperature": task.temperature, "load": task.load}
         return Distil(model.net, model.text(), task.smoothing, teacher.net, feeding=feeding, **how)
     if isinstance(task, LanguageModel):
-        return Language(model.net, task.smoothing, model.text().widths())
+        return Language(model.net, task.smoothing, model.text().widths(), task.load)
     if isinstance(task, MissingSpans):
-        return Translate(model.net, model.text(), task.smoothing)
+        return Translate(model.net, model.text(), task.smoothing, load=task.load)
     if isinstance(task, MaskedModel):
         return Masked(model.net, model.text())
     if isinstance(task, Tagging):

@@ -101,12 +101,12 @@ def blamed(problem: str, changes: Mapping[str, Any]) -> str:
 
 
 LEARNS = {
-    "translate": ("transformer", "rnn", "t5"),
-    "language": ("gpt", "recurrent"),
+    "translate": ("transformer", "rnn", "t5", "switch"),
+    "language": ("gpt", "switchlm", "recurrent"),
     "classify": ("vit", "bert", "recurrent"),
     "tag": ("bert", "recurrent"),
     "masked": ("bert",),
-    "spans": ("t5", "transformer"),
+    "spans": ("t5", "switch", "transformer"),
     "similar": ("bert",),
 }
 SERVES = {

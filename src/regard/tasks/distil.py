@@ -20,6 +20,7 @@ from regard.data.text import Text
 
 from .task import Loss, Term
 from .translate import TEACHER, Feeding, Translate
+from .words import LOAD, load_terms
 
 
 class Distil(Translate):
@@ -35,8 +36,9 @@ class Distil(Translate):
         share: float = 0.5,
         temperature: float = 1.0,
         feeding: Feeding = TEACHER,
+        load: float = LOAD,
     ) -> None:
-        super().__init__(net, text, smoothing, feeding)
+        super().__init__(net, text, smoothing, feeding, load)
         self.teacher: Any = teacher.eval().requires_grad_(False)
         self.share, self.temperature = share, temperature
 
@@ -50,6 +52,7 @@ class Distil(Translate):
         terms = {
             "loss": Term(right, "tokens", weight=1 - self.share),
             "teacher": Term(near, "tokens", weight=self.share),
+            **load_terms(states, batch.keys.sum(), self.load),
         }
         yield Loss("net", terms)
 

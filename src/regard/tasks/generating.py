@@ -99,7 +99,8 @@ class Generating:
         start = next((i for i, (a, b) in enumerate(zip(given, whole, strict=False)) if a != b), len(given))
         if start >= len(whole):
             raise InputError("there is no token to be judged", got=repr(text[:40]))
-        logits = self.net(torch.tensor([whole[:-1]]))[0, max(start, 1) - 1 :].log_softmax(-1)
+        states = self.net.read(torch.tensor([whole[:-1]]))
+        logits = self.net.logits(states)[0, max(start, 1) - 1 :].log_softmax(-1)
         wanted = torch.tensor(whole[max(start, 1) :])
         return float(logits.gather(1, wanted[:, None]).mean())
 

@@ -10,9 +10,10 @@ from torch import Tensor, nn
 
 from regard.data.text import padded
 from regard.nn.loss import CrossEntropy
+from regard.nn.switch import switches
 
 from .task import Loss, Task, Term
-from .words import amount, word_metrics, word_sums
+from .words import LOAD, amount, load_terms, word_metrics, word_sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,26 +32,31 @@ def next_tokens(rows: Sequence[Sequence[int]]) -> Tokens:
 
 
 class Language(Task):
-    def __init__(self, net: nn.Module, smoothing: float = 0.0, widths: Sequence[int] | None = None) -> None:
+    def __init__(
+        self, net: nn.Module, smoothing: float = 0.0, widths: Sequence[int] | None = None, load: float = LOAD
+    ) -> None:
         """``widths`` are the bytes of text that each token stands for: by them, models with other tokens compare."""
         self.parts = {"net": net}
         self.net: Any = net  # a decoder: read, score
-        self.smoothing = smoothing
+        self.smoothing, self.load = smoothing, load
         self.widths = None if widths is None else torch.tensor(widths)
+        self.indivisible = ("load",) if switches(net) else ()
 
     def counts(self, batch: Tokens) -> Mapping[str, float]:
         return {"tokens": float(amount(batch.keys, batch.wanted))}
 
     def losses(self, batch: Tokens, step: int) -> Iterator[Loss]:
-        yield Loss("net", {"loss": Term(self.foretell(batch, self.smoothing).sum, "tokens")})
-
-    def foretell(self, batch: Tokens, smoothing: float) -> CrossEntropy:
         states = self.net.read(batch.given, keys=batch.keys)
+        more = load_terms(states, amount(batch.keys, batch.wanted), self.load)
+        yield Loss("net", {"loss": Term(self.score(states, batch, self.smoothing).sum, "tokens"), **more})
+
+    def score(self, states: Any, batch: Tokens, smoothing: float) -> CrossEntropy:
         found: CrossEntropy = self.net.score(states, batch.wanted, real=batch.keys, smoothing=smoothing)
         return found
 
     def evaluate(self, batch: Tokens) -> Mapping[str, Tensor]:
-        sums = word_sums(self.foretell(batch, 0.0), amount(batch.keys, batch.wanted))
+        states = self.net.read(batch.given, keys=batch.keys)
+        sums = word_sums(self.score(states, batch, 0.0), amount(batch.keys, batch.wanted))
         if self.widths is not None:
             real = batch.wanted if batch.keys is None else batch.wanted[batch.keys]
             sums["bytes"] = self.widths.to(real.device)[real].sum()

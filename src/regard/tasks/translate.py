@@ -14,9 +14,10 @@ from regard.data.pairs import Pairs
 from regard.data.text import Text
 from regard.nn.cache import Cache
 from regard.nn.loss import CrossEntropy
+from regard.nn.switch import switches
 
 from .task import Loss, Task, Term
-from .words import word_metrics, word_sums
+from .words import LOAD, load_terms, word_metrics, word_sums
 
 SHOWN = 3
 
@@ -40,24 +41,27 @@ TEACHER = Feeding()
 
 
 class Translate(Task):
-    def __init__(self, net: nn.Module, text: Text | None, smoothing: float, feeding: Feeding = TEACHER) -> None:
+    def __init__(
+        self, net: nn.Module, text: Text | None, smoothing: float, feeding: Feeding = TEACHER, load: float = LOAD
+    ) -> None:
         self.parts = {"net": net}
-        self.net: Any = net  # an encoder-decoder: encode, read, logits, score
-        self.text, self.smoothing, self.feeding = text, smoothing, feeding
+        self.net: Any = net  # an encoder-decoder: encode, read, decode, logits, score
+        self.text, self.smoothing, self.feeding, self.load = text, smoothing, feeding, load
+        self.indivisible = ("load",) if switches(net) else ()
 
     def counts(self, batch: Pairs) -> Mapping[str, float]:
         return {"tokens": float(batch.keys.sum())}
 
     def losses(self, batch: Pairs, step: int) -> Iterator[Loss]:
         states = self.states(batch, self.feeding.at(step))
-        yield Loss("net", {"loss": Term(self.score(states, batch, self.smoothing).sum, "tokens")})
+        more = load_terms(states, batch.keys.sum(), self.load)
+        yield Loss("net", {"loss": Term(self.score(states, batch, self.smoothing).sum, "tokens"), **more})
 
-    def states(self, batch: Pairs, share: float = 1.0) -> Tensor:
+    def states(self, batch: Pairs, share: float = 1.0) -> Any:
         """What the decoder makes of each place, given a share of the right words and else its own."""
         memory = self.net.encode(batch.source, batch.source_keys)
         given = batch.given if share >= 1 else self.heard(batch, memory, share)
-        states: Tensor = self.net.read(given, memory, source_keys=batch.source_keys, keys=batch.keys)
-        return states
+        return self.net.read(given, memory, source_keys=batch.source_keys, keys=batch.keys)
 
     @torch.no_grad()
     def heard(self, batch: Pairs, memory: Any, share: float) -> Tensor:
@@ -73,7 +77,7 @@ class Translate(Task):
             words.append(torch.where(torch.rand(right.shape, device=right.device) < share, right, said))
         return torch.cat(words, 1)[:, :own]
 
-    def score(self, states: Tensor, batch: Pairs, smoothing: float) -> CrossEntropy:
+    def score(self, states: Any, batch: Pairs, smoothing: float) -> CrossEntropy:
         found: CrossEntropy = self.net.score(states, batch.wanted, real=batch.keys, smoothing=smoothing)
         return found
 
@@ -90,7 +94,9 @@ class Translate(Task):
             return ""
         few = slice(0, SHOWN)
         keys = None if batch.source_keys is None else batch.source_keys[few]
-        guesses = self.net(batch.source[few], batch.given[few], source_keys=keys, keys=batch.keys[few]).argmax(-1)
+        memory = self.net.encode(batch.source[few], keys)
+        logits = self.net.decode(batch.given[few], memory, source_keys=keys, keys=batch.keys[few])
+        guesses = logits.argmax(-1)
         lines = []
         for i in range(len(guesses)):
             real = batch.keys[i]

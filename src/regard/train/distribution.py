@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from regard.errors import ElsewhereError, InputError
-from regard.nn.block import Block
+from regard.nn.block import Attending
 
 Kind = Literal["ddp", "fsdp"]
 CPU = torch.device("cpu")
@@ -137,7 +137,7 @@ def shard(part: nn.Module, world: World) -> None:
     from torch.distributed.fsdp import FSDPModule, fully_shard
 
     mesh = init_device_mesh(world.device.type, (world.size,))
-    for module in [*(x for x in part.modules() if isinstance(x, Block)), part]:
+    for module in [*(x for x in part.modules() if isinstance(x, Attending)), part]:
         fully_shard(module, mesh=mesh)
         assert isinstance(module, FSDPModule)
         module.set_gradient_divide_factor(1.0)  # the loss is already divided by the count of the whole batch
