@@ -58,6 +58,7 @@ SITES = [
     for name in CHOICES
 ]
 SERVED = [site for site in SITES if serves(site[0], site[1], CHOICES[site[2]])]
+ATTENDING = [family for family in FAMILIES if hasattr(config(family), "attention")]
 PADDED = [family for family in FAMILIES if "keys" in inspect.signature(FAMILIES[family].net.forward).parameters]
 assert set(MECHANISMS) <= set(CHOICES)
 

@@ -106,6 +106,8 @@ def test_an_image_without_pixels(pool: str, height: int, width: int) -> None:
     for rows in (0, 2):
         with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 4 x 4"):
             net("vit", pool=pool)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
+        with pytest.raises(ValueError, match=f"an image of 2 x {height} x {width} is not 2 x 8 x 8"):
+            net("mlp")(torch.zeros(rows, 2, height, width, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("decoder", ["sutskever", "cho", "bahdanau", "luong"])
@@ -116,6 +118,6 @@ def test_a_recurrent_network_reads_a_word_at_least(decoder: str, source: int, ta
 
 
 def test_every_family_is_here() -> None:
-    assert set(FAMILIES) == {"rnn", "transformer", "t5", "gpt", "bert", "vit"}, (
+    assert set(FAMILIES) == {"rnn", "transformer", "t5", "gpt", "bert", "vit", "mlp"}, (
         "say what a new family makes of no tokens"
     )

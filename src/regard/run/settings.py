@@ -210,7 +210,7 @@ def blamed(problem: str, changes: Mapping[str, Any]) -> str:
     return next((f"model.{key}" for key in changes if re.search(rf"\b{re.escape(key)}\b", problem)), "model")
 
 
-LEARNS = {"translate": ("transformer", "rnn"), "language": ("gpt",), "classify": ("vit",)}
+LEARNS = {"translate": ("transformer", "rnn"), "language": ("gpt",), "classify": ("vit", "mlp")}
 SERVES = {"translate": ("pairs", "reverse"), "language": ("text",), "classify": ("images",)}
 
 
