@@ -31,6 +31,7 @@ VERBS = {
     "doctor": "Check this machine: versions, threads, GPU, memory, disk, extras, and a self-test of a few seconds.",
     "translate": "Translate texts, or the lines of standard input in their order.",
     "generate": "Go on with a text, token by token as it is written.",
+    "complete": "Complete words as you type, by counts of letters in a text of yours.",
     "models": "List the models: their sizes, papers, and what each was checked against.",
     "convert": "Turn a published checkpoint into a folder that regard loads.",
     "export": "Write a model in another library's format.",

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Whole = NDArray[np.int64]
 Real = NDArray[np.float64]
+Text = Sequence[int] | Whole
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class NGram:
         self.begin, self.base = vocab, vocab + 1
         self.tables: list[Table] = []  # by the length of the history; none if there was nothing to learn
 
-    def learn(self, texts: Iterable[Sequence[int]]) -> "NGram":
+    def learn(self, texts: Iterable[Text]) -> "NGram":
         """Count. Once for all: a shorter history counts the longer ones, so nothing can be added later."""
         rows, places = self.laid(texts)
         if not len(places):
@@ -119,7 +120,7 @@ class NGram:
             self.tables.insert(0, self.tables[0].shortened(histories.pop(), once=once))
         return self
 
-    def laid(self, texts: Iterable[Sequence[int]]) -> tuple[Whole, Whole]:
+    def laid(self, texts: Iterable[Text]) -> tuple[Whole, Whole]:
         """All texts in one row, begins and ends between them; and where what is to be foretold stands in it."""
         parts: list[ArrayLike] = []
         places, size = [np.zeros(0, np.int64)], 0
@@ -183,12 +184,12 @@ class NGram:
             return np.where(total > 0, count / np.maximum(total, 1), found)
         return found
 
-    def surprises(self, texts: Iterable[Sequence[int]]) -> Real:
+    def surprises(self, texts: Iterable[Text]) -> Real:
         """-log2 of the probability of every symbol of the texts and of their ends."""
         with np.errstate(divide="ignore"):
             return -np.log2(self.chances(*self.laid(texts)))
 
-    def bits(self, texts: Iterable[Sequence[int]]) -> float:
+    def bits(self, texts: Iterable[Text]) -> float:
         """The mean surprise of a symbol, the ends counted; 2 to the power of it is the perplexity."""
         found = self.surprises(texts)
         return float(found.sum() / max(len(found), 1))

@@ -75,7 +75,7 @@ class Completing:
             if len(self.answers) >= KEPT:
                 self.answers.clear()
             self.answers[key] = self.search(before, inside, top, words)
-        return self.answers[key]
+        return list(self.answers[key])
 
     def seen(self, before: tuple[int, ...]) -> tuple[int, ...]:
         """What the model sees of what came before."""
