@@ -181,6 +181,26 @@ def test_rounds_never_make_it_worse(seed: int) -> None:
     assert found[-1] > found[0] + 1
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_round_is_the_expected_counts_of_all_paths(seed: int) -> None:
+    model, rows = HMM.drawn(2, 3, seed), torch.randint(3, (4, 5), generator=torch.Generator().manual_seed(seed))
+    start, move, emit = (torch.zeros(shape, dtype=torch.float64) for shape in ((2,), (2, 2), (2, 3)))
+    for text in rows.tolist():
+        whole = brute(model, text)[0]
+        for path in product(range(2), repeat=5):
+            chance = model.start[path[0]] + sum(model.move[i, j] for i, j in pairwise(path))
+            chance = chance + sum(model.emit[state, symbol] for state, symbol in zip(path, text, strict=True))
+            share = math.exp(float(chance) - whole)
+            start[path[0]] += share
+            for i, j in pairwise(path):
+                move[i, j] += share
+            for state, symbol in zip(path, text, strict=True):
+                emit[state, symbol] += share
+    found = model.improved(rows)
+    for table, counts in ((found.start, start), (found.move, move), (found.emit, emit)):
+        assert torch.allclose(table.exp(), counts / counts.sum(-1, keepdim=True))
+
+
 def test_equal_states_stay_equal() -> None:
     equal = HMM(*(torch.zeros(shape, dtype=torch.float64).log_softmax(-1) for shape in ((2,), (2, 2), (2, 3))))
     after = equal.improved(torch.tensor([[0, 1, 2, 2, 0]]))
