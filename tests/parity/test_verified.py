@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from torch import nn
 
 import regard
 from regard.model import Model
-from regard.models import rnn
+from regard.models import mlp, rnn
 from regard.models.rnn import RNNTranslator
 from regard.models.transformer import Config, Transformer
 from regard.zoo import FAMILIES as ZOO
@@ -50,6 +52,7 @@ CLAIMS = {
     "bert-distil": Claim("transformers", "DistilBertForMaskedLM", {"segments": 0}),
     "t5": Claim("transformers", "T5ForConditionalGeneration", {}),
     "vit": Claim("transformers", "ViTForImageClassification", {"pool": "class"}),
+    "mlp": Claim("torch", "nn.Sequential of nn.Linear and nn.ReLU", {"activation": "relu"}),
 }
 
 
@@ -57,6 +60,8 @@ def measure(name: str, folder: Path) -> dict[str, float]:
     """The largest differences over some variants, in float32, each relative to the largest number."""
     if name == "rnn":
         return measure_unrolled()
+    if name == "mlp":
+        return measure_layers()
     if CLAIMS[name].package == "torch":
         return measure_stock(CLAIMS[name].where["norm"])
     return measure_twins(name, folder)
@@ -104,6 +109,29 @@ def measure_unrolled() -> dict[str, float]:
         }
         worst = {key: max(worst[key], new[key]) for key in QUANTITIES}
     return worst
+
+
+def measure_layers() -> dict[str, float]:
+    """It has no maps."""
+    ours = mlp.MLP(mlp.Config(image=6, hidden=20, classes=5, depth=3))
+    redraw(ours, 0)
+    widths = [36, 20, 20, 5]
+    theirs = nn.Sequential(nn.Flatten())
+    for i in range(3):
+        theirs.extend([*([nn.ReLU()] if i else []), nn.Linear(widths[i], widths[i + 1])])
+    with torch.no_grad():
+        for one, two in zip(theirs.parameters(), ours.parameters(), strict=True):
+            one.copy_(two)
+    images = torch.randn(4, 1, 6, 6, generator=torch.Generator().manual_seed(0))
+    wanted, found = (Run({"logits": net(images)}, {}, []) for net in (theirs, ours))
+    wanted.backward()
+    found.backward()
+    slopes = [{str(i): x.grad for i, x in enumerate(net.parameters())} for net in (ours, theirs)]
+    return {
+        "logits": difference(found.outputs, wanted.outputs),
+        "gradients": difference(*slopes),
+        "maps": 0.0,
+    }
 
 
 def claim_of(case: str) -> str:
