@@ -67,7 +67,7 @@ def test_a_verb_has_one_summary_an_example_and_json(verb: str, capsys: pytest.Ca
 
 def test_every_verb_has_a_file_and_every_file_is_a_verb() -> None:
     files = {path.stem for path in Path(regard.__file__).parent.joinpath("cli").glob("*.py")}
-    assert files - {"__init__", "app", "memory", "options", "outcome", "piping"} == set(VERBS)
+    assert files - {"__init__", "app", "keyboard", "memory", "options", "outcome", "piping"} == set(VERBS)
 
 
 def test_importing_and_helping_leave_heavy_modules_alone() -> None:

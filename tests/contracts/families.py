@@ -58,7 +58,7 @@ SITES = [
     if hasattr(config(family), key)
     for name in CHOICES
 ]
-ATTENTIVE = [family for family in FAMILIES if hasattr(config(family), "attention")]
+ATTENDING = [family for family in FAMILIES if hasattr(config(family), "attention")]
 SERVED = [site for site in SITES if serves(site[0], site[1], CHOICES[site[2]])]
 PADDED = [family for family in FAMILIES if "keys" in inspect.signature(FAMILIES[family].net.forward).parameters]
 assert set(MECHANISMS) <= set(CHOICES)

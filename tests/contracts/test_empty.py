@@ -8,7 +8,7 @@ from regard.nn.cache import Cache
 from regard.nn.pool import mean
 from regard.nn.tap import capture
 from regard.zoo import FAMILIES
-from tests.contracts.families import ATTENTIVE, PADDED, SERVED, inputs, net, tensors
+from tests.contracts.families import ATTENDING, PADDED, SERVED, inputs, net, tensors
 from tests.contracts.tools import CHOICES
 
 
@@ -41,7 +41,7 @@ def test_an_empty_batch_with_padding_and_a_listener(family: str) -> None:
     last = list(given)[-1]
     keys = {"keys" if part == last else f"{part}_keys": x.bool() for part, x in given.items()}
     model = net(family)
-    with capture(model, "*.weights" if family in ATTENTIVE else "*") as seen:
+    with capture(model, "*.weights" if family in ATTENDING else "*") as seen:
         model(**given, **keys)
     assert seen
     assert all(x.shape[0] == 0 and x.shape[-1] > 0 for records in seen.values() for x in records)
@@ -112,6 +112,8 @@ def test_an_image_without_pixels(pool: str, height: int, width: int) -> None:
     for rows in (0, 2):
         with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 4 x 4"):
             net("vit", pool=pool)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
+        with pytest.raises(ValueError, match=f"an image of 2 x {height} x {width} is not 2 x 8 x 8"):
+            net("mlp")(torch.zeros(rows, 2, height, width, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("decoder", ["sutskever", "cho", "bahdanau", "luong"])
@@ -122,6 +124,5 @@ def test_a_recurrent_network_reads_a_word_at_least(decoder: str, source: int, ta
 
 
 def test_every_family_is_here() -> None:
-    assert set(FAMILIES) == {"rnn", "recurrent", "transformer", "t5", "gpt", "bert", "vit", "switch", "switchlm"}, (
-        "say what a new family makes of no tokens"
-    )
+    here = {"rnn", "recurrent", "transformer", "t5", "gpt", "bert", "vit", "mlp", "switch", "switchlm"}
+    assert set(FAMILIES) == here, "say what a new family makes of no tokens"

@@ -15,7 +15,7 @@ from regard.nn.cache import Cache
 from regard.nn.mask import ALL, CAUSAL, Mask
 from regard.nn.tap import Tap, capture, listen
 from regard.zoo import FAMILIES
-from tests.contracts.families import ATTENTIVE, SERVED, inputs, net, tensors
+from tests.contracts.families import ATTENDING, SERVED, inputs, net, tensors
 from tests.contracts.tools import CHOICES, DIM, HEADS, close, numbers, ragged, stirred
 
 
@@ -177,7 +177,13 @@ class Words:
         return tuple(f"word{i}" for i in ids)
 
 
-@pytest.mark.parametrize("family", ATTENTIVE)
+def test_a_model_that_does_not_attend_says_so() -> None:
+    given = inputs("mlp")
+    with pytest.raises(InputError, match="no attention of this model"):
+        Model("mlp", net("mlp"))(*given.values(), look="*")
+
+
+@pytest.mark.parametrize("family", ATTENDING)
 def test_maps_have_names_and_axes(family: str) -> None:
     model, given = Model(family, net(family), processor=Words()), inputs(family, batch=1)
     looked = model(*given.values(), look="*")

@@ -18,7 +18,7 @@ from regard.nn.attention import MultiHeadAttention
 from regard.nn.cache import Cache
 from regard.nn.pool import first, mean
 from regard.zoo import FAMILIES, PRESETS, bare, config_data, preset, read_config
-from tests.contracts.families import ATTENTIVE, PADDED, SERVED, SITES, config, inputs, net, serves, tensors
+from tests.contracts.families import ATTENDING, PADDED, SERVED, SITES, config, inputs, net, serves, tensors
 from tests.contracts.tools import CHOICES, close, stirred
 
 # One other value for every key that a config may have; what is missing here is taken from its type.
@@ -76,7 +76,7 @@ def test_presets_pass_through_files(name: str) -> None:
     "choice",
     ["top-k", {"kind": "top-k", "keep": 3}, ("softmax", "dot"), ("softmax", {"kind": "softmax", "scale": 0.5})],
 )
-@pytest.mark.parametrize("family", ATTENTIVE)
+@pytest.mark.parametrize("family", ATTENDING)
 def test_any_choice_passes_through_files(family: str, choice: Any) -> None:
     made = config(family, attention=choice)
     data = config_data(made)
@@ -123,8 +123,8 @@ def test_bad_configs(family: str) -> None:
     if "heads" in good and "head_dim" not in good:  # else they need not add up
         with pytest.raises(ConfigError, match="dim = 18 is not a multiple of heads = 4"):
             read_config(family, good | {"dim": 18}, "")
-    with pytest.raises(ConfigError, match="dim = None is not"):
-        read_config(family, good | {"dim": None}, "")
+    with pytest.raises(ConfigError, match="depth = None is not"):
+        read_config(family, good | {"depth": None}, "")
 
 
 def test_bad_names() -> None:
@@ -234,7 +234,7 @@ def test_depth(family: str) -> None:
         assert stacks
         assert all(len(stack) == depth for stack in stacks)
     assert len(net("transformer", depth=3, decoder_depth=1).decoder) == 1
-    if family in ATTENTIVE:
+    if family in ATTENDING:
         with pytest.raises(ValueError, match="empty list"):
             FAMILIES[family].net(config(family, attention=()))
 
@@ -320,7 +320,7 @@ def learned(family: str, steps: int, **changes: Any) -> tuple[float, float]:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_overfits_one_batch(family: str) -> None:
-    start, end = learned(family, 60 if family in ATTENTIVE else 150)  # what is read step by step learns slowly
+    start, end = learned(family, 60 if family in ATTENDING else 150)  # what is read step by step learns slowly
     assert end < 0.05 * start
 
 
@@ -374,8 +374,8 @@ def test_configs_are_values() -> None:
     for family in FAMILIES:
         assert config(family) == config(family)
         with pytest.raises(AttributeError):
-            config(family).dim = 3
-        assert asdict(config(family))["dim"] == 16
+            config(family).hidden = 3
+        assert asdict(config(family))["hidden"] == 24
 
 
 def test_pooling_of_ragged_rows() -> None:

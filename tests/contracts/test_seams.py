@@ -14,7 +14,7 @@ from regard.nn.mask import ALL, CAUSAL, Bias, Given, Mask, masked_softmax
 from regard.nn.mechanisms import MECHANISMS, Mechanism, Plain, Site
 from regard.nn.tap import capture
 from regard.zoo import FAMILIES
-from tests.contracts.families import ATTENTIVE, config
+from tests.contracts.families import ATTENDING, config
 from tests.contracts.tools import DIM, HEADS, WIDTH, close, gradients, numbers, ragged, stirred
 
 CPU = torch.device("cpu")
@@ -288,7 +288,7 @@ class Plainest(Mixer):
         return self.map((x if context is None else context).mean(1, keepdim=True)).expand_as(x)
 
 
-@pytest.mark.parametrize("family", ATTENTIVE)
+@pytest.mark.parametrize("family", ATTENDING)
 def test_weights_of_its_own(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Any model can be built and started around them."""
     monkeypatch.setitem(MECHANISMS, "plainest", Mechanism(Plain, lambda c, s: Plainest(s.dim), "a mean"))

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 import regard
 from regard.interop import gpt2
 from regard.interop.rules import convert
 from regard.model import Model
-from regard.models import gpt, recurrent, rnn, switchlm
+from regard.models import gpt, mlp, recurrent, rnn, switchlm
 from regard.models.recurrent import RecurrentReader
 from regard.models.rnn import RNNTranslator
 from regard.models.switchlm import SwitchLM
@@ -73,6 +73,7 @@ CLAIMS = {
     "switch": Claim("transformers", "SwitchTransformersForConditionalGeneration", {}),
     "switchlm": Claim("transformers", "GPT2LMHeadModel, SwitchTransformersSparseMLP in it", {}),
     "vit": Claim("transformers", "ViTForImageClassification", {"pool": "class"}),
+    "mlp": Claim("torch", "nn.Sequential of nn.Linear and nn.ReLU", {"activation": "relu"}),
 }
 
 
@@ -84,6 +85,8 @@ def measure(name: str, folder: Path) -> dict[str, float]:
         return measure_readers()
     if name == "switchlm":
         return measure_switches()
+    if name == "mlp":
+        return measure_layers()
     if CLAIMS[name].package == "torch":
         return measure_stock(CLAIMS[name].where["norm"])
     return measure_twins(name, folder)
@@ -196,6 +199,29 @@ def under_our_names(theirs: Mapping[str, Tensor]) -> dict[str, Tensor]:
             each = [inner[f"{layer}.mlp.experts.expert_{i}.{name}.weight"] for i in range(3)]
             found[f"{place}.experts.{mine}.weight"] = torch.stack(each)
     return found
+
+
+def measure_layers() -> dict[str, float]:
+    """It has no maps."""
+    ours = mlp.MLP(mlp.Config(image=6, hidden=20, classes=5, depth=3))
+    redraw(ours, 0)
+    widths = [36, 20, 20, 5]
+    theirs = nn.Sequential(nn.Flatten())
+    for i in range(3):
+        theirs.extend([*([nn.ReLU()] if i else []), nn.Linear(widths[i], widths[i + 1])])
+    with torch.no_grad():
+        for one, two in zip(theirs.parameters(), ours.parameters(), strict=True):
+            one.copy_(two)
+    images = torch.randn(4, 1, 6, 6, generator=torch.Generator().manual_seed(0))
+    wanted, found = (Run({"logits": net(images)}, {}, []) for net in (theirs, ours))
+    wanted.backward()
+    found.backward()
+    slopes = [{str(i): x.grad for i, x in enumerate(net.parameters())} for net in (ours, theirs)]
+    return {
+        "logits": difference(found.outputs, wanted.outputs),
+        "gradients": difference(*slopes),
+        "maps": 0.0,
+    }
 
 
 def claim_of(case: str) -> str:

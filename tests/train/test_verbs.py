@@ -665,6 +665,18 @@ def test_images_are_read_at_the_models_size(place: Path, capsys: pytest.CaptureF
     assert json.loads(capsys.readouterr().out)["shapes"] == {"inputs": [4, 3, 32, 32], "labels": [4]}
 
 
+def test_a_perceptron_learns_images_too(place: Path) -> None:
+    images(place / "images", 40)
+    text = (
+        '[task]\nkind = "classify"\n[data]\nkind = "images"\ntrain = "images"\nbatch = 4\n[model]\nname = "mlp-mnist"\n'
+    )
+    steps = [word for word in SMALL if not word.startswith("model.")]
+    assert main(["train", str(written(place, text)), *steps, "folder=run"]) == 0
+    model = regard.load(place / "run" / "model")
+    assert model.family == "mlp"
+    assert (model.config.classes, model.config.image) == (2, 28)
+
+
 # ------------------------------------------------------------------------------------------------------------- settings
 
 

@@ -34,6 +34,7 @@ VERBS = {
     "classify": "Give texts a label, or the lines of standard input; two texts of a line stand on both sides of a tab.",
     "tag": "Give each word a tag: a word, a tab and its tag in each line, a blank line after each text.",
     "embed": "Turn texts into vectors of length 1: alike texts point the same way. Few texts are compared in a table.",
+    "complete": "Complete words as you type, by counts of letters in a text of yours.",
     "models": "List the models: their sizes, papers, and what each was checked against.",
     "convert": "Turn a published checkpoint into a folder that regard loads.",
     "export": "Write a model in another library's format.",

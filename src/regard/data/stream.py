@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from regard.errors import InputError
 
 from .faults import Fault
+from .plain import read_text
 from .rows import Numbers
 from .text import Text
-from .unpack import unpacked
 
 PASSAGE = 1 << 16  # characters that are read at once
 
@@ -57,16 +57,8 @@ def passages(text: str, name: str) -> Passages:
 
 
 def open_passages(path: Path) -> Passages:
-    """A text file, also packed, as it is; ends of lines become one character."""
-    try:
-        text = unpacked(path).read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError("this is no UTF-8 text", where=str(path), got=f"an invalid byte at {error.start}") from None
-    if "\0" in text:
-        raise InputError("this is no text", where=str(path), got="a NUL byte")
-    if not text.strip():
-        raise InputError("there is no text in this file", where=str(path))
-    return passages(text.replace("\r\n", "\n"), str(path))
+    """A text file, also packed, as it is; the end of a line is one character."""
+    return passages(read_text(path), str(path))
 
 
 class Windows:

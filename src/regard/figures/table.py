@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from regard.figures.figure import FigureModule
 
 FIGURES: dict[str, str] = {
+    "1.1": "regard.figures.foundations.width",
+    "1.1b": "regard.figures.foundations.pixels",
+    "1.2": "regard.figures.foundations.perplexity",
+    "1.2b": "regard.figures.foundations.contexts",
+    "1.2c": "regard.figures.foundations.search_box",
+    "1.3": "regard.figures.foundations.vowels",
+    "1.3b": "regard.figures.foundations.letters",
     "1.4": "regard.figures.recurrent.unfolded",
     "1.4b": "regard.figures.recurrent.layers",
     "1.4c": "regard.figures.recurrent.sharing",

@@ -69,9 +69,10 @@ class HMM:
         alpha, beta = self.forward(texts), self.backward(texts)
         whole = torch.logsumexp(alpha[:, -1], -1)
         states = (alpha + beta - whole[:, None, None]).exp()  # (b, t, s)
-        seen = self.emit.T[texts]
-        ahead = (seen + beta)[:, 1:, None, :]
-        steps = (alpha[:, :-1, :, None] + self.move + ahead - whole[:, None, None, None]).exp().sum((0, 1))
+        ahead = self.emit.T[texts] + beta - whole[:, None, None]
+        steps = torch.zeros_like(self.move)
+        for i in range(1, texts.shape[1]):  # of all places at once, (b, t, s, s) would not fit into the memory
+            steps += (alpha[:, i - 1, :, None] + self.move + ahead[:, i, None, :]).exp().sum(0)
         counts = torch.zeros_like(self.emit).T.index_add(0, texts.flatten(), states.flatten(0, 1)).T
         return HMM(*(normal(x) for x in (states[:, 0].sum(0), steps, counts)))
 

@@ -6,17 +6,23 @@ Ney, 1995); An empirical study of smoothing techniques (Chen and Goodman, 1998),
 Only the longest histories are counted as they occur; a shorter one counts how many different symbols come before it.
 
 A text is put between ``order - 1`` begins and one end, and the end is foretold like any other symbol.
+
+Histories are numbered: one of n symbols by its first symbol and the number of the others, which are a history of n - 1.
+So all that follows is sorting whole numbers, and however long a history is, its number is small.
+
+Shapes: v symbols, n places of a text, h histories of one length, g of them with a symbol after each.
 """
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-History = tuple[int, ...]
-Counts = dict[History, dict[int, int]]
+Whole = NDArray[np.int64]
+Real = NDArray[np.float64]
+Text = Sequence[int] | Whole
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,63 @@ class KneserNey:
     """Interpolated, with one discount for each length, n1 / (n1 + 2 n2)."""
 
 
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The histories of one length, and what was counted after them. All are pairs of numbers, first * base + second."""
+
+    base: int
+    histories: Whole  # (h,): the number of all symbols but the first, and the first; sorted
+    grams: Whole  # (g,): the number of a history, and a symbol that was seen after it; sorted
+    counts: Whole  # (g,)
+
+    @cached_property
+    def starts(self) -> Whole:
+        """(h + 1,): where the symbols after each history begin among the grams"""
+        return np.searchsorted(self.grams, np.arange(len(self.histories) + 1) * self.base)
+
+    @cached_property
+    def totals(self) -> Whole:
+        """(h,): c(h .)"""
+        return np.bincount(self.grams // self.base, self.counts, len(self.histories)).astype(np.int64)
+
+    @cached_property
+    def kinds(self) -> Whole:
+        """(h,): N1+(h .)"""
+        return np.diff(self.starts)
+
+    @cached_property
+    def discount(self) -> float:
+        """n1 / (n1 + 2 n2): how many were seen once, and how many twice."""
+        once, twice = int((self.counts == 1).sum()), int((self.counts == 2).sum())
+        return once / (once + 2 * twice) if once else 0.0
+
+    @cached_property
+    def symbols(self) -> Whole:
+        """(g,): what was seen"""
+        return self.grams % self.base
+
+    @cached_property
+    def shares(self) -> Real:
+        """(g,): max(c(h w) - D, 0) / c(h .)"""
+        return np.maximum(self.counts - self.discount, 0) / self.totals[self.grams // self.base]
+
+    @cached_property
+    def rests(self) -> Real:
+        """(h,): D N1+(h .) / c(h .), which the shorter history shares out"""
+        return self.discount * self.kinds / self.totals
+
+    def after(self, history: int) -> slice:
+        """Where among the grams those of a history are."""
+        return slice(self.starts[history], self.starts[history + 1])
+
+    def shortened(self, histories: Whole, *, once: bool) -> "Table":
+        """Of histories without their first symbols: how often, or if ``once``, after how many different symbols."""
+        shorter = self.histories[self.grams // self.base] // self.base
+        grams, which = np.unique(shorter * self.base + self.grams % self.base, return_inverse=True)
+        counts = np.bincount(which, None if once else self.counts, len(grams))
+        return Table(self.base, histories, grams, counts.astype(np.int64))
+
+
 class NGram:
     """Symbols are the numbers below ``vocab``, the end among them; the begin, which is never foretold, is not."""
 
@@ -38,86 +101,106 @@ class NGram:
         if order < 1 or not 0 <= end < vocab:
             raise ValueError(f"an order of {order} with the end {end} of {vocab} symbols makes no sense")
         self.order, self.vocab, self.end, self.smoothing = order, vocab, end, smoothing
-        self.begin = vocab
-        self.counts: list[Counts] = [{} for _ in range(order)]  # by the length of the history
-        self.discounts = [0.0] * order
+        self.begin, self.base = vocab, vocab + 1
+        self.tables: list[Table] = []  # by the length of the history; none if there was nothing to learn
 
-    def learn(self, texts: Iterable[Sequence[int]]) -> "NGram":
+    def learn(self, texts: Iterable[Text]) -> "NGram":
         """Count. Once for all: a shorter history counts the longer ones, so nothing can be added later."""
-        longest = self.counts[-1]
-        for text in texts:
-            for history, symbol in self.windows(text):
-                table = longest.setdefault(history, {})
-                table[symbol] = table.get(symbol, 0) + 1
-        for length in range(self.order - 2, -1, -1):
-            self.counts[length] = self.shortened(length)
-        self.discounts = [discount(table) for table in self.counts]
+        rows, places = self.laid(texts)
+        if not len(places):
+            return self
+        number, histories = np.zeros(len(places), np.int64), [np.zeros(1, np.int64)]
+        for length in range(1, self.order):
+            found, number = np.unique(number * self.base + rows[places - length], return_inverse=True)
+            histories.append(found)
+        grams, counts = np.unique(number * self.base + rows[places], return_counts=True)
+        self.tables = [Table(self.base, histories.pop(), grams, counts)]
+        while histories:
+            once = isinstance(self.smoothing, KneserNey)
+            self.tables.insert(0, self.tables[0].shortened(histories.pop(), once=once))
         return self
 
-    def shortened(self, length: int) -> Counts:
-        """Of shorter histories: how often, or for Kneser and Ney, after how many different symbols."""
-        found: Counts = {}
-        once = isinstance(self.smoothing, KneserNey)
-        for history, table in self.counts[length + 1].items():
-            own = found.setdefault(history[1:], {})
-            for symbol, count in table.items():
-                own[symbol] = own.get(symbol, 0) + (1 if once else count)
-        return found
+    def laid(self, texts: Iterable[Text]) -> tuple[Whole, Whole]:
+        """All texts in one row, begins and ends between them; and where what is to be foretold stands in it."""
+        parts: list[ArrayLike] = []
+        places, size = [np.zeros(0, np.int64)], 0
+        for text in texts:
+            if len(text) and not 0 <= min(text) <= max(text) < self.vocab:
+                raise ValueError(f"symbols are from 0 to {self.vocab - 1}, not from {min(text)} to {max(text)}")
+            parts += [[self.begin] * (self.order - 1), text, [self.end]]
+            places.append(np.arange(size + self.order - 1, size := size + self.order + len(text)))
+        row = np.concatenate([np.asarray(part, np.int64) for part in parts]) if parts else np.zeros(0, np.int64)
+        return row, np.concatenate(places)
 
-    def windows(self, text: Sequence[int]) -> Iterator[tuple[History, int]]:
-        """Each symbol, and the end, with the history before it."""
-        row = [*[self.begin] * (self.order - 1), *text, self.end]
-        for i in range(self.order - 1, len(row)):
-            yield tuple(row[i - self.order + 1 : i]), row[i]
-
-    def foretold(self, before: Sequence[int]) -> NDArray[np.float64]:
+    def foretold(self, before: Sequence[int]) -> Real:
         """The probability of every symbol after these.  -> (v,)"""
-        history = tuple([*[self.begin] * (self.order - 1), *before][len(before) :]) if self.order > 1 else ()
+        known = self.known(before)
         if isinstance(self.smoothing, AddK):
             found = np.full(self.vocab, self.smoothing.k, np.float64)
-            for symbol, count in self.counts[-1].get(history, {}).items():
-                found[symbol] += count
+            if self.tables and len(known) == self.order:
+                own = self.tables[-1].after(known[-1])
+                found[self.tables[-1].symbols[own]] += self.tables[-1].counts[own]
             total = found.sum()
             return found / total if total else np.full(self.vocab, 1 / self.vocab)
         found = np.full(self.vocab, 1 / self.vocab)
-        for length, (counts, off) in enumerate(zip(self.counts, self.discounts, strict=True)):
-            if table := counts.get(history[len(history) - length :]):  # what was never seen says nothing
-                total = sum(table.values())
-                found *= off * len(table) / total
-                for symbol, count in table.items():
-                    found[symbol] += max(count - off, 0.0) / total
+        for table, history in zip(self.tables, known, strict=False):  # what was never seen says nothing
+            own = table.after(history)
+            found *= table.rests[history]
+            found[table.symbols[own]] += table.shares[own]
         return found
 
-    def probability(self, history: History, symbol: int) -> float:
-        """Of one symbol; the same number as ``foretold`` has, without the others."""
+    def known(self, before: Sequence[int]) -> list[int]:
+        """The numbers of the histories that end here, the shortest first, as long as they were seen."""
+        last = [*[self.begin] * (self.order - 1), *before[-self.order :]][::-1]
+        found = [0]
+        for table, symbol in zip(self.tables[1:], last, strict=False):
+            wanted = found[-1] * self.base + symbol
+            at = int(np.searchsorted(table.histories, wanted))
+            if at == len(table.histories) or table.histories[at] != wanted:
+                break
+            found.append(at)
+        return found
+
+    def probability(self, history: Sequence[int], symbol: int) -> float:
+        """Of one symbol after ``order - 1`` others; the same number as ``foretold`` has, without the others."""
+        return float(self.chances(np.array([*history, symbol]), np.array([self.order - 1]))[0])
+
+    def chances(self, row: Whole, places: Whole) -> Real:
+        """The probability of what stands at these places of a row, after what stands before them.  -> (n,)"""
+        found = np.full(len(places), 1 / self.vocab)
+        number, count, total = (np.zeros(len(places), np.int64) for _ in range(3))
+        for length, table in enumerate(self.tables):
+            if length:
+                number = sought(table.histories, number * self.base + row[places - length])
+            gram = sought(table.grams, number * self.base + row[places])
+            if isinstance(self.smoothing, KneserNey):
+                own = np.where(gram < 0, 0, table.shares[gram]) + table.rests[number] * found
+                found = np.where(number < 0, found, own)
+            else:
+                count, total = (np.where(x < 0, 0, y[x]) for x, y in ((gram, table.counts), (number, table.totals)))
+        if isinstance(self.smoothing, AddK) and self.smoothing.k:
+            return (count + self.smoothing.k) / (total + self.smoothing.k * self.vocab)
         if isinstance(self.smoothing, AddK):
-            seen, k = self.counts[-1].get(history, {}), self.smoothing.k
-            total = sum(seen.values()) + k * self.vocab
-            return (seen.get(symbol, 0) + k) / total if total else 1 / self.vocab
-        found = 1 / self.vocab
-        for length, (counts, off) in enumerate(zip(self.counts, self.discounts, strict=True)):
-            if table := counts.get(history[len(history) - length :]):
-                total = sum(table.values())
-                found = max(table.get(symbol, 0) - off, 0.0) / total + off * len(table) / total * found
+            return np.where(total > 0, count / np.maximum(total, 1), found)
         return found
 
-    def bits(self, texts: Iterable[Sequence[int]]) -> float:
+    def surprises(self, texts: Iterable[Text]) -> Real:
+        """-log2 of the probability of every symbol of the texts and of their ends."""
+        with np.errstate(divide="ignore"):
+            return -np.log2(self.chances(*self.laid(texts)))
+
+    def bits(self, texts: Iterable[Text]) -> float:
         """The mean surprise of a symbol, the ends counted; 2 to the power of it is the perplexity."""
-        total, count = 0.0, 0
-        for text in texts:
-            for history, symbol in self.windows(text):
-                chance = self.probability(history, symbol)
-                total += -math.log2(chance) if chance > 0 else math.inf
-                count += 1
-        return total / max(count, 1)
+        found = self.surprises(texts)
+        return float(found.sum() / max(len(found), 1))
 
     def histories(self) -> int:
         """How many different ones were seen: they grow with the order, and soon each is seen but once."""
-        return len(self.counts[-1])
+        return len(self.tables[-1].histories)
 
 
-def discount(counts: Counts) -> float:
-    """n1 / (n1 + 2 n2): how many were seen once, and how many twice."""
-    once = sum(count == 1 for table in counts.values() for count in table.values())
-    twice = sum(count == 2 for table in counts.values() for count in table.values())
-    return once / (once + 2 * twice) if once else 0.0
+def sought(numbers: Whole, wanted: Whole) -> Whole:
+    """Where these stand among sorted numbers; -1 for those that do not."""
+    at = np.searchsorted(numbers, wanted)
+    at[at == len(numbers)] = 0
+    return np.where(numbers[at] == wanted, at, -1)

@@ -66,7 +66,7 @@ class Run:
         if self.task is not None and family is not None and family not in LEARNS[self.task.kind]:
             able = " or ".join(LEARNS[self.task.kind])
             wrong += [f"model.name: a {family} cannot {self.task.kind}; it takes a model of the {able} family"]
-        elif self.data is not None and family is not None and (family == "vit") != (self.data.kind == "images"):
+        elif self.data is not None and family is not None and (family in SEERS) != (self.data.kind == "images"):
             wrong += [f"model.name: a {family} cannot read data of kind {self.data.kind!r}"]
         if isinstance(self.data, TextFiles) and self.task is not None:
             if self.task.kind == "masked" and self.data.unit == "text":
@@ -103,12 +103,13 @@ def blamed(problem: str, changes: Mapping[str, Any]) -> str:
 LEARNS = {
     "translate": ("transformer", "rnn", "t5", "switch"),
     "language": ("gpt", "switchlm", "recurrent"),
-    "classify": ("vit", "bert", "recurrent"),
+    "classify": ("vit", "mlp", "bert", "recurrent"),
     "tag": ("bert", "recurrent"),
     "masked": ("bert",),
     "spans": ("t5", "switch", "transformer"),
     "similar": ("bert",),
 }
+SEERS = ("vit", "mlp")  # who reads images
 SERVES = {
     "translate": ("pairs", "reverse"),
     "language": ("text",),

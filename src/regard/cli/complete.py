@@ -1,0 +1,159 @@
+"""`regard complete`."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from regard.cli.keyboard import BACK, DOWN, ENTER, LEAVE, PICKS, TAKE, UP, pressed, quiet, screen, shown
+from regard.cli.options import Json
+from regard.cli.piping import chunks
+
+if TYPE_CHECKING:
+    from regard.tasks.completing import Completing, Completion, Keystrokes
+
+LONGEST, MOST, FARTHEST = 12, 50, 5  # letters that are seen together, completions, words
+MEASURED = 4000  # letters
+
+
+def run(
+    text: Annotated[Path, typer.Argument(help="Your text, plain or packed (.gz, .xz): its letters are counted.")],
+    typed: Annotated[
+        list[str] | None,
+        typer.Argument(help="What was typed; none: as you type, or the lines of standard input."),
+    ] = None,
+    order: Annotated[int, typer.Option(help="n: each letter is foretold from the n - 1 before it.")] = 6,
+    top: Annotated[int, typer.Option(help="Completions, the likeliest first.")] = 5,
+    words: Annotated[int, typer.Option(help="Go on to the end of so many words.")] = 1,
+    measure: Annotated[
+        bool,
+        typer.Option("--measure", help="Tell how many keys it would save in the last tenth, which is not counted."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Complete words as you type, by counts of letters in a text of yours.
+
+    Example: regard complete letters.txt "My dear f"
+    """
+    from regard.errors import InputError
+
+    for name, value, most in (("order", order, LONGEST), ("top", top, MOST), ("words", words, FARTHEST)):
+        if not 1 <= value <= most:
+            raise InputError(f"--{name} cannot be this", got=str(value), expected=f"1 to {most}")
+    if measure and (typed or words > 1):
+        raise InputError(
+            "--measure types the text itself, a word at a time", fix="leave out what was typed, and --words"
+        )
+    from regard.data.plain import read_lines
+    from regard.tasks.completing import Completing
+
+    lines = read_lines(text)
+    if measure:
+        cut = len(lines) * 9 // 10
+        if not cut:
+            raise InputError("the text is too short to hold a part of it out", where=str(text), got="1 line")
+        tell(Completing(lines[:cut], order).typing(some(lines[cut:]), top), order, top, as_json)
+        return
+    completing = Completing(lines, order)
+    for one in typed or ():
+        found = completing.complete(one, top, words)
+        print(json.dumps(data(one, found)) if as_json else "\n".join(table(one, found)))
+    if typed:
+        return
+    if sys.stdin.isatty() and sys.stdout.isatty() and not as_json:
+        talk(Session(completing, top, words))
+        return
+    for lot in chunks():
+        for one in lot:
+            found = completing.complete(one, top, words)
+            told = [shown(one + completion.text) for completion in found]
+            print(json.dumps(data(one, found)) if as_json else "\t".join(told))
+        sys.stdout.flush()
+
+
+def some(lines: list[str]) -> list[str]:
+    """Enough of them to tell, evenly."""
+    step = max(sum(map(len, lines)) // MEASURED, 1)
+    return lines[::step]
+
+
+def tell(found: "Keystrokes", order: int, top: int, as_json: bool) -> None:
+    if as_json:
+        facts = {"letters": found.letters, "keys": found.keys, "saved": found.saved, "order": order, "top": top}
+        print(json.dumps(facts, indent=2))
+        return
+    print(f"{found.letters:,} letters that were not counted take {found.keys:,} keys: {found.saved:.1%} saved")
+    print(f"if one key takes any of {top} completions as soon as the right one is there; order {order}")
+
+
+def data(typed: str, found: "list[Completion]") -> dict[str, Any]:
+    return {"typed": typed, "completions": [{"text": x.text, "probability": x.probability} for x in found]}
+
+
+def table(typed: str, found: "list[Completion]") -> list[str]:
+    return [f"{100 * x.probability:5.1f} %  {shown(typed + x.text)}" for x in found]
+
+
+class Session:
+    """What a person has typed, what it may become, and how many keys that took."""
+
+    def __init__(self, completing: "Completing", top: int, words: int) -> None:
+        self.completing, self.top, self.words = completing, top, words
+        self.text, self.mark = "", 0
+        self.letters = self.keys = 0  # of all lines
+
+    @property
+    def found(self) -> "list[Completion]":
+        return self.completing.complete(self.text, self.top, self.words)
+
+    def press(self, key: str) -> None:
+        self.keys += 1
+        if key in (UP, DOWN):
+            self.mark = (self.mark + (1 if key == DOWN else -1)) % max(len(self.found), 1)
+            return
+        chosen = self.mark if key == TAKE else PICKS.index(key) if key in PICKS else -1
+        if 0 <= chosen < len(self.found):
+            self.add(self.found[chosen].text)
+        elif key == BACK:
+            self.letters -= len(self.text[-1:])
+            self.text = self.text[:-1]
+        elif key == ENTER:
+            self.text, self.keys = "", self.keys - 1  # it would be pressed in any case
+        elif len(key) == 1:
+            self.add(key)
+        self.mark = 0
+
+    def add(self, text: str) -> None:
+        self.text += text
+        self.letters += len(text)
+
+    def below(self) -> list[str]:
+        """The lines below what is typed: as many in any case, so that nothing jumps."""
+        lines = [f"{'>' if i == self.mark else ' '} {line}" for i, line in enumerate(table(self.text, self.found))]
+        saved = f", {1 - self.keys / self.letters:.0%} saved" if 0 < self.keys <= self.letters else ""
+        told = f"{self.letters} letters, {self.keys} keys{saved}"
+        return [*lines, *[""] * (self.top - len(lines)), f"{told}   tab takes, up and down choose, escape leaves"]
+
+
+def talk(session: Session) -> None:
+    def draw() -> None:
+        sys.stdout.write(screen(session.text, session.below(), shutil.get_terminal_size().columns))
+        sys.stdout.flush()
+
+    with quiet():
+        try:
+            draw()
+            for keys in pressed():
+                for key in keys:
+                    if key == LEAVE:
+                        return
+                    if key == ENTER:
+                        sys.stdout.write(f"\r\x1b[J> {shown(session.text)}\n")
+                    session.press(key)
+                draw()
+        finally:
+            sys.stdout.write(f"\r\x1b[J> {shown(session.text)}\n")
+            sys.stdout.flush()

@@ -1,0 +1,1 @@
+"""Before attention: layers, counts, hidden states."""

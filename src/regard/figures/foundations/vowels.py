@@ -1,0 +1,107 @@
+"""1.3: two hidden states and nothing but letters: one becomes that of the vowels, the other that of the consonants.
+
+Shakespeare's first 60,000 letters, in small, with one space for all that is no letter. Nothing says what a vowel is;
+that states take turns is what makes the text likelier. It is an old experiment: the first was Markov's count (1913).
+"""
+
+from itertools import pairwise
+
+import torch
+from matplotlib.figure import Figure
+
+from regard import style
+from regard.figures.figure import Check, Numbers, above, below, equal, plain
+from regard.figures.foundations.play import words
+from regard.models.hmm import HMM
+
+TITLE = "Vowels that nobody named"
+DECKS = ("004",)
+CLAIM = "Of two hidden states that make a text of letters likeliest, one says vowels and the space, one consonants."
+COST = 20.0
+SEED = 0
+
+ALPHABET = " abcdefghijklmnopqrstuvwxyz"
+VOWELS = "aeiou"
+ROWS, LENGTH, ROUNDS, SEEDS = 300, 200, 80, 3
+
+
+def spelled(text: str) -> str:
+    """Small letters, and one space between words."""
+    kept = (letter if letter in ALPHABET else " " for letter in text.lower() if letter != "'")
+    return " ".join("".join(kept).split())
+
+
+def compute() -> Numbers:
+    ids = torch.tensor([ALPHABET.index(letter) for letter in spelled(words())[: ROWS * LENGTH]]).view(ROWS, LENGTH)
+    numbers: Numbers = {"bits": [], "vowels": []}
+    for seed in range(SEED, SEED + SEEDS):
+        model, bits = HMM.drawn(2, len(ALPHABET), seed), []
+        for i in range(ROUNDS + 1):
+            bits.append(-float(model.likelihood(ids).sum()) / ids.numel() / torch.tensor(2.0).log().item())
+            model = model.improved(ids) if i < ROUNDS else model
+        first = int(model.emit[1, ALPHABET.index("e")] > model.emit[0, ALPHABET.index("e")])  # where vowels are
+        emit, move = model.emit.exp()[[first, 1 - first]], model.move.exp()[[first, 1 - first]][:, [first, 1 - first]]
+        numbers["bits"].append([float(f"{value:.6g}") for value in bits])
+        numbers["vowels"].append("".join(x for i, x in enumerate(ALPHABET) if emit[0, i] > emit[1, i]))
+        if seed == SEED:
+            numbers |= {"emit": plain(emit, 4), "move": plain(move, 4)}
+    return numbers
+
+
+def draw(numbers: Numbers) -> Figure:
+    stay = [numbers["move"][i][i] for i in range(2)]
+    note = (
+        f"How often each state says each letter, after {ROUNDS} rounds of Baum and Welch from a random start. From one "
+        f"state to the\nother: {style.percent(1 - stay[0])} and {style.percent(1 - stay[1])} of the steps. "
+        "The left-most bar is the space."
+    )
+    figure = style.page(TITLE, note, height=5.4)
+    panels = figure.subplots(2, 1, sharex=True, sharey=True)
+    labels = ["␣", *ALPHABET[1:]]
+    for axes, row, other, tint, name in zip(
+        panels,
+        numbers["emit"],
+        numbers["emit"][::-1],
+        (style.WEIGHT, style.SECOND),
+        ("one state", "the other"),
+        strict=True,
+    ):
+        tints = [tint if own > rest else style.mix(tint, 0.45) for own, rest in zip(row, other, strict=True)]
+        axes.bar(range(len(row)), row, 0.72, color=tints)
+        axes.set(yticks=[], xlim=(-0.6, len(row) - 0.4))
+        axes.set_xticks(range(len(labels)), labels)
+        axes.tick_params(labelbottom=True)
+        axes.spines["left"].set_visible(False)
+        axes.text(1.0, 0.86, name, transform=axes.transAxes, color=tint, weight="bold", ha="right")
+        for i, text in enumerate(axes.get_xticklabels()):
+            own = row[i] > other[i]
+            text.set(family=style.SERIF, size=15, color=tint if own else style.EDGE, weight="bold" if own else "normal")
+    return figure
+
+
+def holds(numbers: Numbers) -> list[Check]:
+    fall = max(after - before for bits in numbers["bits"] for before, after in pairwise(bits))
+    vowel, consonant = numbers["emit"]
+    mass = sum(vowel[ALPHABET.index(letter)] for letter in " " + VOWELS)
+    other = sum(consonant[ALPHABET.index(letter)] for letter in " " + VOWELS)
+    ends = [bits[-1] for bits in numbers["bits"]]
+    return [
+        *(
+            equal(f"letters that the first state says more than the second, seed {SEED + i}", said, " " + VOWELS)
+            for i, said in enumerate(numbers["vowels"])
+        ),
+        above("share of vowels and spaces in what the first state says", mass, 0.9),
+        below("share of vowels and spaces in what the second says", other, 0.1),
+        below("bits of a letter: most that a round added", fall, 1e-5),
+        above(
+            "bits of a letter: start less end, least of 3 seeds",
+            min(numbers["bits"][i][0] - ends[i] for i in range(SEEDS)),
+            0.5,
+        ),
+        below("bits of a letter: ends of 3 seeds, farthest", max(ends) - min(ends), 0.01),
+        above(
+            "from the first state to the second, and back, less often",
+            min(numbers["move"][0][1], numbers["move"][1][0]),
+            0.5,
+        ),
+    ]
