@@ -192,6 +192,29 @@ def test_a_text_through_a_window(place: Path, name: str) -> None:
     assert found.text.startswith("ght nine ten\none")
 
 
+@pytest.mark.parametrize("task", ["classify-text", "fine-tune", "tag", "masked", "spans", "similar"])
+def test_the_run_file_that_init_prints(place: Path, task: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the user's file under the name that stands there, it trains."""
+    rows = [line.split("\t") for line in reviews(place / "reviews.tsv").read_text().splitlines()[1:]]
+    (place / "texts.tsv").write_text("\n".join("\t".join(row) for row in rows))
+    (place / "pairs.tsv").write_text("\n".join(f"{row[0]}\t{row[0]} {i}" for i, row in enumerate(rows)))
+    (place / "text.txt").write_text("\n".join(row[0] for row in rows))
+    conllu(place / "words.conllu")
+    small = ["model.dim=16", "model.depth=1", "model.hidden=32"]
+    if task == "fine-tune":
+        made = trained(place / "base", text=masked(steps=5).replace('"lines.txt"', f'"{place}/text.txt"'))
+        (made / "model").rename(place / "model")
+        small = []
+    elif task != "tag":
+        small.append("model.heads=2")
+    capsys.readouterr()
+    assert main(["init", task]) == 0
+    path = written(place, capsys.readouterr().out, "run.toml")
+    more = [] if task == "fine-tune" else ["data.vocabulary.size=300"]
+    assert main(["train", str(path), *small, *more, "train.steps=3", "train.threads=1", "data.share=0.1"]) == 0
+    assert regard.load(place / "runs" / "run" / "model")
+
+
 # ------------------------------------------------------------------------------------------------ from earlier weights
 
 
@@ -273,6 +296,7 @@ def test_a_run_with_adapters_goes_on_as_if_it_had_never_stopped(place: Path, bas
         ('[start]\nmodel = "BASE"\n[model]\ndimm = 24\n', ("dimm",)),
         ('[start]\nmodel = "BASE"\nlearn = "adapters"\nwhere = ["*.mixer.qq"]\n', ("mixer.qq", "no linear map")),
         ('[start]\nmodel = "BASE"\nlearn = "adapters"\nrank = 99\n', ("rank of 99",)),
+        ('[data.vocabulary]\nsize = 300\n[start]\nmodel = "BASE"\n', ("tokens are those of the model of [start]",)),
         ('[start]\nmodel = "recall"\n', ("a gpt cannot classify", "bert")),
     ],
 )

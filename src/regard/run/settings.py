@@ -14,7 +14,7 @@ from regard.train.settings import Train
 from regard.zoo import FAMILIES, PRESETS, misfits
 
 from .goals import Goal
-from .inputs import Data, TextFiles
+from .inputs import Data, TextFiles, Vocabulary
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,8 @@ class Run:
             wrong += ["optimizer of kind 'adafactor' cannot be sharded by PyTorch: use train.distribution = 'ddp'"]
         if self.start is not None:
             wrong += ["model.name: the model is that of [start]"] if "name" in (self.model or {}) else []
+            if getattr(self.data, "vocabulary", Vocabulary()) != Vocabulary():
+                wrong += ["data.vocabulary: the tokens are those of the model of [start]"]
             refuse(wrong)
         else:
             refuse(wrong, [] if self.model is None else model_flaws(self.model))

@@ -4,12 +4,12 @@ from regard.errors import ConfigError
 from regard.nn.config import near
 from regard.train.optimizers import Adam, AdamW
 from regard.train.runtext import write
-from regard.train.schedules import Cosine, InverseSqrt
+from regard.train.schedules import Cosine, InverseSqrt, Linear
 from regard.train.settings import Train
 
-from .goals import Classification, LanguageModel, Translation
-from .inputs import ImageFiles, PairFiles, TextFiles
-from .settings import Run
+from .goals import Classification, LanguageModel, MaskedModel, MissingSpans, Similarity, Tagging, Translation
+from .inputs import ImageFiles, LabelledFiles, PairFiles, TaggedFiles, TextFiles
+from .settings import Run, Start
 
 TEMPLATES: dict[str, Run] = {
     "translate": Run(
@@ -43,6 +43,54 @@ TEMPLATES: dict[str, Run] = {
         train=Train(steps=5000, evaluate=250, save=250, log=25),
         optimizer=AdamW(rate=1e-3, betas=(0.9, 0.999), decay=0.05),
         schedule=Cosine(warmup=200),
+    ),
+    "classify-text": Run(
+        task=Classification(),
+        data=LabelledFiles(train=("texts.tsv",)),
+        model={"name": "bert-mini", "length": 128},
+        train=Train(steps=2000, evaluate=100, save=100, log=10),
+        optimizer=AdamW(rate=3e-4, betas=(0.9, 0.999), decay=0.01),
+        schedule=Cosine(warmup=200),
+    ),
+    "fine-tune": Run(
+        task=Classification(),
+        data=LabelledFiles(train=("texts.tsv",)),
+        start=Start(model="./model"),
+        train=Train(steps=1000, evaluate=100, save=100, log=10),
+        optimizer=AdamW(rate=5e-5, betas=(0.9, 0.999), decay=0.01),
+        schedule=Linear(warmup=100),
+    ),
+    "tag": Run(
+        task=Tagging(),
+        data=TaggedFiles(train=("words.conllu",)),
+        model={"name": "bilstm", "dropout": 0.3},
+        train=Train(steps=2000, evaluate=200, save=200, log=20),
+        optimizer=Adam(rate=3e-3),
+        schedule=Cosine(warmup=50),
+    ),
+    "masked": Run(
+        task=MaskedModel(),
+        data=TextFiles(train=("text.txt",)),
+        model={"name": "bert-mini", "length": 128},
+        train=Train(steps=10000, evaluate=500, save=500, log=50),
+        optimizer=AdamW(rate=1e-3, betas=(0.9, 0.98), decay=0.01),
+        schedule=Linear(warmup=500),
+    ),
+    "spans": Run(
+        task=MissingSpans(),
+        data=TextFiles(train=("text.txt",), unit="text", longest=128),
+        model={"name": "t5-small", "dim": 256, "depth": 3, "heads": 4, "hidden": 1024},
+        train=Train(steps=10000, evaluate=500, save=500, log=50),
+        optimizer=AdamW(rate=1e-3, betas=(0.9, 0.98), decay=0.01),
+        schedule=InverseSqrt(warmup=1000),
+    ),
+    "similar": Run(
+        task=Similarity(),
+        data=PairFiles(train=("pairs.tsv",), longest=64),
+        model={"name": "bert-mini", "length": 64},
+        train=Train(steps=2000, evaluate=100, save=100, log=10),
+        optimizer=AdamW(rate=3e-4, betas=(0.9, 0.999), decay=0.01),
+        schedule=Linear(warmup=100),
     ),
 }
 
