@@ -20,9 +20,10 @@ from regard.errors import InputError
 from regard.model import build
 from regard.run.arranging import ImageMaker, LineMaker, token_lengths
 from regard.tasks.classify import Classify, Labelled
-from regard.tasks.distil import Distil, divergence
+from regard.tasks.distil import Distil
 from regard.tasks.language import Language, next_tokens
 from regard.tasks.task import Loss, Task
+from regard.tasks.teacher import divergence
 from regard.tasks.translate import Feeding, Translate
 
 VOCAB = 13

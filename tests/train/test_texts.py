@@ -132,7 +132,7 @@ def test_tag(place: Path, model: str) -> None:
 
 
 def masked(follows: str = "false", steps: int = 60) -> str:
-    text = f'[task]\nkind = "masked"\nfollows = {follows}\nshare = 0.3\n[data]\nkind = "text"\ntrain = ["lines.txt"]\n'
+    text = f'[task]\nkind = "masked"\nfollows = {follows}\nchosen = 0.3\n[data]\nkind = "text"\ntrain = ["lines.txt"]\n'
     return text + f"budget = 600\n{WORDS}{BERT}" + TRAIN.format(steps=steps)
 
 
@@ -148,7 +148,7 @@ def test_masked(place: Path) -> None:
 def test_whether_a_line_follows(place: Path) -> None:
     """Forty lines in a row are about one thing: the next is about it too, any other mostly is not."""
     (place / "lines.txt").write_text("\n".join(f"the {THINGS[i // 40 % 5]} {THINGS[i // 40 % 5]}" for i in range(800)))
-    changes = ("data.share=0.1", "optimizer.rate=5e-3", "model.depth=2", "task.share=0.05")
+    changes = ("data.share=0.1", "optimizer.rate=5e-3", "model.depth=2", "task.chosen=0.05")
     run = trained(place, *changes, text=masked("true", 150))
     told = [line["held_out"] for line in lines(run) if "held_out" in line]
     assert told[-1]["follows"] > 0.7
@@ -213,6 +213,44 @@ def test_the_run_file_that_init_prints(place: Path, task: str, capsys: pytest.Ca
     more = [] if task == "fine-tune" else ["data.vocabulary.size=300"]
     assert main(["train", str(path), *small, *more, "train.steps=3", "train.threads=1", "data.share=0.1"]) == 0
     assert regard.load(place / "runs" / "run" / "model")
+
+
+# ------------------------------------------------------------------------------------------------------- from a teacher
+
+
+def test_a_student_of_labels(place: Path) -> None:
+    """It learns from what the teacher finds likely: without any label of its own it comes to say the same."""
+    reviews(place / "reviews.tsv", 400)
+    text = labelled(steps=120).replace('"reviews.tsv"', f'"{place}/reviews.tsv"')
+    teacher = trained(place / "teacher", "optimizer.rate=5e-3", text=text)
+    changes = [f"task.teacher={teacher}", "task.share=1.0", f"data.vocabulary.file={teacher / 'tokenizer.json'}"]
+    student = trained(place / "student", "optimizer.rate=5e-3", *changes, text=text)
+    told = lines(student)
+    assert told[-1]["held_out"]["accuracy"] > 0.95
+    assert {"loss", "teacher"} <= told[0].keys()
+    one, two = (regard.load(run / "model").classify(["the film is poor"])[0] for run in (teacher, student))
+    assert one.label == two.label == "down"
+
+
+def test_a_student_of_hidden_words(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "lines.txt").write_text("\n".join(SENTENCES[i % 3][0] for i in range(300)))
+    text = masked().replace('"lines.txt"', f'"{place}/lines.txt"')
+    teacher = trained(place / "teacher", text=text)
+    same = f"data.vocabulary.file={teacher / 'tokenizer.json'}"
+    student = trained(place / "student", f"task.teacher={teacher}", "task.share=1.0", same, text=text)
+    assert lines(student)[-1]["held_out"]["accuracy"] > 0.7
+    path = written(place / "other", text)
+    told = refused(
+        capsys, "train", str(path), f"task.teacher={teacher}", f"folder={place}/x", "data.vocabulary.size=20"
+    )
+    assert "different tokens" in told
+
+
+def test_a_teacher_of_something_else(place: Path, base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(place, labelled())
+    same = f"data.vocabulary.file={base / 'tokenizer.json'}"
+    told = refused(capsys, "train", str(path), f"task.teacher={base}", same, f"folder={place / 'run'}")
+    assert "does not do what the student shall learn" in told
 
 
 # ------------------------------------------------------------------------------------------------ from earlier weights

@@ -223,6 +223,13 @@ class BERT(nn.Module):
         """A model without segments tells two texts apart by the token between them."""
         return None if self.segments is None else segments
 
+    def guessed(self, states: Tensor) -> Tensor:
+        """(m, d) -> (m, v): which words the states of hidden tokens stand for"""
+        if self.words is None:
+            raise ValueError(f"head = {self.config.head!r} guesses no words")
+        found: Tensor = self.words(states, self.embed.weight)
+        return found
+
     def score(self, states: Tensor, wanted: Tensor) -> CrossEntropy:
         """(m, d), (m,): how well the states of hidden tokens tell which they are, without forming all logits"""
         if self.words is None:

@@ -141,7 +141,7 @@ def batches(
     if isinstance(task, MaskedModel):
         assert longest is not None
         others = rows.source if isinstance(rows, Neighbours) else None
-        return Drawn(rows, order, Masking(text, longest, task.share, others), run.seed)
+        return Drawn(rows, order, Masking(text, longest, task.chosen, others), run.seed)
     if isinstance(task, Tagging):
         return Batches(rows, order, TagMaker(text, longest, names, last=last_piece(kind_of(run)[0])))
     if isinstance(task, Similarity):
@@ -172,7 +172,7 @@ def arranged_windows(run: Run, data: Opened, text: Text, length: int, symbols: S
         windows, shuffled = Windows(rows, text, length), split == "train"
         order = Order(len(windows), rows=max(run.data.budget // length, 1), seed=run.seed, shuffle=shuffled)
         if isinstance(run.task, MissingSpans):
-            make: Drawing = Spans(text, length, run.task.share, run.task.mean, symbols)
+            make: Drawing = Spans(text, length, run.task.missing, run.task.mean, symbols)
         else:
             make = PassageMaker(text, symbols)
         splits[split] = Drawn(windows, order, WindowMaker(length, make, moved=shuffled), run.seed)

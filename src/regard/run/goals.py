@@ -7,6 +7,14 @@ from regard.nn.config import below, not_above_zero, not_shares, refuse
 from regard.tasks.words import LOAD
 from regard.train.runfile import setting
 
+TEACHER = "a run's or model's folder to learn from too; it must read the same tokens and know the same labels"
+SHARE = "of the loss, for the teacher"
+TEMPERATURE = "at which teacher and student are compared"
+
+
+def not_taught(share: float | None) -> list[str]:
+    return [f"share = {share} is not from 0 to 1"] if share is not None and not 0 <= share <= 1 else []
+
 
 @dataclass(frozen=True)
 class Translation:
@@ -16,17 +24,18 @@ class Translation:
     smoothing: float = setting(0.1, "label smoothing")
     given: float = setting(1.0, "share of words given as they should be; the others as the model itself says them")
     decay: float = setting(0.0, "k of scheduled sampling: that share falls as k / (k + exp(step / k)); 0: it stays")
-    teacher: str = setting("", "a run's or model's folder to learn from too; it must have the same vocabulary")
-    share: float = setting(0.5, "of the loss, for the teacher")
-    temperature: float = setting(1.0, "at which teacher and student are compared")
+    teacher: str = setting("", TEACHER)
+    share: float = setting(0.5, SHARE)
+    temperature: float = setting(1.0, TEMPERATURE)
     load: float = setting(LOAD, "weight of the load loss, where a model routes its tokens to experts")
 
     def __post_init__(self) -> None:
         refuse(
             not_shares(self, "smoothing"),
-            below(0, self, "given", "decay", "share", "load"),
+            below(0, self, "given", "decay", "load"),
             not_above_zero(self, "temperature"),
-            [f"{key} = {value} is above 1" for key in ("given", "share") if (value := getattr(self, key) or 0) > 1],
+            [f"given = {self.given} is above 1"] if (self.given or 0) > 1 else [],
+            not_taught(self.share),
         )
 
 
@@ -48,9 +57,12 @@ class Classification:
 
     kind: Literal["classify"] = "classify"
     smoothing: float = setting(0.0, "label smoothing")
+    teacher: str = setting("", TEACHER)
+    share: float = setting(0.5, SHARE)
+    temperature: float = setting(2.0, TEMPERATURE)
 
     def __post_init__(self) -> None:
-        refuse(not_shares(self, "smoothing"))
+        refuse(not_shares(self, "smoothing"), not_above_zero(self, "temperature"), not_taught(self.share))
 
 
 @dataclass(frozen=True)
@@ -65,11 +77,14 @@ class MaskedModel:
     """Guess hidden tokens from all that surrounds them."""
 
     kind: Literal["masked"] = "masked"
-    share: float = setting(0.15, "of tokens that are chosen: 80 % are hidden, 10 % are any other, 10 % stay")
+    chosen: float = setting(0.15, "share of tokens to be guessed: 80 % are hidden, 10 % become any other, 10 % stay")
     follows: bool = setting(False, "tell, too, whether a second line follows the first, or is any other")
+    teacher: str = setting("", TEACHER)
+    share: float = setting(0.5, SHARE)
+    temperature: float = setting(2.0, TEMPERATURE)
 
     def __post_init__(self) -> None:
-        refuse(not_shares(self, "share"), not_above_zero(self, "share"))
+        refuse(not_shares(self, "chosen"), not_above_zero(self, "chosen", "temperature"), not_taught(self.share))
 
 
 @dataclass(frozen=True)
@@ -77,14 +92,14 @@ class MissingSpans:
     """Write the spans of tokens that are missing in a text."""
 
     kind: Literal["spans"] = "spans"
-    share: float = setting(0.15, "of tokens that are missing")
+    missing: float = setting(0.15, "share of the tokens that are taken away")
     mean: float = setting(3.0, "tokens of a span, on average")
     smoothing: float = setting(0.0, "label smoothing")
     load: float = setting(LOAD, "weight of the load loss, where a model routes its tokens to experts")
 
     def __post_init__(self) -> None:
         wrong = below(1, self, "mean") + below(0, self, "load")
-        refuse(wrong, not_shares(self, "share", "smoothing"), not_above_zero(self, "share"))
+        refuse(wrong, not_shares(self, "missing", "smoothing"), not_above_zero(self, "missing"))
 
 
 @dataclass(frozen=True)

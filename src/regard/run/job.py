@@ -19,6 +19,7 @@ from regard.tasks.masked import Masked
 from regard.tasks.similar import Similar
 from regard.tasks.tagging import Tag
 from regard.tasks.task import Task
+from regard.tasks.teacher import Teacher
 from regard.tasks.translate import Feeding, Translate
 from regard.train.update import sow
 
@@ -98,14 +99,30 @@ def task_of(run: Run, model: Model, sources: Sources) -> Task:
     if isinstance(task, MissingSpans):
         return Translate(model.net, model.text(), task.smoothing, load=task.load)
     if isinstance(task, MaskedModel):
-        return Masked(model.net, model.text())
+        return Masked(model.net, model.text(), teacher_of(task, model))
     if isinstance(task, Tagging):
         return Tag(model.net, model.text(), sources.names)
     if isinstance(task, Similarity):
         return Similar(model.net, task.temperature)
     assert isinstance(task, Classification)
     kind = Classify if isinstance(run.data, ImageFiles) else ClassifyText
-    return kind(model.net, sources.names, task.smoothing)
+    return kind(model.net, sources.names, task.smoothing, teacher_of(task, model))
+
+
+def teacher_of(task: Classification | MaskedModel, model: Model) -> Teacher | None:
+    """A model that does the same thing, and better."""
+    if not task.teacher:
+        return None
+    found = named_model(task.teacher) if model.processor is None else same_words(task.teacher, model)
+    head, own = (getattr(x.config, "head", "") for x in (found, model))
+    if found.labels != model.labels or (isinstance(task, MaskedModel) and head not in ("words", "pretraining")):
+        raise InputError(
+            "this teacher does not do what the student shall learn",
+            where=task.teacher,
+            got=f"head = {head!r}, labels {', '.join(found.labels) or 'none'}",
+            expected=f"head = {own!r}, labels {', '.join(model.labels) or 'none'}",
+        )
+    return Teacher(found.net, task.share, task.temperature)
 
 
 def same_words(name: str, model: Model) -> Model:

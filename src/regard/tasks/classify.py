@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from regard.data.framed import Texts
 
 from .task import Loss, Task, Term
+from .teacher import Teacher
 
 SHOWN = 8
 
@@ -26,26 +27,38 @@ class Labelled:
 class Classify(Task):
     goal = "-accuracy"
 
-    def __init__(self, net: nn.Module, names: Sequence[str], smoothing: float = 0.0) -> None:
+    def __init__(
+        self, net: nn.Module, names: Sequence[str], smoothing: float = 0.0, teacher: Teacher | None = None
+    ) -> None:
         self.parts = {"net": net}
         self.net: Any = net
-        self.names, self.smoothing = names, smoothing
+        self.names, self.smoothing, self.teacher = names, smoothing, teacher
 
     def counts(self, batch: Any) -> Mapping[str, float]:
         return {"examples": float(len(batch.labels))}
 
     def losses(self, batch: Any, step: int) -> Iterator[Loss]:
-        logits = self.logits(batch)
+        logits = self.logits(self.net, batch)
         loss = F.cross_entropy(logits, batch.labels, reduction="sum", label_smoothing=self.smoothing)
-        yield Loss("net", {"loss": Term(loss, "examples")})
+        if self.teacher is None:
+            yield Loss("net", {"loss": Term(loss, "examples")})
+            return
+        with torch.no_grad():
+            theirs = self.logits(self.teacher.net, batch)
+        yield Loss("net", self.teacher.terms(loss, logits, theirs, "examples"))
 
-    def logits(self, batch: Any) -> Tensor:
+    def logits(self, net: Any, batch: Any) -> Tensor:
         """-> (b, c)"""
-        found: Tensor = self.net(batch.inputs)
+        found: Tensor = net(batch.inputs)
         return found
 
+    def to(self, device: torch.device) -> None:
+        super().to(device)
+        if self.teacher is not None:
+            self.teacher.net.to(device)
+
     def evaluate(self, batch: Any) -> Mapping[str, Tensor]:
-        logits = self.logits(batch)
+        logits = self.logits(self.net, batch)
         return {
             "loss": F.cross_entropy(logits, batch.labels, reduction="sum"),
             "right": (logits.argmax(-1) == batch.labels).sum(),
@@ -58,7 +71,7 @@ class Classify(Task):
 
     @torch.no_grad()
     def show(self, batch: Any) -> str:
-        guesses = self.logits(batch)[:SHOWN].argmax(-1)
+        guesses = self.logits(self.net, batch)[:SHOWN].argmax(-1)
         told = [
             f"{self.names[int(label)]} -> {self.names[int(guess)]}"
             for label, guess in zip(batch.labels[:SHOWN], guesses, strict=True)
@@ -69,6 +82,6 @@ class Classify(Task):
 class ClassifyText(Classify):
     """The same for texts, or pairs of them."""
 
-    def logits(self, batch: Texts) -> Tensor:
-        found: Tensor = self.net.labelled(batch.ids, segments=batch.segments, keys=batch.keys)
+    def logits(self, net: Any, batch: Texts) -> Tensor:
+        found: Tensor = net.labelled(batch.ids, segments=batch.segments, keys=batch.keys)
         return found

@@ -4,21 +4,19 @@ Hinton, Vinyals and Dean (2015), https://arxiv.org/abs/1503.02531
     L = (1 - a) CE(y, softmax(s)) + a T^2 KL(softmax(t / T) || softmax(s / T))
 On the level of whole sequences (Kim and Rush, 2016), https://arxiv.org/abs/1606.07947, no task is needed: the student
 is trained on what `regard translate -m TEACHER` makes of the sources.
-
-Shapes: n real places, v vocabulary.
 """
 
 from collections.abc import Iterator
 from typing import Any
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import nn
 
 from regard.data.pairs import Pairs
 from regard.data.text import Text
 
 from .task import Loss, Term
+from .teacher import divergence
 from .translate import TEACHER, Feeding, Translate
 from .words import LOAD, load_terms
 
@@ -59,12 +57,3 @@ class Distil(Translate):
     def to(self, device: torch.device) -> None:
         super().to(device)
         self.teacher.to(device)
-
-
-def divergence(student: Tensor, teacher: Tensor, temperature: float) -> Tensor:
-    """T^2 KL(teacher || student), summed over places.  (n, v), (n, v) -> a number
-
-    The gradient falls as 1 / T^2, which the factor makes up for.
-    """
-    likely, said = (teacher / temperature).log_softmax(-1), (student / temperature).log_softmax(-1)
-    return temperature**2 * F.kl_div(said, likely, reduction="sum", log_target=True)

@@ -14,34 +14,40 @@ from regard.data.masking import Hidden
 from regard.data.text import Text
 
 from .task import Loss, Task, Term
+from .teacher import Teacher
 from .words import word_metrics, word_sums
 
 SHOWN = 2
 
 
 class Masked(Task):
-    def __init__(self, net: nn.Module, text: Text) -> None:
+    def __init__(self, net: nn.Module, text: Text, teacher: Teacher | None = None) -> None:
         self.parts = {"net": net}
         self.net: Any = net  # an encoder: read, score, judged
-        self.text = text
+        self.text, self.teacher = text, teacher
 
     def counts(self, batch: Hidden) -> Mapping[str, float]:
         return {"tokens": float(batch.chosen.sum()), "texts": float(len(batch.ids))}
 
     def losses(self, batch: Hidden, step: int) -> Iterator[Loss]:
-        states = self.states(batch)
-        terms = {"loss": Term(self.net.score(states[batch.chosen], batch.wanted[batch.chosen]).sum, "tokens")}
+        states = self.states(self.net, batch)
+        right = self.net.score(states[batch.chosen], batch.wanted[batch.chosen]).sum
+        terms = {"loss": Term(right, "tokens")}
+        if self.teacher is not None:
+            with torch.no_grad():
+                theirs = self.teacher.net.guessed(self.states(self.teacher.net, batch)[batch.chosen])
+            terms = self.teacher.terms(right, self.net.guessed(states[batch.chosen]), theirs, "tokens")
         if batch.follows is not None:
             judged = F.cross_entropy(self.net.judged(states, batch.keys), batch.follows, reduction="sum")
             terms["follows"] = Term(judged, "texts")
         yield Loss("net", terms)
 
-    def states(self, batch: Hidden) -> Tensor:
-        found: Tensor = self.net.read(batch.ids, segments=batch.segments, keys=batch.keys)
+    def states(self, net: Any, batch: Hidden) -> Tensor:
+        found: Tensor = net.read(batch.ids, segments=batch.segments, keys=batch.keys)
         return found
 
     def evaluate(self, batch: Hidden) -> Mapping[str, Tensor]:
-        states = self.states(batch)
+        states = self.states(self.net, batch)
         found = self.net.score(states[batch.chosen], batch.wanted[batch.chosen])
         sums = word_sums(found, batch.chosen.sum())
         if batch.follows is not None:
@@ -54,6 +60,11 @@ class Masked(Task):
         if "texts" in sums:
             found["follows"] = float(sums["followed"]) / max(float(sums["texts"]), 1.0)
         return found
+
+    def to(self, device: torch.device) -> None:
+        super().to(device)
+        if self.teacher is not None:
+            self.teacher.net.to(device)
 
     @torch.no_grad()
     def show(self, batch: Hidden) -> str:

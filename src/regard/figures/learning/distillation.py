@@ -17,7 +17,7 @@ from regard.figures.learning.lessons import batched
 from regard.figures.looking.eight import learned
 from regard.figures.looking.french import ADJECTIVES, FRENCH, SWAPPED, translated, untaught
 from regard.figures.measure import slope
-from regard.tasks.distil import divergence
+from regard.tasks.teacher import divergence
 
 TITLE = "Teacher and student"
 DECKS = ("001", "004")

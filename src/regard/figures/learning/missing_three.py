@@ -19,7 +19,7 @@ from regard import style
 from regard.data.idx import find, read_idx
 from regard.figures.figure import Check, Numbers, above, below, equal, seeded
 from regard.run.sources import found
-from regard.tasks.distil import divergence
+from regard.tasks.teacher import divergence
 
 TITLE = "A digit that the student never saw"
 DECKS = ("001", "004")
