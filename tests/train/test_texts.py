@@ -240,9 +240,8 @@ def test_a_student_of_hidden_words(place: Path, capsys: pytest.CaptureFixture[st
     student = trained(place / "student", f"task.teacher={teacher}", "task.share=1.0", same, text=text)
     assert lines(student)[-1]["held_out"]["accuracy"] > 0.7
     path = written(place / "other", text)
-    told = refused(
-        capsys, "train", str(path), f"task.teacher={teacher}", f"folder={place}/x", "data.vocabulary.size=20"
-    )
+    other = (f"task.teacher={teacher}", "data.vocabulary.kind=characters", f"folder={place}/x")
+    told = refused(capsys, "train", str(path), *other)
     assert "different tokens" in told
 
 

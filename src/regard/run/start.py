@@ -32,6 +32,7 @@ from regard.train.runtext import write
 from .arranging import texts_of, vocabulary_of
 from .ending import finish
 from .environment import different, environment_now
+from .goals import Classification, MaskedModel, Translation
 from .inputs import ImageFiles, Reverse
 from .job import Job, prepare
 from .prints import FILE as PRINTS
@@ -167,8 +168,8 @@ def begin(job: Job, base: Path, smoke: bool) -> None:
     if job.folder.exists():
         job.folder.rmdir()
     task = job.run.task
-    if (teacher := getattr(task, "teacher", "")) and Path(teacher).exists():
-        task = replace(task, teacher=str(Path(teacher).resolve()))  # type: ignore[call-arg]
+    if isinstance(task, Translation | Classification | MaskedModel) and task.teacher and Path(task.teacher).exists():
+        task = replace(task, teacher=str(Path(task.teacher).resolve()))
     start = job.run.start
     if start is not None and Path(start.model).exists():
         start = replace(start, model=str(Path(start.model).resolve()))
