@@ -50,6 +50,34 @@ def curve(folder: Path, world: World, kind: str) -> None:
         save_file(weights, folder / "weights.safetensors")
 
 
+def routing() -> Task:
+    """A language model with experts, of which nothing is dropped."""
+    torch.manual_seed(3)
+    sizes = {"vocab": 17, "length": 16, "dim": 16, "depth": 2, "heads": 2, "hidden": 32, "experts": 4, "every": 1}
+    still = {"dropout": 0.0, "attention_dropout": 0.0, "embedding_dropout": 0.0, "jitter": 0.0}
+    return Language(switchlm.SwitchLM(switchlm.Config(**sizes, **still, capacity=100.0)))
+
+
+def routed(folder: Path, world: World, kind: str) -> None:
+    """Thirty steps, a moving average beside them; or if there is a checkpoint, what it gives, and one step more."""
+    settings = {"steps": 30, "log": 1, "evaluate": 15, "save": 15, "keep": 9, "moving": 0.9}
+    trained = engine(folder / "run", routing(), world=world, distribution=kind, **settings)
+    step = trained.resume()
+    norm = 0.0
+    if step:
+        update = trained.update(step, Maker(trained.data, world.rank, world.size, 1, 0).pieces(step))
+        norm = update.norms["norm"]
+    else:
+        trained.run()
+    weights = {name: whole(x) for name, x in trained.task.parts["net"].state_dict().items()}
+    weights |= {f"moving.{name}": whole(x) for name, x in trained.shadows["net"].weights.items()}
+    local = [x for name, x in trained.task.parts["net"].named_parameters() if isinstance(x, DTensor)]
+    assert all(len(x.to_local()) == 4 // world.size for x in local)
+    assert len(local) == (4 if world.size > 1 else 0)
+    if world.first:
+        save_file(weights | {"norm": torch.tensor(norm)}, folder / f"routed-{step}-{world.size}.safetensors")
+
+
 def resume(folder: Path, world: World, kind: str) -> None:
     """What a checkpoint gives on this many processes, and that training goes on from it."""
     trained = engine(folder / "run", world=world, distribution=kind, steps=60, log=1, evaluate=25, save=25, keep=9)
@@ -206,10 +234,9 @@ def main() -> None:
     torch.set_num_threads(1)
     if what == "spoil":
         return spoil(folder, kind)
+    known = {"curve": curve, "resume": resume, "gradient": gradient, "nets": nets, "experts": experts, "routed": routed}
     with joined() as world:
-        {"curve": curve, "resume": resume, "gradient": gradient, "nets": nets, "experts": experts}[what](
-            folder, world, kind
-        )
+        known[what](folder, world, kind)
 
 
 if __name__ == "__main__":

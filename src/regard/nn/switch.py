@@ -51,7 +51,8 @@ class Stacked(nn.Module):
 
     def forward(self, x: Tensor, counts: list[int]) -> Tensor:
         """(t, d) -> (t, h): the first rows by the first map, as many as counts says, and so on"""
-        return torch.cat([F.linear(part, own) for part, own in zip(x.split(counts), self.weight, strict=True)])
+        weight = self.weight.to_local() if hasattr(self.weight, "to_local") else self.weight  # this process's share
+        return torch.cat([F.linear(part, own) for part, own in zip(x.split(counts), weight, strict=True)])
 
 
 class Experts(nn.Module):
@@ -223,9 +224,8 @@ def spread_experts(net: nn.Module, rank: int, size: int) -> None:
     From here on each process routes its own tokens, sends each to the process that has its expert, and gets it back.
     All processes call the net alike and as often, forward and backward, whatever they have to read. The loss is the sum
     over processes; the gradient of an expert is then whole where the expert is, and that of any other weight has to be
-    added up over processes. The training engine adds up those of all weights, which would mix different experts: it
-    cannot train such a net. Whoever does leaves out ``expert_weights``, and optimizers hold the weights as they are
-    after this call.
+    added up over processes. The training engine does so (``train.distribution = "experts"``); whoever trains otherwise
+    leaves ``expert_weights`` out of that sum, and gives optimizers the weights as they are after this call.
     """
     for switch in switches(net):
         experts = len(switch.experts.up.weight)

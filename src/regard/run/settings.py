@@ -73,7 +73,10 @@ class Run:
                 wrong += ["data.unit = 'text' cannot serve the task 'masked', which hides words of lines"]
             if self.task.kind == "spans" and self.data.unit == "line":
                 wrong += ["data.unit = 'line' cannot serve the task 'spans': set data.unit = 'text'"]
-        if isinstance(self.optimizer, Adafactor) and self.train is not None and self.train.distribution == "fsdp":
+        spread = self.train is not None and self.train.distribution == "experts"
+        if spread and family is not None and family not in ROUTING:
+            wrong += [f"train.distribution = 'experts': a {family} has none; use 'ddp' or 'fsdp'"]
+        if isinstance(self.optimizer, Adafactor) and self.train is not None and self.train.distribution != "ddp":
             wrong += ["optimizer of kind 'adafactor' cannot be sharded by PyTorch: use train.distribution = 'ddp'"]
         if self.start is not None:
             wrong += ["model.name: the model is that of [start]"] if "name" in (self.model or {}) else []
@@ -111,6 +114,7 @@ LEARNS = {
     "spans": ("t5", "switch", "transformer"),
     "similar": ("bert",),
 }
+ROUTING = ("switch", "switchlm")  # who has experts
 SEERS = ("vit", "mlp")  # who reads images
 SERVES = {
     "translate": ("pairs", "reverse"),

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from .shards import by_place
+
 
 class Moving:
     """An exponential moving average of every weight, which evaluates better than the weights themselves."""
@@ -17,9 +19,10 @@ class Moving:
     @torch.no_grad()
     def update(self) -> None:
         now = self.part.state_dict()
-        old = [x for x in self.weights.values() if x.is_floating_point()]
-        new = [now[name].detach() for name, x in self.weights.items() if x.is_floating_point()]
-        torch._foreach_lerp_(old, new, 1 - self.keep)
+        old = by_place(x for x in self.weights.values() if x.is_floating_point())
+        new = by_place(now[name].detach() for name, x in self.weights.items() if x.is_floating_point())
+        for some, others in zip(old, new, strict=True):
+            torch._foreach_lerp_(some, others, 1 - self.keep)
         for name, x in self.weights.items():
             if not x.is_floating_point():
                 x.copy_(now[name])

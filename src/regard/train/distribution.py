@@ -15,8 +15,9 @@ from torch import Tensor, nn
 
 from regard.errors import ElsewhereError, InputError
 from regard.nn.block import Attending
+from regard.nn.switch import spread_experts, stacks, switches
 
-Kind = Literal["ddp", "fsdp"]
+Kind = Literal["ddp", "fsdp", "experts"]
 CPU = torch.device("cpu")
 BUCKET = 1 << 23  # numbers that are reduced together
 
@@ -143,6 +144,28 @@ def shard(part: nn.Module, world: World) -> None:
         module.set_gradient_divide_factor(1.0)  # the loss is already divided by the count of the whole batch
         module.set_force_sum_reduction_for_comms(True)  # gloo knows no other
     gather_once(part)
+
+
+def share_experts(part: nn.Module, world: World) -> None:
+    """Each process keeps its share of the experts of every switch layer, and all other weights; tokens travel.
+
+    The shares are marked as such, so that a checkpoint holds all experts, for any number of processes to read.
+    """
+    if world.size == 1:
+        raise InputError("one process has nobody to share experts with", fix="start it by torchrun, or use ddp")
+    if not switches(part):
+        raise InputError("this model has no experts to share out", fix="use train.distribution = ddp or fsdp")
+    try:
+        spread_experts(part, world.rank, world.size)
+    except ValueError as error:
+        raise InputError("the experts cannot be shared out", got=str(error)) from None
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import DTensor, Shard
+
+    mesh = init_device_mesh(world.device.type, (world.size,))
+    for switch in switches(part):
+        for stack in stacks(switch):
+            stack.weight = nn.Parameter(DTensor.from_local(stack.weight.detach(), mesh, [Shard(0)]))
 
 
 def gather_once(part: nn.Module) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import clip_grads_with_norm_, get_total_norm
+from torch.nn.utils import clip_grads_with_norm_
 
 from regard.data.loader import Loader, Piece
 from regard.data.rows import Data
@@ -28,12 +28,12 @@ from .assess import assessment
 from .averages import Moving
 from .blame import NotFiniteError
 from .checkpoint import Checkpoint, Checkpoints, damage, read
-from .distribution import World, add_gradients, shard
+from .distribution import World, add_gradients, shard, share_experts
 from .journal import Journal
 from .progress import Pace, Reporter, Status, memory
 from .schedules import Schedule
 from .settings import Train
-from .shards import fill, gathered, is_shard, plain, spread
+from .shards import by_place, fill, is_shard, plain, spread, total_norm
 from .stop import signals
 from .update import Update, gather, means, moved, sow
 
@@ -81,6 +81,8 @@ class Engine:
             part.to(world.device)
             if settings.distribution == "fsdp" and world.size > 1:
                 shard(part, world)
+            if settings.distribution == "experts" and world.size > 1:
+                share_experts(part, world)
             if settings.compiled:
                 part.compile()
         self.peaks = {name: optimizer[name].rate for name in task.parts}
@@ -221,11 +223,9 @@ class Engine:
         """Add the processes' gradients, clip them, and take the step of one part's optimizer."""
         part = self.task.parts[name]
         trained = [x for x in part.parameters() if x.requires_grad]
-        if not any(map(is_shard, trained)):
-            add_gradients(trained, self.world)
-        gradients = [x.grad for x in trained if x.grad is not None]
-        norm = get_total_norm(gradients)
-        norm = gathered(norm)
+        if not all(map(is_shard, trained)):
+            add_gradients([x for x in trained if not is_shard(x)], self.world)
+        norm = total_norm([x.grad for x in trained if x.grad is not None])
         update.norms[self.named(name, "norm")] = length = float(norm)
         if not (math.isfinite(length) and all(map(math.isfinite, update.sums.values()))):
             raise self.not_finite(name, update, batches)
@@ -237,7 +237,8 @@ class Engine:
 
     def clip(self, trained: list[nn.Parameter], norm: Tensor) -> None:
         if self.settings.clip is not None:
-            clip_grads_with_norm_(trained, self.settings.clip, norm)
+            for some in by_place(trained):
+                clip_grads_with_norm_(some, self.settings.clip, norm)
 
     def not_finite(self, name: str, update: Update, batches: Sequence[Any]) -> NotFiniteError:
         """Name the layer and the batch. The weights are still those of before this step."""

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from regard.nn.config import not_above_zero, not_shares, refuse
 
 from .runfile import setting
-from .shards import is_shard, spread
+from .shards import by_place, is_shard, spread
 
 
 @dataclass(frozen=True)
@@ -85,13 +85,15 @@ Settings = AdamW | Adam | SGD | Adafactor
 
 
 def optimizer_of(settings: Settings, part: nn.Module) -> torch.optim.Optimizer:
-    """Two groups: what decays and what does not."""
+    """Two groups, what decays and what does not; and each again, where some weights are spread over processes."""
     groups: dict[bool, list[nn.Parameter]] = {True: [], False: []}
     for parameter in part.parameters():
         if parameter.requires_grad:
             groups[decays(parameter)].append(parameter)
     made: list[dict[str, Any]] = [
-        {"params": some, "weight_decay": settings.decay if decayed else 0.0} for decayed, some in groups.items() if some
+        {"params": some, "weight_decay": settings.decay if decayed else 0.0}
+        for decayed, every in groups.items()
+        for some in by_place(every)
     ]
     return settings.build(made)
 

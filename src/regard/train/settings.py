@@ -26,7 +26,9 @@ class Train:
     precision: Literal["float32", "bfloat16"] = setting("float32", "bfloat16: half the width, if the hardware can")
     recompute: bool = setting(False, "compute activations again in the backward pass instead of keeping them")
     compiled: bool = setting(False, "let torch.compile make one program of the model")
-    distribution: Literal["ddp", "fsdp"] = setting("ddp", "under torchrun: each process has the model, or its share")
+    distribution: Literal["ddp", "fsdp", "experts"] = setting(
+        "ddp", "under torchrun: each process has the model, or its share, or its share of the experts"
+    )
     device: Literal["cpu", "cuda"] = setting("cpu", "where to compute")
     threads: int = setting(0, "threads a process computes with; 0 for OMP_NUM_THREADS, or as many as there are cores")
     workers: int = setting(0, "background processes that make batches")

@@ -6,12 +6,13 @@ they are needed: they would slow every start by a second.
 
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import get_total_norm
 
 from regard.errors import InputError
 
@@ -27,6 +28,23 @@ def is_shard(x: Any) -> bool:
 def gathered(x: Any) -> Tensor:
     """All of a tensor that may be spread."""
     return x.full_tensor() if is_shard(x) else x
+
+
+T = TypeVar("T", bound=Tensor)
+
+
+def by_place(tensors: Iterable[T]) -> list[list[T]]:
+    """Those that every process has, and those that are spread: PyTorch works on many at once, but not on both."""
+    kinds: dict[bool, list[T]] = {False: [], True: []}
+    for x in tensors:
+        kinds[is_shard(x)].append(x)
+    return [some for some in kinds.values() if some]
+
+
+def total_norm(gradients: Sequence[Tensor]) -> Tensor:
+    """Of all of them together, wherever they are."""
+    norms = [gathered(get_total_norm(some)) for some in by_place(gradients)]
+    return norms[0] if len(norms) == 1 else get_total_norm(norms)
 
 
 def sharded(table: Mapping[str, Tensor]) -> bool:
