@@ -327,7 +327,7 @@ def test_a_run_with_adapters_goes_on_as_if_it_had_never_stopped(place: Path, bas
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ('[start]\nmodel = "nowhere"\n', ("no such model", "nowhere")),
+        ('[start]\nmodel = "nowhere"\n', ("no such file", "nowhere")),
         ('[start]\nmodel = "BASE"\n[model]\nname = "bert-tiny"\n', ("model is that of [start]",)),
         ('[start]\nmodel = "BASE"\n[model]\ndim = 24\n', ("do not fit", "embed.weight", "its head may be another")),
         ('[start]\nmodel = "BASE"\n[model]\ndimm = 24\n', ("dimm",)),

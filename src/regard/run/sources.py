@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from regard.data.conllu import Sentences, open_conllu
@@ -17,8 +17,10 @@ from regard.data.rows import Rows, Some, held_out
 from regard.data.stream import open_passages
 from regard.data.tables import open_jsonl, open_plain, open_tsv
 from regard.errors import InputError
+from regard.zoo import shipped
 
 from .beginning import kind_of
+from .goals import Classification, MaskedModel, Translation
 from .inputs import ImageFiles, LabelledFiles, PairFiles, Reverse, TaggedFiles, TextFiles
 from .settings import Run
 
@@ -47,6 +49,18 @@ def found(name: str, base: Path) -> Path:
         expected=" or ".join(map(str, places)),
         fix=f"REGARD_DATA, the folder that holds your data, is {data or 'not set'}: set it, or give another path",
     )
+
+
+def placed(run: Run, base: Path) -> Run:
+    """The same run, the models that it names found: shipped ones by name, others where files are looked for."""
+
+    def place(name: str) -> str:
+        return name if not name or name in shipped() else str(found(name, base))
+
+    task, start = run.task, run.start
+    if isinstance(task, Translation | Classification | MaskedModel):
+        task = replace(task, teacher=place(task.teacher))
+    return replace(run, task=task, start=None if start is None else replace(start, model=place(start.model)))
 
 
 def opened(run: Run, base: Path) -> Opened:

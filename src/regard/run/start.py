@@ -32,13 +32,12 @@ from regard.train.runtext import write
 from .arranging import texts_of, vocabulary_of
 from .ending import finish
 from .environment import different, environment_now
-from .goals import Classification, MaskedModel, Translation
 from .inputs import ImageFiles, Reverse
 from .job import Job, prepare
 from .prints import FILE as PRINTS
 from .prints import check_prints, prints_bytes
 from .settings import Run, read_run
-from .sources import Opened, found, opened
+from .sources import Opened, found, opened, placed
 
 FILE, SMOKE = "run.toml", ".smoke"
 
@@ -83,6 +82,7 @@ def train(path: Path, overrides: tuple[str, ...], reporter: Reporter, *, smoke: 
         if run.smoke is None:
             raise InputError("this run file has no [smoke] table", where=str(path))
         run = read_run(path, (*run.smoke.set, *overrides))
+    run = placed(run, path.parent)
     folder = folder_of(run, path).resolve()
     if smoke and not any(word.partition("=")[0].strip() == "folder" for word in overrides):
         folder = folder.with_name(f"{folder.name}-smoke")  # the real run's place stays free
@@ -167,13 +167,7 @@ def begin(job: Job, base: Path, smoke: bool) -> None:
         )
     if job.folder.exists():
         job.folder.rmdir()
-    task = job.run.task
-    if isinstance(task, Translation | Classification | MaskedModel) and task.teacher and Path(task.teacher).exists():
-        task = replace(task, teacher=str(Path(task.teacher).resolve()))
-    start = job.run.start
-    if start is not None and Path(start.model).exists():
-        start = replace(start, model=str(Path(start.model).resolve()))
-    run = replace(job.run, folder=str(job.folder), data=absolute(job.run.data, base), task=task, start=start)
+    run = replace(job.run, folder=str(job.folder), data=absolute(job.run.data, base))
     with whole(job.folder, 1 << 20) as fresh:
         write_synced(fresh / FILE, write(run).encode("utf-8"))
         write_synced(fresh / "environment.json", json_bytes(environment_now()))

@@ -17,7 +17,7 @@ from regard.zoo import parameters
 from .arranging import vocabulary_of
 from .job import Job, prepare
 from .settings import Run, read_run
-from .sources import opened
+from .sources import opened, placed
 from .start import FILE, engine_of, folder_of, world_of
 
 TRIED = 5  # steps
@@ -54,7 +54,7 @@ class Report:
 
 def check(path: Path, overrides: tuple[str, ...]) -> Report:
     """Read everything and try a few steps; nothing is written where the run will be."""
-    run = read_run(path, overrides)
+    run = placed(read_run(path, overrides), path.parent)
     writable(folder_of(run, path))
     with world_of(run) as world, tempfile.TemporaryDirectory() as folder:
         data = opened(run, path.parent)
