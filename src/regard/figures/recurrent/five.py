@@ -110,7 +110,7 @@ def draw(numbers: Numbers) -> Figure:
         style.write(axes, left, y + 2.12, kind.title, ha="left", va="baseline", size=12.5, weight="bold")
         style.write(axes, left, y + 1.9, kind.shape, ha="left", va="baseline", size=10.5, color=style.SOFT)
         plan(axes, name, numbers)
-        style.write(axes, left, y - 0.42, told(name, numbers), ha="left", va="baseline", size=10.5, color=style.WEIGHT)
+        style.write(axes, left, y - 0.42, told(name, numbers), ha="left", va="baseline", size=9.8, color=style.WEIGHT)
     return figure
 
 
