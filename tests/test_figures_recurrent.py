@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from matplotlib.patches import FancyArrowPatch
@@ -14,9 +15,22 @@ from torch import Tensor
 from regard import style
 from regard.data.conllu import Tagged
 from regard.errors import InputError
-from regard.figures.recurrent import adding, flight, layers, lengths, sharing, tagging
-from regard.figures.recurrent.wires import Node, layer_wires, shortest, translator_wires
+from regard.figures.recurrent import (
+    adding,
+    captions,
+    five,
+    flight,
+    layers,
+    lengths,
+    opinion,
+    sharing,
+    tagging,
+    verse,
+)
+from regard.figures.recurrent.wires import CONDITION, Node, layer_wires, reader_wires, shortest, translator_wires
 from regard.figures.table import FIGURES
+from regard.models import recurrent
+from regard.models.recurrent import RecurrentReader
 from regard.models.rnn import Config, RNNTranslator
 from regard.nn.recurrent import CELLS, GRUCell, LSTMCell, Recurrent, RNNCell
 from regard.nn.tap import capture
@@ -89,6 +103,28 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("tanh.errors.1.2", 0.01),
         ("tanh.errors.0.3", 0.01),
         *[(f"{name}.errors.1.{i}", 0.17) for name in ("GRU", "LSTM") for i in range(4)],
+    ],
+    "1.9": [
+        *[(f"{name}.wires.0", WIRE) for name in "abcde"],
+        ("reached.a.0", 0.8),
+        ("reached.a.1", 0.8),
+        ("reached.b.0", 2.3),
+        ("reached.c.0", 0.9),
+        ("reached.d.0", 0.5),
+        ("reached.e.0", 0.8),
+    ],
+    "1.9b": [
+        ("bits.LSTM", 2.3),
+        ("words.LSTM.0", 0.6),
+        ("words.1.0", 0.5),
+        ("words.cooler.1", 0.6),
+    ],
+    "1.9c": [("exact.1", 9400), ("no words.2", 150), ("blind.0", 1600)],
+    "1.9d": [
+        ("letters.2", 0.8),
+        ("LSTM.1", 0.7),
+        ("letters.0", 0.5),
+        ("padded", [0.83, 0.83, 0.83]),
     ],
     "1.10": [
         ("forward.states.2", 6),
@@ -290,6 +326,84 @@ def test_the_data_is_read(monkeypatch, shared_data: Path):
     monkeypatch.setenv("REGARD_DATA", str(shared_data))
     sentences = tagging.read("dev")
     assert sum(len(sentence.words) for sentence in sentences) == 25147
+
+
+# The five applications ----------------------------------------------------------------------------
+
+
+def test_a_condition_is_joined_to_the_first_state_alone():
+    config = recurrent.Config(vocab=7, dim=3, hidden=4, depth=2, dropout=0.0, condition=2)
+    net = RecurrentReader(config).double()
+    found = reader_wires(net, torch.tensor([[1, 2, 3]]), torch.randn(1, 2).double())
+    ways = [(Node("ahead.0", i), Node("ahead.1", i)) for i in range(3)]
+    ways += [(Node("x", i), Node("ahead.0", i)) for i in range(3)] + [
+        (Node("ahead.1", i), Node("y", i)) for i in range(3)
+    ]
+    ways += [(Node(f"ahead.{layer}", i), Node(f"ahead.{layer}", i + 1)) for layer in (0, 1) for i in (0, 1)]
+    ways += [(Node(CONDITION, 0), Node(f"ahead.{layer}", 0)) for layer in (0, 1)]
+    assert found == sorted(ways)
+
+
+def test_a_label_is_said_by_the_last_state_alone():
+    net = RecurrentReader(recurrent.Config(vocab=7, dim=3, hidden=4, dropout=0.0, head="label")).double()
+    found = reader_wires(net, torch.tensor([[1, 2, 3]]))
+    assert [one for one, other in found if other.name == "y"] == [Node("ahead.0", 2)]
+
+
+def test_five_diagrams_have_an_arrow_for_each_wire_and_no_other():
+    numbers = recorded("1.9")["numbers"]
+    with style.family():
+        arrows = five.draw(numbers).findobj(FancyArrowPatch)
+    assert len(arrows) == sum(len(numbers[name]["wires"]) for name in five.KINDS)
+
+
+def test_words_that_occur_in_the_text():
+    known = {"to", "be", "question", "that's"}
+    assert verse.spelled("To be, that's 2 qu--x") == ["To", "be", "that's", "qu", "x"]
+    assert verse.shares(["To be questoin question cu", "That's be"], known) == [
+        0.8,
+        0.6667,
+    ]  # cut-off ones do not count
+
+
+def test_what_is_written_is_read_next():
+    """A step that doubles its letter shows that each letter is given back; the unknown is never written."""
+    letters = verse.Play(np.zeros(0, np.int64), np.zeros(0, np.int64), "\nabc")
+
+    def step(last: Tensor) -> Tensor:
+        return torch.nn.functional.one_hot((last + 1) % 4, 6).double() + torch.tensor([0, 0, 0, 0, 9, 9.0])
+
+    assert verse.written(step, letters) == [("abc\n" * verse.LENGTH)[: verse.LENGTH]] * verse.TEXTS
+
+
+def test_names_are_spelled_to_their_end():
+    ids = captions.spelled(captions.NAMES)
+    assert [captions.text(row) for row in ids] == list(captions.NAMES)
+    assert all(row[len(name)] == 0 for row, name in zip(ids, captions.NAMES, strict=True))
+
+
+def test_spelling_by_steps_is_what_the_whole_word_says():
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = captions.Captioner().double()
+        images = torch.randn(3, 1, 28, 28).double()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.mul_(4)  # else one letter is said of all
+        said = model.spell(model.eye(images))
+        assert torch.equal(model(images, said).argmax(-1), said)
+    assert len({tuple(row) for row in said.tolist()}) > 1, "three images, and all are called the same"
+
+
+def test_padding_is_not_counted_among_words():
+    counted = opinion.Counted(5)
+    with torch.no_grad():
+        counted.table.weight.copy_(torch.arange(10.0).view(5, 2))
+        counted.table.weight[opinion.PADDING] = 0
+    (ids, keys, labels), *rest = opinion.batches([([2, 3], 1), ([4], 0)], [1, 0], 2)
+    assert (ids.tolist(), keys.tolist(), labels.tolist()) == ([[4, 0], [2, 3]], [[True, False], [True, True]], [0, 1])
+    assert rest == []
+    close(counted.labelled(ids), torch.tensor([[8.0, 9.0], [10.0, 12.0]]))
 
 
 # Oracles of the spec sheet that no other file has ---------------------------------------------------

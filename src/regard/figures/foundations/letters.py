@@ -68,11 +68,15 @@ def counted(play: Play, order: int) -> float:
 
 def recurrent(play: Play) -> tuple[float, int]:
     """-> bits of a letter that is held out; weights"""
-    letters = len(play.letters) + 1
+    model = learned(play)
+    return foretold(model, play), sum(weight.numel() for weight in model.parameters())
+
+
+def learned(play: Play) -> Letters:
     size = (len(play.train) - 1) // BATCH
     rows = torch.from_numpy(play.train[: BATCH * size]).view(BATCH, size)
     with seeded(SEED):
-        model = Letters(letters)
+        model = Letters(len(play.letters) + 1)
         optimizer = torch.optim.Adam(model.parameters(), RATE, betas=(0.9, 0.99))
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
         state, place = None, 0
@@ -88,11 +92,15 @@ def recurrent(play: Play) -> tuple[float, int]:
             optimizer.step()
             schedule.step()
             state, place = detach(read.state), place + PIECE
+    return model
+
+
+@torch.no_grad()
+def foretold(model: Letters, play: Play) -> float:
+    """Bits of a letter that is held out."""
     held_out = stretches(play)
-    with torch.no_grad():
-        logits = model.head(model.rnn(model.embed(held_out[:, :-1])).outputs)
-        loss = F.cross_entropy(logits.flatten(0, 1), held_out[:, 1:].flatten())
-    return float(loss) / math.log(2), sum(weight.numel() for weight in model.parameters())
+    logits = model.head(model.rnn(model.embed(held_out[:, :-1])).outputs)
+    return float(F.cross_entropy(logits.flatten(0, 1), held_out[:, 1:].flatten())) / math.log(2)
 
 
 def compute() -> Numbers:

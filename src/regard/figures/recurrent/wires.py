@@ -12,11 +12,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from regard.models.recurrent import RecurrentReader
 from regard.models.rnn import RNNTranslator
 from regard.nn.recurrent import Recurrent
 from regard.nn.tap import listen
 
 CONTEXT = "context"  # what a look at the source brings
+CONDITION = "condition"  # what a first state is made from
 
 
 class Node(NamedTuple):
@@ -83,6 +85,21 @@ def layer_wires(net: Recurrent, x: Tensor) -> Wires:
 
     with cuts.states(net, "*.[hc]", place):
         cuts.outputs(net(cuts.words("x", x)).outputs)
+    return cuts.wires()
+
+
+def reader_wires(net: RecurrentReader, ids: Tensor, condition: Tensor | None = None) -> Wires:
+    """Of a reader over (1, n), and (1, k) if it has a condition; a label is said at the last word."""
+    cuts = Cuts()
+    hook = net.embed.register_forward_hook(lambda _, __, words: cuts.words("x", words))
+    with cuts.states(net, "*.[hc]", lambda name, call: Node(name.split(".", 1)[1].rpartition(".")[0], call)):
+        given = None if condition is None else cuts.cut(Node(CONDITION, 0), condition)
+        said = net(ids, condition=given)
+    hook.remove()
+    if said.ndim == 3:
+        cuts.outputs(said)
+    else:
+        cuts.made.append((Node("y", ids.shape[1] - 1), said))
     return cuts.wires()
 
 

@@ -5,6 +5,7 @@ called; for each part its kind, whether its norm comes before or after it, wheth
 looks at the encoder. The run is on the meta device, where a model of any size costs nothing.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -33,7 +34,7 @@ def dissect(config: Config) -> Numbers:
         model = Transformer(config)
         words = torch.zeros(1, 5, dtype=torch.long)
         memory = model.encode(words)
-        calls = watch(model, words, memory)
+        calls = watch(model, lambda: (model.encode(words), model.decode(words, memory)))
     contexts = [call.context is memory for call in calls if isinstance(call.module, Block) and "decoder" in call.name]
     return {
         "encoder": column(calls, "encoder", model.encoder_norm is not None),
@@ -45,7 +46,7 @@ def dissect(config: Config) -> Numbers:
     }
 
 
-def watch(model: Transformer, words: Tensor, memory: Tensor) -> list[Call]:
+def watch(model: nn.Module, run: Callable[[], object]) -> list[Call]:
     """Every module in the order of its call."""
     calls: list[Call] = []
 
@@ -58,8 +59,7 @@ def watch(model: Transformer, words: Tensor, memory: Tensor) -> list[Call]:
         module.register_forward_pre_hook(lambda m, a, k, name=name: note(name, m, a, k), with_kwargs=True)
         for name, module in model.named_modules()
     ]
-    model.encode(words)
-    model.decode(words, memory)
+    run()
     for hook in hooks:
         hook.remove()
     return calls
