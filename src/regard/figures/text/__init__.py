@@ -1,0 +1,1 @@
+"""Section 4: nets that read and write text."""
