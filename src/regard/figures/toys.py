@@ -1,6 +1,6 @@
 """The training loop of the toys: enough for what learns in seconds; everything larger goes through the engine."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from torch import Tensor
@@ -19,3 +19,8 @@ def fit(parameters: Iterable[Tensor], loss: Callable[[], Tensor], *, steps: int,
         schedule.step()
         history.append(value.item())
     return history
+
+
+def means(runs: Sequence[Sequence[float]]) -> list[float]:
+    """The mean over runs, place by place."""
+    return [sum(values) / len(values) for values in zip(*runs, strict=True)]

@@ -18,7 +18,7 @@ from regard.decode.settings import Decoding
 from regard.figures.figure import Check, Numbers, above, seeded
 from regard.figures.learning.lessons import batched, lesson
 from regard.figures.looking.french import FRENCH, sentences, untaught
-from regard.figures.toys import fit
+from regard.figures.toys import fit, means
 from regard.model import Model, Translated
 from regard.tasks.distil import Distil
 from regard.tasks.translate import Translate
@@ -134,10 +134,6 @@ def draw(numbers: Numbers) -> Figure:
     axes.grid(axis="y")
     axes.spines["left"].set_visible(False)
     return figure
-
-
-def means(runs: list[list[float]]) -> list[float]:
-    return [sum(values) / len(values) for values in zip(*runs, strict=True)]
 
 
 def holds(numbers: Numbers) -> list[Check]:

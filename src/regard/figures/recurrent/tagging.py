@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from regard import style
 from regard.data.conllu import Tagged, open_conllu
 from regard.figures.figure import Check, Numbers, above, seeded
+from regard.figures.toys import means
 from regard.nn.recurrent import LSTMCell, Recurrent
 from regard.run.sources import found
 
@@ -196,10 +197,6 @@ def rates(numbers: Numbers, name: str) -> list[list[float]]:
     return [[all_ / total, own / right, (all_ - own) / (total - right)] for all_, own in numbers[name]["errors"]]
 
 
-def mean(rows: list[list[float]]) -> list[float]:
-    return [sum(column) / len(column) for column in zip(*rows, strict=True)]
-
-
 def gap_share(numbers: Numbers) -> list[float]:
     """For each seed: of the errors that reading from both ends saves, the share on words that depend on their right."""
     pairs = zip(numbers["ahead"]["errors"], numbers["both"]["errors"], strict=True)
@@ -216,7 +213,7 @@ def draw(numbers: Numbers) -> Figure:
     axes = figure.subplots()
     groups = ("all words", "words that depend\non their right", "all others")
     for shift, name, tint in ((-0.2, "ahead", style.SECOND), (0.2, "both", style.WEIGHT)):
-        heights = mean(rates(numbers, name))
+        heights = means(rates(numbers, name))
         places = [i + shift for i in range(3)]
         bars = axes.bar(places, heights, 0.36, color=tint)
         shares = [style.percent(height, 1) for height in heights]
@@ -245,8 +242,8 @@ def holds(numbers: Numbers) -> list[Check]:
     return [
         above("both ends: share of right tags, worst of 3 seeds", 1 - max(row[0] for row in both), 0.85),
         above("both ends over the most frequent tag", 1 - max(row[0] for row in both) - numbers["usual"], 0.0),
-        above("both ends over ahead: points, mean of 3 seeds", 100 * mean(gaps)[0], 2.0),
+        above("both ends over ahead: points, mean of 3 seeds", 100 * means(gaps)[0], 2.0),
         above("both ends over ahead: points, worst of 3 seeds", 100 * min(gap[0] for gap in gaps), 1.0),
-        above("the gap on words that depend on their right over that on others", mean(gaps)[1] / mean(gaps)[2], 3.0),
+        above("the gap on words that depend on their right over that on others", means(gaps)[1] / means(gaps)[2], 3.0),
         above("share of the saved errors that are on such words, worst of 3 seeds", min(gap_share(numbers)), 0.5),
     ]
