@@ -4,6 +4,8 @@ torchrun --nproc-per-node 2 -m regard train run.toml
 """
 
 import os
+import signal
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -104,6 +106,7 @@ def joined(device: str = "cpu") -> Iterator[World]:
     except ElsewhereError:
         raise
     except Exception as error:
+        finish_speaking()
         if not first_to_fail(store):
             raise ElsewhereError("another process failed before") from error
         if lost(error):
@@ -116,6 +119,12 @@ def joined(device: str = "cpu") -> Iterator[World]:
         raise error
     finally:
         dist.destroy_process_group()
+
+
+def finish_speaking() -> None:
+    """When one process ends, torchrun ends the others at once: what this one has to say it says before."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def first_to_fail(store: Any) -> bool:
