@@ -104,6 +104,7 @@ FIGURES: dict[str, str] = {
     "4.4b": "regard.figures.text.staircase",
     "4.4c": "regard.figures.text.one_net",
     "4.5": "regard.figures.text.switch_layer",
+    "4.5d": "regard.figures.text.balance",
     "11.1": "regard.figures.looking.swaps",
     "11.1b": "regard.figures.looking.ibm",
     "11.2": "regard.figures.looking.eight",
