@@ -21,7 +21,7 @@ DECKS = ("002",)
 CLAIM = (
     "With the load loss experts are used to more than 90 % of even use; without it a few of them do most of the work."
 )
-COST = 45.0
+COST = 25.0
 SEED = 0
 
 EXPERTS, SEEDS = 8, 2
