@@ -108,6 +108,7 @@ FIGURES: dict[str, str] = {
     "4.5b": "regard.figures.text.more_experts",
     "4.5c": "regard.figures.text.speed_up",
     "4.5d": "regard.figures.text.balance",
+    "4.5e": "regard.figures.text.languages",
     "11.1": "regard.figures.looking.swaps",
     "11.1b": "regard.figures.looking.ibm",
     "11.2": "regard.figures.looking.eight",
