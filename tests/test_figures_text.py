@@ -18,6 +18,16 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("digests.2", "0" * 64),
         ("parameters", 170_000_000_000),
     ],
+    "4.3b": [
+        ("runs.1.repeated", 3),
+        ("runs.0.after", "0"),
+        ("runs.1.after", "0"),
+        ("runs.0.right.0", 0.1),
+        ("runs.1.right.8", 0.4),
+        ("runs.0.told", 0.9),
+        ("runs.1.untold", 0.1),
+        ("best", [1.0] * 9),
+    ],
     "4.3c": [
         *((f"rows.{i}.parameters", 1) for i in range(8)),
         ("rows.3.heads", 24),
@@ -50,6 +60,19 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("load by hand", 1.0),
         ("likely.1", [0.9, 0.9, 0.1]),
     ],
+    "4.5b": [
+        *((f"{experts}.losses", [[3.0] * 13] * 2) for experts in (2, 4, 8)),
+        ("4.operations", 200_000),
+        ("8.weights", 60_000),
+    ],
+    "4.5c": [("steps.2", 540.0), ("steps.4", 540.0), ("steps.8", 540.0), ("steps.1", 600.0)],
+    "4.5d": [
+        ("with.evenness.0.-1", [0.85, 0.95]),
+        ("without.evenness.0.1", [0.5, 0.8]),
+        ("without.evenness.1.-1", [0.9, 0.5]),
+        ("without.shares", [[[0.125] * 8] * 2] * 2),
+    ],
+    "4.5e": [("8.0", [3.4] * 4), ("8.1", [1.0] * 4), ("1.0", [3.4] * 4)],
 }
 
 

@@ -1,0 +1,96 @@
+"""4.5b: loss against steps for 1, 2, 4 and 8 experts (deck 002; Fedus, Zoph and Shazeer, 2021), in letter models.
+
+Each letter passes one expert, so all models do the same work for it, but for the router; what grows is the number of
+weights. The last loss of a run is the mean of its last three measurements, over a hundred steps.
+
+The spec sheet expects the loss to fall with every doubling. In 600 steps that was not found: on the mean of two seeds
+2, 4 and 8 experts are all ahead of the dense model, by 0.04 to 0.05 nats, without an order among them. And most of the
+lead is one seed's, in which the dense model was slow: 0.08 to 0.09 nats there, -0.004 to 0.01 in the other.
+"""
+
+from matplotlib.figure import Figure
+
+from regard import style
+from regard.figures.figure import Check, Numbers, above, below
+from regard.figures.measure import operations
+from regard.figures.text.experts import EVERY, STEPS, Way, letters, trained
+from regard.figures.toys import means
+from regard.zoo import parameters
+
+TITLE = "More experts, the same work"
+DECKS = ("002",)
+CLAIM = "At equal steps and work, experts lower the loss on unseen text in the mean; how many there are hardly matters."
+COST = 110.0
+SEED = 0
+
+EXPERTS, SEEDS = (1, 2, 4, 8), 2
+
+
+def compute() -> Numbers:
+    return {str(experts): measured(experts) for experts in EXPERTS}
+
+
+def measured(experts: int) -> Numbers:
+    runs = [trained(experts, SEED + i, Way()) for i in range(SEEDS)]
+    net, row = runs[0].net, letters().rows[:1, :-1]
+    return {
+        "losses": [[look.loss for look in run.looks] for run in runs],
+        "weights": parameters(net),
+        "operations": operations(lambda: net(row)) // row.numel(),
+    }
+
+
+def last(losses: list[float]) -> float:
+    return sum(losses[-3:]) / 3
+
+
+TINTS = {"1": style.SECOND} | {str(n): style.mix(style.WEIGHT, part) for n, part in ((2, 0.45), (4, 0.7), (8, 1.0))}
+
+
+def draw(numbers: Numbers) -> Figure:
+    note = (
+        "Letter models on tiny Shakespeare, 4 layers, every other with experts, of which each letter takes one.\n"
+        f"Left, the loss on unseen text, mean of {SEEDS} seeds. Right, each seed’s at the end."
+    )
+    figure = style.page(TITLE, note, height=5.4)
+    curves, ends = figure.subplots(1, 2, width_ratios=(1.7, 1))
+    places = list(range(0, STEPS + 1, EVERY))
+    for experts, tint in TINTS.items():
+        curve = means(numbers[experts]["losses"])
+        curves.plot(places[2:], curve[2:], color=tint)
+    curves.set(xlabel="step", ylabel="nats a letter", xlim=(2 * EVERY, STEPS))
+    curves.grid(axis="y")
+    curves.spines["left"].set_visible(False)
+    for i, (experts, tint) in enumerate(TINTS.items()):
+        found = [last(losses) for losses in numbers[experts]["losses"]]
+        ends.plot([i] * len(found), found, "o", color=tint, ms=7, alpha=0.75, mew=0)
+        ends.plot([i - 0.25, i + 0.25], [sum(found) / len(found)] * 2, color=tint)
+    sizes = [f"{experts}\n{numbers[experts]['weights'] / 1000:.0f}k" for experts in TINTS]
+    ends.set_xticks(range(len(TINTS)), sizes)
+    for text, tint in zip(ends.get_xticklabels(), TINTS.values(), strict=True):
+        text.set(color=tint, weight="bold", size=12)
+    ends.set(xlim=(-0.5, len(TINTS) - 0.5), xlabel="experts, and weights in all")
+    ends.grid(axis="y")
+    ends.spines["left"].set_visible(False)
+    return figure
+
+
+def holds(numbers: Numbers) -> list[Check]:
+    final = {experts: [last(losses) for losses in numbers[experts]["losses"]] for experts in TINTS}
+    dense, several = final.pop("1"), list(final.items())
+    work = [numbers[experts]["operations"] for experts in TINTS]
+    behind = [own - other for _, found in several for own, other in zip(found, dense, strict=True)]
+    return [
+        *(
+            above(f"dense less {experts} experts at the end, mean of {SEEDS} seeds", gap(dense, found), 0.02)
+            for experts, found in several
+        ),
+        below("behind the dense model of the same seed, most of all", max(behind), 0.01),
+        below("work for a letter, most over least", max(work) / min(work), 1.02),
+        above("weights, 8 experts over 1", numbers["8"]["weights"] / numbers["1"]["weights"], 2.0),
+    ]
+
+
+def gap(one: list[float], other: list[float]) -> float:
+    """Of their means."""
+    return sum(one) / len(one) - sum(other) / len(other)
