@@ -5,23 +5,27 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.nn.attention import Kernel, spread
+from regard.nn.attention import Kernel, Mixer, spread
 from regard.nn.cache import Slot
 from regard.nn.mask import ALL, Bias, Given, Mask
+from regard.nn.mechanisms import Site, build_mixer
 from tests.contracts.tools import (
+    BIASED,
     BIASES,
     CHOICES,
     DECODERS,
+    DIM,
     HEADS,
     KERNELS,
     MASKS,
     WIDTH,
+    asked,
     close,
     gradients,
     kernel,
-    mixer,
     numbers,
     ragged,
+    refuses,
     spelled,
 )
 
@@ -37,7 +41,7 @@ PLACED = {"local", "local-window"}
 
 SIZES = [(5, 5), (3, 7), (1, 6), (1, 1)]  # queries, keys
 
-REFUSED = [(name, mask) for name in KERNELS for mask in MASKS if MASKS[mask](2, 2, 2).causal and name not in DECODERS]
+REFUSED = [(name, mask) for name in KERNELS for mask in MASKS if refuses(name, *asked(MASKS[mask](2, 2, 2)))]
 SERVED = [(name, mask) for name in KERNELS for mask in MASKS if (name, mask) not in REFUSED]
 
 
@@ -62,7 +66,8 @@ def test_law(name: str, mask: str) -> None:
 
 @pytest.mark.parametrize("bias", BIASES)
 @pytest.mark.parametrize(
-    ("name", "mask"), [case for case in SERVED if case[1] in ("none", "start-rows", "left", "all")]
+    ("name", "mask"),
+    [case for case in SERVED if case[1] in ("none", "start-rows", "left", "all") and case[0] in BIASED],
 )
 def test_law_with_bias(name: str, mask: str, bias: str) -> None:
     for size in ((5, 5), (3, 7)):
@@ -71,7 +76,7 @@ def test_law_with_bias(name: str, mask: str, bias: str) -> None:
 
 
 @pytest.mark.parametrize("keys", [None, "left"])
-@pytest.mark.parametrize("name", CHOICES)
+@pytest.mark.parametrize("name", [name for name in KERNELS if name in BIASED])
 def test_a_bias_may_forbid(name: str, keys: str | None) -> None:
     """Minus infinity in a bias is a mask, as Swin and AlphaFold have it; also of a whole row, alone or with a mask."""
     numbers = torch.randn(HEADS, 3, 7).double()
@@ -114,23 +119,48 @@ def check_law(name: str, attention: Kernel, size: tuple[int, int], mask: Mask, b
 
 
 @pytest.mark.parametrize(("name", "mask"), REFUSED)
-def test_what_cannot_be_honoured_is_refused(name: str, mask: str) -> None:
-    """By the definition, by the fast way and when the model is built; nothing else is refused today."""
-    assert {name for name, _ in REFUSED} == {"local-p", "local-p-window"}
+def test_a_mask_that_cannot_be_honoured_is_refused(name: str, mask: str) -> None:
+    """By the definition, by the fast way and while decoding, in the same words."""
     attention, (q, k, v) = kernel(CHOICES[name]), heads_of((3, 5))
     given_mask = MASKS[mask](3, 3, 5)
-    with pytest.raises(ValueError, match="causal"):
+    word = "|".join(what for what in asked(given_mask) if refuses(name, what))
+    with pytest.raises(ValueError, match=word):
         attention.weights(q, k, given_mask)
-    with pytest.raises(ValueError, match="causal"):
+    with pytest.raises(ValueError, match=word):
         attention(q, k, v, given_mask)
-    with pytest.raises(ValueError, match="causal"):
+    with pytest.raises(ValueError, match=word):
         attention.step(Slot(0), q, k[:, :, :3], v[:, :, :3], given_mask)
-    with pytest.raises(ValueError, match="causal"):
-        mixer(CHOICES[name], causal=True)
+
+
+@pytest.mark.parametrize("name", [name for name in KERNELS if name not in BIASED])
+def test_a_bias_that_cannot_be_honoured_is_refused(name: str) -> None:
+    attention, (q, k, v), bias = kernel(CHOICES[name]), heads_of((3, 3)), Given(numbers(HEADS, 3, 3))
+    with pytest.raises(ValueError, match="bias"):
+        attention.weights(q, k, ALL, bias)
+    with pytest.raises(ValueError, match="bias"):
+        attention(q, k, v, ALL, bias)
+    with pytest.raises(ValueError, match="bias"):
+        attention.step(Slot(0), q, k, v, ALL, bias)
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_what_a_site_asks_for_is_served_or_refused(name: str) -> None:
+    """When a model is built, not when it runs; what is not named in REFUSES is served."""
+    for what, changes in {
+        "causal": {"causal": True},
+        "context": {"cross": True},
+        "dropout": {"dropout": 0.1},
+    }.items():
+        site = Site(dim=DIM, heads=HEADS, length=64, **changes)
+        if refuses(name, what):
+            with pytest.raises(ValueError, match=f"attention '.*': .*{what}"):
+                build_mixer(CHOICES[name], site)
+        else:
+            assert isinstance(build_mixer(CHOICES[name], site), Mixer)
 
 
 @pytest.mark.parametrize("bias", ["given", "alibi", "buckets"])
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", [name for name in KERNELS if name in BIASED])
 def test_bias_is_not_ignored(name: str, bias: str) -> None:
     """Each number of a bias has a say in its own pair."""
     attention, (q, k, v) = kernel(CHOICES[name]), heads_of((4, 6))
@@ -179,7 +209,7 @@ def test_any_leading_axes(name: str, mask: str) -> None:
     q, k, v = numbers(2, 3, HEADS, 4, WIDTH), numbers(2, 3, HEADS, 6, WIDTH), numbers(2, 3, HEADS, 6, 5)
     given_mask = MASKS[mask](3, 4, 6)
     bias = Given(numbers(HEADS, 4, 6))
-    for added in (None, bias):
+    for added in (None, bias) if name in BIASED else (None,):
         y = attention(q, k, v, given_mask, added)
         wanted = torch.stack([attention(*rows, given_mask, added) for rows in zip(q, k, v, strict=True)])
         close(y, wanted)
@@ -200,10 +230,11 @@ def test_each_set_of_leading_axes_has_its_own_keys_and_bias(name: str) -> None:
     keys = torch.rand(2, 3, 6) < 0.7
     keys[..., 0] = True
     bias = numbers(2, 1, HEADS, 4, 6)  # AlphaFold: one for all rows of an alignment
-    y = attention(q, k, v, Mask(keys=keys), Given(bias))
+    y = attention(q, k, v, Mask(keys=keys), Given(bias) if name in BIASED else None)
     for b in range(2):
         for s in range(3):
-            close(y[b, s], attention(q[b, s], k[b, s], v[b, s], Mask(keys=keys[b, s]), Given(bias[b, 0])))
+            added = Given(bias[b, 0]) if name in BIASED else None
+            close(y[b, s], attention(q[b, s], k[b, s], v[b, s], Mask(keys=keys[b, s]), added))
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
@@ -276,6 +307,7 @@ def test_law_for_any_shape(name: str, data: st.DataObject) -> None:
     places, lengths = torch.arange(columns), torch.tensor(lengths)[:, None]
     keys = places < lengths if data.draw(st.booleans(), "right") else places >= columns - lengths
     pairs = torch.rand(3, 1, rows, columns) < data.draw(st.floats(0, 1), "share of pairs")
+    pairs = None if refuses(name, "pairs") else pairs
     start = data.draw(st.integers(0, more), "start")
     mask = Mask(
         causal,

@@ -19,7 +19,7 @@ from regard.nn.cache import Cache
 from regard.nn.pool import first, mean
 from regard.zoo import FAMILIES, PRESETS, bare, config_data, preset, read_config
 from tests.contracts.families import ATTENDING, PADDED, SERVED, SITES, config, inputs, net, serves, tensors
-from tests.contracts.tools import CHOICES, close, stirred
+from tests.contracts.tools import CHOICES, close, refuses, stirred
 
 # One other value for every key that a config may have; what is missing here is taken from its type.
 OTHER: dict[str, Any] = {
@@ -243,7 +243,7 @@ def test_depth(family: str) -> None:
 def test_any_attention_in_any_model(family: str, key: str, name: str) -> None:
     """It runs, forward and back, or one clear error says why not; no flag says which."""
     if not serves(family, key, CHOICES[name]):
-        with pytest.raises(ConfigError, match=r"attention '.*': .* cannot (be causal|serve a context)"):
+        with pytest.raises(ConfigError, match=r"attention '.*': .* cannot (be causal|serve a context|take a bias)"):
             bare(family, config(family, **{key: CHOICES[name]}))
         return
     model = net(family, **{key: CHOICES[name]})
@@ -255,13 +255,22 @@ def test_any_attention_in_any_model(family: str, key: str, name: str) -> None:
     assert missing in ([], ["follows.weight", "follows.bias"])
 
 
+ASKED = {
+    ("gpt", "attention"): ["causal"],
+    ("switchlm", "attention"): ["causal"],
+    ("transformer", "attention"): ["causal"],
+    ("t5", "attention"): ["causal", "bias"],
+    ("switch", "attention"): ["causal", "bias"],
+    ("transformer", "cross"): ["context"],
+    ("t5", "cross"): ["context"],
+    ("switch", "cross"): ["context"],
+    ("rnn", "attention"): ["context"],
+}
+
+
 def test_only_what_cannot_be_served_is_refused() -> None:
-    """A predicted place cannot be causal, and a band has no sense in another sequence; an RNN looks at one only."""
-    refused = {site for site in SITES if site not in SERVED}
-    decoders = ("gpt", "transformer", "t5", "switch", "switchlm")
-    causal = {(f, "attention", name) for f in decoders for name in ("local-p", "local-p-window")}
-    sites = (("transformer", "cross"), ("t5", "cross"), ("switch", "cross"), ("rnn", "attention"))
-    assert refused == causal | {(*site, name) for site in sites for name in ("local", "local-window")}
+    wanted = [site for site in SITES if not refuses(site[2], *ASKED.get(site[:2], []))]
+    assert wanted == SERVED
 
 
 @pytest.mark.parametrize(("family", "key", "name"), SERVED)

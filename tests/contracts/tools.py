@@ -23,6 +23,24 @@ CHOICES: dict[str, Choice] = {name: name for name in MECHANISMS} | {
     "top-k-keep": {"kind": "top-k", "keep": 2},
 }
 
+# What a row cannot honour and so refuses, in a word of its error: "causal", "context", "bias", "pairs" (of a mask),
+# "dropout" (of weights that are never there). All else is honoured by all: the contracts run over it.
+REFUSES: dict[str, set[str]] = {
+    "local": {"context"},
+    "local-p": {"causal"},
+}
+
+
+def refuses(name: str, *asked: str) -> bool:
+    """Whether a row of CHOICES refuses one of these."""
+    choice = CHOICES[name]
+    return not REFUSES.get(choice if isinstance(choice, str) else choice["kind"], set()).isdisjoint(asked)
+
+
+def asked(mask: Mask) -> list[str]:
+    """What a mask asks for that not everyone honours."""
+    return ["causal"] * mask.causal + ["pairs"] * (mask.pairs is not None)
+
 
 def mixer(choice: Choice, *, causal: bool = False, groups: int | None = None, dropout: float = 0.0) -> Mixer:
     site = Site(dim=DIM, heads=HEADS, length=64, causal=causal, groups=groups, dropout=dropout)
@@ -43,25 +61,11 @@ def stirred(module: nn.Module) -> nn.Module:
     return module
 
 
-def serves_causal(choice: Choice) -> bool:
-    try:
-        mixer(choice, causal=True)
-    except ValueError:
-        return False
-    return True
-
-
-def serves_context(choice: Choice) -> bool:
-    try:
-        build_mixer(choice, Site(dim=DIM, heads=HEADS, cross=True))
-    except ValueError:
-        return False
-    return True
-
-
 KERNELS = [name for name, choice in CHOICES.items() if isinstance(mixer(choice), MultiHeadAttention)]
-DECODERS = [name for name, choice in CHOICES.items() if serves_causal(choice)]
-CROSSING = [name for name, choice in CHOICES.items() if serves_context(choice)]
+DECODERS = [name for name in CHOICES if not refuses(name, "causal")]
+CROSSING = [name for name in CHOICES if not refuses(name, "context")]
+BIASED = [name for name in CHOICES if not refuses(name, "bias")]
+DROPPING = [name for name in CHOICES if not refuses(name, "dropout")]
 
 
 def ragged(batch: int, columns: int, side: str) -> Tensor:

@@ -113,6 +113,7 @@ class T5(EncoderDecoder):
             dim=config.dim,
             heads=config.heads,
             causal=cross is not None,
+            biased=True,
             dropout=config.dropout,
             head_dim=config.head_dim,
             biases="",
@@ -122,7 +123,7 @@ class T5(EncoderDecoder):
             build_mixer(choice, site),
             kind(config.dim, config.hidden, act, dropout=config.dropout, biases=False),
             self.residual,
-            cross=None if cross is None else build_mixer(cross, replace(site, causal=False, cross=True)),
+            cross=None if cross is None else build_mixer(cross, replace(site, causal=False, biased=False, cross=True)),
         )
 
     def residual(self) -> Residual:

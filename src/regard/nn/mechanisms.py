@@ -26,6 +26,7 @@ class Site:
     length: int | None = None  # the longest input, where the model knows one
     causal: bool = False
     cross: bool = False
+    biased: bool = False  # something is added to the scores
     dropout: float = 0.0
     context_dim: int | None = None
     head_dim: int | None = None
