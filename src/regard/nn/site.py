@@ -1,6 +1,7 @@
 """A place in a model that wants an attention, and what it asks for."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from .attention import Kernel, MultiHeadAttention
 from .positions import Rotary
@@ -28,7 +29,7 @@ class Site:
         """of one head"""
         return self.head_dim or self.dim // self.heads
 
-    def attention(self, kernel: Kernel) -> MultiHeadAttention:
+    def attention(self, kernel: Kernel, shared: Literal["", "qk", "kv"] = "") -> MultiHeadAttention:
         return MultiHeadAttention(
             self.dim,
             self.heads,
@@ -37,5 +38,6 @@ class Site:
             head_dim=self.head_dim,
             groups=self.groups,
             biases=self.biases,
+            shared=shared,
             rotary=self.rotary,
         )
