@@ -13,7 +13,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from regard.errors import ConfigError, InputError
-from regard.models import bert, gpt, mlp, recurrent, rnn, switch, switchlm, t5, transformer, vit
+from regard.models import bert, gpt, mlp, recurrent, reformer, rnn, switch, switchlm, t5, transformer, vit
 from regard.nn.config import flaws, parse
 
 
@@ -98,6 +98,14 @@ FAMILIES: dict[str, Family] = {
         switchlm.AXES,
         "Fedus, Zoph and Shazeer 2021, Switch Transformers",
         "https://arxiv.org/abs/2101.03961",
+    ),
+    "reformer": Family(
+        reformer.Config,
+        reformer.Reformer,
+        reformer.PRESETS,
+        reformer.AXES,
+        "Kitaev, Kaiser and Levskaya 2020, Reformer: The Efficient Transformer",
+        "https://arxiv.org/abs/2001.04451",
     ),
     "vit": Family(
         vit.Config,

@@ -124,5 +124,5 @@ def test_a_recurrent_network_reads_a_word_at_least(decoder: str, source: int, ta
 
 
 def test_every_family_is_here() -> None:
-    here = {"rnn", "recurrent", "transformer", "t5", "gpt", "bert", "vit", "mlp", "switch", "switchlm"}
+    here = {"rnn", "recurrent", "transformer", "t5", "gpt", "bert", "vit", "mlp", "switch", "switchlm", "reformer"}
     assert set(FAMILIES) == here, "say what a new family makes of no tokens"

@@ -33,13 +33,14 @@ from tests.contracts.tools import (
 # Whose rows do not sum to 1: local-p fades what is far from its place, talking heads add weights of other heads; all
 # that a mask allows may be outside of a window or in another bucket.
 HASHED = {"lsh", "lsh-buckets", "lsh-planes", "lsh-often"}
-AT_MOST_ONE = {"local", "local-window", "local-p", "local-p-window"} | HASHED
+CHUNKED = {"chunked", "chunked-chunk"}  # where padding looks at nothing
+AT_MOST_ONE = {"local", "local-window", "local-p", "local-p-window"} | HASHED | CHUNKED
 FREE = {"talking"}
 # Who knows where a key stands, so that shuffled keys are another question.
-POSITIONAL = {"local", "local-window", "local-p", "local-p-window"} | HASHED
+POSITIONAL = {"local", "local-window", "local-p", "local-p-window"} | HASHED | CHUNKED
 
 # Whose queries stand among the keys, so that padding before a key moves it away from a query that stays.
-PLACED = {"local", "local-window"} | HASHED
+PLACED = {"local", "local-window"} | HASHED | CHUNKED
 
 SIZES = [(5, 5), (3, 7), (1, 6), (1, 1)]  # queries, keys
 
@@ -273,7 +274,7 @@ def test_keys_have_no_order(name: str) -> None:
     close(attention(q, k[:, :, order], v[:, :, order], Mask(keys=keys[:, order])), attention(q, k, v, Mask(keys=keys)))
 
 
-@pytest.mark.parametrize("name", [name for name in KERNELS if name not in HASHED])  # whose place is its own bucket
+@pytest.mark.parametrize("name", [name for name in KERNELS if name not in HASHED | CHUNKED])  # whose place tells whom it sees
 def test_queries_do_not_know_of_each_other(name: str) -> None:
     attention, (q, k, v) = kernel(CHOICES[name]), heads_of((4, 6))
     order = torch.randperm(4)

@@ -51,6 +51,7 @@ OTHER: dict[str, Any] = {
     "capacity_eval": 0.1,
     "room": 1,
     "jitter": 0.5,
+    "grid": (3, 4),
 }
 # What a key needs beside it to mean anything.
 BESIDE: dict[str, dict[str, Any]] = {
@@ -59,6 +60,8 @@ BESIDE: dict[str, dict[str, Any]] = {
     "pooling": {"head": "none"},
     "bidirectional": {"head": "tags"},
     "tied": {"dim": 24},
+    "row_dim": {"grid": (3, 4)},
+    "hashed_dropout": {"attention": "lsh"},
 }
 # Keys that say something of training alone.
 TRAINING = ("capacity", "jitter")
@@ -258,6 +261,7 @@ def test_any_attention_in_any_model(family: str, key: str, name: str) -> None:
 ASKED = {
     ("gpt", "attention"): ["causal"],
     ("switchlm", "attention"): ["causal"],
+    ("reformer", "attention"): ["causal"],
     ("transformer", "attention"): ["causal"],
     ("t5", "attention"): ["causal", "bias"],
     ("switch", "attention"): ["causal", "bias"],

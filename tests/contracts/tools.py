@@ -22,6 +22,7 @@ CHOICES: dict[str, Choice] = {name: name for name in MECHANISMS} | {
     "local-window": {"kind": "local", "window": 2},
     "local-p-window": {"kind": "local-p", "window": 2},
     "top-k-keep": {"kind": "top-k", "keep": 2},
+    "chunked-chunk": {"kind": "chunked", "chunk": 2},
     "lsh-buckets": {"kind": "lsh", "chunk": 2, "buckets": 4, "rounds": 2},
     "lsh-planes": {"kind": "lsh", "chunk": 3, "buckets": 2, "rounds": 2, "hashed": "planes", "alike": True},
     "lsh-often": {"kind": "lsh", "chunk": 2, "buckets": 4, "rounds": 3, "once": False, "seed": 1},
@@ -32,6 +33,7 @@ CHOICES: dict[str, Choice] = {name: name for name in MECHANISMS} | {
 REFUSES: dict[str, set[str]] = {
     "local": {"context"},
     "local-p": {"causal"},
+    "chunked": {"context", "bias", "pairs"},
     "lsh": {"context", "bias", "pairs"},
 }
 

@@ -11,7 +11,7 @@ from regard.errors import CheckpointError, ConfigError, InputError
 from regard.nn.mechanisms import simplest
 from regard.zoo import bare, config_data
 
-from . import albert, bert, distilbert, gpt1, gpt2, llama, llama2c, marian, switch, t5, vit
+from . import albert, bert, distilbert, gpt1, gpt2, llama, llama2c, marian, reformer, switch, t5, vit
 from .foreign import Foreign
 from .rules import Entry, Groups, Run, converted, counted, exported, listed, misfits, needed, spare
 from .symbols import NONE, Symbols, export_symbols, foreign_symbols
@@ -45,6 +45,9 @@ KINDS: dict[str, Kind] = {
     ),
     "t5": Kind("t5", t5.config, as_it_is, t5.rules, t5.export_config, t5.SYMBOLS),
     "switch_transformers": Kind("switch", switch.config, as_it_is, switch.rules, switch.export_config, t5.SYMBOLS),
+    "reformer": Kind(
+        "reformer", reformer.config, reformer.complete, reformer.rules, reformer.export_config, reformer.SYMBOLS
+    ),
     "vit": Kind("vit", vit.config, vit.complete, vit.rules, vit.export_config, {}),
     "marian": Kind("transformer", marian.config, as_it_is, marian.rules, marian.export_config, marian.SYMBOLS),
 }

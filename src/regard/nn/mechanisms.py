@@ -6,7 +6,7 @@ from typing import Any
 
 from .attention import Mixer, Softmax
 from .config import near, parse, shown
-from .kernels import lsh
+from .kernels import chunked, lsh
 from .kernels.additive import Additive
 from .kernels.cosine import Cosine
 from .kernels.local import Local
@@ -78,6 +78,7 @@ MECHANISMS: dict[str, Mechanism] = {
     "local-p": Mechanism(Window, local_p, "near a predicted place (Luong 2015)"),
     "cosine": Mechanism(Plain, lambda c, s: s.attention(Cosine(s.heads, s.dropout)), "cos(q, k) / tau (Swin v2)"),
     "top-k": Mechanism(Keep, lambda c, s: s.attention(TopK(c.keep, s.dropout)), "the k best keys (Zhao 2019)"),
+    "chunked": Mechanism(chunked.Settings, chunked.build, "keys of its chunk and the one before (Kitaev 2020)"),
     "lsh": Mechanism(lsh.Settings, lsh.build, "keys of the same bucket of a hash (Kitaev 2020)"),
     "talking": Mechanism(
         Plain, lambda c, s: s.attention(TalkingHeads(s.heads, s.dropout)), "heads exchange scores (Shazeer 2020, CaiT)"

@@ -48,7 +48,7 @@ NAME = "attention by hashing"
 class Settings:
     chunk: int = 64  # keys of a chunk, or of a band
     rounds: int = 4
-    buckets: int | None = None  # two for each chunk of the longest text, unless given
+    buckets: int | tuple[int, ...] | None = None  # two for each chunk of the longest text, unless given
     hashed: Hash = "angular"
     form: Form | None = None  # by the mask, unless given
     alike: bool = False  # whether chunks, too, look at keys of the same bucket alone
@@ -80,14 +80,16 @@ def build(settings: Settings, site: Site) -> Mixer:
 
 def sizes(settings: Settings, length: int | None) -> tuple[int, ...]:
     """How many buckets: a power of two; many are the pairs of two hashes."""
+    if isinstance(settings.buckets, tuple):
+        return settings.buckets
     if settings.buckets is not None:
-        count = settings.buckets
-    elif length is None:
+        return (settings.buckets,)
+    if length is None:
         count = UNKNOWN
     else:
         count = 1 if length <= settings.chunk else 1 << (2 * length // settings.chunk).bit_length() - 1
     half = 1 << (count.bit_length() - 1) // 2
-    return (half, count // half) if count > MANY and count % half == 0 and settings.hashed == "angular" else (count,)
+    return (half, count // half) if count > MANY and settings.hashed == "angular" else (count,)
 
 
 class LSH(Kernel):
