@@ -48,7 +48,7 @@ def test_an_empty_batch_with_padding_and_a_listener(family: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "name"), [(family, name) for family, _, name in SERVED if family in ("gpt", "switchlm")]
+    ("family", "name"), [(family, name) for family, _, name in SERVED if family in ("gpt", "switchlm", "reformer")]
 )
 def test_a_decoder_reads_no_tokens(family: str, name: str) -> None:
     model = net(family, attention=CHOICES[name])

@@ -274,7 +274,9 @@ def test_keys_have_no_order(name: str) -> None:
     close(attention(q, k[:, :, order], v[:, :, order], Mask(keys=keys[:, order])), attention(q, k, v, Mask(keys=keys)))
 
 
-@pytest.mark.parametrize("name", [name for name in KERNELS if name not in HASHED | CHUNKED])  # whose place tells whom it sees
+@pytest.mark.parametrize(
+    "name", [name for name in KERNELS if name not in HASHED | CHUNKED]
+)  # whose place tells whom it sees
 def test_queries_do_not_know_of_each_other(name: str) -> None:
     attention, (q, k, v) = kernel(CHOICES[name]), heads_of((4, 6))
     order = torch.randperm(4)

@@ -72,6 +72,10 @@ def switchlm(net: nn.Module, inputs: Inputs) -> Tensors:
     return {"logits": net(inputs["ids"], keys=inputs.get("keys")).logits}
 
 
+def reformer(net: nn.Module, inputs: Inputs) -> Tensors:
+    return {"logits" if net.config.head == "words" else "states": net(inputs["ids"], keys=inputs.get("keys"))}
+
+
 OURS: dict[str, Callable[[nn.Module, Inputs], Tensors]] = {
     "gpt": gpt,
     "bert": bert,
@@ -81,6 +85,7 @@ OURS: dict[str, Callable[[nn.Module, Inputs], Tensors]] = {
     "t5": translator,
     "switch": switch,
     "switchlm": switchlm,
+    "reformer": reformer,
 }
 BY_SOURCE = ("memory", "encoder.")  # what has a row for each source word, not for each target word
 

@@ -72,6 +72,7 @@ CLAIMS = {
     "t5": Claim("transformers", "T5ForConditionalGeneration", {}),
     "switch": Claim("transformers", "SwitchTransformersForConditionalGeneration", {}),
     "switchlm": Claim("transformers", "GPT2LMHeadModel, SwitchTransformersSparseMLP in it", {}),
+    "reformer": Claim("transformers", "ReformerModelWithLMHead", {}),
     "vit": Claim("transformers", "ViTForImageClassification", {"pool": "class"}),
     "mlp": Claim("torch", "nn.Sequential of nn.Linear and nn.ReLU", {"activation": "relu"}),
 }

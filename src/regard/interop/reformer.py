@@ -7,7 +7,7 @@ drawn once, by the seed 0 if there is none.
 
 from collections.abc import Collection
 from dataclasses import replace
-from math import isqrt, prod
+from math import isqrt
 from typing import Any
 
 from regard.models.reformer import Config
@@ -29,10 +29,14 @@ def config(theirs: Foreign) -> Config:
     theirs.expect("local_num_chunks_before", 1)
     theirs.expect("tie_word_embeddings", False)
     theirs.expect("sinusoidal_pos_embds", False)
-    theirs.ignore("axial_norm_std", "chunk_size_lm_head", "num_hidden_layers", "num_buckets", "attn_layers", "hash_seed")
+    theirs.ignore(
+        "axial_norm_std", "chunk_size_lm_head", "num_hidden_layers", "num_buckets", "attn_layers", "hash_seed"
+    )
     theirs.ignore("axial_pos_shape", "axial_pos_embds_dim", "is_decoder")
-    theirs.ignore("attention_probs_dropout_prob", "intermediate_size", "num_chunks_after", "num_chunks_before")  # of old
-    layers = kinds(theirs)
+    theirs.ignore(
+        "attention_probs_dropout_prob", "intermediate_size", "num_chunks_after", "num_chunks_before"
+    )  # of old
+    layers = attending(theirs)
     length, chunk = theirs.size("max_position_embeddings", 4096), theirs.size("lsh_attn_chunk_length", 64)
     local: dict[str, Any] = {"kind": "chunked", "chunk": theirs.size("local_attn_chunk_length", 64)}
     local |= {"after": 1} if theirs.size("local_num_chunks_after", 0, least=0) else {}
@@ -69,7 +73,7 @@ def config(theirs: Foreign) -> Config:
 GRID, WIDTHS = ("axial_pos_shape", [64, 64]), ("axial_pos_embds_dim", [64, 192])
 
 
-def kinds(theirs: Foreign) -> list[str]:
+def attending(theirs: Foreign) -> list[str]:
     layers = theirs.data.get("attn_layers", LAYERS)
     if not isinstance(layers, list) or not layers or any(kind not in ("local", "lsh") for kind in layers):
         theirs.guess(f"attn_layers = {layers!r}"[:100] + " is not a list of 'local' and 'lsh'")
@@ -113,7 +117,7 @@ def complete(ours: Config, names: Collection[str]) -> Config:
 
 def tables(ours: Config) -> list[dict[str, Any]]:
     """What each layer is, by its table."""
-    return [{"kind": x} if isinstance(x, str) else dict(x) for x in layered(ours.attention, ours.depth)]  # type: ignore[arg-type]
+    return [{"kind": x} if isinstance(x, str) else dict(x) for x in layered(ours.attention, ours.depth)]
 
 
 def export_config(ours: Config) -> dict[str, Any]:
@@ -159,15 +163,20 @@ def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
     """The bare model's files have no ``reformer.`` before their names."""
     bare = ours.head == "none" and (names is None or not any(name.startswith("reformer.") for name in names))
     prefix = "" if bare else "reformer."
-    layers = [entry for i, layer in enumerate(tables(ours)) for entry in block(f"{prefix}encoder.layers.{i}.", i, layer)]
-    head = [Rule("lm_head.decoder.weight", "head.weight"), Rule("lm_head.bias", "head.bias")]
-    again = [Tied("lm_head.decoder.bias", "head.bias")]
+    layers = [
+        entry for i, layer in enumerate(tables(ours)) for entry in block(f"{prefix}encoder.layers.{i}.", i, layer)
+    ]
+    head: list[Entry] = [
+        Rule("lm_head.decoder.weight", "head.weight"),
+        Rule("lm_head.bias", "head.bias"),
+        Tied("lm_head.decoder.bias", "head.bias"),  # earlier versions kept it twice
+    ]
     return [
         Rule(prefix + "embeddings.word_embeddings.weight", "embed.weight"),
         *positions(ours, prefix + "embeddings.position_embeddings."),
         *layers,
         Rule(prefix + "encoder.layer_norm.{p}", "norm.{p}"),
-        *([] if ours.head == "none" else [*head, *again]),
+        *([] if ours.head == "none" else head),
     ]
 
 

@@ -12,6 +12,7 @@ Shapes: b batch, n positions, d width.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -134,7 +135,7 @@ class Reversed(torch.autograd.Function):
                 said, slope = again(layer, layer.feed, first, of_second, found)
             second, of_first = second - said, of_first + slope
             with memory.attending.again(), memory.notes.again():
-                said, slope = again(layer, lambda x, f=layer.attend: f(x, ctx.mask), second, of_first, found)
+                said, slope = again(layer, partial(layer.attend, mask=ctx.mask), second, of_first, found)
             first, of_second = first - said, of_second + slope
             del said, slope
         return None, None, of_first, of_second, *(found.get(id(p)) for p in ctx.weights)

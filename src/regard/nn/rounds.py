@@ -175,7 +175,7 @@ def in_rounds(q: Tensor, k: Tensor, v: Tensor, plan: Plan, dropout: float = 0.0)
     if any(unpack_dual(x).tangent is not None for x in (q, k, v)):
         return ordinary(q, k, v, plan, dropout)
     with as_given(q):
-        return Rounds.apply(q, k.to(q.dtype), v.to(q.dtype), plan, dropout)  # type: ignore[no-any-return, no-untyped-call]
+        return Rounds.apply(q, k.to(q.dtype), v.to(q.dtype), plan, dropout)  # type: ignore[no-untyped-call]
 
 
 def as_given(x: Tensor) -> AbstractContextManager[Any]:
@@ -227,40 +227,56 @@ def take(x: Tensor, items: Tensor) -> Tensor:
     return x.reshape(-1, e).index_select(0, (items + first).flatten()).view(*items.shape, e)
 
 
+@dataclass(frozen=True, eq=False)
+class Heads:
+    q: Tensor  # (g, n, e)
+    k: Tensor  # (g, n, e)
+    v: Tensor  # (g, n, f)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What was found in all rounds, the logarithm of all that was met, and the gradient of what was found."""
+
+    y: Tensor  # (g, n, f)
+    total: Tensor  # (g, n)
+    slope: Tensor  # (g, n, f)
+
+
 class Rounds(torch.autograd.Function):
     """Some rows and chunks at a time, so that few scores stand in memory at once."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, plan: Plan, dropout: float) -> Tensor:
         ctx.plan, ctx.dropout, ctx.moment = plan, dropout, Moment(q) if dropout else None
-        own = owned(v, plan, dropout)
-        precise = torch.promote_types(q.dtype, torch.float32)
+        own, precise = owned(v, plan, dropout), torch.promote_types(q.dtype, torch.float32)
         y, total = torch.empty_like(v), v.new_empty(v.shape[:-1], dtype=precise)
         for rows in some_rows(plan):
-            y[rows], total[rows] = forth(q[rows], k[rows], v[rows], plan, rows, dropout)
-        lonely = nobody(total, q.dtype).unsqueeze(-1)
-        y = torch.where(lonely, own * v, y)
+            y[rows], total[rows] = forth(Heads(q[rows], k[rows], v[rows]), plan, rows, dropout)
+        y = torch.where(nobody(total, q.dtype).unsqueeze(-1), own * v, y)
         ctx.save_for_backward(q, k, v, y, total)
         return y
 
     @staticmethod
     def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, y, total = ctx.saved_tensors
+        plan, dropout = ctx.plan, ctx.dropout
         again: AbstractContextManager[None] = nullcontext() if ctx.moment is None else ctx.moment.again()
         with again:
             if torch.is_grad_enabled():  # create_graph=True
-                if ctx.dropout:
+                if dropout:
                     raise RuntimeError("attention by hashing with dropout cannot be differentiated twice")
                 views = [x.view_as(x) for x in (q, k, v)]
-                return *slopes(ordinary(*views, ctx.plan, ctx.dropout), views, slope, twice=True), None, None
-            own, lonely = owned(v, ctx.plan, ctx.dropout), nobody(total, q.dtype).unsqueeze(-1)
-            straight = (slope * own).masked_fill(~lonely, 0.0)
+                found = ordinary(views[0], views[1], views[2], plan, 0.0)
+                return *slopes(found, views, slope, twice=True), None, None
+            own, lonely = owned(v, plan, dropout), nobody(total, q.dtype).unsqueeze(-1)
+            dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), (slope * own).masked_fill(~lonely, 0.0)
             slope = slope.masked_fill(lonely, 0.0)
             total = total.masked_fill(lonely.squeeze(-1), torch.inf)  # no block has a share in it
-            dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), straight
-            for rows in some_rows(ctx.plan):
-                given = (x[rows] for x in (q, k, v, y, total, slope))
-                back(*given, ctx.plan, rows, ctx.dropout, (dq[rows], dk[rows], dv[rows]))
+            for rows in some_rows(plan):
+                outcome = Outcome(y[rows], total[rows], slope[rows])
+                sums = Heads(dq[rows], dk[rows], dv[rows])
+                back(Heads(q[rows], k[rows], v[rows]), outcome, plan, rows, dropout, sums)
         return dq, dk, dv, None, None
 
 
@@ -280,12 +296,11 @@ def pieces(here: Round) -> Iterator[tuple[slice, slice]]:
             yield slice(top, min(top + chunks, c)), slice(start, min(start + queries, m))
 
 
-def forth(
-    q: Tensor, k: Tensor, v: Tensor, plan: Plan, rows: slice, dropout: float
-) -> tuple[Tensor, Tensor]:
+def forth(heads: Heads, plan: Plan, rows: slice, dropout: float) -> tuple[Tensor, Tensor]:
     """All rounds of some rows.  -> (g, n, f) and (g, n): what was found, and the logarithm of all that was met"""
+    q, k, v = heads.q, heads.k, heads.v
     precise = torch.promote_types(q.dtype, torch.float32)
-    found = total = None
+    found, total = v.new_zeros(v.shape, dtype=precise), v.new_full(v.shape[:-1], -torch.inf, dtype=precise)
     for r in range(len(plan.order)):
         here = one_round(plan, r, rows)
         y = v.new_empty(*here.items.shape, v.shape[-1])
@@ -293,82 +308,79 @@ def forth(
         for chunks, queries in pieces(here):
             items, seen = here.items[:, chunks, queries], here.seen[:, chunks]
             bias = forbidden(plan.near.apart(r, rows, items, seen, here.gone[:, chunks]), q.dtype)
-            part = block(take(q, items), take(k, seen), take(v, seen), bias, dropout)
+            part = of_chunks(Heads(take(q, items), take(k, seen), take(v, seen)), bias, dropout)
             y[:, chunks, queries], sums[:, chunks, queries] = part
         y, sums = take(y.flatten(1, 2), here.rank), of(sums.flatten(1, 2), here.rank)
-        if found is None or total is None:
-            found, total = y.to(precise), sums
-        else:
-            both = torch.logaddexp(total, sums)
-            found.mul_((total - both).exp_().unsqueeze(-1)).addcmul_(y, (sums - both).exp_().unsqueeze(-1).to(y.dtype))
-            total = both
-    assert found is not None and total is not None, "no rounds"
+        both = torch.logaddexp(total, sums)
+        share = (sums - both).exp_().unsqueeze(-1)
+        found = found.mul_((total - both).exp_().unsqueeze(-1)).addcmul_(y.to(precise), share)
+        total = both
     return found, total
 
 
-def back(
-    q: Tensor, k: Tensor, v: Tensor, y: Tensor, total: Tensor, slope: Tensor,
-    plan: Plan, rows: slice, dropout: float, sums: tuple[Tensor, Tensor, Tensor],
-) -> None:
+def back(heads: Heads, outcome: Outcome, plan: Plan, rows: slice, dropout: float, sums: Heads) -> None:
     """Add the gradients of all rounds of some rows to ``sums``."""
-    m = plan.chunk
+    q, k, v, m = heads.q, heads.k, heads.v, plan.chunk
     for r in range(len(plan.order)):
         here = one_round(plan, r, rows)
-        dq = torch.empty(*here.items.shape, q.shape[-1], dtype=q.dtype, device=q.device)
+        dq = q.new_empty(*here.items.shape, q.shape[-1])
         dk, dv = (x.new_zeros(*here.seen.shape, x.shape[-1]) for x in (k, v))
-        n = here.rank.shape[1]
-        tail = torch.arange(here.items.shape[1] * m, device=q.device).view(here.items.shape[1:]) >= n
+        places = torch.arange(here.items[0].numel(), device=q.device).view(here.items.shape[1:])
+        empty = places >= here.rank.shape[1]  # nobody asks from there
         for chunks, queries in pieces(here):
             items, seen = here.items[:, chunks, queries], here.seen[:, chunks]
             bias = forbidden(plan.near.apart(r, rows, items, seen, here.gone[:, chunks]), q.dtype)
-            there = of(total, items).masked_fill(tail[chunks, queries], torch.inf)  # nobody asks from there
-            given = (take(q, items), take(k, seen), take(v, seen), take(y, items), there, take(slope, items))
-            dq[:, chunks, queries], more_k, more_v = block_slopes(*given, bias, dropout)
-            dk[:, chunks] += more_k
-            dv[:, chunks] += more_v
-        sums[0].add_(take(dq.flatten(1, 2), here.rank))
-        for x, of_all in zip((dk, dv), sums[1:], strict=True):
+            total = of(outcome.total, items).masked_fill(empty[chunks, queries], torch.inf)
+            told = Outcome(take(outcome.y, items), total, take(outcome.slope, items))
+            part = slopes_of_chunks(Heads(take(q, items), take(k, seen), take(v, seen)), told, bias, dropout)
+            dq[:, chunks, queries] = part.q
+            dk[:, chunks] += part.k
+            dv[:, chunks] += part.v
+        sums.q.add_(take(dq.flatten(1, 2), here.rank))
+        for x, of_all in ((dk, sums.k), (dv, sums.v)):
             own = x[:, :, -m:]
-            if x.shape[2] > m:
+            if x.shape[2] > m:  # the other half is of the chunk before
                 own[:, :-1] += x[:, 1:, :m]
                 first = here.seen[:, 0, :m].long().unsqueeze(-1).expand(-1, -1, x.shape[-1])
                 of_all.scatter_add_(1, first, x[:, 0, :m])
             of_all.add_(take(own.flatten(1, 2), here.rank))
 
 
-def block(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, dropout: float) -> tuple[Tensor, Tensor]:
-    """Softmax attention of each chunk.  (g, c, m, e), (g, c, w, e), (g, c, w, f), (g, c, m, w) -> (g, c, m, f), (g, c, m)
+def of_chunks(heads: Heads, bias: Tensor, dropout: float) -> tuple[Tensor, Tensor]:
+    """Softmax attention within each chunk, and the logarithm of what it divides by.
 
-    The fused kernel for processors gives both; there is none for all devices.
+    (g, c, m, e), (g, c, w, e), (g, c, w, f), (g, c, m, w) -> (g, c, m, f), (g, c, m)
+    The fused kernel for processors gives both; on other devices, and with dropout, it is written out.
     """
-    if fusible(q, v, dropout):
-        heads = [x.flatten(0, 1).unsqueeze(1) for x in (q, k, v, bias)]
-        y, total = FUSED(*heads[:3], attn_mask=heads[3], scale=1.0)
+    q, k, v = heads.q, heads.k, heads.v
+    if fusible(heads, dropout):
+        y, total = FUSED(alone(q), alone(k), alone(v), attn_mask=alone(bias), scale=1.0)
         return y.view(*q.shape[:-1], -1), total.view(q.shape[:-1])
     scores = add_product(bias, q, k)
     total = scores.logsumexp(-1, keepdim=True)
-    weights = (scores - total).exp_()
-    if dropout:
-        weights = dropped(weights, dropout)
-    return weights @ v, total.squeeze(-1)
+    weights = (scores - total).exp_().to(v.dtype)
+    return (dropped(weights, dropout) if dropout else weights) @ v, total.squeeze(-1)
 
 
-def block_slopes(
-    q: Tensor, k: Tensor, v: Tensor, y: Tensor, total: Tensor, slope: Tensor, bias: Tensor, dropout: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients by q, k and v, where y and the logarithm of the sum are of all that was met, here and elsewhere."""
-    if fusible(q, v, dropout):
-        heads = [x.flatten(0, 1).unsqueeze(1) for x in (slope, q, k, v, y, total, bias)]
-        found = FUSED_SLOPES(*heads[:6], 0.0, False, attn_mask=heads[6], scale=1.0)
+def slopes_of_chunks(heads: Heads, outcome: Outcome, bias: Tensor, dropout: float) -> Heads:
+    """The gradients by q, k and v; the outcome is that of all that was met, here and elsewhere."""
+    q, k, v, slope = heads.q, heads.k, heads.v, outcome.slope
+    if fusible(heads, dropout):
+        given = [alone(x) for x in (slope, q, k, v, outcome.y, outcome.total)]
+        found = FUSED_SLOPES(*given, 0.0, False, attn_mask=alone(bias), scale=1.0)
         dq, dk, dv = (x.squeeze(1).unflatten(0, q.shape[:2]) for x in found)
-        return dq, dk, dv
-    weights = (add_product(bias, q, k) - total.unsqueeze(-1)).exp_().to(q.dtype)
+        return Heads(dq, dk, dv)
+    weights = (add_product(bias, q, k) - outcome.total.unsqueeze(-1)).exp_().to(q.dtype)
     kept = dropped(torch.ones_like(weights), dropout) if dropout else None
     dv = (weights if kept is None else weights * kept).mT @ slope
-    inner = slope @ v.mT
-    inner = inner if kept is None else inner * kept
-    scores = weights * (inner - (slope * y).sum(-1, keepdim=True))
-    return scores @ k, scores.mT @ q, dv
+    inner = slope @ v.mT if kept is None else (slope @ v.mT) * kept
+    scores = weights * (inner - (slope * outcome.y).sum(-1, keepdim=True))
+    return Heads(scores @ k, scores.mT @ q, dv)
+
+
+def alone(x: Tensor) -> Tensor:
+    """(g, c, ...) -> (g * c, 1, ...): each chunk is a batch of one head"""
+    return x.flatten(0, 1).unsqueeze(1)
 
 
 def add_product(bias: Tensor, q: Tensor, k: Tensor) -> Tensor:
@@ -376,8 +388,8 @@ def add_product(bias: Tensor, q: Tensor, k: Tensor) -> Tensor:
     return (q @ k.mT).to(torch.promote_types(q.dtype, torch.float32)) + bias
 
 
-def fusible(q: Tensor, v: Tensor, dropout: float) -> bool:
-    return q.device.type == "cpu" and not dropout and q.shape[-1] == v.shape[-1] and q.numel() > 0
+def fusible(heads: Heads, dropout: float) -> bool:
+    return heads.q.device.type == "cpu" and not dropout and heads.q.shape[-1] == heads.v.shape[-1]
 
 
 FUSED = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu

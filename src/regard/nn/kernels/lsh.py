@@ -32,7 +32,7 @@ from torch import Tensor
 from .. import attention
 from ..attention import Kernel, Mixer, by_rows, spread
 from ..cache import Slot
-from ..mask import ALL, Bias, Mask, masked_softmax, over_heads, pick
+from ..mask import ALL, Bias, Mask, masked_softmax, over_heads
 from ..replay import kept
 from ..rounds import FAR, Band, Near, Plan, Ring, as_given, in_rounds
 from ..site import Site
@@ -128,10 +128,11 @@ class LSH(Kernel):
         lead, rows, columns, plan = k.shape[:-2], q.shape[-2], k.shape[-2], self.plan(codes, mask)
         places = mask.places(rows, q.device)
         items = over(places.clamp(max=columns - 1), lead).flatten(0, -2).unsqueeze(1)
-        seen = torch.arange(columns, device=q.device).expand(len(items), 1, columns)
-        times = sum(plan.near.times(r, slice(None), items, seen) for r in range(self.rounds))
-        times = times.view(*lead, rows, columns)
-        allowed, own = mask.dense(rows, columns, q.device), over_heads(places[..., :, None] == seen[0])
+        every = torch.arange(columns, device=q.device)
+        seen = every.expand(len(items), 1, columns)
+        each = [plan.near.times(r, slice(None), items, seen) for r in range(self.rounds)]
+        times = torch.stack(each).sum(0).view(*lead, rows, columns)
+        allowed, own = mask.dense(rows, columns, q.device), over_heads(places[..., :, None] == every)
         allowed = own.new_ones(1) if allowed is None else allowed
         others, scores = (times > 0) & allowed & ~own, q @ unit(k).mT
         weights = masked_softmax(scores if self.once else scores + times.clamp(min=1).to(q.dtype).log(), others)
@@ -236,7 +237,7 @@ def over(x: Tensor, lead: tuple[int, ...]) -> Tensor:
     return (x if x.ndim == 1 else x.unsqueeze(-2)).expand(*lead, x.shape[-1])
 
 
-@torch.compiler.assume_constant_result
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def directions(seed: int, heads: int, dim: int, rounds: int, columns: int) -> Tensor:
     """(h, e, r, columns), in float32 whatever the model is in: the same seed, the same buckets"""
     return drawn(seed, heads, dim, rounds, columns)
