@@ -182,7 +182,7 @@ class Moment:
     @contextmanager
     def again(self) -> Iterator[None]:
         with torch.random.fork_rng(self.devices, device_type=self.device):
-            torch.set_rng_state(self.random.clone())  # a view of a larger tensor would be read from its beginning
+            torch.set_rng_state(self.random)
             set_device_states(self.devices, self.states, device_type=self.device)
             with self.precision, heard_by(repeated(self.hearing)):
                 yield

@@ -10,7 +10,8 @@ from its random state, and keys fall into the buckets that they fell into: a rou
 Shapes: b batch, n positions, d width.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -134,10 +135,10 @@ class Reversed(torch.autograd.Function):
         first, second = ctx.saved_tensors
         found = {id(p): torch.zeros_like(p) for p in ctx.weights}
         for layer, memory in zip(reversed(ctx.layers), reversed(ctx.memories), strict=True):
-            with memory.feeding.again():
+            with then(memory.feeding):
                 said, slope = again(layer, layer.feed, first, of_second, found)
             second, of_first = second - said, of_first + slope
-            with memory.attending.again(), memory.notes.again():
+            with then(memory.attending), memory.notes.again():
                 said, slope = again(layer, partial(layer.attend, mask=ctx.mask), second, of_first, found)
             first, of_second = first - said, of_second + slope
             del said, slope
@@ -149,6 +150,17 @@ def at(x: Tensor, place: Tensor) -> Moment:
     moment = Moment(x)
     moment.random = place.copy_(moment.random)
     return moment
+
+
+@contextmanager
+def then(moment: Moment) -> Iterator[None]:
+    """That moment again. A random state is read from the beginning of its memory, so it needs one of its own."""
+    place, moment.random = moment.random, moment.random.clone()
+    try:
+        with moment.again():
+            yield
+    finally:
+        moment.random = place
 
 
 def again(

@@ -7,13 +7,17 @@ What looks both ways has its chunks in a ring: before the first one stands the l
 looks at nothing. A chunk that stands on both sides of another counts twice there.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from .. import attention
 from ..attention import Kernel, Mixer, Softmax, by_rows, spread
 from ..mask import ALL, Bias, Mask, count, masked_softmax, over_heads
+from ..replay import Part, in_parts
 from ..site import Site
 
 NAME = "attention in chunks"
@@ -67,34 +71,53 @@ class Chunked(Kernel):
         if n != k.shape[-2] or not isinstance(mask.start, int) or mask.start or not k.numel():
             return by_rows(self.explicit, q, k, v, mask, None)
         k, v, lead = spread(k, q.shape[-3]), spread(v, q.shape[-3]), q.shape[:-3]
-        m, device = min(self.chunk, n), q.device
-        filled = torch.full((*[1] * len(lead), 1), n, device=device)
-        order = torch.arange(n, device=device).expand(*[1] * len(lead), n)
+        filled = torch.full((*[1] * len(lead), 1), n, device=q.device)
+        order = torch.arange(n, device=q.device).expand(*[1] * len(lead), n)
         if mask.keys is not None:  # what is real comes first
             real = mask.keys.expand(*lead, n)
             order, filled = (~real).byte().argsort(dim=-1, stable=True), real.sum(-1, keepdim=True)
-        c = -(-n // m)
-        places = torch.arange(c * m, device=device).view(c, m).expand(*order.shape[:-1], c, m)
-        chunks = (-(-filled // m)).clamp(min=1)[..., None]  # (..., 1, 1)
-        blocks = [places]
-        if c > 1:
-            around = [-1] if mask.causal or not self.after else [-1, 1]
-            whole = torch.arange(c, device=device)[:, None]
-            for step in around:
-                there = (whole + step) % chunks * m + torch.arange(m, device=device)
-                blocks.insert(-1, there.masked_fill(chunks == 1, c * m))  # nobody stands there
-        seen = torch.cat(blocks, -1)  # (..., c, w)
-        valid = seen < filled[..., None]
-        ask = places < filled[..., None]
-        pairs = valid.unsqueeze(-2) & ask.unsqueeze(-1)
-        if mask.causal:
-            pairs = pairs & (seen.unsqueeze(-2) <= places.unsqueeze(-1))
-        asking, asked = (held(order, x.clamp(max=n - 1), lead) for x in (places, seen))
-        blocked = [taken(x, index) for x, index in ((q, asking), (k, asked), (v, asked))]
-        y = self.softmax(*blocked, Mask(pairs=pairs.unsqueeze(-3)))  # (..., c, h, m, f)
-        y = y.movedim(-4, -3).flatten(-3, -2)[..., :n, :]
-        back = order.argsort(dim=-1)
-        return y if mask.keys is None else y.take_along_dim(back[..., None, :, None], -2)
+        blocks = self.blocks(n, filled, mask.causal)
+        c, m = blocks.own.shape[-2:]
+        if mask.keys is None:
+            steps = self.steps(c, mask.causal)
+            given = [laid(q, c, m, ()), laid(k, c, m, steps), laid(v, c, m, steps)]
+        else:
+            asking, asked = (
+                order.take_along_dim(x.flatten(-2).clamp(max=n - 1), -1) for x in (blocks.own, blocks.seen)
+            )
+            given = [x.take_along_dim(i[..., None, :, None], -2) for x, i in ((q, asking), (k, asked), (v, asked))]
+        parts = [self.part(blocks, chunks, rows) for chunks, rows in blocks.pieces(c, m)]
+        y = in_parts(parts, *given) if len(parts) > 1 else parts[0].make(*given)  # (..., h, c * m, f)
+        if mask.keys is None:
+            return y[..., :n, :]
+        return y[..., :n, :].take_along_dim(order.argsort(dim=-1)[..., None, :, None], -2)
+
+    def blocks(self, n: int, filled: Tensor, causal: bool) -> "Blocks":
+        """Who asks and who is seen in each chunk, if the first ``filled`` of n places are real."""
+        m, device = min(self.chunk, n), filled.device
+        c, chunks = -(-n // m), (-(-filled // m)).clamp(min=1)[..., None]  # (..., 1, 1)
+        own = torch.arange(c * m, device=device).view(c, m).expand(*filled.shape[:-1], c, m)
+        seen = [own]
+        for step in self.steps(c, causal):
+            there = (torch.arange(c, device=device)[:, None] + step) % chunks * m + torch.arange(m, device=device)
+            seen.insert(0, there.masked_fill(chunks == 1, c * m))  # nobody stands there
+        return Blocks(own, torch.cat(seen, -1), filled[..., None], causal)
+
+    def steps(self, c: int, causal: bool) -> tuple[int, ...]:
+        """To the chunks that are seen besides one's own."""
+        return () if c == 1 else (-1, 1)[: 1 if causal else 1 + self.after]
+
+    def part(self, blocks: "Blocks", chunks: slice, rows: slice) -> Part:
+        m, w = blocks.own.shape[-1], blocks.seen.shape[-1]
+        keys = slice(chunks.start * w, chunks.stop * w)
+        queries = slice(chunks.start * m + rows.start, (chunks.stop - 1) * m + rows.stop)
+
+        def make(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            split = [x.unflatten(-2, (chunks.stop - chunks.start, -1)).movedim(-3, -4) for x in (q, k, v)]
+            y = self.softmax(*split, Mask(pairs=blocks.pairs(chunks, rows).unsqueeze(-3)))  # (..., c, h, rows, f)
+            return y.movedim(-4, -3).flatten(-3, -2)
+
+        return Part(queries, (queries, keys, keys), make)
 
     def refuse(self, mask: Mask, bias: Bias | None) -> None:
         mask.structured(NAME)
@@ -102,13 +125,29 @@ class Chunked(Kernel):
             raise ValueError(f"{NAME} never forms the score matrix, so it cannot take a bias")
 
 
-def held(order: Tensor, places: Tensor, lead: tuple[int, ...]) -> Tensor:
-    """The positions that stand at these places.  (..., n), (..., c, w) -> (..., c, w)"""
-    return order.take_along_dim(places.flatten(-2), -1).view_as(places).expand(*lead, *places.shape[-2:])
+def laid(x: Tensor, c: int, m: int, steps: tuple[int, ...]) -> Tensor:
+    """What each chunk sees of a text without padding, one chunk after the other.  (..., n, e) -> (..., c * w, e)"""
+    chunks = F.pad(x, (0, 0, 0, c * m - x.shape[-2])).unflatten(-2, (c, m))
+    return torch.cat([*(chunks.roll(-step, -3) for step in reversed(steps)), chunks], -2).flatten(-3, -2)
 
 
-def taken(x: Tensor, index: Tensor) -> Tensor:
-    """(..., h, n, e), (..., c, w) -> (..., c, h, w, e)"""
-    c, w = index.shape[-2:]
-    rows = x.take_along_dim(index.flatten(-2)[..., None, :, None], -2)
-    return rows.unflatten(-2, (c, w)).movedim(-3, -4)
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    own: Tensor  # (..., c, m): the places of a chunk
+    seen: Tensor  # (..., c, w): those that it looks at
+    filled: Tensor  # (..., 1, 1): how many are real
+    causal: bool
+
+    def pairs(self, chunks: slice, rows: slice) -> Tensor:
+        """-> bool (..., c, rows, w)"""
+        own, seen = self.own[..., chunks, rows], self.seen[..., chunks, :]
+        found = (seen < self.filled).unsqueeze(-2) & (own < self.filled).unsqueeze(-1)
+        return found & (seen.unsqueeze(-2) <= own.unsqueeze(-1)) if self.causal else found
+
+    def pieces(self, c: int, m: int) -> Iterator[tuple[slice, slice]]:
+        """Some chunks at a time; of a chunk that has too many scores by itself, some of its queries."""
+        w = self.seen.shape[-1]
+        chunks, rows = max(attention.DENSE // (m * w), 1), max(min(attention.DENSE // w, m), 1)
+        for top in range(0, c, chunks):
+            for start in range(0, m, rows):
+                yield slice(top, min(top + chunks, c)), slice(start, min(start + rows, m))
