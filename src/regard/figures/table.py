@@ -114,6 +114,7 @@ FIGURES: dict[str, str] = {
     "4.4": "regard.figures.text.one_box",
     "4.4b": "regard.figures.text.staircase",
     "4.4c": "regard.figures.text.one_net",
+    "4.4d": "regard.figures.text.longer",
     "4.5": "regard.figures.text.switch_layer",
     "4.5b": "regard.figures.text.more_experts",
     "4.5c": "regard.figures.text.speed_up",
