@@ -3,9 +3,10 @@
 Rethinking Attention with Performers (Choromanski et al., 2021), https://arxiv.org/abs/2009.14794, sections 2 and 3
     exp(q.k / sqrt e) = E[f(q).f(k)],    f(x) = exp(w.x' - |x'|^2 / 2),    x' = x / e^(1/4),    w random
     y = f(Q) (f(K)^T V) / f(Q) (f(K)^T 1)
-Differs from the paper: exponentials are taken relative to the largest feature of each query and of each key, whose
-factor is carried as a logarithm; and so is the small number that is added to features. No key has a say in how another
-one is rounded, so a causal query knows nothing of later ones.
+Differs from the paper: what is added to features against sums of nothing hangs on each token alone, not on a maximum of
+all keys. So a causal query knows nothing of later ones. And it is not a small constant but twice the standard error of
+a mean of the token's features, e^(|x'|^2 / 2) / sqrt m, up to 4, where features are 1 on average: where features are
+mostly noise, a query looks at all keys alike instead of at some by chance. It falls as errors do.
 
 Shapes: m features, e width of a head.
 """
@@ -14,6 +15,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
 from torch import Tensor
 
 from ..attention import Kernel, Mixer
@@ -24,7 +26,10 @@ from .directions import Directions, Layout, Norms
 from .rfa import LEAST, Waves
 from .sums import Lifted, Linear, decode, fresh, never_formed, possible
 
-SMALL = 1e-6  # what is added to features, of which each token's largest is 1
+LOG2E = 1.0 / math.log(2.0)
+SMALL = 1e-6  # added to features in any case
+MOST = 4.0  # added at most: a key that is far out must not outshine all others
+TINY = 1e-37  # a sum of weights that is none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +38,7 @@ class Settings:
     form: Literal["positive", "trigonometric"] = "positive"
     directions: Layout = "orthogonal"
     norms: Norms = "chi"
+    added: float = 2.0  # standard errors that are added to positive features
     redraw: int = 1000  # calls in training until others are drawn; 0 is never
 
 
@@ -48,13 +54,13 @@ class Performer(Kernel):
     def __init__(self, width: int, settings: Settings) -> None:
         super().__init__()
         count = width * max(round(math.log(width)), 1) if settings.features is None else settings.features
-        self.form = settings.form
+        self.form, self.added = settings.form, settings.added
         self.directions = Directions(count, width, settings.directions, settings.norms, settings.redraw)
 
     def linear(self, directions: Tensor) -> Linear:
         scale = directions.shape[-1] ** -0.25
         if self.form == "positive":
-            return Linear(Exponentials(directions, scale), SMALL)  # which the weights of any key exceed
+            return Linear(Exponentials(directions, scale, self.added), TINY)
         return Linear(Waves(directions, scale), LEAST)
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
@@ -73,11 +79,15 @@ class Exponentials:
 
     directions: Tensor  # (m, e)
     scale: float
+    added: float
 
     def __call__(self, x: Tensor) -> Lifted:
-        """(..., n, e) -> (..., n, m)"""
-        powers = x @ (self.directions.to(x.dtype) * (self.scale / math.log(2.0))).T
-        top = powers.detach().amax(-1, keepdim=True)
-        values = (powers - top).exp2()  # of 2: close to zero the power of e is far slower
-        level = top * math.log(2.0) - x.square().sum(-1, keepdim=True) * (self.scale**2 / 2)
-        return Lifted(values + SMALL, level)
+        """(..., n, e) -> (..., n, m). Powers are those of 2: of e they are far slower where they come near to zero."""
+        powers = x @ (self.directions.to(x.dtype) * (self.scale * LOG2E)).T
+        half = x.square().sum(-1, keepdim=True) * (self.scale**2 / 2)
+        noise = half.clamp(max=60.0).exp() * (self.added * len(self.directions) ** -0.5)
+        more = noise.clamp(max=MOST) + SMALL
+        half = half * LOG2E
+        level = torch.maximum(powers.detach().amax(-1, keepdim=True) - half.detach(), more.detach().log2())
+        values = (powers - (half + level)).exp2() + more * (-level).exp2()
+        return Lifted(values, level / LOG2E)
