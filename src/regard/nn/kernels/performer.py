@@ -70,7 +70,7 @@ class Performer(Kernel):
         return self.linear(self.directions()).mix(q, k, v, possible(mask, bias)).rows
 
     def step(self, slot: Slot, q: Tensor, k: Tensor, v: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
-        return decode(self.linear(self.directions.matrix), slot, q, k, v, fresh(possible(mask, bias), k))
+        return decode(self.linear(self.directions.matrix), slot, q, k, v, fresh(slot, possible(mask, bias), k))
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from ..site import Site
 from .directions import Directions, Layout, Norms
 from .sums import Lifted, Linear, decode, fresh, never_formed, possible, precise
 
-LEAST = 0.1  # of the weights of a query: an estimate of their sum may be zero, or below
+LEAST = 0.01  # of the weights of a query: an estimate of their sum may be zero, or below
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ class RandomFeatures(Kernel):
         return linear.mix(self.turned(q), self.turned(k), v, mask, level).rows.to(q.dtype)
 
     def step(self, slot: Slot, q: Tensor, k: Tensor, v: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
-        mask, linear = fresh(possible(mask, bias), k), Linear(Waves(self.directions.matrix, 1.0), LEAST)
+        mask, linear = fresh(slot, possible(mask, bias), k), Linear(Waves(self.directions.matrix, 1.0), LEAST)
         level = None
         if self.gate is not None:
             faded = self.gate(k, mask.keys, slot.tensors.get("kept"))

@@ -174,15 +174,15 @@ def decode(
 ) -> Tensor:
     """The new positions alone, with a mask of their own; of all before them the sums are in the slot."""
     past = Sums(slot["sums"], slot["peak"]) if "sums" in slot else None
-    if past is not None and past.total.shape[:-2] != q.shape[:-2]:
-        raise ValueError(f"a cache of {len(past.total)} rows got tokens of {len(q)}: reorder it to the rows at hand")
     mixed = linear.mix(q, k, v, mask, level, past)
     slot["sums"], slot["peak"] = mixed.sums
     return mixed.rows
 
 
-def fresh(mask: Mask, k: Tensor) -> Mask:
-    """The part of a decoder's mask that is about the new positions (..., n, e)."""
+def fresh(slot: Slot, mask: Mask, k: Tensor) -> Mask:
+    """The part of a decoder's mask that is about the new positions (..., n, e), of the rows that are in the slot."""
+    if "sums" in slot and len(slot["sums"]) != len(k):  # else one row would be added to all
+        raise ValueError(f"a cache of {len(slot['sums'])} rows got tokens of {len(k)}: reorder it to the rows at hand")
     start = int(mask.start)
     return Mask(mask.causal, keys=None if mask.keys is None else mask.keys[..., start : start + k.shape[-2]])
 
@@ -325,22 +325,27 @@ class Along(torch.autograd.Function):
             mixed = apart(ctx.make, ctx.parts, Sums(views[0], peaks[0]), *views[1:])
             of_total, *found = slopes(mixed, views, slope, of_total, twice=True)
             return None, None, of_total, None, *found
-        whole = [torch.empty_like(x) for x in inputs]
+        whole = [torch.empty_like(x) if x.requires_grad else None for x in inputs]
         for tile, total, peak in reversed(list(zip(ctx.parts, totals, peaks, strict=True))):
-            leaves = [x.detach().requires_grad_() for x in (total, *(some(x, tile) for x in inputs))]
+            leaves = [some(x, tile).detach().requires_grad_(x.requires_grad) for x in inputs]
+            before = total.detach().requires_grad_()
             with torch.enable_grad(), exact(slope), saved_tensors_hooks(same, same):  # gone before anyone could pack it
-                mixed = ctx.make(Sums(leaves[0], peak), *leaves[1:])
+                mixed = ctx.make(Sums(before, peak), *leaves)
             rows = slice(0, 0) if mixed.rows.shape[-2] == 0 else tile
-            of_total, *found = slopes(mixed, leaves, some(slope, rows), of_total)
+            of_total, *found = slopes(mixed, [before, *leaves], some(slope, rows), of_total)
             for x, part in zip(whole, found, strict=True):
-                some(x, tile).copy_(part)
+                if x is not None:
+                    some(x, tile).copy_(part)
             del mixed, found  # before the next tile
         return None, None, of_total, None, *whole
 
 
 def slopes(
     mixed: Mixed, inputs: Sequence[Tensor], slope: Tensor, of_total: Tensor, *, twice: bool = False
-) -> list[Tensor]:
-    """By each input, of outputs that move by ``slope`` and ``of_total``"""
-    outputs = (mixed.rows, mixed.sums.total)
-    return list(torch.autograd.grad(outputs, inputs, (slope, of_total), create_graph=twice, materialize_grads=True))
+) -> list[Any]:
+    """By each input that wants one, of outputs that move by ``slope`` and ``of_total``."""
+    wanted = [x for x in inputs if x.requires_grad]
+    both = [(mixed.rows, slope), (mixed.sums.total, of_total)]
+    outputs, toward = zip(*((y, along) for y, along in both if y.requires_grad), strict=True)
+    found = iter(torch.autograd.grad(outputs, wanted, toward, create_graph=twice, materialize_grads=True))
+    return [next(found) if x.requires_grad else None for x in inputs]
