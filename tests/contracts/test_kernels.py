@@ -33,9 +33,10 @@ from tests.contracts.tools import (
 # Whose rows do not sum to 1: local-p fades what is far from its place, talking heads add weights of other heads; all
 # that a mask allows may be outside of a window.
 AT_MOST_ONE = {"local", "local-window", "local-p", "local-p-window"}
-FREE = {"talking"}
+# Estimates by sines and cosines may be negative, and where their sum is too small it is replaced.
+FREE = {"talking", "random-features", "random-features-gate", "performer-waves"}
 # Who knows where a key stands, so that shuffled keys are another question.
-POSITIONAL = {"local", "local-window", "local-p", "local-p-window"}
+POSITIONAL = {"local", "local-window", "local-p", "local-p-window", "random-features-gate"}
 
 # Whose queries stand among the keys, so that padding before a key moves it away from a query that stays.
 PLACED = {"local", "local-window"}

@@ -6,6 +6,7 @@ from typing import Any
 
 from .attention import Mixer, Softmax
 from .config import near, parse, shown
+from .kernels import performer, rfa
 from .kernels.additive import Additive
 from .kernels.cosine import Cosine
 from .kernels.local import Local
@@ -77,6 +78,8 @@ MECHANISMS: dict[str, Mechanism] = {
     "local-p": Mechanism(Window, local_p, "near a predicted place (Luong 2015)"),
     "cosine": Mechanism(Plain, lambda c, s: s.attention(Cosine(s.heads, s.dropout)), "cos(q, k) / tau (Swin v2)"),
     "top-k": Mechanism(Keep, lambda c, s: s.attention(TopK(c.keep, s.dropout)), "the k best keys (Zhao 2019)"),
+    "performer": Mechanism(performer.Settings, performer.build, "positive random features (Choromanski 2021)"),
+    "random-features": Mechanism(rfa.Settings, rfa.build, "random sines and cosines (Peng 2021)"),
     "talking": Mechanism(
         Plain, lambda c, s: s.attention(TalkingHeads(s.heads, s.dropout)), "heads exchange scores (Shazeer 2020, CaiT)"
     ),
