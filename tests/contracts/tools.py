@@ -22,6 +22,8 @@ CHOICES: dict[str, Choice] = {name: name for name in MECHANISMS} | {
     "local-window": {"kind": "local", "window": 2},
     "local-p-window": {"kind": "local-p", "window": 2},
     "top-k-keep": {"kind": "top-k", "keep": 2},
+    "token-mlp-hidden": {"kind": "token-mlp", "hidden": 3},
+    "workspace-keep": {"kind": "workspace", "slots": 3, "keep": 2},
 }
 
 # What a row cannot honour and so refuses, in a word of its error: "causal", "context", "bias", "pairs" (of a mask),
@@ -29,6 +31,9 @@ CHOICES: dict[str, Choice] = {name: name for name in MECHANISMS} | {
 REFUSES: dict[str, set[str]] = {
     "local": {"context"},
     "local-p": {"causal"},
+    "fourier": {"causal", "context", "bias", "pairs", "dropout"},
+    "token-mlp": {"causal", "context", "bias", "pairs", "dropout"},
+    "workspace": {"causal", "context", "bias", "pairs"},
 }
 
 

@@ -37,6 +37,7 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "bert, span": ("bert-tiny", {"depth": 1, "head": "span", "pooler": False}),
     "bert, albert": ("albert-base", {"depth": 2, "head": "pretraining"}),
     "bert, distilbert": ("distilbert-base", {"depth": 1, "head": "words"}),
+    "bert, fnet": ("fnet-base", {"depth": 1, "dim": 64, "narrow": 64, "heads": 1, "head": "pretraining"}),
     "vit": ("vit-tiny", {"depth": 1}),
     "vit, mean": ("vit-tiny", {"depth": 1, "pool": "mean"}),
     "vit, representation": ("vit-tiny", {"depth": 1, "representation": 24}),

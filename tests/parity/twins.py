@@ -81,6 +81,13 @@ def distilbert(kind: str, **changes: Any) -> nn.Module:
     return getattr(transformers, f"DistilBertFor{kind}")(transformers.DistilBertConfig(**sizes | depth | changes))
 
 
+def fnet(kind: str, **changes: Any) -> nn.Module:
+    sizes = {"vocab_size": VOCAB, "max_position_embeddings": LENGTH, "hidden_size": DIM, "intermediate_size": 28}
+    return getattr(transformers, kind)(
+        transformers.FNetConfig(**sizes | {"num_hidden_layers": 2, "pad_token_id": 0} | changes)
+    )
+
+
 def vit_config(**changes: Any) -> Any:
     sizes = {"image_size": 12, "patch_size": 4, "hidden_size": DIM, "intermediate_size": 28}
     depth = {"num_hidden_layers": 2, "num_attention_heads": HEADS}
@@ -128,6 +135,13 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     "bert-distil-label": lambda: distilbert("SequenceClassification", num_labels=3),
     "bert-distil-tags": lambda: distilbert("TokenClassification", num_labels=3, activation="relu"),
     "bert-distil-span": lambda: distilbert("QuestionAnswering"),
+    "bert-fnet": lambda: fnet("FNetForPreTraining"),
+    "bert-fnet-none": lambda: fnet("FNetModel", type_vocab_size=2),
+    "bert-fnet-bare": lambda: transformers.FNetModel(fnet("FNetModel").config, add_pooling_layer=False),
+    "bert-fnet-words": lambda: fnet("FNetForMaskedLM", hidden_act="relu", layer_norm_eps=1e-3, hidden_size=DIM - 1),
+    "bert-fnet-label": lambda: fnet("FNetForSequenceClassification", num_labels=3),
+    "bert-fnet-tags": lambda: fnet("FNetForTokenClassification", num_labels=3),
+    "bert-fnet-span": lambda: fnet("FNetForQuestionAnswering"),
     "t5": t5,
     "t5-v11": lambda: t5(feed_forward_proj="gated-gelu", tie_word_embeddings=False),
     "t5-deep-decoder": lambda: t5(num_decoder_layers=3, num_layers=1, num_heads=3, layer_norm_epsilon=1e-3),
@@ -158,7 +172,8 @@ TRANSLATORS = ("transformer", "t5", "switch")
 def reference(case: str, seed: int = 0) -> nn.Module:
     """One of the cases with all its weights drawn anew: norms around 1, all else around 0."""
     model = CASES[case]().eval()
-    model.set_attn_implementation("eager")  # the one that gives its attention maps
+    if "fnet" not in case:
+        model.set_attn_implementation("eager")  # the one that gives its attention maps
     redraw(model, seed)
     return model
 
@@ -223,7 +238,9 @@ def positions(keys: Tensor) -> Tensor:
 
 def run_reference(case: str, model: nn.Module, inputs: Inputs) -> Run:
     """The reference's outputs and maps, under our names."""
-    see = {"output_attentions": model.config._attn_implementation == "eager", "output_hidden_states": True}
+    blind = "fnet" in case  # it has no attention
+    see = {} if blind else {"output_attentions": model.config._attn_implementation == "eager"}
+    see |= {"output_hidden_states": True}
     family, keys = FAMILIES[case], inputs.get("keys")
     masks = {} if keys is None else {"attention_mask": keys.long()}
     places = {} if keys is None else {"position_ids": positions(keys)}
@@ -241,6 +258,8 @@ def run_reference(case: str, model: nn.Module, inputs: Inputs) -> Run:
     else:
         segments = {"token_type_ids": inputs["segments"]} if "segments" in inputs else {}
         places = {} if "distil" in case else places
+        if blind and keys is not None:
+            raise ValueError("it transforms the padding along: compare row by row")
         with entering(inputs, model.get_input_embeddings()) as entered:
             out = model(inputs["ids"], **segments, **masks, **places, **see)
         outputs = {"logits": out.logits} if family == "gpt" else of_bert(model, out)

@@ -11,7 +11,7 @@ from regard.errors import CheckpointError, ConfigError, InputError
 from regard.nn.mechanisms import simplest
 from regard.zoo import bare, config_data
 
-from . import albert, bert, distilbert, gpt1, gpt2, llama, llama2c, marian, switch, t5, vit
+from . import albert, bert, distilbert, fnet, gpt1, gpt2, llama, llama2c, marian, switch, t5, vit
 from .foreign import Foreign
 from .rules import Entry, Groups, Run, converted, counted, exported, listed, misfits, needed, spare
 from .symbols import NONE, Symbols, export_symbols, foreign_symbols
@@ -43,6 +43,7 @@ KINDS: dict[str, Kind] = {
     "distilbert": Kind(
         "bert", distilbert.config, distilbert.complete, distilbert.rules, distilbert.export_config, distilbert.SYMBOLS
     ),
+    "fnet": Kind("bert", fnet.config, fnet.complete, fnet.rules, fnet.export_config, fnet.SYMBOLS),
     "t5": Kind("t5", t5.config, as_it_is, t5.rules, t5.export_config, t5.SYMBOLS),
     "switch_transformers": Kind("switch", switch.config, as_it_is, switch.rules, switch.export_config, t5.SYMBOLS),
     "vit": Kind("vit", vit.config, vit.complete, vit.rules, vit.export_config, {}),
@@ -153,7 +154,15 @@ def write_foreign(
     kinds = [kind for kind in KINDS.values() if kind.family == family]
     if not kinds:
         raise InputError(f"a {family} has no counterpart there", expected=", ".join(k.family for k in KINDS.values()))
-    kind, data, run, lost = min((tried(kind, config, state) for kind in kinds), key=lambda found: len(found[-1]))
+    found, refusals = [], []
+    for kind in kinds:
+        try:
+            found.append(tried(kind, config, state))
+        except InputError as error:
+            refusals.append(error)
+    if refusals and not any(not one[-1] for one in found):
+        raise refusals[0]
+    kind, data, run, lost = min(found, key=lambda one: len(one[-1]))
     if lost:
         raise InputError(
             f"this {family} has no counterpart in their format, which cannot say all of its config",
