@@ -18,7 +18,7 @@ from regard.decode.settings import Decoding
 from regard.errors import CheckpointError, InputError
 from regard.interop import llama2c
 from regard.interop.files import weights_of, widened
-from regard.interop.kinds import Found, Read, believable, read_foreign, write_foreign
+from regard.interop.kinds import Found, Read, believable, kind_of, read_foreign, write_foreign
 from regard.interop.pickled import read_pickled
 from regard.interop.rules import fit
 from regard.interop.suspicion import listed
@@ -320,7 +320,7 @@ def load_theirs(folder: Path, data: Mapping[str, Any], header: Mapping[str, tupl
     generation = folder / "generation_config.json"
     settings = read_json(generation) if generation.is_file() else {}
     found = read_foreign(data, settings, header, read, folder)
-    return filled(bare(found.family, found.config), found, folder, None, str(data.get("model_type")))
+    return filled(bare(found.family, found.config), found, folder, None, kind_of(data))
 
 
 def filled(net: nn.Module, found: Found, folder: Path, task: str | None, kind: str = "") -> Model:

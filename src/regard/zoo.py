@@ -13,7 +13,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from regard.errors import ConfigError, InputError
-from regard.models import bert, gpt, mlp, recurrent, rnn, switch, switchlm, t5, transformer, vit
+from regard.models import bert, gpt, mixer, mlp, recurrent, rnn, switch, switchlm, t5, transformer, vit
 from regard.nn.config import flaws, parse
 
 
@@ -106,6 +106,14 @@ FAMILIES: dict[str, Family] = {
         vit.AXES,
         "Dosovitskiy et al. 2021, An Image is Worth 16x16 Words",
         "https://arxiv.org/abs/2010.11929",
+    ),
+    "mixer": Family(
+        mixer.Config,
+        mixer.Mixer,
+        mixer.PRESETS,
+        mixer.AXES,
+        "Tolstikhin et al. 2021, MLP-Mixer",
+        "https://arxiv.org/abs/2105.01601",
     ),
     "mlp": Family(
         mlp.Config,

@@ -20,6 +20,7 @@ SMALL: dict[str, Any] = {
     "hidden": 24,
     "image": 8,
     "patch": 4,
+    "tokens": 6,
     "channels": 2,
     "classes": 5,
     "head": "words",

@@ -42,6 +42,8 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "vit, mean": ("vit-tiny", {"depth": 1, "pool": "mean"}),
     "vit, representation": ("vit-tiny", {"depth": 1, "representation": 24}),
     "vit, bare": ("vit-tiny", {"depth": 1, "classes": 0, "qkv_bias": False}),
+    "mixer": ("mixer-s32", {"depth": 1}),
+    "mixer, bare": ("mixer-s32", {"depth": 1, "classes": 0}),
     "mlp": ("mlp-mnist", {}),
     "transformer": ("transformer-small", {"depth": 1}),
     "transformer, pre": ("transformer-small", {"depth": 1, "norm": "pre"}),

@@ -57,6 +57,10 @@ def vit(net: nn.Module, inputs: Inputs) -> Tensors:
     return states | ({"pooled": net(inputs["images"])} if net.config.representation else {})
 
 
+def mixer(net: nn.Module, inputs: Inputs) -> Tensors:
+    return {"states": net.features(inputs["images"]), "logits": net(inputs["images"])}
+
+
 def translator(net: nn.Module, inputs: Inputs) -> Tensors:
     source_keys, keys = inputs.get("source_keys"), inputs.get("keys")
     memory = net.encode(inputs["source"], source_keys)
@@ -77,6 +81,7 @@ OURS: dict[str, Callable[[nn.Module, Inputs], Tensors]] = {
     "gpt": gpt,
     "bert": bert,
     "vit": vit,
+    "mixer": mixer,
     "transformer": translator,
     "rnn": translator,
     "t5": translator,

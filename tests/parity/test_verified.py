@@ -74,6 +74,7 @@ CLAIMS = {
     "switch": Claim("transformers", "SwitchTransformersForConditionalGeneration", {}),
     "switchlm": Claim("transformers", "GPT2LMHeadModel, SwitchTransformersSparseMLP in it", {}),
     "vit": Claim("transformers", "ViTForImageClassification", {"pool": "class"}),
+    "mixer": Claim("timm", "MlpMixer", {}),
     "mlp": Claim("torch", "nn.Sequential of nn.Linear and nn.ReLU", {"activation": "relu"}),
 }
 

@@ -94,6 +94,27 @@ def vit_config(**changes: Any) -> Any:
     return transformers.ViTConfig(**sizes | depth | changes)
 
 
+def mixer(**changes: Any) -> nn.Module:
+    """timm's, of sizes that have no name there."""
+    pytest.importorskip("timm", reason="the reference is not installed: pip install regard[parity]")
+    from timm.models.mlp_mixer import MlpMixer
+
+    sizes = {"img_size": 12, "patch_size": 4, "embed_dim": DIM, "num_blocks": 2} | changes
+    model = MlpMixer(**{"num_classes": 5} | sizes)
+    model.pretrained_cfg = {"architecture": "mixer_s32_224", "input_size": (3, 12, 12), "fixed_input_size": True}
+    model.args = {key: value for key, value in sizes.items() if key != "num_classes"}
+    return model
+
+
+def named_mixer(**changes: Any) -> nn.Module:
+    """Of a size that has a name; what they let one choose makes it as small as it can be."""
+    timm = pytest.importorskip("timm", reason="the reference is not installed: pip install regard[parity]")
+    small = {"img_size": 64, "mlp_ratio": (0.02, 0.03)} | changes
+    model = timm.create_model("mixer_s32_224", **small)
+    model.args = {key: value for key, value in small.items() if key != "num_classes"}
+    return model
+
+
 def marian(**changes: Any) -> nn.Module:
     sizes = {"vocab_size": VOCAB, "d_model": DIM, "max_position_embeddings": LENGTH}
     for side in ("encoder", "decoder"):
@@ -158,6 +179,12 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     "vit-relu": lambda: transformers.ViTForImageClassification(vit_config(num_labels=3, hidden_act="relu")),
     "vit-pooled": lambda: transformers.ViTModel(vit_config(layer_norm_eps=1e-3)),
     "vit-bare": lambda: transformers.ViTModel(vit_config(num_attention_heads=1), add_pooling_layer=False),
+    "mixer": mixer,
+    "mixer-one-channel": lambda: mixer(in_chans=1, num_classes=1, num_blocks=3, img_size=8),
+    "mixer-widths": lambda: mixer(mlp_ratio=(1.35, 0.7)),
+    "mixer-bare": lambda: mixer(num_classes=0),
+    "mixer-named": named_mixer,
+    "mixer-named-bare": lambda: named_mixer(num_classes=0, in_chans=1, proj_drop_rate=0.1),
     "transformer": lambda: marian(activation_function="swish", scale_embedding=True),
     "transformer-unscaled": lambda: marian(activation_function="relu", scale_embedding=False),
     "transformer-deep-encoder": lambda: marian(encoder_layers=3, decoder_layers=1),
@@ -166,13 +193,14 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     ),
 }
 FAMILIES = {case: case.split("-")[0] for case in CASES}
+UNNAMED = [case for case in CASES if FAMILIES[case] == "mixer" and "named" not in case]  # timm builds what has a name
 TRANSLATORS = ("transformer", "t5", "switch")
 
 
 def reference(case: str, seed: int = 0) -> nn.Module:
     """One of the cases with all its weights drawn anew: norms around 1, all else around 0."""
     model = CASES[case]().eval()
-    if "fnet" not in case:
+    if "fnet" not in case and FAMILIES[case] != "mixer":
         model.set_attn_implementation("eager")  # the one that gives its attention maps
     redraw(model, seed)
     return model
@@ -198,9 +226,10 @@ def free(model: nn.Module) -> Tensors:
 def batch(case: str, *, length: int = 7, padding: str = "none", seed: int = 1) -> Tensors:
     """Inputs for a case. Padded rows have ``length``, about half of it, and one real token."""
     draw = torch.Generator().manual_seed(seed)
-    if FAMILIES[case] == "vit":
-        channels = 1 if case == "vit-one-channel" else 3
-        return {"images": torch.randn(3, channels, 12, 12, generator=draw)}
+    if FAMILIES[case] in ("vit", "mixer"):
+        channels = 1 if case.endswith(("-one-channel", "-named-bare")) else 3
+        side = 64 if "-named" in case else 8 if case == "mixer-one-channel" else 12
+        return {"images": torch.randn(3, channels, side, side, generator=draw)}
     if FAMILIES[case] in TRANSLATORS:
         source, source_keys = tokens(length, padding, draw)
         target, keys = tokens(max(length - 2, 1), padding, draw)
@@ -238,6 +267,10 @@ def positions(keys: Tensor) -> Tensor:
 
 def run_reference(case: str, model: nn.Module, inputs: Inputs) -> Run:
     """The reference's outputs and maps, under our names."""
+    if FAMILIES[case] == "mixer":
+        with entering(inputs) as entered:
+            states = model.forward_features(inputs["images"])
+        return Run({"states": states, "logits": model.forward_head(states)}, {}, entered)
     blind = "fnet" in case  # it has no attention
     see = {} if blind else {"output_attentions": model.config._attn_implementation == "eager"}
     see |= {"output_hidden_states": True}
@@ -298,6 +331,11 @@ def maps_of(out: Any) -> Tensors:
 
 
 def saved(model: nn.Module, folder: Path, **how: Any) -> Path:
+    if not hasattr(model, "save_pretrained"):
+        import timm
+
+        timm.models.save_for_hf(model, folder, model_args=model.args, safe_serialization=True)
+        return folder
     model.save_pretrained(folder, **how)
     return folder
 

@@ -11,7 +11,7 @@ from regard.errors import CheckpointError, ConfigError, InputError
 from regard.nn.mechanisms import simplest
 from regard.zoo import bare, config_data
 
-from . import albert, bert, distilbert, fnet, gpt1, gpt2, llama, llama2c, marian, switch, t5, vit
+from . import albert, bert, distilbert, fnet, gpt1, gpt2, llama, llama2c, marian, mixer, switch, t5, vit
 from .foreign import Foreign
 from .rules import Entry, Groups, Run, converted, counted, exported, listed, misfits, needed, spare
 from .symbols import NONE, Symbols, export_symbols, foreign_symbols
@@ -47,6 +47,7 @@ KINDS: dict[str, Kind] = {
     "t5": Kind("t5", t5.config, as_it_is, t5.rules, t5.export_config, t5.SYMBOLS),
     "switch_transformers": Kind("switch", switch.config, as_it_is, switch.rules, switch.export_config, t5.SYMBOLS),
     "vit": Kind("vit", vit.config, vit.complete, vit.rules, vit.export_config, {}),
+    mixer.KIND: Kind("mixer", mixer.config, as_it_is, mixer.rules, mixer.export_config, {}),
     "marian": Kind("transformer", marian.config, as_it_is, marian.rules, marian.export_config, marian.SYMBOLS),
 }
 
@@ -62,6 +63,13 @@ class Found:
     labels: tuple[str, ...] = ()  # names of classes
 
 
+def kind_of(data: Mapping[str, Any]) -> str:
+    """Its name in KINDS, if it has one; timm's configs have an architecture, no model_type."""
+    if "model_type" not in data and str(data.get("architecture")).startswith("mixer_"):
+        return mixer.KIND
+    return str(data.get("model_type"))
+
+
 Lost = dict[str, tuple[Any, Any]]
 Read = Callable[[Collection[str]], dict[str, Tensor]]  # the tensors of these names
 
@@ -74,12 +82,13 @@ def read_foreign(
     where: Path,
 ) -> Found:
     """Every key of the config and every tensor of the file, accounted for, or one error that lists what is not."""
-    kind = KINDS.get(str(data.get("model_type")))
+    told = kind_of(data)
+    kind = KINDS.get(told)
     if kind is None:
         raise CheckpointError(
             "this kind of checkpoint is not known",
             where=str(where / "config.json"),
-            got=f"model_type = {str(data.get('model_type'))[:60]!r}",
+            got=f"model_type = {told[:60]!r}",
             expected=", ".join(KINDS),
         )
     foreign, path = Foreign(data, tensors=len(header)), where / "config.json"
