@@ -79,7 +79,7 @@ class Model:
 
     def look(self, *texts: str, pattern: str = "*") -> Looked[Any]:
         """What the model looks at while it reads a text, or a source and a target."""
-        wanted = len({axis for pair in FAMILIES[self.family].axes.values() for axis in pair})
+        wanted = len({axis for pair in FAMILIES[self.family].axes.values() for axis in pair} - {"latents"})
         if len(texts) != wanted:
             raise InputError(f"a {self.family} reads {wanted} texts at a time", got=f"{len(texts)}")
         ids = [self.text().encode([text], getattr(self.config, "length", None), shortest=1).ids for text in texts]

@@ -333,3 +333,35 @@ def test_a_hybrid_has_both_kinds() -> None:
     model = Model("bert", net("bert", attention=("fourier", "softmax")))
     kinds = {name: one.kind for name, one in model(torch.randint(13, (1, 6)), look="*").maps.items()}
     assert kinds == {"blocks.0.mixer": "influence", "blocks.1.mixer": "weights"}
+
+
+# -------------------------------------------------------------------------------------- the workspace of a whole model
+
+
+def test_slots_are_carried_from_layer_to_layer() -> None:
+    """One layer's weights, applied again and again; every image starts from the same slots."""
+    model, images = net("workspace", depth=3), numbers(2, 2, 8, 8)
+    x = model.patch(images).flatten(1, 2)
+    x = torch.cat((model.class_token.expand(2, -1, -1), x), 1) + model.positions
+    slots = model.mixer.slots.expand(2, -1, -1)
+    for _ in range(3):
+        told = model.mixer.step(model.mixer_norm(x), slots)
+        x, slots = x + told.heard, told.slots
+        x = x + model.ffn(model.ffn_norm(x))
+    close(model(images), model.head(model.norm(x)[:, 0]))
+    model(images.flip(0))
+    close(model(images)[1:], model(images[1:]))
+
+
+def test_a_workspace_is_looked_at_layer_by_layer() -> None:
+    """Who wrote, who read, and what moved what through the slots, in each of the three rounds."""
+    model = Model("workspace", net("workspace", depth=3, keep=2))
+    with torch.inference_mode():
+        calls = model(numbers(1, 2, 8, 8), look="*").calls
+    assert {name: len(maps) for name, maps in calls.items()} == {"mixer": 3, "mixer.write": 3, "mixer.broadcast": 3}
+    for write, broadcast, whole in zip(calls["mixer.write"], calls["mixer.broadcast"], calls["mixer"], strict=True):
+        assert write.weights.shape == (1, HEADS, 3, 5)
+        assert ((write.weights > 0).sum(-1) == 2).all()
+        assert broadcast.weights.shape == (1, HEADS, 5, 3)
+        assert (whole.kind, whole.weights.shape) == ("influence", (1, 1, 5, 5))
+        assert (write.rows.kind, write.columns.grid, broadcast.rows) == ("slots", (2, 2), write.columns)

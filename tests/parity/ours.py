@@ -61,6 +61,10 @@ def mixer(net: nn.Module, inputs: Inputs) -> Tensors:
     return {"states": net.features(inputs["images"]), "logits": net(inputs["images"])}
 
 
+def perceiver(net: nn.Module, inputs: Inputs) -> Tensors:
+    return {"logits": net(inputs["images"])}
+
+
 def translator(net: nn.Module, inputs: Inputs) -> Tensors:
     source_keys, keys = inputs.get("source_keys"), inputs.get("keys")
     memory = net.encode(inputs["source"], source_keys)
@@ -82,12 +86,15 @@ OURS: dict[str, Callable[[nn.Module, Inputs], Tensors]] = {
     "bert": bert,
     "vit": vit,
     "mixer": mixer,
+    "perceiver": perceiver,
+    "perceiverlm": gpt,
     "transformer": translator,
     "rnn": translator,
     "t5": translator,
     "switch": switch,
     "switchlm": switchlm,
 }
+LATENT = ("perceiver", "perceiverlm")  # whose layers are all run again, and have no row for each word
 BY_SOURCE = ("memory", "encoder.")  # what has a row for each source word, not for each target word
 
 
@@ -101,10 +108,12 @@ def run(family: str, net: nn.Module, inputs: Inputs) -> Run:
             OURS[family](net, inputs)
     for name, calls in seen.items():
         for i, weights in enumerate(calls):  # a layer that is applied several times is several
-            maps[name.removesuffix(".weights").replace(".0.", f".{i}.") if i else name.removesuffix(".weights")] = (
-                weights
-            )
-    return Run(at_real(outputs, inputs), at_real(maps, inputs, rows=-2), entered)
+            place = name.removesuffix(".weights")
+            again = f"{place} {i}" if family in LATENT else place.replace(".0.", f".{i}.")
+            maps[again if i else place] = weights
+    inner = {place: x for place, x in maps.items() if family in LATENT and place.startswith("latents.")}
+    real = at_real({place: x for place, x in maps.items() if place not in inner}, inputs, rows=-2)
+    return Run(at_real(outputs, inputs), inner | real, entered)
 
 
 def some(**tensors: Tensor | None) -> Tensors:

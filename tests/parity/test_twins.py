@@ -79,6 +79,8 @@ PADDED = [
     ("switch", "right"),
     ("switch-gelu", "right"),
     ("transformer-deep-decoder", "right"),
+    ("perceiverlm", "right"),
+    ("perceiverlm-keys", "right"),
 ]
 
 

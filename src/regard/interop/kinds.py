@@ -11,7 +11,7 @@ from regard.errors import CheckpointError, ConfigError, InputError
 from regard.nn.mechanisms import simplest
 from regard.zoo import bare, config_data
 
-from . import albert, bert, distilbert, fnet, gpt1, gpt2, llama, llama2c, marian, mixer, switch, t5, vit
+from . import albert, bert, distilbert, fnet, gpt1, gpt2, llama, llama2c, marian, mixer, perceiver, switch, t5, vit
 from .foreign import Foreign
 from .rules import Entry, Groups, Run, converted, counted, exported, listed, misfits, needed, spare
 from .symbols import NONE, Symbols, export_symbols, foreign_symbols
@@ -47,6 +47,8 @@ KINDS: dict[str, Kind] = {
     "t5": Kind("t5", t5.config, as_it_is, t5.rules, t5.export_config, t5.SYMBOLS),
     "switch_transformers": Kind("switch", switch.config, as_it_is, switch.rules, switch.export_config, t5.SYMBOLS),
     "vit": Kind("vit", vit.config, vit.complete, vit.rules, vit.export_config, {}),
+    "perceiver": Kind("perceiver", perceiver.images, as_it_is, perceiver.image_rules, perceiver.export_images, {}),
+    perceiver.TEXT: Kind("perceiverlm", perceiver.text, as_it_is, perceiver.text_rules, perceiver.export_text, {}),
     mixer.KIND: Kind("mixer", mixer.config, as_it_is, mixer.rules, mixer.export_config, {}),
     "marian": Kind("transformer", marian.config, as_it_is, marian.rules, marian.export_config, marian.SYMBOLS),
 }
@@ -64,9 +66,11 @@ class Found:
 
 
 def kind_of(data: Mapping[str, Any]) -> str:
-    """Its name in KINDS, if it has one; timm's configs have an architecture, no model_type."""
+    """Its name in KINDS, if it has one; timm's configs have an architecture, no model_type; one of theirs is of two."""
     if "model_type" not in data and str(data.get("architecture")).startswith("mixer_"):
         return mixer.KIND
+    if data.get("model_type") == "perceiver" and perceiver.architecture(data) == perceiver.WORDS:
+        return perceiver.TEXT
     return str(data.get("model_type"))
 
 

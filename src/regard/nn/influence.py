@@ -21,11 +21,15 @@ Mix = Callable[[Tensor, Tensor | None], Tensor]
 
 def tell(tap: Tap, mix: Mix, x: Tensor, real: Tensor | None) -> Tensor:
     """What ``mix`` makes of x; who listens at the tap is told, in a second run, what moves what."""
+    record(tap, mix, x, real)
+    return mix(x, real)
+
+
+def record(tap: Tap, mix: Mix, x: Tensor, real: Tensor | None) -> None:
     if tap.live:
         told = influence(mix, x, real)
         if tap(told) is not told:
             raise ValueError("an influence is only told: what would replace it is used by nobody")
-    return mix(x, real)
 
 
 def influence(mix: Mix, x: Tensor, real: Tensor | None) -> Tensor:

@@ -26,7 +26,7 @@ from ..attention import Kernel, Mixer, Softmax, silence
 from ..cache import Cache
 from ..config import not_positive, refuse
 from ..feedforward import MLP
-from ..influence import tell
+from ..influence import record
 from ..kernels.topk import TopK
 from ..mask import ALL, Bias, Mask
 from ..pool import mean
@@ -81,14 +81,14 @@ class Workspace(Mixer):
         cache: Cache | None = None,
     ) -> Tensor:
         real = real_of("a workspace", x, context, mask, bias, cache)
-        return tell(self.influence, self.mix, x, real)
-
-    def mix(self, x: Tensor, real: Tensor | None) -> Tensor:
-        """(b, n, d), (b, n) -> (b, n, d)"""
         return self.step(x, self.slots.expand(len(x), -1, -1), real).heard
 
     def step(self, x: Tensor, slots: Tensor, real: Tensor | None = None) -> Told:
         """(b, n, d), (b, m, d), (b, n) -> heard (b, n, d), slots (b, m, d)"""
+        record(self.influence, lambda x, real: self.told(x, slots.detach().clone(), real).heard, x, real)
+        return self.told(x, slots, real)
+
+    def told(self, x: Tensor, slots: Tensor, real: Tensor | None) -> Told:
         x = silence(x, real)
         written = self.written(x, slots, real)
         pooled = mean(x, real)[..., None, :]
