@@ -13,7 +13,22 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from regard.errors import ConfigError, InputError
-from regard.models import bert, gpt, mlp, recurrent, rnn, switch, switchlm, t5, transformer, vit
+from regard.models import (
+    bert,
+    gpt,
+    mixer,
+    mlp,
+    perceiver,
+    perceiverlm,
+    recurrent,
+    rnn,
+    switch,
+    switchlm,
+    t5,
+    transformer,
+    vit,
+    workspace,
+)
 from regard.nn.config import flaws, parse
 
 
@@ -106,6 +121,38 @@ FAMILIES: dict[str, Family] = {
         vit.AXES,
         "Dosovitskiy et al. 2021, An Image is Worth 16x16 Words",
         "https://arxiv.org/abs/2010.11929",
+    ),
+    "mixer": Family(
+        mixer.Config,
+        mixer.Mixer,
+        mixer.PRESETS,
+        mixer.AXES,
+        "Tolstikhin et al. 2021, MLP-Mixer",
+        "https://arxiv.org/abs/2105.01601",
+    ),
+    "perceiver": Family(
+        perceiver.Config,
+        perceiver.Perceiver,
+        perceiver.PRESETS,
+        perceiver.AXES,
+        "Jaegle et al. 2021, Perceiver",
+        "https://arxiv.org/abs/2103.03206",
+        perceiver.PAPERS,
+    ),
+    "perceiverlm": Family(
+        perceiverlm.Config,
+        perceiverlm.PerceiverLM,
+        perceiverlm.PRESETS,
+        perceiverlm.AXES,
+        *perceiver.IO,
+    ),
+    "workspace": Family(
+        workspace.Config,
+        workspace.Workspace,
+        workspace.PRESETS,
+        workspace.AXES,
+        "Goyal et al. 2022, Coordination Among Neural Modules Through a Shared Global Workspace",
+        "https://arxiv.org/abs/2103.01197",
     ),
     "mlp": Family(
         mlp.Config,

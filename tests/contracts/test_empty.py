@@ -112,8 +112,13 @@ def test_an_image_without_pixels(pool: str, height: int, width: int) -> None:
     for rows in (0, 2):
         with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 4 x 4"):
             net("vit", pool=pool)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
-        with pytest.raises(ValueError, match=f"an image of 2 x {height} x {width} is not 2 x 8 x 8"):
-            net("mlp")(torch.zeros(rows, 2, height, width, dtype=torch.float64))
+        with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 4 x 4"):
+            net("workspace", pool=pool)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
+        with pytest.raises(ValueError, match=f"an image of 2 x {height} x {width} cannot be read"):
+            net("perceiver")(torch.zeros(rows, 2, height, width, dtype=torch.float64))
+        for family in ("mlp", "mixer"):
+            with pytest.raises(ValueError, match=f"an image of 2 x {height} x {width} is not 2 x 8 x 8"):
+                net(family)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("decoder", ["sutskever", "cho", "bahdanau", "luong"])
@@ -124,5 +129,20 @@ def test_a_recurrent_network_reads_a_word_at_least(decoder: str, source: int, ta
 
 
 def test_every_family_is_here() -> None:
-    here = {"rnn", "recurrent", "transformer", "t5", "gpt", "bert", "vit", "mlp", "switch", "switchlm"}
+    here = {
+        "rnn",
+        "recurrent",
+        "transformer",
+        "t5",
+        "gpt",
+        "bert",
+        "vit",
+        "mixer",
+        "perceiver",
+        "perceiverlm",
+        "workspace",
+        "mlp",
+        "switch",
+        "switchlm",
+    }
     assert set(FAMILIES) == here, "say what a new family makes of no tokens"

@@ -197,11 +197,16 @@ def test_maps_have_names_and_axes(family: str) -> None:
     for name, found in looked.maps.items():
         assert found.name == name
         assert found.weights.shape[-2:] == (found.rows.size, found.columns.size)
-        assert found.weights.shape[:2] == (1, getattr(model.config, "heads", 1))
+        heads = 1 if (family, name) == ("perceiver", "decoder.look") else getattr(model.config, "heads", 1)
+        assert found.weights.shape[:2] == (1, heads)
         for axis in (found.rows, found.columns):
             if axis.kind == "text":
                 assert axis.labels is not None
                 assert axis.labels in [tuple(f"word{i}" for i in ids[0].tolist()) for ids in given.values()]
+            elif axis.kind in ("latents", "query"):
+                assert axis.size == {"latents": 5, "query": 1}[axis.kind]
+            elif family == "perceiver":
+                assert (axis.kind, axis.grid) == ("image", (8, 8))
             else:
                 assert (axis.kind, axis.grid) == ("image", (2, 2))
                 assert axis.special == axis.size - 4

@@ -24,6 +24,8 @@ CHOICES: dict[str, Choice] = {name: name for name in MECHANISMS} | {
     "top-k-keep": {"kind": "top-k", "keep": 2},
     "performer-waves": {"kind": "performer", "form": "trigonometric", "features": 7},
     "random-features-gate": {"kind": "random-features", "gate": True, "features": 3},
+    "token-mlp-hidden": {"kind": "token-mlp", "hidden": 3},
+    "workspace-keep": {"kind": "workspace", "slots": 3, "keep": 2},
 }
 
 # What a row cannot honour and so refuses, in a word of its error: "causal", "context", "bias", "pairs" (of a mask),
@@ -33,6 +35,9 @@ REFUSES: dict[str, set[str]] = {
     "local-p": {"causal"},
     "performer": {"pairs", "bias", "dropout"},
     "random-features": {"pairs", "bias", "dropout"},
+    "fourier": {"causal", "context", "bias", "pairs", "dropout"},
+    "token-mlp": {"causal", "context", "bias", "pairs", "dropout"},
+    "workspace": {"causal", "context", "bias", "pairs"},
 }
 
 

@@ -13,6 +13,7 @@ from .kernels.local import Local
 from .kernels.luong import Concat, General, LocalP
 from .kernels.talking import TalkingHeads
 from .kernels.topk import TopK
+from .mixers import fourier, tokens, workspace
 from .site import Site
 
 Choice = str | Mapping[str, Any] | tuple[Any, ...]  # a name, a table with ``kind``, or several that take turns
@@ -83,6 +84,9 @@ MECHANISMS: dict[str, Mechanism] = {
     "talking": Mechanism(
         Plain, lambda c, s: s.attention(TalkingHeads(s.heads, s.dropout)), "heads exchange scores (Shazeer 2020, CaiT)"
     ),
+    "fourier": Mechanism(fourier.Settings, fourier.build, "Re(fft2), nothing to learn (FNet 2022)"),
+    "token-mlp": Mechanism(tokens.Settings, tokens.build, "an MLP over the positions (MLP-Mixer 2021)"),
+    "workspace": Mechanism(workspace.Settings, workspace.build, "write to a few slots, read them (Goyal 2022)"),
 }
 
 

@@ -19,6 +19,7 @@ class Site:
     dropout: float = 0.0
     context_dim: int | None = None
     head_dim: int | None = None
+    value_dim: int | None = None  # of a head; as the keys unless given
     groups: int | None = None
     biases: str = "qkvo"
     rotary: Rotary | None = None
@@ -35,6 +36,7 @@ class Site:
             kernel=kernel,
             context_dim=self.context_dim,
             head_dim=self.head_dim,
+            value_dim=self.value_dim,
             groups=self.groups,
             biases=self.biases,
             rotary=self.rotary,
