@@ -18,7 +18,7 @@ def seconds(works: Sequence[Callable[[], object]], rounds: int = 9) -> list[floa
     They take turns, round after round, so that a busy moment of the machine does not fall on one of them alone.
     """
     best = [math.inf] * len(works)
-    with one_thread():
+    with on_threads(1):
         for _ in range(rounds):
             for i, work in enumerate(works):
                 spent = 0.0
@@ -33,7 +33,7 @@ def seconds(works: Sequence[Callable[[], object]], rounds: int = 9) -> list[floa
 def peak_bytes(work: Callable[[], object]) -> int:
     """The most that all tensors made by ``work`` took at once, its result and the kernels' own buffers included."""
     with (
-        one_thread(),
+        on_threads(1),
         hushed(),
         profile(activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True) as found,
     ):
@@ -49,10 +49,10 @@ def peak_bytes(work: Callable[[], object]) -> int:
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Costs do not depend on how many cores there are."""
+def on_threads(count: int) -> Iterator[None]:
+    """On one thread, costs do not depend on how many cores there are."""
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+    torch.set_num_threads(count)
     try:
         yield
     finally:
@@ -79,7 +79,7 @@ def operations(work: Callable[[], object]) -> int:
     return int(counter.get_total_flops())
 
 
-def slope(sizes: list[int], costs: list[float]) -> float:
+def slope(sizes: Sequence[int], costs: Sequence[float]) -> float:
     """The exponent p of cost ~ size^p, by least squares on logarithms."""
     x, y = [math.log(size) for size in sizes], [math.log(cost) for cost in costs]
     middle, height = sum(x) / len(x), sum(y) / len(y)
