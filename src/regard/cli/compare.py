@@ -76,7 +76,7 @@ def numbers(text: str) -> list[int]:
 
 
 class Ticker:
-    """What is being done, on the standard error: in a terminal one line that is drawn over, else a line now and then."""
+    """What is being done, on the standard error: one line that is drawn over in a terminal, else one now and then."""
 
     def __init__(self) -> None:
         self.drawn, self.shown = sys.stderr.isatty(), 0.0

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from regard.data.plain import LARGEST, read_text
 from regard.errors import InputError
 from regard.nn.mechanisms import MECHANISMS, Choice
 from regard.zoo import preset
 
-from .costs import LEAST, Costs
+from .costs import LEAST, ONCE, Costs
 from .lessons import Lessons, batch_rows
 from .machine import Watch
 from .measure import on_threads
@@ -74,8 +75,10 @@ def compare(
             found.stopped = True
     found.steps = 0 if lessons is None else lessons.done
     ends = [row.lesson.seconds[row.lesson.steps.index(found.steps)] for row in found.rows if row.lesson.losses]
-    found.seconds = min(ends) if found.steps else None
+    found.seconds = min(ends, default=None) if found.steps else None
     found.took, found.busy = budget.spent, watch.busy()
+    if steps:
+        found.notes.insert(0, lesson_note(found, steps, data is not None))
     return found
 
 
@@ -87,7 +90,7 @@ def measure(costs: Costs, asked: Sequence[Contender], sizes: Sequence[int], roun
     for i, length in enumerate(sizes):
         seconds = max((1 - lesson) * budget.seconds - budget.spent, 0.0) * length / sum(sizes[i:])
         turns = [costs.expected(one.name, later).seconds for one in able for later in sizes[i:]]
-        ahead = (rounds + 2) * costs.watch.slowness * sum(turns)
+        ahead = (rounds + ONCE) * costs.watch.slowness * sum(turns)
         budget.plan(ahead / (1 - lesson))
         costs.measure(able, length, seconds, rounds)
 
@@ -103,19 +106,26 @@ def refuse(lengths: Sequence[int], steps: int, minutes: float, rounds: int, thre
         raise InputError("minutes is no time", got=str(minutes), expected="above 0")
 
 
-def notes(subject: Subject, config: object, lengths: Sequence[int]) -> list[str]:
-    """What is not as the model's name says, and what the numbers stand for."""
+def notes(subject: Subject, config: Any, lengths: Sequence[int]) -> list[str]:
+    """What is not as the model's name says."""
     changes = subject.changes(config, lengths[0])
-    told = [
-        f"lessons: {batch_rows(min(lengths))} rows of {subject.real(min(lengths)):,} {subject.unit}, {subject.data}."
-    ]
-    if "vocab" in changes and changes["vocab"] != getattr(config, "vocab", None):
-        told.append(f"Text is read byte by byte: the vocabulary is {changes['vocab']} instead of {config.vocab:,}.")  # type: ignore[attr-defined]
+    told = []
+    if changes.get("vocab", getattr(config, "vocab", None)) != getattr(config, "vocab", None):
+        told.append(f"Text is read byte by byte: the vocabulary is {changes['vocab']} instead of {config.vocab:,}.")
+    if "classes" in changes:
+        told.append(f"The head tells {changes['classes']} classes.")
     if any(name.endswith(("dropout", "drop_path")) for name in changes):
         told.append("Dropout is off.")
     odd = [f"{subject.real(x):,} for {x:,}" for x in lengths if subject.real(x) != x]
     if odd:
-        told.append(
-            f"Lengths are {subject.unit} of a square image, so the nearest squares are taken: {', '.join(odd)}."
-        )
+        told.append(f"Lengths are patches of a square image, so the nearest squares are taken: {', '.join(odd)}.")
     return told
+
+
+def lesson_note(found: Comparison, steps: int, given: bool) -> str:
+    """What was learned from, and whether it was as long as was asked for."""
+    source = found.data if given else f"{found.data} (no --data)"
+    told = f"A step of a lesson is {found.lesson_rows} rows of {found.lesson_length:,} {found.unit} of {source}."
+    return (
+        told if found.steps in (0, steps) or found.stopped else f"{told} --minutes left time for {found.steps} steps."
+    )

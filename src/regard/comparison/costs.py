@@ -23,6 +23,7 @@ from .progress import Budget
 from .report import EXACT, Point, Row, spread
 
 LEAST = 3  # rounds, or it is not measured at all
+ONCE = 4  # as many rounds take what is measured once
 ROOM = 0.7  # the share of the free memory that may be used
 SHARES = (4, 2)  # the first looks at each attention are at these parts of the shortest length
 FASTER = 0.3  # added to the power by which a cost grew
@@ -168,7 +169,7 @@ class Costs:
                 reason = f"would need {storage(ahead.bytes)}, and {storage(free)} are free"
                 self.rows[contender.name].points.append(Point(length=length, reason=reason))
             else:
-                costs[contender.name] = ahead.seconds * (LEAST + 2) * self.watch.slowness  # with those for memory
+                costs[contender.name] = ahead.seconds * (LEAST + ONCE) * self.watch.slowness
         kept = affordable(costs, seconds)
         for name in costs:
             if name not in kept:

@@ -73,7 +73,8 @@ class Lessons:
         steps = min(steps, max(few, int(self.budget.left / max(once, 1e-9) - MEASURING)))
         self.budget.plan((steps + MEASURING) * once)
         try:
-            self.run(pupils, steps)
+            if pupils:
+                self.run(pupils, steps)
         finally:
             self.errors(pupils)
 

@@ -4,16 +4,16 @@ import html
 import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from regard import style
-from regard.train.curves import apart, part_of, short, shortened
-from regard.train.words import storage
+from regard.train.curves import apart, part_of, shortened
 
-from .report import EXACT, MEASURES, Comparison, Row, milliseconds
+from .report import EXACT, MEASURES, Comparison, Row, kilobytes, milliseconds
 
 MARKERS = "oosD^v"
 HUES = 6  # that can be told apart; then they come again with another marker and lightness
@@ -26,7 +26,9 @@ class Curve:
     name: str
     x: Sequence[float]
     y: Sequence[float]
-    label: str  # what is said beside its end
+    label: str  # what is said beside it
+    height: float  # where that is said
+    led: bool = True  # a line leads there
 
 
 @dataclass(frozen=True)
@@ -61,10 +63,11 @@ def draw(found: Comparison) -> Figure:
     figure = style.page(shortened(f"Attentions in {found.model}", 70), note, height=style.head(note) + tall + high)
     both = figure.subplots(2 if high else 1, 2, squeeze=False, height_ratios=[tall, high] if high else [1])
     by_length(both[0, 0], costs["step"], look, found, "time of a training step", milliseconds)
-    by_length(both[0, 1], costs["step_bytes"], look, found, "peak memory of a step, besides the weights", storage)
+    by_length(both[0, 1], costs["step_bytes"], look, found, "peak memory of a step, besides the weights", kilobytes)
     if high:
-        steps = [Curve(x.name, x.lesson.steps, x.lesson.losses, told(x.loss(found.steps))) for x in learned]
-        seconds = [Curve(x.name, x.lesson.seconds, x.lesson.losses, told(found.equal_time(x))) for x in learned]
+        ends = [(x, x.loss(found.steps) or 0.0, found.equal_time(x) or 0.0) for x in learned]
+        steps = [Curve(x.name, x.lesson.steps, x.lesson.losses, f"  {y:.3f}", y) for x, y, _ in ends]
+        seconds = [Curve(x.name, x.lesson.seconds, x.lesson.losses, f"  {y:.3f}", y, False) for x, _, y in ends]
         losses(both[1, 0], steps, look, "loss after equal steps", "steps", found.steps)
         losses(both[1, 1], seconds, look, "loss after equal time", "seconds of training", found.seconds)
     return figure
@@ -75,7 +78,7 @@ def summary(found: Comparison) -> str:
     told = f"Forward and backward of one row, {threads}; exponents are fitted to all lengths."
     if found.steps:
         step = f"{found.lesson_rows} rows of {found.lesson_length:,} {found.unit} a step"
-        told += f"\nLosses are those on what is held out, {step}: {found.data}."
+        told += f"\nLosses are those on what is held out, {step}; {Path(found.data).name}."
     if found.busy:
         told += "\nThe machine was busy while this was measured: small differences may be its, not theirs."
     if found.stopped:
@@ -90,12 +93,8 @@ def cost_curves(rows: Sequence[Row], name: str) -> list[Curve]:
         power = row.growth(measure.cost)
         label = "" if power is None else f"  $n^{{{power:.1f}}}$"
         if pairs:
-            found.append(Curve(row.name, [x for x, _ in pairs], [y for _, y in pairs], label))
+            found.append(Curve(row.name, [x for x, _ in pairs], [y for _, y in pairs], label, pairs[-1][1]))
     return found
-
-
-def told(loss: float | None) -> str:
-    return "" if loss is None else f"  {short(loss, 3)}"
 
 
 def by_length(
@@ -151,17 +150,17 @@ def finish(axes: Axes, curves: Sequence[Curve], look: Mapping[str, Look], name: 
     axes.margins(x=0.04, y=0.08)
     axes.autoscale_view()
     axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())  # names and the lines to them change nothing
-    ends = sorted(curves, key=lambda curve: curve.y[-1])
+    ends = sorted(curves, key=lambda curve: curve.height)
     tall = 72 * panel(len(curves))
-    places = apart([tall * part_of(axes, curve.y[-1]) for curve in ends], LABEL) if ends else []
+    places = apart([tall * part_of(axes, curve.height) for curve in ends], LABEL) if ends else []
     lift = max(0.0, -min(places, default=0.0))  # none below the axis
     right, back = axes.get_xlim()[1], (axes.transScale + axes.transLimits).inverted()
     for curve, place in zip(ends, places, strict=True):
         tint = look[curve.name].tint
         height = float(back.transform((0.0, (place + lift) / tall))[1])
-        axes.plot(
-            [curve.x[-1], right], [curve.y[-1], height], color=style.mix(tint, 0.4), lw=0.8, clip_on=False, zorder=1
-        )
+        if curve.led:
+            way = [curve.x[-1], right], [curve.y[-1], height]
+            axes.plot(*way, color=style.mix(tint, 0.4), lw=0.8, clip_on=False, zorder=1)
         style.end_label(axes, right, height, curve.name + curve.label, tint, dx=4, size=9.5)
 
 

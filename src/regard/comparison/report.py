@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import InputError
-from regard.train.words import amount, finite, storage
+from regard.train.words import amount, finite
 
 from .measure import slope
 
@@ -112,11 +112,16 @@ def milliseconds(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms"
 
 
+def kilobytes(size: float) -> str:
+    unit, letters = next(pair for pair in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")) if size >= pair[0] or pair[0] == 1e3)
+    return f"{size / unit:.0f} {letters}" if size >= 100 * unit else f"{size / unit:.3g} {letters}"
+
+
 MEASURES = {
     "step": Measure("one training step", lambda x: middle(x.step), milliseconds, rounds=lambda x: x.step),
     "forward": Measure("forward alone", lambda x: middle(x.forward), milliseconds, rounds=lambda x: x.forward),
-    "step_bytes": Measure("peak memory of a step, besides the weights", lambda x: x.step_bytes, storage),
-    "forward_bytes": Measure("peak memory of forward alone", lambda x: x.forward_bytes, storage),
+    "step_bytes": Measure("peak memory of a step, besides the weights", lambda x: x.step_bytes, kilobytes),
+    "forward_bytes": Measure("peak memory of forward alone", lambda x: x.forward_bytes, kilobytes),
     "written": Measure("decoding with the cache, tokens a second", lambda x: middle(x.written), amount, grows=False),
     "error": Measure(
         "error of the output before training, exact attention with the same weights being 0",
@@ -254,7 +259,7 @@ def learned(found: Comparison, rows: Sequence[Row], width: int) -> list[str]:
     if not shown or found.seconds is None:
         return []
     heads = [f"{found.steps} steps", milliseconds(found.seconds), "error", "faster from"]
-    told = [f"loss on what is held out, after equal steps and after equal time ({found.data})"]
+    told = ["loss on what is held out, after equal steps and after equal time"]
     told.append(f"  {'':<{width}}" + "".join(f"{head:>13}" for head in heads))
     for row in shown:
         losses = [None if x is None else f"{x:.3f}" for x in (row.loss(found.steps), found.equal_time(row))]

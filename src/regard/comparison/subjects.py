@@ -31,7 +31,7 @@ VALUES = 256  # that a byte has
 HELD_OUT = 0.1  # the share of a text that is measured on, its end
 HIDDEN = 0.15  # the share of tokens that a reader has to guess
 CLASSES = 8  # directions of generated waves
-GENERATED = "generated text: numbers in words and the same backwards (no --data)"
+GENERATED = "generated text, numbers and the same backwards"
 
 
 class Bytes:
@@ -186,7 +186,7 @@ class Viewer(Subject):
     """Tells the direction of waves in an image; lengths are patches, as many as make a square."""
 
     unit = "patches"
-    data = f"generated images: waves in {CLASSES} directions, and noise"
+    data = f"generated images, waves in {CLASSES} directions"
 
     def __init__(self, config: Any) -> None:
         self.patch, self.channels = config.patch, config.channels
