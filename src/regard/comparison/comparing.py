@@ -126,6 +126,5 @@ def lesson_note(found: Comparison, steps: int, given: bool) -> str:
     """What was learned from, and whether it was as long as was asked for."""
     source = found.data if given else f"{found.data} (no --data)"
     told = f"A step of a lesson is {found.lesson_rows} rows of {found.lesson_length:,} {found.unit} of {source}."
-    return (
-        told if found.steps in (0, steps) or found.stopped else f"{told} --minutes left time for {found.steps} steps."
-    )
+    cut = found.steps not in (0, steps) and not found.stopped
+    return f"{told} --minutes left time for {found.steps} steps." if cut else told

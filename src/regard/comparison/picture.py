@@ -18,6 +18,7 @@ from .report import EXACT, MEASURES, Comparison, Row, kilobytes, milliseconds
 MARKERS = "oosD^v"
 HUES = 6  # that can be told apart; then they come again with another marker and lightness
 LABEL = 13.5  # points between two names
+SLOW = 5  # times as slow as the fastest: what comes later is cut off
 TALL, HEAD = 2.5, 0.95  # inches of a panel with few names, and of what stands around it
 
 
@@ -126,7 +127,8 @@ def losses(
     if equal is not None:
         axes.axvline(equal, color=style.EDGE, lw=1, ls=(0, (3, 3)))
     plot(axes, curves, look)
-    axes.set_xlim(left=0)
+    longest = max((curve.x[-1] for curve in curves), default=1.0)
+    axes.set_xlim(0, 1.04 * (longest if equal is None else min(longest, SLOW * equal)))
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=isinstance(equal, int)))
     axes.yaxis.set_major_locator(MaxNLocator(5))
     finish(axes, curves, look, name)
