@@ -19,7 +19,8 @@ from regard.comparison.costs import Seen, affordable, foretold
 from regard.comparison.machine import Watch
 from regard.comparison.nets import Nets, comparable, contenders, weights
 from regard.comparison.report import Comparison, Lesson, Point, Row, Spread, spread
-from regard.comparison.subjects import VALUES, Bytes, Decoder, Reader, Viewer, generated
+from regard.comparison.textual import DECODER, READER, VALUES, Bytes, Textual, generated
+from regard.comparison.visual import Visual
 from regard.errors import InputError
 from regard.models import bert, gpt, transformer, vit
 from regard.nn.attention import Softmax
@@ -109,7 +110,7 @@ def test_all_begin_with_the_same_weights_and_see_the_same_batches(found: Compari
 
 
 def test_weights_are_shared_where_names_and_shapes_agree() -> None:
-    nets = Nets("gpt-tiny", Decoder(generated(0)), 0)
+    nets = Nets("gpt-tiny", Textual(DECODER, generated(0)), 0)
     exact, other = nets.build("softmax", 16), nets.like("talking", 16, nets.build("softmax", 16))
     assert all(torch.equal(x, weights(other)[name]) for name, x in weights(exact).items())
     assert weights(other).keys() > weights(exact).keys()  # it has some of its own
@@ -194,11 +195,11 @@ def test_other_kinds_of_models(model: str) -> None:
 
 
 def test_a_reader_gets_hidden_bytes_and_a_viewer_waves() -> None:
-    batch = Reader(Bytes("abc" * 1000, "abc")).one(64)
+    batch = Textual(READER, Bytes("abc" * 1000, "abc")).one(64)
     assert (batch.ids[batch.chosen] == VALUES).all()
     assert torch.equal(batch.ids[~batch.chosen], batch.wanted[~batch.chosen])
     assert 0 < batch.chosen.float().mean() < 0.4
-    viewer = Viewer(vit.PRESETS["vit-tiny"])
+    viewer = Visual(vit.PRESETS["vit-tiny"])
     assert viewer.one(16).inputs.shape == (1, 3, 16, 16)
     assert viewer.real(8192) == 91**2
 
@@ -237,10 +238,9 @@ def test_what_would_take_too_long_says_how_long() -> None:
     found = regard.compare("gpt-tiny", ["local"], lengths=[32, 64], steps=4, rounds=3, minutes=1, watch=slow)
     for one in found.rows:
         assert [point.step for point in one.points] == [None, None]
-        assert all("would take" in point.reason and "h, more than --minutes" in point.reason for point in one.points)
+        assert all(point.reason.startswith("would take") and point.reason.endswith(" h") for point in one.points)
         assert "would take" in one.lesson.reason
-    assert found.took < 60
-    assert "would take" in str(found)
+    assert "longer than --minutes leaves" in str(found)
 
 
 def test_what_would_need_too_much_memory_says_how_much(monkeypatch: pytest.MonkeyPatch) -> None:

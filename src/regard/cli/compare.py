@@ -21,7 +21,7 @@ def run(
     ] = None,
     lengths: Annotated[str, typer.Option(help="Tokens, of a ViT patches, with commas between them.")] = "256,512,1024",
     steps: Annotated[int, typer.Option(help="That each learns, at the shortest length; 0: no lesson.")] = 100,
-    minutes: Annotated[float, typer.Option(help="That all of it may take, about.")] = 5.0,
+    minutes: Annotated[float, typer.Option(help="That it may take, about, after a first look at each.")] = 5.0,
     rounds: Annotated[int, typer.Option(help="That each time is measured, at most.")] = 7,
     threads: Annotated[int, typer.Option(help="That compute.")] = 1,
     seed: Annotated[int, typer.Option(help="Of the weights and of what is drawn.")] = 0,

@@ -1,5 +1,6 @@
 """`regard.compare`: one model with many attentions, in one table and one picture."""
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ from .measure import on_threads
 from .nets import Contender, Nets, attends, contenders
 from .progress import Budget, Progress, silent
 from .report import EXACT, Comparison, Row
-from .subjects import Bytes, Subject, subject_of
+from .subjects import Subject
+from .textual import KINDS, Bytes, Textual, generated
+from .visual import Visual
 
 LENGTHS = (256, 512, 1024)
 SHORTEST = 16
@@ -42,6 +45,7 @@ def compare(
     ``attention`` names rows of the table of mechanisms, all of them unless given; ``data`` is a text file. What cannot
     be built, or measured within ``minutes``, is a row with its reason. Ctrl-C gives what was measured until then.
     """
+    began = time.monotonic()
     refuse(lengths, steps, minutes, rounds, threads)
     family, config = preset(model, {})
     text = None if data is None else Bytes(read_text(Path(data), LARGEST), str(data))
@@ -76,19 +80,36 @@ def compare(
     found.steps = 0 if lessons is None else lessons.done
     ends = [row.lesson.seconds[row.lesson.steps.index(found.steps)] for row in found.rows if row.lesson.losses]
     found.seconds = min(ends, default=None) if found.steps else None
-    found.took, found.busy = budget.spent, watch.busy()
+    found.took, found.busy = time.monotonic() - began, watch.busy()
     if steps:
         found.notes.insert(0, lesson_note(found, steps, data is not None))
     return found
+
+
+def subject_of(family: str, config: Any, text: Bytes | None, seed: int) -> Subject:
+    """``text`` is None where a file was not given."""
+    if family == "vit":
+        if text is None:
+            return Visual(config)
+        what = "this model sees images, and those that it is compared by are generated"
+        raise InputError(what, where=text.name, fix="leave out --data")
+    if family not in KINDS or not hasattr(config, "attention"):
+        raise InputError(
+            f"a model of the {family} family has no attention to be swapped, or cannot be compared yet",
+            expected=f"one of {', '.join(KINDS)}, vit",
+            fix="`regard models` lists all of them",
+        )
+    return Textual(KINDS[family], generated(seed) if text is None else text)
 
 
 def measure(costs: Costs, asked: Sequence[Contender], sizes: Sequence[int], rounds: int, lesson: float) -> None:
     """Each length in turn, the shortest first: it tells what the next will take."""
     budget = costs.budget
     costs.look(asked, sizes[0])
+    budget.start()  # however busy the machine, what was looked at is measured too
     able = [one for one in asked if not costs.rows[one.name].reason]
     for i, length in enumerate(sizes):
-        seconds = max((1 - lesson) * budget.seconds - budget.spent, 0.0) * length / sum(sizes[i:])
+        seconds = max((1 - lesson) * budget.seconds - budget.spent, 0.0) / len(sizes[i:])
         turns = [costs.expected(one.name, later).seconds for one in able for later in sizes[i:]]
         ahead = (rounds + ONCE) * costs.watch.slowness * sum(turns)
         budget.plan(ahead / (1 - lesson))

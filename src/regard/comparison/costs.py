@@ -173,7 +173,7 @@ class Costs:
         kept = affordable(costs, seconds)
         for name in costs:
             if name not in kept:
-                reason = f"would take {age(costs[name])}, more than --minutes leaves for it"
+                reason = f"would take {age(costs[name])}"
                 self.rows[name].points.append(Point(length=length, reason=reason))
         exact: nn.Module = self.nets.build(contenders[0].choice, length)
         works: list[Work] = []

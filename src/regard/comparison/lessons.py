@@ -66,7 +66,7 @@ class Lessons:
         kept = affordable(costs, self.budget.left)
         for pupil in pupils:
             if pupil.row.name not in kept:
-                reason = f"{few} steps would take {age(costs[pupil.row.name])}, more than --minutes leaves for it"
+                reason = f"{few} steps would take {age(costs[pupil.row.name])}"
                 pupil.row.lesson = Lesson(reason=reason)
         pupils = [pupil for pupil in pupils if pupil.row.name in kept]
         once = self.watch.slowness * sum(pupil.once for pupil in pupils)

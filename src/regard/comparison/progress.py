@@ -19,6 +19,10 @@ class Budget:
     planned: float | None = field(default=None, init=False)  # seconds in all, as soon as they can be foretold
 
     def __post_init__(self) -> None:
+        self.start()
+
+    def start(self) -> None:
+        """Time counts from now on."""
         self.began = self.now()
 
     @property
