@@ -303,6 +303,14 @@ MUTATIONS = [
     Mutation("jitter for the expert too", "nn/switch.py", "seen = seen * torch", "seen *= torch", "/switch"),
     Mutation("load of each process", "nn/switch.py", "wanted, sums = total(wanted), total(sums)", "pass", "train/experts"),
     Mutation("tokens come back to others", "nn/exchange.py", "found.sum(0).tolist()), found.T)", "found.sum(0).tolist()), found)", "train/experts"),
+    # the comparison of attentions
+    Mutation("compared on what is learned", "comparison/textual.py", "self.ids[cut:] if held_out else self.ids[:cut]", "self.ids", "/compare"),
+    Mutation("each begins anywhere", "comparison/nets.py", "weight.data = theirs[name].data", "weight.data = torch.rand_like(weight)", "/compare"),
+    Mutation("error of nothing", "comparison/nets.py", "(found - exact).norm()", "(exact - exact).norm()", "/compare"),
+    Mutation("the dearest stay", "comparison/costs.py", "kept.pop()", "kept.pop(0)", "/compare"),
+    Mutation("cubes are foretold", "comparison/costs.py", "1.0), 2.0)", "1.0), 3.0)", "/compare"),
+    Mutation("never busy", "comparison/machine.py", "self.owns < QUIET * self.walls", "self.owns < 0", "/compare"),
+    Mutation("equal time is the next point", "comparison/report.py", "(seconds - before) / max", "(after - before) / max", "/compare"),
 ]  # fmt: skip
 
 

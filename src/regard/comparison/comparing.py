@@ -72,7 +72,7 @@ def compare(
     with on_threads(threads):
         lessons = Lessons(nets, sizes[0], watch, budget) if steps else None  # a text that is too short fails here
         try:
-            measure(Costs(nets, rows, watch, budget), asked, sizes, rounds, LESSON if steps else 0.0)
+            in_turn(Costs(nets, rows, watch, budget), asked, sizes, rounds, LESSON if steps else 0.0)
             if lessons is not None:
                 lessons.teach([one for one in asked if not rows[one.name].reason], rows, steps)
         except KeyboardInterrupt:
@@ -102,7 +102,7 @@ def subject_of(family: str, config: Any, text: Bytes | None, seed: int) -> Subje
     return Textual(KINDS[family], generated(seed) if text is None else text)
 
 
-def measure(costs: Costs, asked: Sequence[Contender], sizes: Sequence[int], rounds: int, lesson: float) -> None:
+def in_turn(costs: Costs, asked: Sequence[Contender], sizes: Sequence[int], rounds: int, lesson: float) -> None:
     """Each length in turn, the shortest first: it tells what the next will take."""
     budget = costs.budget
     costs.look(asked, sizes[0])

@@ -8,7 +8,7 @@ from time import thread_time
 from typing import Any
 
 import torch
-from torch.profiler import ProfilerActivity, profile
+from torch.autograd.profiler import profile
 from torch.utils.flop_counter import FlopCounterMode
 
 
@@ -32,15 +32,12 @@ def seconds(works: Sequence[Callable[[], object]], rounds: int = 9) -> list[floa
 
 def peak_bytes(work: Callable[[], object]) -> int:
     """The most that all tensors made by ``work`` took at once, its result and the kernels' own buffers included."""
-    with (
-        on_threads(1),
-        hushed(),
-        profile(activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True) as found,
-    ):
+    # torch.profiler's own would load the compiler first, and read every event afterwards
+    with on_threads(1), hushed(), profile(use_kineto=True, profile_memory=True) as found:
         kept = work()
     del kept
     now = most = 0
-    recorded: Any = found.profiler
+    recorded: Any = found
     for event in recorded.kineto_results.events():
         if event.name() == "[memory]":
             now += event.nbytes()

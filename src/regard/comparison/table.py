@@ -34,9 +34,7 @@ def lines(found: Comparison) -> list[str]:
         told += ["not measured", *(f"  {name:<{width}}  {reason}" for name, reason in missing), ""]
     told += [f"- {note}" for note in found.notes]
     if any("would take" in reason for _, reason in missing):
-        told.append(
-            "- What would take longer than --minutes leaves for it is left out: give more, or name fewer."
-        )
+        told.append("- What would take longer than --minutes leaves for it is left out: give more, or name fewer.")
     if found.stopped:
         told.append("- Stopped before the end: this is what was measured.")
     if found.busy:
