@@ -331,6 +331,14 @@ MUTATIONS = [
     Mutation("the context is not normed", "nn/latents.py", "self.context_norm(context)", "context", "/perceiver"),
     Mutation("places of padding", "models/perceiverlm.py", "Mask(keys=keys).positions(ids.shape[1], ids.device)\n        states", "Mask().positions(ids.shape[1], ids.device)\n        states", "models"),
     Mutation("one image alone is not asked for", "models/mixer.py", "fitting(images, self.config.channels, self.config.image)", "images", "/mixer"),
+    # the comparison of attentions
+    Mutation("compared on what is learned", "comparison/textual.py", "self.ids[cut:] if held_out else self.ids[:cut]", "self.ids", "/compare"),
+    Mutation("each begins anywhere", "comparison/nets.py", "weight.data = theirs[name].data", "weight.data = torch.rand_like(weight)", "/compare"),
+    Mutation("error of nothing", "comparison/nets.py", "(found - exact).norm()", "(exact - exact).norm()", "/compare"),
+    Mutation("the dearest stay", "comparison/costs.py", "kept.pop()", "kept.pop(0)", "/compare"),
+    Mutation("cubes are foretold", "comparison/costs.py", "1.0), 2.0)", "1.0), 3.0)", "/compare"),
+    Mutation("never busy", "comparison/machine.py", "self.owns < QUIET * self.walls", "self.owns < 0", "/compare"),
+    Mutation("equal time is the next point", "comparison/report.py", "(seconds - before) / max", "(after - before) / max", "/compare"),
 ]  # fmt: skip
 
 
