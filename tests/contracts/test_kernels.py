@@ -29,15 +29,17 @@ from tests.contracts.tools import (
     spelled,
 )
 
+# Whose queries stand among the keys, so that padding before a key moves it away from a query that stays, and queries
+# that change places see others.
+PLACED = {name for name in CHOICES if name.startswith(("local", "strided", "fixed")) and not name.startswith("local-p")}
+LOCAL_P = {"local-p", "local-p-window"}
+
 # Whose rows do not sum to 1: local-p fades what is far from its place, talking heads add weights of other heads; all
 # that a mask allows may be outside of a window.
-AT_MOST_ONE = {"local", "local-window", "local-p", "local-p-window"}
+AT_MOST_ONE = PLACED | LOCAL_P
 FREE = {"talking"}
 # Who knows where a key stands, so that shuffled keys are another question.
-POSITIONAL = {"local", "local-window", "local-p", "local-p-window"}
-
-# Whose queries stand among the keys, so that padding before a key moves it away from a query that stays.
-PLACED = {"local", "local-window"}
+POSITIONAL = PLACED | LOCAL_P
 
 SIZES = [(5, 5), (3, 7), (1, 6), (1, 1)]  # queries, keys
 
@@ -271,7 +273,7 @@ def test_keys_have_no_order(name: str) -> None:
     close(attention(q, k[:, :, order], v[:, :, order], Mask(keys=keys[:, order])), attention(q, k, v, Mask(keys=keys)))
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", [name for name in KERNELS if name not in PLACED])
 def test_queries_do_not_know_of_each_other(name: str) -> None:
     attention, (q, k, v) = kernel(CHOICES[name]), heads_of((4, 6))
     order = torch.randperm(4)

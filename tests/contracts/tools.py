@@ -19,6 +19,10 @@ WIDTH = DIM // HEADS
 CHOICES: dict[str, Choice] = {name: name for name in MECHANISMS} | {
     "softmax-scale": {"kind": "softmax", "scale": 1.7},
     "local-window": {"kind": "local", "window": 2},
+    "strided-split": {"kind": "strided", "stride": 2},
+    "strided-merged": {"kind": "strided", "stride": 3, "looks": "merged"},
+    "fixed-split": {"kind": "fixed", "block": 2},
+    "fixed-merged": {"kind": "fixed", "block": 3, "looks": "merged"},
     "local-p-window": {"kind": "local-p", "window": 2},
     "top-k-keep": {"kind": "top-k", "keep": 2},
 }
@@ -27,6 +31,8 @@ CHOICES: dict[str, Choice] = {name: name for name in MECHANISMS} | {
 # "dropout" (of weights that are never there). All else is honoured by all: the contracts run over it.
 REFUSES: dict[str, set[str]] = {
     "local": {"context"},
+    "strided": {"context"},
+    "fixed": {"context"},
     "local-p": {"causal"},
 }
 
