@@ -32,14 +32,15 @@ from tests.contracts.tools import (
 # Whose queries stand among the keys, so that padding before a key moves it away from a query that stays, and queries
 # that change places see others.
 PLACED = {name for name in CHOICES if name.startswith(("local", "strided", "fixed")) and not name.startswith("local-p")}
+LINFORMER = {name for name in CHOICES if name.startswith("linformer")}
 LOCAL_P = {"local-p", "local-p-window"}
 
 # Whose rows do not sum to 1: local-p fades what is far from its place, talking heads add weights of other heads; all
-# that a mask allows may be outside of a window.
+# that a mask allows may be outside of a window. A key's part in Linformer's sums may be negative.
 AT_MOST_ONE = PLACED | LOCAL_P
-FREE = {"talking"}
+FREE = {"talking"} | LINFORMER
 # Who knows where a key stands, so that shuffled keys are another question.
-POSITIONAL = PLACED | LOCAL_P
+POSITIONAL = PLACED | LOCAL_P | LINFORMER
 
 SIZES = [(5, 5), (3, 7), (1, 6), (1, 1)]  # queries, keys
 

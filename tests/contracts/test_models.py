@@ -243,7 +243,9 @@ def test_depth(family: str) -> None:
 def test_any_attention_in_any_model(family: str, key: str, name: str) -> None:
     """It runs, forward and back, or one clear error says why not; no flag says which."""
     if not serves(family, key, CHOICES[name]):
-        with pytest.raises(ConfigError, match=r"attention '.*': .* cannot (be causal|serve a context|take a bias)"):
+        with pytest.raises(
+            ConfigError, match=r"attention '.*': .* cannot (be causal|serve a context|take a bias|be built without a)"
+        ):
             bare(family, config(family, **{key: CHOICES[name]}))
         return
     model = net(family, **{key: CHOICES[name]})
@@ -258,13 +260,13 @@ def test_any_attention_in_any_model(family: str, key: str, name: str) -> None:
 ASKED = {
     ("gpt", "attention"): ["causal"],
     ("switchlm", "attention"): ["causal"],
-    ("transformer", "attention"): ["causal"],
-    ("t5", "attention"): ["causal", "bias"],
-    ("switch", "attention"): ["causal", "bias"],
-    ("transformer", "cross"): ["context"],
-    ("t5", "cross"): ["context"],
-    ("switch", "cross"): ["context"],
-    ("rnn", "attention"): ["context"],
+    ("transformer", "attention"): ["causal", "length"],
+    ("t5", "attention"): ["causal", "bias", "length"],
+    ("switch", "attention"): ["causal", "bias", "length"],
+    ("transformer", "cross"): ["context", "length"],
+    ("t5", "cross"): ["context", "length"],
+    ("switch", "cross"): ["context", "length"],
+    ("rnn", "attention"): ["context", "length"],
 }
 
 

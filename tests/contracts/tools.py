@@ -23,24 +23,29 @@ CHOICES: dict[str, Choice] = {name: name for name in MECHANISMS} | {
     "strided-merged": {"kind": "strided", "stride": 3, "looks": "merged"},
     "fixed-split": {"kind": "fixed", "block": 2},
     "fixed-merged": {"kind": "fixed", "block": 3, "looks": "merged"},
+    "linformer-heads": {"kind": "linformer", "rank": 3, "length": 128, "shared": "none"},
+    "linformer-windows": {"kind": "linformer", "rank": 32, "length": 128, "shared": "values", "sums": "convolution"},
     "local-p-window": {"kind": "local-p", "window": 2},
     "top-k-keep": {"kind": "top-k", "keep": 2},
 }
 
 # What a row cannot honour and so refuses, in a word of its error: "causal", "context", "bias", "pairs" (of a mask),
-# "dropout" (of weights that are never there). All else is honoured by all: the contracts run over it.
+# "dropout" (of weights that are never there), "length" (that it be unknown). All else is honoured by all: the contracts
+# run over it.
 REFUSES: dict[str, set[str]] = {
     "local": {"context"},
     "strided": {"context"},
     "fixed": {"context"},
     "local-p": {"causal"},
+    "linformer": {"causal", "bias", "pairs", "dropout", "length"},
 }
 
 
 def refuses(name: str, *asked: str) -> bool:
     """Whether a row of CHOICES refuses one of these."""
     choice = CHOICES[name]
-    return not REFUSES.get(choice if isinstance(choice, str) else choice["kind"], set()).isdisjoint(asked)
+    words = REFUSES.get(choice if isinstance(choice, str) else choice["kind"], set())
+    return not (words - {"length"} if "length" in choice else words).isdisjoint(asked)
 
 
 def asked(mask: Mask) -> list[str]:
@@ -49,7 +54,7 @@ def asked(mask: Mask) -> list[str]:
 
 
 def mixer(choice: Choice, *, causal: bool = False, groups: int | None = None, dropout: float = 0.0) -> Mixer:
-    site = Site(dim=DIM, heads=HEADS, length=64, causal=causal, groups=groups, dropout=dropout)
+    site = Site(dim=DIM, heads=HEADS, length=128, causal=causal, groups=groups, dropout=dropout)
     return stirred(build_mixer(choice, site))
 
 

@@ -141,7 +141,8 @@ class BERT(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.widen = None if config.narrow is None else nn.Linear(width, config.dim)
         layers = 1 if config.shared else config.depth
-        self.blocks = nn.ModuleList(self.block(choice) for choice in layered(config.attention, layers))
+        common: dict[str, nn.Module] = {}
+        self.blocks = nn.ModuleList(self.block(choice, common) for choice in layered(config.attention, layers))
         self.pooler = nn.Linear(config.dim, config.dim) if config.pooler else None
         self.words = Words(config) if config.head in ("words", "pretraining") else None
         self.follows = nn.Linear(config.dim, 2) if config.head == "pretraining" else None
@@ -150,9 +151,15 @@ class BERT(nn.Module):
         self.span = nn.Linear(config.dim, 2) if config.head == "span" else None
         self.reset()
 
-    def block(self, choice: Choice) -> Block:
+    def block(self, choice: Choice, common: dict[str, nn.Module]) -> Block:
         config = self.config
-        site = Site(dim=config.dim, heads=config.heads, length=config.length, dropout=config.attention_dropout)
+        site = Site(
+            dim=config.dim,
+            heads=config.heads,
+            length=config.length,
+            dropout=config.attention_dropout,
+            common=common,
+        )
         return Block(
             build_mixer(choice, site),
             MLP(config.dim, config.hidden, activation(config.activation)),

@@ -4,9 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from torch import nn
+
 from .attention import Kernel, Mixer, MultiHeadAttention, Softmax
 from .config import near, parse, shown
-from .kernels import sparse
+from .kernels import linformer, sparse
 from .kernels.additive import Additive
 from .kernels.cosine import Cosine
 from .kernels.local import Local
@@ -34,6 +36,7 @@ class Site:
     groups: int | None = None
     biases: str = "qkvo"
     rotary: Rotary | None = None
+    common: dict[str, nn.Module] | None = None  # what the layers of a model may share, where it lets them
 
     @property
     def width(self) -> int:
@@ -112,6 +115,7 @@ MECHANISMS: dict[str, Mechanism] = {
     "local": Mechanism(Band, local, "keys less than a window away (Child 2019)"),
     "strided": Mechanism(sparse.StridedSettings, sparse.strided, "near keys, and every l-th (Child 2019)"),
     "fixed": Mechanism(sparse.FixedSettings, sparse.fixed, "one's block, and all blocks' ends (Child 2019)"),
+    "linformer": Mechanism(linformer.Settings, linformer.build, "few sums of all keys (Wang 2020)"),
     "local-p": Mechanism(Window, local_p, "near a predicted place (Luong 2015)"),
     "cosine": Mechanism(Plain, lambda c, s: s.attention(Cosine(s.heads, s.dropout)), "cos(q, k) / tau (Swin v2)"),
     "top-k": Mechanism(Keep, lambda c, s: s.attention(TopK(c.keep, s.dropout)), "the k best keys (Zhao 2019)"),

@@ -40,7 +40,7 @@ class Local(Kernel):
         height = max(min(wide, attention.DENSE // (3 * wide)), 1)  # a tile sees its own keys and a window on each side
         tops = range(0, q.shape[-2], height)
         parts = [self.part(mask, slice(top, min(top + height, q.shape[-2])), k.shape[-2]) for top in tops]
-        return in_parts(parts, q, k, v) if len(parts) > 1 else parts[0].make(*parts[0].cut((q, k, v)))
+        return one_or_more(parts, q, k, v)
 
     def part(self, mask: Mask, rows: slice, columns: int) -> Part:
         """Some queries, and the keys that any of them may see."""
@@ -56,6 +56,11 @@ class Local(Kernel):
             return self.softmax(q, k, v, within(here, self.seen(here, q.shape[-2], k.shape[-2], q.device, near.start)))
 
         return Part(rows, (rows, near, near), make)
+
+
+def one_or_more(parts: list[Part], *inputs: Tensor) -> Tensor:
+    """A part that is alone need not be computed twice."""
+    return in_parts(parts, *inputs) if len(parts) > 1 else parts[0].make(*parts[0].cut(inputs))
 
 
 def away(mask: Mask, rows: int, columns: int, device: torch.device, first: int = 0) -> Tensor:

@@ -24,8 +24,8 @@ from torch import Tensor, nn
 from .. import attention
 from ..attention import Kernel, Mixer, Softmax, by_rows, spread
 from ..mask import ALL, Bias, Mask, count, masked_softmax, over_heads
-from ..replay import Part, in_parts
-from .local import SMALL, Local, away, earlier, within
+from ..replay import Part
+from .local import SMALL, Local, away, earlier, one_or_more, within
 
 if TYPE_CHECKING:
     from ..mechanisms import Site
@@ -127,7 +127,7 @@ class Merged(Kernel):
         height = self.stride * max(min(wide, most) // self.stride, 1)
         tops = range(0, q.shape[-2], height)
         parts = [self.part(mask, real, slice(top, min(top + height, q.shape[-2])), columns) for top in tops]
-        return in_parts(parts, q, k, v, *lines)[..., column : column + rows, :]
+        return one_or_more(parts, q, k, v, *lines)[..., column : column + rows, :]
 
     def one(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
         """A step of decoding: its few keys are picked."""
@@ -222,7 +222,7 @@ class Fixed(Kernel):
         height = max(min(wide, most), 1)
         tiles = [slice(top, min(top + height, rows)) for top in range(0, rows, height)]
         parts = [self.part(mask, summaries, tile, columns) for tile in tiles]
-        return in_parts(parts, q, k, v, summaries.pick(k), summaries.pick(v))
+        return one_or_more(parts, q, k, v, summaries.pick(k), summaries.pick(v))
 
     def blocks(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
         """Without padding blocks lie side by side, and each is a sequence of its own."""
@@ -255,8 +255,9 @@ class Fixed(Kernel):
         def make(q: Tensor, k: Tensor, v: Tensor, sums_k: Tensor, sums_v: Tensor) -> Tensor:
             queries = here.positions(q.shape[-2], q.device)
             steps = away(here, q.shape[-2], k.shape[-2], q.device, near.start)
-            positions = torch.arange(columns, device=q.device) if mask.keys is None else count(mask.keys)
-            around = earlier(mask, self.surroundings(queries, positions[..., near], steps), steps)
+            positions = torch.arange(near.start, near.stop, device=q.device)
+            positions = positions if mask.keys is None else count(mask.keys)[..., near]
+            around = earlier(mask, self.surroundings(queries, positions, steps), steps)
             far = summaries.places[..., before][..., None, :] - here.places(q.shape[-2], q.device)[:, None]
             far = over_heads(far)
             twice = self.surroundings(queries, summaries.positions[before], far)
