@@ -25,6 +25,12 @@ CHOICES: dict[str, Choice] = {name: name for name in MECHANISMS} | {
     "fixed-merged": {"kind": "fixed", "block": 3, "looks": "merged"},
     "linformer-heads": {"kind": "linformer", "rank": 3, "length": 128, "shared": "none"},
     "linformer-windows": {"kind": "linformer", "rank": 32, "length": 128, "shared": "values", "sums": "convolution"},
+    "synthesizer-factorised": {
+        "kind": "synthesizer",
+        "parts": ["factorised-dense", "factorised-random", "vanilla"],
+        "length": 128,
+    },
+    "synthesizer-dense-length": {"kind": "synthesizer-dense", "length": 128},
     "local-p-window": {"kind": "local-p", "window": 2},
     "top-k-keep": {"kind": "top-k", "keep": 2},
 }
@@ -37,6 +43,9 @@ REFUSES: dict[str, set[str]] = {
     "strided": {"context"},
     "fixed": {"context"},
     "local-p": {"causal"},
+    "synthesizer": {"context", "length"},
+    "synthesizer-dense": {"context", "length"},
+    "synthesizer-random": {"context", "length"},
     "linformer": {"causal", "bias", "pairs", "dropout", "length"},
 }
 

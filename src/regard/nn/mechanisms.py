@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from torch import nn
 
 from .attention import Kernel, Mixer, MultiHeadAttention, Softmax
 from .config import near, parse, shown
-from .kernels import linformer, sparse
+from .kernels import linformer, sparse, synthesizer
 from .kernels.additive import Additive
 from .kernels.cosine import Cosine
 from .kernels.local import Local
@@ -43,7 +43,7 @@ class Site:
         """of one head"""
         return self.head_dim or self.dim // self.heads
 
-    def attention(self, kernel: Kernel) -> MultiHeadAttention:
+    def attention(self, kernel: Kernel, *, shared: Literal["", "qk", "kv"] = "") -> MultiHeadAttention:
         return MultiHeadAttention(
             self.dim,
             self.heads,
@@ -52,6 +52,7 @@ class Site:
             head_dim=self.head_dim,
             groups=self.groups,
             biases=self.biases,
+            shared=shared,
             rotary=self.rotary,
         )
 
@@ -116,6 +117,15 @@ MECHANISMS: dict[str, Mechanism] = {
     "strided": Mechanism(sparse.StridedSettings, sparse.strided, "near keys, and every l-th (Child 2019)"),
     "fixed": Mechanism(sparse.FixedSettings, sparse.fixed, "one's block, and all blocks' ends (Child 2019)"),
     "linformer": Mechanism(linformer.Settings, linformer.build, "few sums of all keys (Wang 2020)"),
+    "synthesizer": Mechanism(
+        synthesizer.MixtureSettings, synthesizer.mixture, "learned scores and compared ones, mixed (Tay 2021)"
+    ),
+    "synthesizer-dense": Mechanism(
+        synthesizer.DenseSettings, synthesizer.dense, "scores guessed from the query alone (Tay 2021)"
+    ),
+    "synthesizer-random": Mechanism(
+        synthesizer.RandomSettings, synthesizer.random, "scores learned, the same for all inputs (Tay 2021)"
+    ),
     "local-p": Mechanism(Window, local_p, "near a predicted place (Luong 2015)"),
     "cosine": Mechanism(Plain, lambda c, s: s.attention(Cosine(s.heads, s.dropout)), "cos(q, k) / tau (Swin v2)"),
     "top-k": Mechanism(Keep, lambda c, s: s.attention(TopK(c.keep, s.dropout)), "the k best keys (Zhao 2019)"),
