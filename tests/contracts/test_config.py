@@ -22,7 +22,8 @@ from regard.nn.config import (
     refuse,
     shares,
 )
-from regard.nn.mechanisms import Site, build_mixer, layered, unknown_choices
+from regard.nn.mechanisms import build_mixer, layered, unknown_choices
+from regard.nn.site import Site
 
 
 @dataclass(frozen=True, kw_only=True)

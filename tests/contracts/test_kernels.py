@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from regard.nn.attention import Kernel, Mixer, spread
 from regard.nn.cache import Slot
 from regard.nn.mask import ALL, Bias, Given, Mask
-from regard.nn.mechanisms import Site, build_mixer
+from regard.nn.mechanisms import build_mixer
+from regard.nn.site import Site
 from tests.contracts.tools import (
     BIASED,
     BIASES,

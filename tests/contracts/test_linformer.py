@@ -9,7 +9,8 @@ from regard.model import load as load_model
 from regard.nn.attention import MultiHeadAttention, Softmax
 from regard.nn.kernels.linformer import Dense, Linformer, Windows
 from regard.nn.mask import Mask
-from regard.nn.mechanisms import Site, build_mixer
+from regard.nn.mechanisms import build_mixer
+from regard.nn.site import Site
 from regard.zoo import FAMILIES
 from tests.contracts.families import config, net
 from tests.contracts.tools import DIM, HEADS, WIDTH, Largest, close, gradients, kernel, numbers, ragged

@@ -11,10 +11,11 @@ from regard.nn.block import Block
 from regard.nn.cache import Cache
 from regard.nn.feedforward import MLP, Gated, Maxout
 from regard.nn.mask import ALL, CAUSAL, Mask
-from regard.nn.mechanisms import Site, build_mixer
+from regard.nn.mechanisms import build_mixer
 from regard.nn.norm import build_norm
 from regard.nn.positions import ALiBi
 from regard.nn.residual import Branch, Placement, build_residual
+from regard.nn.site import Site
 from tests.contracts.tools import (
     BIASED,
     CHOICES,

@@ -11,7 +11,8 @@ from regard.models import gpt
 from regard.nn.attention import Kernel, Mixer, MultiHeadAttention, spread
 from regard.nn.cache import Cache, Slot
 from regard.nn.mask import ALL, CAUSAL, Bias, Given, Mask, masked_softmax
-from regard.nn.mechanisms import MECHANISMS, Mechanism, Plain, Site
+from regard.nn.mechanisms import MECHANISMS, Mechanism, Plain
+from regard.nn.site import Site
 from regard.nn.tap import capture
 from regard.zoo import FAMILIES
 from tests.contracts.families import ATTENDING, config

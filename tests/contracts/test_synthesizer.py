@@ -8,8 +8,9 @@ from regard.nn.attention import MultiHeadAttention, Softmax
 from regard.nn.cache import Cache, Slot
 from regard.nn.kernels.synthesizer import Synthesizer
 from regard.nn.mask import CAUSAL, Mask
-from regard.nn.mechanisms import Choice, Site, build_mixer
+from regard.nn.mechanisms import Choice, build_mixer
 from regard.nn.positions import Rotary
+from regard.nn.site import Site
 from regard.nn.tap import capture
 from tests.contracts.tools import DIM, HEADS, WIDTH, close, gradients, kernel, numbers, ragged, stirred
 

@@ -9,8 +9,9 @@ from torch.utils._pytree import tree_leaves
 
 from regard.nn.attention import Kernel, Mixer, MultiHeadAttention
 from regard.nn.mask import Bias, Given, Mask
-from regard.nn.mechanisms import MECHANISMS, Choice, Site, build_mixer
+from regard.nn.mechanisms import MECHANISMS, Choice, build_mixer
 from regard.nn.positions import ALiBi, Buckets
+from regard.nn.site import Site
 
 DIM, HEADS = 16, 4
 WIDTH = DIM // HEADS

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from torch import nn
 
-from regard.nn.mechanisms import MECHANISMS, Site, build_mixer
+from regard.nn.mechanisms import MECHANISMS, build_mixer
+from regard.nn.site import Site
 from regard.zoo import FAMILIES, PRESETS, bare, preset
 
 FILE = Path(__file__).parent / "names.json"

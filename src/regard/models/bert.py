@@ -25,10 +25,11 @@ from regard.nn.embed import Lookup
 from regard.nn.feedforward import ACTIVATIONS, MLP, activation
 from regard.nn.loss import CrossEntropy, cross_entropy
 from regard.nn.mask import Mask, fitted
-from regard.nn.mechanisms import Choice, Site, build_mixer, layered, unknown_choices
+from regard.nn.mechanisms import Choice, build_mixer, layered, unknown_choices
 from regard.nn.pool import first
 from regard.nn.positions import Learned
 from regard.nn.residual import Branch, PostNorm
+from regard.nn.site import Site
 from regard.nn.start import deviation
 
 # What is made of the states: nothing; hidden words; those, and whether B follows A; a label for the text; one for each

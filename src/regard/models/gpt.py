@@ -26,10 +26,11 @@ from regard.nn.dropout import Dropout
 from regard.nn.embed import Lookup
 from regard.nn.feedforward import ACTIVATIONS, MLP, Gated, activation
 from regard.nn.loss import CrossEntropy, cross_entropy
-from regard.nn.mechanisms import Choice, Site, build_mixer, layered, unknown_choices
+from regard.nn.mechanisms import Choice, build_mixer, layered, unknown_choices
 from regard.nn.norm import Norm, build_norm
 from regard.nn.positions import Learned, Rotary
 from regard.nn.residual import Branch, Residual, build_residual
+from regard.nn.site import Site
 from regard.nn.start import deviation
 
 Biases = Literal["all", "attention", "qkv", "none"]

@@ -30,8 +30,9 @@ from regard.nn.embed import Lookup
 from regard.nn.encdec import EncoderDecoder
 from regard.nn.feedforward import Maxout
 from regard.nn.mask import Mask, fitted
-from regard.nn.mechanisms import Choice, Site, build_mixer, layered, unknown_choices
+from regard.nn.mechanisms import Choice, build_mixer, layered, unknown_choices
 from regard.nn.recurrent import CELLS, Recurrent, State, cell_kind, recall, remember
+from regard.nn.site import Site
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,9 +25,10 @@ from regard.nn.embed import Lookup
 from regard.nn.encdec import EncoderDecoder
 from regard.nn.feedforward import ACTIVATIONS, MLP, Gated, activation
 from regard.nn.mask import Mask, fitted
-from regard.nn.mechanisms import Choice, Site, build_mixer, layered, unknown_choices
+from regard.nn.mechanisms import Choice, build_mixer, layered, unknown_choices
 from regard.nn.positions import Buckets
 from regard.nn.residual import Branch, PreNorm, Residual
+from regard.nn.site import Site
 
 Run = Callable[[nn.Module, Tensor], Any]  # a block on what it is given
 

@@ -23,9 +23,10 @@ from regard.nn.embed import Lookup, scaled
 from regard.nn.encdec import EncoderDecoder
 from regard.nn.feedforward import ACTIVATIONS, MLP, activation
 from regard.nn.mask import Mask, fitted
-from regard.nn.mechanisms import Choice, Site, build_mixer, layered, unknown_choices
+from regard.nn.mechanisms import Choice, build_mixer, layered, unknown_choices
 from regard.nn.positions import Layout, sinusoid
 from regard.nn.residual import Branch, Residual, build_residual, profile
+from regard.nn.site import Site
 
 
 @dataclass(frozen=True, kw_only=True)

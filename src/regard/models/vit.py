@@ -20,9 +20,10 @@ from regard.nn.config import below, not_above_zero, not_divided, not_one_of, not
 from regard.nn.dropout import Dropout
 from regard.nn.embed import Patches
 from regard.nn.feedforward import ACTIVATIONS, MLP, activation
-from regard.nn.mechanisms import Choice, Site, build_mixer, layered, unknown_choices
+from regard.nn.mechanisms import Choice, build_mixer, layered, unknown_choices
 from regard.nn.positions import interpolate
 from regard.nn.residual import Branch, PreNorm
+from regard.nn.site import Site
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,11 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from torch import nn
-
-from .attention import Kernel, Mixer, MultiHeadAttention, Softmax
+from .attention import Mixer, Softmax
 from .config import near, parse, shown
 from .kernels import linformer, sparse, synthesizer
 from .kernels.additive import Additive
@@ -15,46 +13,9 @@ from .kernels.local import Local
 from .kernels.luong import Concat, General, LocalP
 from .kernels.talking import TalkingHeads
 from .kernels.topk import TopK
-from .positions import Rotary
+from .site import Site
 
 Choice = str | Mapping[str, Any] | tuple[Any, ...]  # a name, a table with ``kind``, or several that take turns
-
-
-@dataclass(frozen=True, kw_only=True)
-class Site:
-    """A place in a model that wants an attention; what a mechanism cannot serve there it refuses."""
-
-    dim: int
-    heads: int
-    length: int | None = None  # the longest input, where the model knows one
-    causal: bool = False
-    cross: bool = False
-    biased: bool = False  # something is added to the scores
-    dropout: float = 0.0
-    context_dim: int | None = None
-    head_dim: int | None = None
-    groups: int | None = None
-    biases: str = "qkvo"
-    rotary: Rotary | None = None
-    common: dict[str, nn.Module] | None = None  # what the layers of a model may share, where it lets them
-
-    @property
-    def width(self) -> int:
-        """of one head"""
-        return self.head_dim or self.dim // self.heads
-
-    def attention(self, kernel: Kernel, *, shared: Literal["", "qk", "kv"] = "") -> MultiHeadAttention:
-        return MultiHeadAttention(
-            self.dim,
-            self.heads,
-            kernel=kernel,
-            context_dim=self.context_dim,
-            head_dim=self.head_dim,
-            groups=self.groups,
-            biases=self.biases,
-            shared=shared,
-            rotary=self.rotary,
-        )
 
 
 @dataclass(frozen=True)

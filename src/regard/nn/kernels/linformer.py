@@ -15,7 +15,7 @@ Shapes: b batch, h heads, g groups, q queries, n keys, r sums of keys, w width o
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -23,9 +23,7 @@ from torch import Tensor, nn
 
 from ..attention import Kernel, Mixer, Softmax, spread
 from ..mask import ALL, Bias, Mask, count
-
-if TYPE_CHECKING:
-    from ..mechanisms import Site
+from ..site import Site
 
 Sharing = Literal["none", "heads", "values", "layers"]  # each shares all that those before it do
 Sums = Literal["learned", "convolution", "mean"]
@@ -165,7 +163,7 @@ class Settings:
     sums: Sums = "learned"
 
 
-def build(settings: Settings, site: "Site") -> Mixer:
+def build(settings: Settings, site: Site) -> Mixer:
     if site.causal:
         raise ValueError("Linformer sums up early keys together with late ones, so it cannot be causal")
     if site.biased:

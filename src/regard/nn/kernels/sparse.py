@@ -15,7 +15,7 @@ Shapes: b batch, h heads, g groups, n places, l stride or block, m = n / l rows 
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -25,10 +25,8 @@ from .. import attention
 from ..attention import Kernel, Mixer, Softmax, by_rows, spread
 from ..mask import ALL, Bias, Mask, count, masked_softmax, over_heads
 from ..replay import Part
+from ..site import Site
 from .local import SMALL, Local, away, earlier, one_or_more, within
-
-if TYPE_CHECKING:
-    from ..mechanisms import Site
 
 Looks = Literal["split", "near", "far", "merged"]  # split: half of the heads look near, half of them far
 STRIDE = 128  # the paper's, where no length is known of which to take the root
@@ -355,12 +353,12 @@ def of_heads(x: Tensor, heads: int, part: slice) -> Tensor:
     return x[..., part.start // each : part.stop // each, :, :]
 
 
-def one_sequence(site: "Site", name: str) -> None:
+def one_sequence(site: Site, name: str) -> None:
     if site.cross:
         raise ValueError(f"{name} attention compares places in one sequence, so it cannot serve a context")
 
 
-def root(site: "Site") -> int:
+def root(site: Site) -> int:
     """The stride or block for a place in a model: about the root of the longest input."""
     return STRIDE if site.length is None else max(round(math.sqrt(site.length)), 1)
 
@@ -371,7 +369,7 @@ class StridedSettings:
     looks: Looks = "split"
 
 
-def strided(settings: StridedSettings, site: "Site") -> Mixer:
+def strided(settings: StridedSettings, site: Site) -> Mixer:
     one_sequence(site, "strided")
     stride, p = root(site) if settings.stride is None else settings.stride, site.dropout
     far, near = Columns(stride, p), Local(stride, p)
@@ -386,7 +384,7 @@ class FixedSettings:
     looks: Looks = "split"
 
 
-def fixed(settings: FixedSettings, site: "Site") -> Mixer:
+def fixed(settings: FixedSettings, site: Site) -> Mixer:
     one_sequence(site, "fixed")
     block, p = root(site) if settings.block is None else settings.block, site.dropout
     summary = max(block // 16, 1) if settings.summary is None else settings.summary

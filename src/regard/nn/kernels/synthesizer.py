@@ -19,7 +19,7 @@ Shapes: b batch, h heads, g groups, q queries, k keys, n the longest input, e wi
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -27,9 +27,7 @@ from torch import Tensor, nn
 
 from ..attention import Kernel, Mixer, by_rows, spread
 from ..mask import ALL, Bias, Mask, add_bias, count, masked_softmax
-
-if TYPE_CHECKING:
-    from ..mechanisms import Site
+from ..site import Site
 
 Word = Literal["dense", "factorised-dense", "random", "fixed", "factorised-random", "vanilla"]
 
@@ -186,7 +184,7 @@ class Synthesizer(Kernel):
         return y.movedim(-2, 0).reshape(*v.shape[:-3], *q.shape[-3:-1], v.shape[-1])
 
 
-def synthesize(words: Sequence[Word], rank: int, length: int | None, site: "Site") -> Mixer:
+def synthesize(words: Sequence[Word], rank: int, length: int | None, site: Site) -> Mixer:
     """A synthesizer of these parts for a place in a model, with the projections that they need."""
     if site.cross:
         raise ValueError("a synthesizer writes scores for the places of one sequence, so it cannot serve a context")
@@ -241,15 +239,15 @@ class MixtureSettings:
     length: int | None = None  # of the longest input; as the model says unless given
 
 
-def dense(settings: DenseSettings, site: "Site") -> Mixer:
+def dense(settings: DenseSettings, site: Site) -> Mixer:
     word = {"full": "dense", "factorised": "factorised-dense"}[settings.form]
     return synthesize([cast(Word, word)], 1, settings.length, site)
 
 
-def random(settings: RandomSettings, site: "Site") -> Mixer:
+def random(settings: RandomSettings, site: Site) -> Mixer:
     word = {"full": "random", "fixed": "fixed", "factorised": "factorised-random"}[settings.form]
     return synthesize([cast(Word, word)], settings.rank, settings.length, site)
 
 
-def mixture(settings: MixtureSettings, site: "Site") -> Mixer:
+def mixture(settings: MixtureSettings, site: Site) -> Mixer:
     return synthesize(settings.parts, settings.rank, settings.length, site)
