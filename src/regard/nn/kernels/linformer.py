@@ -39,7 +39,7 @@ class Dense(nn.Module):
 
     def matrix(self, n: int) -> Tensor:
         """-> (h or 1, r, n)"""
-        return self.weight[..., :n]
+        return self.weight if n == self.weight.shape[-1] else self.weight[..., :n]
 
     def forward(self, x: Tensor) -> Tensor:
         """(b, g, n, e) -> (b, g or h, r, e)"""
@@ -47,7 +47,7 @@ class Dense(nn.Module):
         if len(matrix) > 1:
             return matrix @ spread(x, len(matrix))
         wide = x.transpose(-3, -2).flatten(-2)  # one large product for all heads; (b, n, g * e), as projections left it
-        return (matrix[0] @ wide).unflatten(-1, (x.shape[-3], x.shape[-1])).transpose(-3, -2)
+        return (matrix.squeeze(0) @ wide).unflatten(-1, (x.shape[-3], x.shape[-1])).transpose(-3, -2)
 
     def live(self, lengths: Tensor, n: int) -> Tensor | None:
         """Which sums have a key in them: all."""

@@ -179,9 +179,9 @@ class Synthesizer(Kernel):
         weights, v = self.map(q, k, mask, bias), spread(v, q.shape[-3])
         if weights.ndim > 3 or v.ndim == 3:
             return weights @ v
-        wide = v.flatten(0, -4).movedim(0, -2).flatten(-2)  # one map for all: the batch is as wider values
-        y = (weights @ wide).unflatten(-1, (-1, v.shape[-1])) if wide.numel() else v.new_zeros(0)
-        return y.movedim(-2, 0).reshape(*v.shape[:-3], *q.shape[-3:-1], v.shape[-1])
+        wide = v.flatten(0, -4).movedim(0, -2)  # one map for all: (h, k, b, f), the batch as wider values
+        y = weights @ wide.reshape(*wide.shape[:-2], wide.shape[-2] * wide.shape[-1])
+        return y.unflatten(-1, wide.shape[-2:]).movedim(-2, 0).reshape(*v.shape[:-3], *y.shape[:-1], v.shape[-1])
 
 
 def synthesize(words: Sequence[Word], rank: int, length: int | None, site: Site) -> Mixer:
