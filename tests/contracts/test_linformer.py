@@ -11,7 +11,7 @@ from regard.nn.kernels.linformer import Dense, Linformer, Windows
 from regard.nn.mask import Mask
 from regard.nn.mechanisms import build_mixer
 from regard.nn.site import Site
-from regard.zoo import FAMILIES
+from regard.zoo import FAMILIES, bare, parameters, preset
 from tests.contracts.families import config, net
 from tests.contracts.tools import DIM, HEADS, WIDTH, Largest, close, gradients, kernel, numbers, ragged
 
@@ -165,3 +165,10 @@ def test_a_random_projection_keeps_products_but_no_softmax() -> None:
     for i in range(2):
         assert 1.7 < outside[i] / outside[i + 1] < 2.3
     assert min(inside) > 0.7
+
+
+def test_a_whole_model_has_one_projection_more() -> None:
+    """RoBERTa's sizes, and 256 x n weights for all twelve layers together."""
+    for name, n in (("linformer-base", 512), ("linformer-base-long", 4096)):
+        own = parameters(bare(*preset(name, {})))
+        assert own - parameters(bare(*preset(name, {"attention": "softmax"}))) == 256 * n

@@ -5,7 +5,8 @@ An encoder alone: every token looks both ways, so that a hidden word can be gues
 
 ALBERT (Lan et al., 2020), https://arxiv.org/abs/1909.11942, has one layer that is applied again and again, and narrow
 embeddings that are widened. DistilBERT (Sanh et al., 2019), https://arxiv.org/abs/1910.01108, is half as deep, learned
-from BERT, and knows no segments.
+from BERT, and knows no segments. Linformer (Wang et al., 2020), https://arxiv.org/abs/2006.04768, sums keys and values
+up before it looks at them; its encoder is RoBERTa's (Liu et al., 2019), https://arxiv.org/abs/1907.11692.
 
 Shapes: b batch, n tokens, d width, e width of embeddings, v vocabulary, c classes.
 """
@@ -79,6 +80,15 @@ class Config:
 ALBERT = Config(
     vocab=30000, narrow=128, shared=True, dropout=0.0, attention_dropout=0.0, activation="gelu_tanh"
 )  # as its second version was trained
+LINFORMER = Config(
+    vocab=50265,
+    segments=0,
+    attention_dropout=0.0,  # what is dropped are weights, and of single keys it has none
+    eps=1e-5,
+    pooler=False,
+    head="words",
+    attention={"kind": "linformer", "rank": 256, "shared": "layers"},
+)
 PRESETS = {
     "bert-tiny": Config(dim=128, depth=2, heads=2, hidden=512),
     "bert-mini": Config(dim=256, depth=4, heads=4, hidden=1024),
@@ -89,10 +99,13 @@ PRESETS = {
     "albert-xlarge": replace(ALBERT, dim=2048, depth=24, heads=16, hidden=8192),
     "albert-xxlarge": replace(ALBERT, dim=4096, depth=12, heads=64, hidden=16384),
     "distilbert-base": Config(segments=0, depth=6, pooler=False),
+    "linformer-base": LINFORMER,
+    "linformer-base-long": replace(LINFORMER, length=4096),  # the rank stays as the length grows
 }
 SOURCES = {
     "albert": ("Lan et al. 2020, ALBERT", "https://arxiv.org/abs/1909.11942"),
     "distilbert": ("Sanh et al. 2019, DistilBERT", "https://arxiv.org/abs/1910.01108"),
+    "linformer": ("Wang et al. 2020, Linformer", "https://arxiv.org/abs/2006.04768"),
 }
 PAPERS = {name: SOURCES[name.split("-")[0]] for name in PRESETS if name.split("-")[0] in SOURCES}
 
