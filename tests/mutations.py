@@ -31,6 +31,7 @@ class Mutation:
 
 ATTENTION, MASK, CACHE, TAP = "nn/attention.py", "nn/mask.py", "nn/cache.py", "nn/tap.py"
 POSITIONS, RESIDUAL, CONFIG = "nn/positions.py", "nn/residual.py", "nn/config.py"
+SPARSE, LINFORMER, SYNTHESIZER = (f"nn/kernels/{name}.py" for name in ("sparse", "linformer", "synthesizer"))
 KERNELS, DECODING = "definitions kernels tiles", "cache attention decoding"
 
 MUTATIONS = [
@@ -187,6 +188,25 @@ MUTATIONS = [
     Mutation("additive subtracts", "nn/kernels/additive.py", "q.unsqueeze(-2) + spread", "q.unsqueeze(-2) - spread", KERNELS),
     Mutation("cosine without its limit", "nn/kernels/cosine.py", ".clamp(max=math.log(100.0))", "", KERNELS),
     Mutation("cosine of keys not normalised", "nn/kernels/cosine.py", "F.normalize(k, dim=-1), v, mask", "k, v, mask", KERNELS),
+    Mutation("strided steps too far", SPARSE, "steps % self.stride == 0, steps)", "steps % (self.stride + 1) == 0, steps)", "sparse"),
+    Mutation("columns of a grid start anew", SPARSE, "inner = Mask(mask.causal, line, keys)", "inner = Mask(mask.causal, 0, keys)", "sparse"),
+    Mutation("what fills a grid is seen", SPARSE, "behind = mask.causal and mask.start + rows <= columns", "behind = True", "sparse", 2),
+    Mutation("a merged head counts itself twice", SPARSE, "(others < own[:, None]) if mask.causal", "(others <= own[:, None]) if mask.causal", "sparse"),
+    Mutation("a block's first words sum it up", SPARSE, "torch.arange(kernel.block - kernel.summary, kernel.block, device=device)", "torch.arange(kernel.summary, device=device)", "sparse"),
+    Mutation("a summary in one's own block counts twice", SPARSE, "earlier(mask, ~twice, far)", "earlier(mask, torch.ones_like(twice), far)", "sparse"),
+    Mutation("blocks start with the padding", SPARSE, "positions = positions if mask.keys is None else count(mask.keys)[..., near]", "pass", "sparse"),
+    Mutation("all heads look near", SPARSE, "half = (q.shape[-3] + 1) // 2", "half = q.shape[-3]", "sparse"),
+    Mutation("Linformer sums up padding", LINFORMER, "front.masked_fill(~self.there()[..., None, :, None], 0.0)", "front", "linformer"),
+    Mutation("Linformer leaves padding where it is", LINFORMER, "(~self.keys).to(torch.uint8).argsort(stable=True, dim=-1)", "torch.arange(self.n).expand(self.keys.shape)", "linformer"),
+    Mutation("Linformer is causal without a word", LINFORMER, "        if mask.causal:", "        if False:", "kernels"),
+    Mutation("values go by the projection of the keys", LINFORMER, "return keys, self.values or keys", "return keys, keys", "linformer"),
+    Mutation("each layer has a projection of its own", LINFORMER, "if name in site.common:", "if False:", "linformer"),
+    Mutation("empty windows are looked at", LINFORMER, "None if self.keys is None else projection.live(self.lengths(), self.n)", "None", "linformer"),
+    Mutation("guesses without relu", SYNTHESIZER, "F.relu(q) @ self.weight", "q @ self.weight", "synthesizer"),
+    Mutation("learned rows start anew in each step", SYNTHESIZER, "slice(mask.start, mask.start + n), slice(0, columns)", "slice(0, n), slice(0, columns)", "synthesizer"),
+    Mutation("learned rows count padding", SYNTHESIZER, "known(mask.positions(n, q.device), length), known(count", "known(mask.places(n, q.device), length), known(count", "synthesizer"),
+    Mutation("a mixture does not listen to its loudness", SYNTHESIZER, "[alpha * scores for", "[scores / len(said) for", "synthesizer"),
+    Mutation("fixed scores are learned", SYNTHESIZER, 'learned=word == "random"', "learned=True", "synthesizer"),
     # residuals
     Mutation("pre-norm after the sum", RESIDUAL, "x + self.branch(f(self.norm(x)))", "self.norm(x + self.branch(f(x)))", "mixers"),
     Mutation("post-norm on the branch", RESIDUAL, "self.norm(x + self.branch(f(x)))", "x + self.norm(self.branch(f(x)))", "mixers"),

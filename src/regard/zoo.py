@@ -53,6 +53,7 @@ FAMILIES: dict[str, Family] = {
         transformer.AXES,
         "Vaswani et al. 2017, Attention Is All You Need",
         "https://arxiv.org/abs/1706.03762",
+        transformer.PAPERS,
     ),
     "rnn": Family(
         rnn.Config,

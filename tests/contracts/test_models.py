@@ -271,13 +271,13 @@ def test_any_attention_in_any_model(family: str, key: str, name: str) -> None:
 ASKED = {
     ("gpt", "attention"): ["causal"],
     ("switchlm", "attention"): ["causal"],
-    ("transformer", "attention"): ["causal"],
-    ("t5", "attention"): ["causal", "bias"],
-    ("switch", "attention"): ["causal", "bias"],
-    ("transformer", "cross"): ["context"],
-    ("t5", "cross"): ["context"],
-    ("switch", "cross"): ["context"],
-    ("rnn", "attention"): ["context"],
+    ("transformer", "attention"): ["causal", "length"],
+    ("t5", "attention"): ["causal", "bias", "length"],
+    ("switch", "attention"): ["causal", "bias", "length"],
+    ("transformer", "cross"): ["context", "length"],
+    ("t5", "cross"): ["context", "length"],
+    ("switch", "cross"): ["context", "length"],
+    ("rnn", "attention"): ["context", "length"],
 }
 
 

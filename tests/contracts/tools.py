@@ -20,6 +20,18 @@ WIDTH = DIM // HEADS
 CHOICES: dict[str, Choice] = {name: name for name in MECHANISMS} | {
     "softmax-scale": {"kind": "softmax", "scale": 1.7},
     "local-window": {"kind": "local", "window": 2},
+    "strided-split": {"kind": "strided", "stride": 2},
+    "strided-merged": {"kind": "strided", "stride": 3, "looks": "merged"},
+    "fixed-split": {"kind": "fixed", "block": 2},
+    "fixed-merged": {"kind": "fixed", "block": 3, "looks": "merged"},
+    "linformer-heads": {"kind": "linformer", "rank": 3, "length": 128, "shared": "none"},
+    "linformer-windows": {"kind": "linformer", "rank": 32, "length": 128, "shared": "values", "sums": "convolution"},
+    "synthesizer-factorised": {
+        "kind": "synthesizer",
+        "parts": ["factorised-dense", "factorised-random", "vanilla"],
+        "length": 128,
+    },
+    "synthesizer-dense-length": {"kind": "synthesizer-dense", "length": 128},
     "local-p-window": {"kind": "local-p", "window": 2},
     "top-k-keep": {"kind": "top-k", "keep": 2},
     "performer-waves": {"kind": "performer", "form": "trigonometric", "features": 7},
@@ -29,22 +41,30 @@ CHOICES: dict[str, Choice] = {name: name for name in MECHANISMS} | {
 }
 
 # What a row cannot honour and so refuses, in a word of its error: "causal", "context", "bias", "pairs" (of a mask),
-# "dropout" (of weights that are never there). All else is honoured by all: the contracts run over it.
+# "dropout" (of weights that are never there), "length" (that it be unknown). All else is honoured by all: the contracts
+# run over it.
 REFUSES: dict[str, set[str]] = {
     "local": {"context"},
+    "strided": {"context"},
+    "fixed": {"context"},
     "local-p": {"causal"},
     "performer": {"pairs", "bias", "dropout"},
     "random-features": {"pairs", "bias", "dropout"},
     "fourier": {"causal", "context", "bias", "pairs", "dropout"},
-    "token-mlp": {"causal", "context", "bias", "pairs", "dropout"},
+    "token-mlp": {"causal", "context", "bias", "pairs", "dropout", "length"},
     "workspace": {"causal", "context", "bias", "pairs"},
+    "synthesizer": {"context", "length"},
+    "synthesizer-dense": {"context", "length"},
+    "synthesizer-random": {"context", "length"},
+    "linformer": {"causal", "bias", "pairs", "dropout", "length"},
 }
 
 
 def refuses(name: str, *asked: str) -> bool:
     """Whether a row of CHOICES refuses one of these."""
     choice = CHOICES[name]
-    return not REFUSES.get(choice if isinstance(choice, str) else choice["kind"], set()).isdisjoint(asked)
+    words = REFUSES.get(choice if isinstance(choice, str) else choice["kind"], set())
+    return not (words - {"length"} if "length" in choice else words).isdisjoint(asked)
 
 
 def asked(mask: Mask) -> list[str]:
@@ -53,7 +73,7 @@ def asked(mask: Mask) -> list[str]:
 
 
 def mixer(choice: Choice, *, causal: bool = False, groups: int | None = None, dropout: float = 0.0) -> Mixer:
-    site = Site(dim=DIM, heads=HEADS, length=64, causal=causal, groups=groups, dropout=dropout)
+    site = Site(dim=DIM, heads=HEADS, length=128, causal=causal, groups=groups, dropout=dropout)
     return stirred(build_mixer(choice, site))
 
 

@@ -59,9 +59,11 @@ class Claim:
 
 
 CLAIMS = {
-    "transformer": Claim("transformers", "MarianMTModel", {"norm": "post"}),
-    "transformer-pre": Claim("torch", "nn.Transformer, norm_first", {"norm": "pre"}),
-    "transformer-admin": Claim("torch", "nn.Transformer, Admin's omega on its skips", {"norm": "admin"}),
+    "transformer": Claim("transformers", "MarianMTModel", {"norm": "post", "attention": "softmax"}),
+    "transformer-pre": Claim("torch", "nn.Transformer, norm_first", {"norm": "pre", "attention": "softmax"}),
+    "transformer-admin": Claim(
+        "torch", "nn.Transformer, Admin's omega on its skips", {"norm": "admin", "attention": "softmax"}
+    ),
     "rnn": Claim("torch", "nn.LSTM and nn.GRU, the papers' equations around them", {}),
     "recurrent": Claim("torch", "nn.RNN, nn.GRU and nn.LSTM", {}),
     "gpt": Claim("transformers", "GPT2LMHeadModel", {"norm": "pre", "rotary": None, "attention": "softmax"}),
@@ -69,7 +71,7 @@ CLAIMS = {
     "gpt-llama": Claim("transformers", "LlamaForCausalLM", {"norm": "pre", "normed": "rms", "gated": True}),
     "bert": Claim("transformers", "BertForPreTraining", {"shared": False, "segments": 2}),
     "bert-albert": Claim("transformers", "AlbertForPreTraining", {"shared": True}),
-    "bert-distil": Claim("transformers", "DistilBertForMaskedLM", {"segments": 0}),
+    "bert-distil": Claim("transformers", "DistilBertForMaskedLM", {"segments": 0, "attention": "softmax"}),
     "bert-fnet": Claim("transformers", "FNetForPreTraining", {"attention": "fourier"}),
     "t5": Claim("transformers", "T5ForConditionalGeneration", {}),
     "switch": Claim("transformers", "SwitchTransformersForConditionalGeneration", {}),

@@ -290,7 +290,7 @@ class MultiHeadAttention(Mixer):
 
         The three become views of the one, so that it takes no more memory.
         """
-        parts = [x for x in (self.q, self.k, self.v) if x is not None]
+        parts = [x for x in (self.q, self.k, self.v) if isinstance(x, nn.Linear)]
         if len(parts) < 2 or len({x.in_features for x in parts}) > 1:
             return
         some = any(x.bias is not None for x in parts)

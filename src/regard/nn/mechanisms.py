@@ -6,7 +6,7 @@ from typing import Any
 
 from .attention import Mixer, Softmax
 from .config import near, parse, shown
-from .kernels import performer, rfa
+from .kernels import linformer, performer, rfa, sparse, synthesizer
 from .kernels.additive import Additive
 from .kernels.cosine import Cosine
 from .kernels.local import Local
@@ -76,6 +76,18 @@ MECHANISMS: dict[str, Mechanism] = {
         Plain, lambda c, s: s.attention(Concat(s.heads, s.width, s.dropout)), "v.tanh(W[q; k]) (Luong 2015)"
     ),
     "local": Mechanism(Band, local, "keys less than a window away (Child 2019)"),
+    "strided": Mechanism(sparse.StridedSettings, sparse.strided, "near keys, and every l-th (Child 2019)"),
+    "fixed": Mechanism(sparse.FixedSettings, sparse.fixed, "one's block, and all blocks' ends (Child 2019)"),
+    "linformer": Mechanism(linformer.Settings, linformer.build, "few sums of all keys (Wang 2020)"),
+    "synthesizer": Mechanism(
+        synthesizer.MixtureSettings, synthesizer.mixture, "learned scores and compared ones, mixed (Tay 2021)"
+    ),
+    "synthesizer-dense": Mechanism(
+        synthesizer.DenseSettings, synthesizer.dense, "scores guessed from the query alone (Tay 2021)"
+    ),
+    "synthesizer-random": Mechanism(
+        synthesizer.RandomSettings, synthesizer.random, "scores learned, the same for all inputs (Tay 2021)"
+    ),
     "local-p": Mechanism(Window, local_p, "near a predicted place (Luong 2015)"),
     "cosine": Mechanism(Plain, lambda c, s: s.attention(Cosine(s.heads, s.dropout)), "cos(q, k) / tau (Swin v2)"),
     "top-k": Mechanism(Keep, lambda c, s: s.attention(TopK(c.keep, s.dropout)), "the k best keys (Zhao 2019)"),

@@ -1,6 +1,9 @@
 """A place in a model that wants an attention, and what it asks for."""
 
 from dataclasses import dataclass
+from typing import Literal
+
+from torch import nn
 
 from .attention import Kernel, MultiHeadAttention
 from .positions import Rotary
@@ -23,13 +26,14 @@ class Site:
     groups: int | None = None
     biases: str = "qkvo"
     rotary: Rotary | None = None
+    common: dict[str, nn.Module] | None = None  # what the layers of a model may share, where it lets them
 
     @property
     def width(self) -> int:
         """of one head"""
         return self.head_dim or self.dim // self.heads
 
-    def attention(self, kernel: Kernel) -> MultiHeadAttention:
+    def attention(self, kernel: Kernel, *, shared: Literal["", "qk", "kv"] = "") -> MultiHeadAttention:
         return MultiHeadAttention(
             self.dim,
             self.heads,
@@ -39,5 +43,6 @@ class Site:
             value_dim=self.value_dim,
             groups=self.groups,
             biases=self.biases,
+            shared=shared,
             rotary=self.rotary,
         )
