@@ -21,6 +21,7 @@ from regard.models import (
     perceiver,
     perceiverlm,
     recurrent,
+    reformer,
     rnn,
     switch,
     switchlm,
@@ -114,6 +115,14 @@ FAMILIES: dict[str, Family] = {
         switchlm.AXES,
         "Fedus, Zoph and Shazeer 2021, Switch Transformers",
         "https://arxiv.org/abs/2101.03961",
+    ),
+    "reformer": Family(
+        reformer.Config,
+        reformer.Reformer,
+        reformer.PRESETS,
+        reformer.AXES,
+        "Kitaev, Kaiser and Levskaya 2020, Reformer: The Efficient Transformer",
+        "https://arxiv.org/abs/2001.04451",
     ),
     "vit": Family(
         vit.Config,

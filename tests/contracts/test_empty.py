@@ -48,7 +48,7 @@ def test_an_empty_batch_with_padding_and_a_listener(family: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "name"), [(family, name) for family, _, name in SERVED if family in ("gpt", "switchlm")]
+    ("family", "name"), [(family, name) for family, _, name in SERVED if family in ("gpt", "switchlm", "reformer")]
 )
 def test_a_decoder_reads_no_tokens(family: str, name: str) -> None:
     model = net(family, attention=CHOICES[name])
@@ -144,5 +144,6 @@ def test_every_family_is_here() -> None:
         "mlp",
         "switch",
         "switchlm",
+        "reformer",
     }
     assert set(FAMILIES) == here, "say what a new family makes of no tokens"

@@ -30,17 +30,20 @@ from tests.contracts.tools import (
     spelled,
 )
 
-# Whose queries stand among the keys, so that padding before a key moves it away from a query that stays, and queries
-# that change places see others.
-PLACED = {name for name in CHOICES if name.startswith(("local", "strided", "fixed")) and not name.startswith("local-p")}
+HASHED = {name for name in CHOICES if name.startswith("lsh")}
+CHUNKED = {name for name in CHOICES if name.startswith("chunked")}  # where padding looks at nothing
+BANDED = {name for name in CHOICES if name.startswith(("local", "strided", "fixed")) and not name.startswith("local-p")}
 LINFORMER = {name for name in CHOICES if name.startswith("linformer")}
 SYNTHESIZERS = {name for name in CHOICES if name.startswith("synthesizer")}
 SEATED = {name for name in SYNTHESIZERS if "dense" not in name}  # whose scores know the place of a query
 LOCAL_P = {"local-p", "local-p-window"}
+# Whose queries stand among the keys, so that padding before a key moves it away from a query that stays, and queries
+# that change places see others.
+PLACED = BANDED | HASHED | CHUNKED
 
 # Whose rows do not sum to 1: local-p fades what is far from its place, talking heads add weights of other heads; all
-# that a mask allows may be outside of a window. A key's part in Linformer's sums may be negative, and so may be what is
-# estimated by sines and cosines.
+# that a mask allows may be outside of a window or in another bucket. A key's part in Linformer's sums may be negative,
+# and so may be what is estimated by sines and cosines.
 AT_MOST_ONE = PLACED | LOCAL_P
 FREE = {"talking", "random-features", "random-features-gate", "performer-waves"} | LINFORMER
 # Who knows where a key stands, so that shuffled keys are another question.

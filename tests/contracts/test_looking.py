@@ -36,7 +36,7 @@ def test_recorded_maps_are_the_explicit_ones(family: str, key: str, name: str) -
         q, k, v, weights, mixed = (
             seen[f"{place}.{tap}"][0] for tap in ("queries", "keys", "values", "weights", "mixed")
         )
-        causal = family in ("gpt", "switchlm") or (place.startswith("decoder") and place.endswith("mixer"))
+        causal = family in ("gpt", "switchlm", "reformer") or (place.startswith("decoder") and place.endswith("mixer"))
         mask, side = CAUSAL if causal else ALL, place.partition(".")[0]
         learned = hasattr(model, f"{side}_bias") and place.endswith("mixer")  # T5's
         bias = getattr(model, f"{side}_bias")(mask) if learned else None

@@ -59,6 +59,7 @@ OTHER: dict[str, Any] = {
     "decoder_heads": 2,
     "decoder_keys": 4,
     "keep": 1,
+    "grid": (3, 4),
 }
 # What a key needs beside it to mean anything.
 BESIDE: dict[str, dict[str, Any]] = {
@@ -69,6 +70,8 @@ BESIDE: dict[str, dict[str, Any]] = {
     "tied": {"dim": 24},
     "channels": {"cross_heads": 1},
     "features": {"positions": "learned", "cross_heads": 1},
+    "row_dim": {"grid": (3, 4)},
+    "hashed_dropout": {"attention": "lsh"},
 }
 LATENT = ("perceiver", "perceiverlm")
 # Keys that say something of training alone.
@@ -271,6 +274,7 @@ def test_any_attention_in_any_model(family: str, key: str, name: str) -> None:
 ASKED = {
     ("gpt", "attention"): ["causal"],
     ("switchlm", "attention"): ["causal"],
+    ("reformer", "attention"): ["causal"],
     ("transformer", "attention"): ["causal", "length"],
     ("t5", "attention"): ["causal", "bias", "length"],
     ("switch", "attention"): ["causal", "bias", "length"],

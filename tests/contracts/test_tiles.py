@@ -82,8 +82,12 @@ def test_dropout_is_replayed(name: str, dense: int, monkeypatch: pytest.MonkeyPa
     close(sum((slope * a).sum() for slope, a in zip(slopes, along, strict=True)), measured, 1e-6)
 
 
+# A weight that is the sum of what several rounds found is dropped in parts.
+IN_PARTS = {"lsh-often"}
+
+
 @pytest.mark.parametrize("dense", [1, 1 << 20])
-@pytest.mark.parametrize("name", DROPPED)
+@pytest.mark.parametrize("name", [name for name in DROPPED if name not in IN_PARTS])
 def test_dropout_acts_on_the_weights(name: str, dense: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(regard.nn.attention, "DENSE", dense)
     attention = kernel(CHOICES[name], dropout=0.25).train()

@@ -38,6 +38,10 @@ CHOICES: dict[str, Choice] = {name: name for name in MECHANISMS} | {
     "random-features-gate": {"kind": "random-features", "gate": True, "features": 3},
     "token-mlp-hidden": {"kind": "token-mlp", "hidden": 3},
     "workspace-keep": {"kind": "workspace", "slots": 3, "keep": 2},
+    "chunked-chunk": {"kind": "chunked", "chunk": 2},
+    "lsh-buckets": {"kind": "lsh", "chunk": 2, "buckets": 4, "rounds": 2},
+    "lsh-planes": {"kind": "lsh", "chunk": 3, "buckets": 2, "rounds": 2, "hashed": "planes", "alike": True},
+    "lsh-often": {"kind": "lsh", "chunk": 2, "buckets": 4, "rounds": 3, "once": False, "seed": 1},
 }
 
 # What a row cannot honour and so refuses, in a word of its error: "causal", "context", "bias", "pairs" (of a mask),
@@ -57,6 +61,8 @@ REFUSES: dict[str, set[str]] = {
     "synthesizer-dense": {"context", "length"},
     "synthesizer-random": {"context", "length"},
     "linformer": {"causal", "bias", "pairs", "dropout", "length"},
+    "chunked": {"context", "bias", "pairs"},
+    "lsh": {"context", "bias", "pairs"},
 }
 
 

@@ -27,6 +27,8 @@ COUNTS = {
     "vit-large": 304.3,
     "vit-huge": 632.0,
     "switch-base-8": 619.3,
+    "reformer-enwik8": 149.2,
+    "reformer-crime-and-punishment": 2.7,
 }
 # The papers' own round numbers; of the Transformer, for a vocabulary of about 37,000.
 NOMINAL = {

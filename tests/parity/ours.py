@@ -81,6 +81,10 @@ def switchlm(net: nn.Module, inputs: Inputs) -> Tensors:
     return {"logits": net(inputs["ids"], keys=inputs.get("keys")).logits}
 
 
+def reformer(net: nn.Module, inputs: Inputs) -> Tensors:
+    return {"logits" if net.config.head == "words" else "states": net(inputs["ids"], keys=inputs.get("keys"))}
+
+
 OURS: dict[str, Callable[[nn.Module, Inputs], Tensors]] = {
     "gpt": gpt,
     "bert": bert,
@@ -93,6 +97,7 @@ OURS: dict[str, Callable[[nn.Module, Inputs], Tensors]] = {
     "t5": translator,
     "switch": switch,
     "switchlm": switchlm,
+    "reformer": reformer,
 }
 LATENT = ("perceiver", "perceiverlm")  # whose layers are all run again, and have no row for each word
 BY_SOURCE = ("memory", "encoder.")  # what has a row for each source word, not for each target word

@@ -11,7 +11,23 @@ from regard.errors import CheckpointError, ConfigError, InputError
 from regard.nn.mechanisms import simplest
 from regard.zoo import bare, config_data
 
-from . import albert, bert, distilbert, fnet, gpt1, gpt2, llama, llama2c, marian, mixer, perceiver, switch, t5, vit
+from . import (
+    albert,
+    bert,
+    distilbert,
+    fnet,
+    gpt1,
+    gpt2,
+    llama,
+    llama2c,
+    marian,
+    mixer,
+    perceiver,
+    reformer,
+    switch,
+    t5,
+    vit,
+)
 from .foreign import Foreign
 from .rules import Entry, Groups, Run, converted, counted, exported, listed, misfits, needed, spare
 from .symbols import NONE, Symbols, export_symbols, foreign_symbols
@@ -46,6 +62,9 @@ KINDS: dict[str, Kind] = {
     "fnet": Kind("bert", fnet.config, fnet.complete, fnet.rules, fnet.export_config, fnet.SYMBOLS),
     "t5": Kind("t5", t5.config, as_it_is, t5.rules, t5.export_config, t5.SYMBOLS),
     "switch_transformers": Kind("switch", switch.config, as_it_is, switch.rules, switch.export_config, t5.SYMBOLS),
+    "reformer": Kind(
+        "reformer", reformer.config, reformer.complete, reformer.rules, reformer.export_config, reformer.SYMBOLS
+    ),
     "vit": Kind("vit", vit.config, vit.complete, vit.rules, vit.export_config, {}),
     "perceiver": Kind("perceiver", perceiver.images, as_it_is, perceiver.image_rules, perceiver.export_images, {}),
     perceiver.TEXT: Kind("perceiverlm", perceiver.text, as_it_is, perceiver.text_rules, perceiver.export_text, {}),

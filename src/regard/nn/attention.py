@@ -240,6 +240,9 @@ class MultiHeadAttention(Mixer):
 
     def project(self, queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """(b, q, d), (b, k, d), (b, k, d) -> (b, h, q, e), (b, g, k, e), (b, g, k, f)"""
+        if self.k is None and queries is keys and self.v is not None and (self.fused is None or self.training):
+            q = split(self.q(queries), self.heads)
+            return q, q, split(self.v(values), self.groups)
         if self.fused is None or self.training or queries is not keys or keys is not values:
             return split(self.q(queries), self.heads), *self.project_context(keys, values)
         sizes = [x.out_features for x in (self.q, self.k, self.v) if x is not None]

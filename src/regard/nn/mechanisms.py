@@ -6,7 +6,7 @@ from typing import Any
 
 from .attention import Mixer, Softmax
 from .config import near, parse, shown
-from .kernels import linformer, performer, rfa, sparse, synthesizer
+from .kernels import chunked, linformer, lsh, performer, rfa, sparse, synthesizer
 from .kernels.additive import Additive
 from .kernels.cosine import Cosine
 from .kernels.local import Local
@@ -93,6 +93,8 @@ MECHANISMS: dict[str, Mechanism] = {
     "top-k": Mechanism(Keep, lambda c, s: s.attention(TopK(c.keep, s.dropout)), "the k best keys (Zhao 2019)"),
     "performer": Mechanism(performer.Settings, performer.build, "positive random features (Choromanski 2021)"),
     "random-features": Mechanism(rfa.Settings, rfa.build, "random sines and cosines (Peng 2021)"),
+    "chunked": Mechanism(chunked.Settings, chunked.build, "keys of its chunk and the one before (Kitaev 2020)"),
+    "lsh": Mechanism(lsh.Settings, lsh.build, "keys of the same bucket of a hash (Kitaev 2020)"),
     "talking": Mechanism(
         Plain, lambda c, s: s.attention(TalkingHeads(s.heads, s.dropout)), "heads exchange scores (Shazeer 2020, CaiT)"
     ),

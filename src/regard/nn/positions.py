@@ -51,6 +51,29 @@ class Learned(nn.Module):
         return F.embedding(positions, self.weight)
 
 
+class Axial(nn.Module):
+    """Axial positions (Kitaev et al., 2020), https://arxiv.org/abs/2001.04451, appendix D: a text is a grid, and its
+    row and its column have a vector each, one beside the other. Far fewer numbers than one vector for each position.
+    """
+
+    def __init__(self, rows: int, columns: int, row_dim: int, dim: int) -> None:
+        super().__init__()
+        self.rows = nn.Parameter(torch.empty(rows, row_dim))
+        self.columns = nn.Parameter(torch.empty(columns, dim - row_dim))
+        for table in (self.rows, self.columns):
+            nn.init.normal_(table, std=0.02)
+
+    def forward(self, positions: Tensor) -> Tensor:
+        """(..., n) -> (..., n, d)"""
+        rows, columns = len(self.rows), len(self.columns)
+        if positions.numel() and not torch.compiler.is_compiling() and not positions.is_meta:
+            last = int(positions.max())
+            if last >= rows * columns:
+                raise ValueError(f"position {last} asked of a model with {rows * columns} positions; shorten the input")
+        there = F.embedding(positions // columns, self.rows), F.embedding(positions % columns, self.columns)
+        return torch.cat(there, -1)
+
+
 class Rotary(nn.Module):
     """RoFormer (Su et al., 2021), https://arxiv.org/abs/2104.09864: turn each pair of a head's features by an angle
     that grows with the position, so that q.k depends on the distance alone.

@@ -1,5 +1,6 @@
 """Activations that are computed again in the backward pass instead of being kept."""
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -31,6 +32,49 @@ def recompute(f: Callable[..., T], *inputs: Tensor | None) -> T:
         return nullcontext(), heard_by(repeated(now))
 
     return checkpoint(f, *inputs, use_reentrant=False, context_fn=contexts)
+
+
+class Notes:
+    """What was decided in a forward pass and must be decided the same way when that is run again from inputs that may
+    differ by a rounding: which bucket a key fell into."""
+
+    def __init__(self) -> None:
+        self.tensors: list[Tensor] = []
+        self.read: int | None = None  # how many were read; None while they are written
+
+    @contextmanager
+    def written(self) -> Iterator[None]:
+        with self.open(None):
+            yield
+
+    @contextmanager
+    def again(self) -> Iterator[None]:
+        with self.open(0):
+            yield
+
+    @contextmanager
+    def open(self, read: int | None) -> Iterator[None]:
+        outer, self.read = getattr(_notes, "open", None), read
+        _notes.open = self
+        try:
+            yield
+        finally:
+            _notes.open = outer
+
+
+_notes = threading.local()
+
+
+def kept(decide: Callable[[], Tensor]) -> Tensor:
+    """What was decided, and noted if someone takes notes; in a second run, what the notes say."""
+    notes: Notes | None = None if torch.compiler.is_compiling() else getattr(_notes, "open", None)
+    if notes is None:
+        return decide()
+    if notes.read is None:
+        notes.tensors.append(decide())
+        return notes.tensors[-1]
+    notes.read += 1
+    return notes.tensors[notes.read - 1]
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ def blamed(problem: str, changes: Mapping[str, Any]) -> str:
 
 LEARNS = {
     "translate": ("transformer", "rnn", "t5", "switch"),
-    "language": ("gpt", "switchlm", "recurrent"),
+    "language": ("gpt", "switchlm", "reformer", "recurrent"),
     "classify": ("vit", "mixer", "perceiver", "workspace", "mlp", "bert", "recurrent"),
     "tag": ("bert", "recurrent"),
     "masked": ("bert",),
