@@ -155,14 +155,14 @@ def finish(axes: Axes, curves: Sequence[Curve], look: Mapping[str, Look], name: 
     ends = sorted(curves, key=lambda curve: curve.height)
     tall = 72 * panel(len(curves))
     places = apart([tall * part_of(axes, curve.height) for curve in ends], LABEL) if ends else []
-    lift = max(0.0, -min(places, default=0.0))  # none below the axis
+    lift = max(-min(places, default=0.0), min(tall - max(places, default=0.0), 0.0))  # none below the axis or above it
     right, back = axes.get_xlim()[1], (axes.transScale + axes.transLimits).inverted()
     for curve, place in zip(ends, places, strict=True):
         tint = look[curve.name].tint
         height = float(back.transform((0.0, (place + lift) / tall))[1])
         if curve.led:
             way = [curve.x[-1], right], [curve.y[-1], height]
-            axes.plot(*way, color=style.mix(tint, 0.4), lw=0.8, clip_on=False, zorder=1)
+            axes.plot(*way, color=style.mix(tint, 0.6), lw=0.8, ls=":", clip_on=False, zorder=1)
         style.end_label(axes, right, height, curve.name + curve.label, tint, dx=4, size=9.5)
 
 
