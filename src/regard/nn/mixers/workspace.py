@@ -11,7 +11,8 @@ The cost grows with positions times slots, not with the square of the positions.
 
 Differs from the authors' code: the scores are divided by sqrt e, and the best are found before the softmax, so that
 what a slot writes is an average of the winners (there it is after, and the rest is lost); the gates see the mean of the
-positions, not all of them in a row, so that any number will do; each slot's network is one, of its own weights.
+positions, not all of them in a row, so that any number will do; the slots' network has two layers, where a list there
+repeats one.
 A row of padding alone leaves the slots to the forget gate.
 
 Shapes: b batch, n positions, m slots, d width.
