@@ -90,6 +90,33 @@ def test_the_kernel_is_unbiased(form: str, layout: str) -> None:
     assert error.max() < 0.1
 
 
+@pytest.mark.parametrize("form", ["positive", "trigonometric"])
+def test_weights_are_the_formula(form: str) -> None:
+    """Written out pair by pair, with no maxima."""
+    attention = favor(features=20, form=form)
+    q, k = (numbers(2, 3, 5, WIDTH) * 0.7 for _ in range(2))
+    w = attention.directions.matrix
+
+    def lifted(x: Tensor) -> Tensor:
+        x = x / WIDTH**0.25
+        half = x.square().sum() / 2
+        if form == "trigonometric":
+            return torch.cat(((w @ x).sin(), (w @ x).cos())) * half.exp()
+        return (w @ x - half).exp() + 1e-6 + min(2 * math.exp(half) / 20**0.5, 4.0)
+
+    products = torch.stack(
+        [lifted(a).dot(lifted(b)) for r, s in zip(q.flatten(0, 1), k.flatten(0, 1), strict=True) for a in r for b in s]
+    )
+    products = products.view(2, 3, 5, 5)
+    found, sums_of = attention.weights(q, k), products.sum(-1, keepdim=True)
+    if form == "trigonometric":  # where the sum is not replaced
+        found, products, sums_of = (
+            x[(sums_of > 0.1 * 20).expand_as(x)] for x in (found, products, sums_of.expand_as(found))
+        )
+        assert len(found) > 100
+    close(found, products / sums_of)
+
+
 def error_of(m: int, layout: str, spread: float, added: float = 0.0, draws: int = 6) -> float:
     torch.manual_seed(1)
     q, k, v = heads(64, spread=spread)
