@@ -199,7 +199,7 @@ MUTATIONS = [
     Mutation("a key far out outshines all", "nn/kernels/performer.py", "noise.clamp(max=MOST)", "noise", "/performer"),
     Mutation("a chunk sees ahead", "nn/kernels/sums.py", ".triu(1)", ".triu(2)", "/performer"),
     Mutation("relative to a later peak", "nn/kernels/sums.py", "here = torch.maximum(highest, peaks[:, :-1])", "here = peaks[:, 1:].expand_as(highest)", "/performer"),
-    Mutation("sums of nothing divided", "nn/kernels/sums.py", ".clamp(min=self.least)", "", "/performer kernels", 2),
+    Mutation("sums of nothing divided", "nn/kernels/sums.py", "sums.clamp(min=self.least)", "sums", "/performer kernels"),
     Mutation("sums in half precision", "nn/kernels/sums.py", "x.to(torch.promote_types(x.dtype, torch.float32))", "x", "/performer mixers"),
     Mutation("padding lets keys fade", "nn/kernels/rfa.py", "left.masked_fill(~real[..., None, :], 0.0)", "left", "kernels"),
     Mutation("a gate lets in what it keeps", "nn/kernels/rfa.py", "F.logsigmoid(-opened) - products", "F.logsigmoid(opened) - products", "/performer"),

@@ -22,8 +22,8 @@ CHOICES: dict[str, Choice] = {name: name for name in MECHANISMS} | {
     "local-window": {"kind": "local", "window": 2},
     "local-p-window": {"kind": "local-p", "window": 2},
     "top-k-keep": {"kind": "top-k", "keep": 2},
-    "performer-waves": {"kind": "performer", "form": "trigonometric", "features": 7},
-    "random-features-gate": {"kind": "random-features", "gate": True, "features": 3},
+    "performer-waves": {"kind": "performer", "form": "trigonometric", "features": 64},
+    "random-features-gate": {"kind": "random-features", "gate": True, "features": 32},
 }
 
 # What a row cannot honour and so refuses, in a word of its error: "causal", "context", "bias", "pairs" (of a mask),

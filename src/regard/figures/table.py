@@ -120,6 +120,7 @@ FIGURES: dict[str, str] = {
     "4.5d": "regard.figures.text.balance",
     "4.5e": "regard.figures.text.languages",
     "4.6": "regard.figures.text.paraphrases",
+    "10.3": "regard.figures.efficient.features",
     "11.1": "regard.figures.looking.swaps",
     "11.1b": "regard.figures.looking.ibm",
     "11.2": "regard.figures.looking.eight",
