@@ -28,7 +28,7 @@ def test_recorded_maps_are_the_explicit_ones(family: str, key: str, name: str) -
     with capture(model, "*") as seen:
         looked = tensors(model(**given))
     for part, x in plain.items():
-        error = 1e-3 if family == "rnn" else 1e-5  # a rounding grows from step to step
+        error = 1e-3 if family == "rnn" or name in CANCELLING else 1e-5  # a rounding grows from step to step
         assert (x - looked[part]).abs().max() <= error * max(1.0, float(x.detach().abs().max()))
     layers = {n: m for n, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
     assert {n.removesuffix(".weights") for n in seen if n.endswith(".weights")} == set(layers)

@@ -23,7 +23,7 @@ CHOICES: dict[str, Choice] = {name: name for name in MECHANISMS} | {
     "local-p-window": {"kind": "local-p", "window": 2},
     "top-k-keep": {"kind": "top-k", "keep": 2},
     "performer-waves": {"kind": "performer", "form": "trigonometric", "features": 64},
-    "random-features-gate": {"kind": "random-features", "gate": True, "features": 32},
+    "random-features-gate": {"kind": "random-features", "gate": True, "features": 12},
 }
 
 # What a row cannot honour and so refuses, in a word of its error: "causal", "context", "bias", "pairs" (of a mask),

@@ -12,7 +12,7 @@ from torch import Tensor
 from regard import style
 from regard.figures.figure import Check, Numbers, above, below, seeded, within
 from regard.figures.measure import slope
-from regard.nn.kernels.directions import drawn
+from regard.nn.kernels.directions import Layout, drawn
 from regard.nn.kernels.performer import Exponentials
 from regard.nn.kernels.rfa import Waves
 
@@ -50,7 +50,7 @@ def error(name: str, m: int, q: Tensor, k: Tensor, v: Tensor, exact: Tensor) -> 
     """Over several draws."""
     found = []
     for seed in range(DRAWS):
-        layout = "independent" if name == "positive, independent" else "orthogonal"
+        layout: Layout = "independent" if name == "positive, independent" else "orthogonal"
         w = drawn(m, WIDTH, layout, "chi", torch.Generator().manual_seed(seed))
         added = 2.0 if name == "with noise added" else 0.0
         scale = WIDTH**-0.25
