@@ -90,6 +90,33 @@ def test_the_kernel_is_unbiased(form: str, layout: str) -> None:
     assert error.max() < 0.1
 
 
+@pytest.mark.parametrize("form", ["positive", "trigonometric"])
+def test_weights_are_the_formula(form: str) -> None:
+    """Written out pair by pair, with no maxima."""
+    attention = favor(features=20, form=form)
+    q, k = (numbers(2, 3, 5, WIDTH) * 0.7 for _ in range(2))
+    w = attention.directions.matrix
+
+    def lifted(x: Tensor) -> Tensor:
+        x = x / WIDTH**0.25
+        half = x.square().sum() / 2
+        if form == "trigonometric":
+            return torch.cat(((w @ x).sin(), (w @ x).cos())) * half.exp()
+        return (w @ x - half).exp() + 1e-6 + min(2 * math.exp(half) / 20**0.5, 4.0)
+
+    products = torch.stack(
+        [lifted(a).dot(lifted(b)) for r, s in zip(q.flatten(0, 1), k.flatten(0, 1), strict=True) for a in r for b in s]
+    )
+    products = products.view(2, 3, 5, 5)
+    found, sums_of = attention.weights(q, k), products.sum(-1, keepdim=True)
+    if form == "trigonometric":  # where the sum is not replaced
+        found, products, sums_of = (
+            x[(sums_of > 0.1 * 20).expand_as(x)] for x in (found, products, sums_of.expand_as(found))
+        )
+        assert len(found) > 100
+    close(found, products / sums_of)
+
+
 def error_of(m: int, layout: str, spread: float, added: float = 0.0, draws: int = 6) -> float:
     torch.manual_seed(1)
     q, k, v = heads(64, spread=spread)
@@ -276,7 +303,7 @@ def test_with_many_features_it_is_softmax_of_cosines() -> None:
     torch.manual_seed(0)
     attention, (q, k, v) = RandomFeatures(3, WIDTH, rfa.Settings(features=60_000)).double(), heads(12)
     with torch.no_grad():
-        attention.log_scale.copy_(torch.tensor([0.0, 0.1, 0.2])[:, None, None])
+        attention.log_scale.copy_(torch.tensor([0.0, 0.05, 0.1])[:, None, None])
     scale = attention.log_scale.exp().double()
     turned = [F.normalize(x, dim=-1) * scale for x in (q, k)]
     wanted = F.scaled_dot_product_attention(*turned, v, is_causal=True, scale=1.0)
@@ -311,7 +338,7 @@ def test_a_gate_that_never_changes_is_exponential_decay() -> None:
 
 
 def test_a_sum_near_zero_is_replaced() -> None:
-    """Three features may say anything: outputs stay as small as values over the least sum."""
+    """One direction may say anything: weights stay as small as kernels over the least sum."""
     torch.manual_seed(0)
     attention, (q, k, v) = RandomFeatures(3, WIDTH, rfa.Settings(features=1)).double(), heads(3)
     attention.log_scale.data += 1.0

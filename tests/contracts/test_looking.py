@@ -28,7 +28,7 @@ def test_recorded_maps_are_the_explicit_ones(family: str, key: str, name: str) -
     with capture(model, "*") as seen:
         looked = tensors(model(**given))
     for part, x in plain.items():
-        error = 1e-3 if family == "rnn" else 1e-5  # a rounding grows from step to step
+        error = 1e-3 if family == "rnn" or name in CANCELLING else 1e-5  # a rounding grows from step to step
         assert (x - looked[part]).abs().max() <= error * max(1.0, float(x.detach().abs().max()))
     layers = {n: m for n, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
     assert {n.removesuffix(".weights") for n in seen if n.endswith(".weights")} == set(layers)
@@ -42,8 +42,14 @@ def test_recorded_maps_are_the_explicit_ones(family: str, key: str, name: str) -
         bias = getattr(model, f"{side}_bias")(mask) if learned else None
         close(weights, layer.kernel.weights(q, k, mask, bias), 1e-6)
         close(mixed, weights @ v, 1e-5)
-        if not name.startswith(("talking", "local-p", "linformer")):
+        if name not in FREE and not name.startswith("linformer"):
             close(weights.sum(-1), torch.ones_like(weights.sum(-1)), 1e-6)
+
+
+# Whose weights are sums of sines and cosines, which cancel and leave their rounding.
+CANCELLING = {"random-features", "random-features-gate", "performer-waves"}
+# Whose weights need not sum to 1.
+FREE = {"talking", "local-p", "local-p-window"} | CANCELLING
 
 
 @pytest.fixture

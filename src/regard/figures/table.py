@@ -123,6 +123,7 @@ FIGURES: dict[str, str] = {
     "4.6": "regard.figures.text.paraphrases",
     "10.1": "regard.figures.efficient.masks",
     "10.1b": "regard.figures.efficient.near_zero",
+    "10.3": "regard.figures.efficient.features",
     "10.4": "regard.figures.efficient.guessed",
     "10.5": "regard.figures.efficient.low_rank",
     "10.5b": "regard.figures.efficient.spectra",

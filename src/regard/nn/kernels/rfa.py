@@ -26,7 +26,7 @@ from ..site import Site
 from .directions import Directions, Layout, Norms
 from .sums import Lifted, Linear, decode, fresh, never_formed, possible, precise
 
-LEAST = 0.01  # of the weights of a query: an estimate of their sum may be zero, or below
+LEAST = 0.05  # the sum of a query's weights, relative to its nearest key, if it is an estimate that may be zero
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -73,7 +73,8 @@ class Mixed:
 
 @dataclass(frozen=True)
 class Linear:
-    """One such attention: how features are made of (..., n, e), and the least that a query's weights sum to."""
+    """One such attention: how features are made of (..., n, e), and the least, up to a sign, that a query's weights
+    sum to."""
 
     lift: Callable[[Tensor], Lifted]
     least: float
@@ -87,7 +88,7 @@ class Linear:
             levels = levels if allowed is None else levels.masked_fill(~allowed, -torch.inf)
             peaks = F.pad(levels.detach(), (0, 1), value=LOWEST).amax(-1, keepdim=True)
             scores = queries.values @ keys.values.mT * (levels - peaks).exp()
-            return (scores / scores.sum(-1, keepdim=True).clamp(min=self.least)).to(q.dtype)
+            return (scores / self.kept_off(scores.sum(-1, keepdim=True))).to(q.dtype)
 
     def mix(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Mask, level: Tensor | None = None, past: Sums | None = None
@@ -141,8 +142,12 @@ class Linear:
         """(b, t, e), (b, m, f+1) -> (b, t, f)"""
         return self.divided(self.lift(q).values @ total)
 
+    def kept_off(self, sums: Tensor) -> Tensor:
+        """Away from zero, on either side."""
+        return torch.where(sums < 0, sums.clamp(max=-self.least), sums.clamp(min=self.least))
+
     def divided(self, y: Tensor) -> Tensor:
-        return y[..., :-1] / y[..., -1:].clamp(min=self.least)
+        return y[..., :-1] / self.kept_off(y[..., -1:])
 
     def scan(self, sums: Sums, q: Tensor, k: Tensor, v: Tensor, level: Tensor) -> Mixed:
         """A tile in which each query sees all before the tile, and in it the keys up to its own place.
