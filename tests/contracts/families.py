@@ -40,6 +40,8 @@ SMALL: dict[str, Any] = {
     "buckets": 8,
     "farthest": 6,
     "experts": 3,
+    "align": 8,
+    "maxout": 6,
 }
 
 

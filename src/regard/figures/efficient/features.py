@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from regard import style
+from regard.comparison.measure import slope
 from regard.figures.figure import Check, Numbers, above, below, seeded, within
-from regard.figures.measure import slope
 from regard.nn.kernels.directions import Layout, drawn
 from regard.nn.kernels.performer import Exponentials
 from regard.nn.kernels.rfa import Waves

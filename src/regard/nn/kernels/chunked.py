@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ..attention import Kernel, Mixer, Softmax, by_rows, spread
 from ..mask import ALL, Bias, Mask, count, masked_softmax, over_heads
+from ..replay import recompute
 from ..site import Site
 
 NAME = "attention in chunks"
@@ -90,11 +91,15 @@ class Chunked(Kernel):
         if mask.causal:
             pairs = pairs & (seen.unsqueeze(-2) <= places.unsqueeze(-1))
         asking, asked = (held(order, x.clamp(max=n - 1), lead) for x in (places, seen))
-        blocked = [taken(x, index) for x, index in ((q, asking), (k, asked), (v, asked))]
-        y = self.softmax(*blocked, Mask(pairs=pairs.unsqueeze(-3)))  # (..., c, h, m, f)
-        y = y.movedim(-4, -3).flatten(-3, -2)[..., :n, :]
-        back = order.argsort(dim=-1)
-        return y if mask.keys is None else y.take_along_dim(back[..., None, :, None], -2)
+        back = None if mask.keys is None else order.argsort(dim=-1)[..., None, :, None]
+
+        def run(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            blocks = [taken(x, index) for x, index in ((q, asking), (k, asked), (v, asked))]
+            y = self.softmax(*blocks, Mask(pairs=pairs.unsqueeze(-3)))  # (..., c, h, m, f)
+            y = y.movedim(-4, -3).flatten(-3, -2)[..., :n, :]
+            return y if back is None else y.take_along_dim(back, -2)
+
+        return recompute(run, q, k, v) if torch.is_grad_enabled() else run(q, k, v)
 
     def refuse(self, mask: Mask, bias: Bias | None) -> None:
         mask.structured(NAME)

@@ -188,8 +188,7 @@ def fresh(slot: Slot, mask: Mask, k: Tensor) -> Mask:
     """The part of a decoder's mask that is about the new positions (..., n, e), of the rows that are in the slot."""
     if "sums" in slot and len(slot["sums"]) != len(k):  # else one row would be added to all
         raise ValueError(f"a cache of {len(slot['sums'])} rows got tokens of {len(k)}: reorder it to the rows at hand")
-    start = int(mask.start)
-    return Mask(mask.causal, keys=None if mask.keys is None else mask.keys[..., start : start + k.shape[-2]])
+    return Mask(mask.causal, keys=mask.real(k.shape[-2], k.device))
 
 
 def possible(mask: Mask, bias: Bias | None) -> Mask:

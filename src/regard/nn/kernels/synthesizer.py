@@ -210,12 +210,15 @@ def synthesize(words: Sequence[Word], rank: int, length: int | None, site: Site)
         return Random(site.heads, n, learned=word == "random")
 
     guessing, comparing = any("dense" in word for word in words), "vanilla" in words
+    alike = site.value_dim in (None, site.width)
     layer = site.attention(
         Synthesizer([part(word) for word in words], n, site.dropout),
-        shared="kv" if guessing and not comparing else "",
+        shared="kv" if guessing and not comparing and alike else "",
     )
-    if not guessing and not comparing:
-        layer.q = layer.k = nn.Identity()  # type: ignore[assignment]
+    if not comparing and layer.v is not None:  # nobody reads the keys but to count them
+        layer.k = nn.Identity()  # type: ignore[assignment]
+    if not comparing and not guessing:
+        layer.q = nn.Identity()  # type: ignore[assignment]
     return layer
 
 
