@@ -222,7 +222,9 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     "reformer": reformer,
     "reformer-rounds": lambda: reformer(num_hashes=3, num_buckets=[2, 4], attn_layers=["lsh", "lsh", "local"]),
     "reformer-both": lambda: reformer("ReformerForMaskedLM", local_num_chunks_after=1, hash_seed=0, num_hashes=1),
-    "reformer-learned": lambda: reformer("ReformerModel", axial_pos_embds=False, hidden_act="gelu", is_decoder=True),
+    "reformer-learned": lambda: reformer(
+        "ReformerModel", axial_pos_embds=False, axial_pos_shape=[64, 64], axial_pos_embds_dim=[64, 192], is_decoder=True
+    ),
     "transformer-deep-decoder": lambda: marian(
         encoder_layers=1, decoder_layers=3, encoder_attention_heads=1, decoder_attention_heads=1
     ),

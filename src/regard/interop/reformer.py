@@ -124,8 +124,8 @@ def export_config(ours: Config) -> dict[str, Any]:
     layers = tables(ours)
     local = next((x for x in layers if x["kind"] != "lsh"), {})
     hashed = next((x for x in layers if x["kind"] == "lsh"), {})
-    grid = list(ours.grid or GRID[1])
     row_dim = ours.row_dim or max(ours.dim // 4, 1)
+    grid, widths = (GRID[1], WIDTHS[1]) if ours.grid is None else (list(ours.grid), [row_dim, ours.dim - row_dim])
     architecture = "ReformerModelWithLMHead" if ours.causal else "ReformerForMaskedLM"
     return {
         "architectures": ["ReformerModel" if ours.head == "none" else architecture],
@@ -144,7 +144,7 @@ def export_config(ours: Config) -> dict[str, Any]:
         "hidden_act": THEIR_ACTIVATIONS[ours.activation],
         "axial_pos_embds": ours.grid is not None,
         "axial_pos_shape": grid,
-        "axial_pos_embds_dim": [row_dim, ours.dim - row_dim],
+        "axial_pos_embds_dim": widths,
         "attn_layers": ["lsh" if x["kind"] == "lsh" else "local" for x in layers],
         "local_attn_chunk_length": local.get("chunk", 64),
         "local_num_chunks_before": 1,

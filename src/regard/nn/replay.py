@@ -188,7 +188,7 @@ class Moment:
     @contextmanager
     def again(self) -> Iterator[None]:
         with torch.random.fork_rng(self.devices, device_type=self.device):
-            torch.set_rng_state(self.random)
+            torch.set_rng_state(self.random.clone())  # a view of a larger tensor would be read from its beginning
             set_device_states(self.devices, self.states, device_type=self.device)
             with self.precision, heard_by(repeated(self.hearing)):
                 yield

@@ -115,11 +115,14 @@ class Reversed(torch.autograd.Function):
         ctx: Any, layers: Sequence[Coupled], mask: Mask, first: Tensor, second: Tensor, *weights: Tensor
     ) -> tuple[Tensor, Tensor]:
         ctx.layers, ctx.mask, ctx.weights, ctx.memories = layers, mask, weights, []
-        for layer in layers:
-            notes, attending = Notes(), Moment(second)
+        # What stays behind gets its place before there is anything large: in the midst of what large tensors gave back
+        # it would keep the allocator from using that again, layer by layer.
+        states = torch.get_rng_state().repeat(2 * len(layers), 1)
+        for layer, (one, two) in zip(layers, states.unflatten(0, (-1, 2)), strict=True):
+            notes, attending = Notes(), at(second, one)
             with notes.written():
                 first = first + layer.attend(second, mask)
-            feeding = Moment(second)
+            feeding = at(second, two)
             second = second + layer.feed(first)
             ctx.memories.append(Memory(attending, feeding, notes))
         ctx.save_for_backward(first, second)
@@ -129,7 +132,7 @@ class Reversed(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, of_first: Tensor, of_second: Tensor) -> tuple[Any, ...]:
         first, second = ctx.saved_tensors
-        found: dict[int, Tensor] = {}
+        found = {id(p): torch.zeros_like(p) for p in ctx.weights}
         for layer, memory in zip(reversed(ctx.layers), reversed(ctx.memories), strict=True):
             with memory.feeding.again():
                 said, slope = again(layer, layer.feed, first, of_second, found)
@@ -138,7 +141,14 @@ class Reversed(torch.autograd.Function):
                 said, slope = again(layer, partial(layer.attend, mask=ctx.mask), second, of_first, found)
             first, of_second = first - said, of_second + slope
             del said, slope
-        return None, None, of_first, of_second, *(found.get(id(p)) for p in ctx.weights)
+        return None, None, of_first, of_second, *(found[id(p)] for p in ctx.weights)
+
+
+def at(x: Tensor, place: Tensor) -> Moment:
+    """This moment, whose random state is kept at a given place."""
+    moment = Moment(x)
+    moment.random = place.copy_(moment.random)
+    return moment
 
 
 def again(
@@ -152,5 +162,5 @@ def again(
     of_x, *of_weights = slopes(y, (x, *weights), slope)
     for weight, part in zip(weights, of_weights, strict=True):
         if part is not None:
-            found[id(weight)] = found[id(weight)] + part if id(weight) in found else part
+            found[id(weight)] += part
     return y.detach(), torch.zeros_like(x) if of_x is None else of_x
