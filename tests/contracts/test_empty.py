@@ -8,7 +8,7 @@ from regard.nn.cache import Cache
 from regard.nn.pool import mean
 from regard.nn.tap import capture
 from regard.zoo import FAMILIES
-from tests.contracts.families import ATTENDING, PADDED, SERVED, inputs, net, tensors
+from tests.contracts.families import ATTENDING, PADDED, SERVED, by_speed, inputs, net, tensors
 from tests.contracts.tools import CHOICES
 
 
@@ -20,7 +20,7 @@ def real(rows: int, tokens: int) -> Tensor:
     return torch.ones(rows, tokens, dtype=torch.bool)
 
 
-@pytest.mark.parametrize(("family", "key", "name"), SERVED)
+@pytest.mark.parametrize(("family", "key", "name"), by_speed(SERVED))
 def test_an_empty_batch(family: str, key: str, name: str) -> None:
     """Every output has no rows and is otherwise as ever; gradients are zero, not missing."""
     model = net(family, **{key: CHOICES[name]})
@@ -48,7 +48,8 @@ def test_an_empty_batch_with_padding_and_a_listener(family: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "name"), [(family, name) for family, _, name in SERVED if family in ("gpt", "switchlm", "reformer")]
+    ("family", "name"),
+    by_speed([(family, name) for family, _, name in SERVED if family in ("gpt", "switchlm", "reformer")]),
 )
 def test_a_decoder_reads_no_tokens(family: str, name: str) -> None:
     model = net(family, attention=CHOICES[name])
@@ -68,7 +69,7 @@ def test_a_decoder_reads_no_tokens(family: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "name"), [(family, name) for family, key, name in SERVED if key == "cross" and family != "rnn"]
+    ("family", "name"), by_speed([(family, name) for family, key, name in SERVED if key == "cross" and family != "rnn"])
 )
 @pytest.mark.parametrize(("source", "target"), [(0, 3), (3, 0), (0, 0)])
 def test_a_translator_reads_or_writes_no_words(family: str, name: str, source: int, target: int) -> None:

@@ -15,11 +15,11 @@ from regard.nn.cache import Cache
 from regard.nn.mask import ALL, CAUSAL, Mask
 from regard.nn.tap import Tap, capture, listen
 from regard.zoo import FAMILIES
-from tests.contracts.families import ATTENDING, SERVED, inputs, net, tensors
+from tests.contracts.families import ATTENDING, SERVED, by_speed, inputs, net, tensors
 from tests.contracts.tools import CHOICES, DIM, HEADS, close, numbers, ragged, stirred
 
 
-@pytest.mark.parametrize(("family", "key", "name"), SERVED)
+@pytest.mark.parametrize(("family", "key", "name"), by_speed(SERVED))
 def test_recorded_maps_are_the_explicit_ones(family: str, key: str, name: str) -> None:
     """To 1e-6 in float32, and recording moves the output by rounding only."""
     model = net(family, **{key: CHOICES[name]}).float()

@@ -18,7 +18,7 @@ from regard.nn.attention import MultiHeadAttention
 from regard.nn.cache import Cache
 from regard.nn.pool import first, mean
 from regard.zoo import FAMILIES, PRESETS, bare, config_data, preset, read_config
-from tests.contracts.families import ATTENDING, PADDED, SERVED, SITES, config, inputs, net, serves, tensors
+from tests.contracts.families import ATTENDING, PADDED, SERVED, SITES, by_speed, config, inputs, net, serves, tensors
 from tests.contracts.tools import CHOICES, close, refuses, stirred
 
 # One other value for every key that a config may have; what is missing here is taken from its type.
@@ -253,7 +253,7 @@ def test_depth(family: str) -> None:
             FAMILIES[family].net(config(family, attention=()))
 
 
-@pytest.mark.parametrize(("family", "key", "name"), SITES)
+@pytest.mark.parametrize(("family", "key", "name"), by_speed(SITES))
 def test_any_attention_in_any_model(family: str, key: str, name: str) -> None:
     """It runs, forward and back, or one clear error says why not; no flag says which."""
     if not serves(family, key, CHOICES[name]):
@@ -290,7 +290,7 @@ def test_only_what_cannot_be_served_is_refused() -> None:
     assert wanted == SERVED
 
 
-@pytest.mark.parametrize(("family", "key", "name"), SERVED)
+@pytest.mark.parametrize(("family", "key", "name"), by_speed(SERVED))
 def test_a_batch_of_one_is_a_row_of_many(family: str, key: str, name: str) -> None:
     model, given = net(family, **{key: CHOICES[name]}), inputs(family)
     many = tensors(model(**given))
@@ -301,7 +301,7 @@ def test_a_batch_of_one_is_a_row_of_many(family: str, key: str, name: str) -> No
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize(("family", "key", "name"), [site for site in SERVED if site[0] in PADDED])
+@pytest.mark.parametrize(("family", "key", "name"), by_speed([site for site in SERVED if site[0] in PADDED]))
 def test_padding_never_changes_a_real_output(family: str, key: str, name: str, side: str) -> None:
     """Whatever stands there; every input may be padded, all at once."""
     model, given = net(family, **{key: CHOICES[name]}), inputs(family)
