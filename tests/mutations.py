@@ -375,6 +375,21 @@ MUTATIONS = [
     Mutation("cubes are foretold", "comparison/costs.py", "1.0), 2.0)", "1.0), 3.0)", "/compare"),
     Mutation("never busy", "comparison/machine.py", "self.owns < QUIET * self.walls", "self.owns < 0", "/compare"),
     Mutation("equal time is the next point", "comparison/report.py", "(seconds - before) / max", "(after - before) / max", "/compare"),
+    # hashes, rounds, and the way back
+    Mutation("a query looks at itself", "nn/rounds.py", "found = j >= i if self.causal else (j == i) | (j == FAR)", "found = j > i if self.causal else j == FAR", "/lsh"),
+    Mutation("no ring", "nn/rounds.py", "filled.clamp(min=1) - 1) * m + places", "filled.clamp(min=1) - 1) * 0 + places", "/lsh"),
+    Mutation("keys count as often as they are met", "nn/rounds.py", "for earlier in range(r) if self.once else ()", "for earlier in ()", "/lsh", 2),
+    Mutation("a band of one key more", "nn/rounds.py", ".abs_() >= self.width", ".abs_() > self.width", "/lsh"),
+    Mutation("padding in a bucket", "nn/kernels/lsh.py", "codes.masked_fill(~real, self.buckets)", "codes", "/lsh"),
+    Mutation("one side of a direction", "nn/kernels/lsh.py", "best.int() + side * (size // 2)", "best.int()", "/lsh"),
+    Mutation("gradient of the chunk before", "nn/rounds.py", "own[:, :-1] += x[:, 1:, :m]", "pass", "/lsh"),
+    Mutation("gradient of the ring", "nn/rounds.py", "of_all.scatter_add_(1, first, x[:, 0, :m])", "pass", "/lsh"),
+    Mutation("what an empty place asks", "nn/rounds.py", ".masked_fill(empty[chunks, queries], torch.inf)", "", "/lsh"),
+    Mutation("rounds in a row, not in a ring", "nn/rounds.py", "self.order[r if self.once else r - 1, rows]", "self.order[r, rows]", "/lsh"),
+    Mutation("hashed again on the way back", "nn/kernels/lsh.py", "kept(lambda: self.hash(k))", "self.hash(k)", "/reversible"),
+    Mutation("other dropout on the way back", "nn/reversible.py", "with memory.feeding.again():", "if True:", "/reversible"),
+    Mutation("only the last layer's gradient", "nn/reversible.py", "found[id(weight)] += part", "found[id(weight)].copy_(part)", "/reversible"),
+    Mutation("chunks without a ring", "nn/kernels/chunked.py", "(whole + step) % chunks * m", "(whole + step).clamp(min=0) * m", "/lsh"),
 ]  # fmt: skip
 
 

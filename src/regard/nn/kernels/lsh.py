@@ -151,10 +151,10 @@ class LSH(Kernel):
         self.refuse(mask, bias)
         if self.form == "chunks" or not mask.causal:
             raise ValueError("chunks are cut from the whole text, so they decode nothing step by step; take the band")
-        empty = "k" not in slot
-        codes = slot.append("codes", self.hash(spread(k, q.shape[-3])).mT).mT
         k, v = slot.append("k", k), slot.append("v", v)
-        if empty:
+        known = slot["codes"].shape[-2] if "codes" in slot else 0
+        codes = slot.append("codes", self.hash(spread(k[..., known:, :], q.shape[-3])).mT).mT
+        if q.shape[-2] == k.shape[-2]:  # there is no past
             return self(q, k, v, mask)
         weights = self.dropout(self.looked(q, k, mask, codes))
         return weights @ spread(v, q.shape[-3])
