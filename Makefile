@@ -3,7 +3,7 @@
 # pyproject.toml or constraints.txt changes.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow chaos parity lint format bench wheel clean
+.PHONY: help demo test test-slow chaos parity lint format bench bench-attention wheel clean
 
 PYTHON ?= $(shell python3.11 -c 'print("python3.11")' 2>/dev/null || echo python3)
 WORKERS ?= 2
@@ -46,6 +46,9 @@ format: .venv/.stamp-dev ## let ruff format and mend what it can
 
 bench: .venv/.stamp-bench ## speed and memory against the peers
 	$(python) -m benchmarks
+
+bench-attention: .venv/.stamp-bench ## each attention alone: time and memory against the length, and against the peers
+	$(python) -m benchmarks.attention
 
 # A fresh environment, in two steps: first with the run-time dependencies alone, where the main job must work; then with the
 # tests' own, which run once against the installed wheel.

@@ -6,10 +6,13 @@ import json
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import termios
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 
@@ -373,7 +376,7 @@ def test_in_a_terminal(play: Path) -> None:
     above, below = pty.openpty()
     before = termios.tcgetattr(below)
     program = [sys.executable, "-m", "regard", "complete", str(play)]
-    with subprocess.Popen(program, stdin=below, stdout=below, stderr=subprocess.PIPE, close_fds=True) as process:
+    with begun(program, below) as process:
         assert "tab takes" in until(above, "escape leaves")
         os.write(above, b"My lo")
         assert "My lords" in until(above, "5 letters, 5 keys")
@@ -385,15 +388,29 @@ def test_in_a_terminal(play: Path) -> None:
         assert process.stderr is not None
         assert process.stderr.read() == b""
     assert termios.tcgetattr(below) == before
-    with subprocess.Popen(program, stdin=below, stdout=below, stderr=subprocess.PIPE, close_fds=True) as process:
+    with begun(program, below) as process:
         until(above, "escape leaves")
-        process.send_signal(2)
+        process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
         assert process.stderr is not None
         assert process.stderr.read() == b""
     assert termios.tcgetattr(below) == before
     os.close(above)
     os.close(below)
+
+
+@contextmanager
+def begun(program: list[str], terminal: int) -> Iterator[subprocess.Popen[bytes]]:
+    """At this terminal, where an interrupt counts, also if these tests run in the background; and never left behind."""
+
+    def heed() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    with subprocess.Popen(program, stdin=terminal, stdout=terminal, stderr=subprocess.PIPE, preexec_fn=heed) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def until(terminal: int, wanted: str) -> str:

@@ -16,6 +16,7 @@ import typer
 import regard
 from regard.cli import doctor
 from regard.cli.doctor import Check, Requirement, examine, folder, meets, requirements, run
+from regard.comparison import machine
 
 
 def named(checks: list[Check], name: str) -> list[Check]:
@@ -279,7 +280,7 @@ def test_more_threads_than_cores_is_a_warning(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_limit_of_a_container_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     limits = {"cpu.max": [100_000, 100_000], "memory.max": [1_500_000_000]}
-    monkeypatch.setattr(doctor, "limit_of", limits.__getitem__)
+    monkeypatch.setattr(machine, "limit_of", limits.__getitem__)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     assert [(check.state, check.fix) for check in doctor.threads()] == [("warning", "set OMP_NUM_THREADS=1")]
     (check,) = doctor.room()

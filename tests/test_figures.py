@@ -17,7 +17,8 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from regard import style
-from regard.figures import figure, measure, table
+from regard.comparison import measure
+from regard.figures import figure, table
 
 SLOW = 3.0  # seconds: figures that cost more are computed by the slow tests only
 COSTS = {row["id"]: row["cost"] for row in table.rows()}

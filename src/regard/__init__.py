@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from regard.adapting import adapted
+    from regard.comparison.comparing import compare
     from regard.model import Model, build, convert, export, load, prepare, save
     from regard.nn.tap import capture, listen
     from regard.zoo import catalog
@@ -23,6 +24,7 @@ __all__ = [
     "build",
     "capture",
     "catalog",
+    "compare",
     "convert",
     "export",
     "listen",
@@ -33,6 +35,7 @@ __all__ = [
 
 HOMES = {
     "adapted": "regard.adapting",
+    "compare": "regard.comparison.comparing",
     "Model": "regard.model",
     "build": "regard.model",
     "convert": "regard.model",

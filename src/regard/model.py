@@ -18,7 +18,7 @@ from regard.decode.settings import Decoding
 from regard.errors import CheckpointError, InputError
 from regard.interop import llama2c
 from regard.interop.files import weights_of, widened
-from regard.interop.kinds import Found, Read, believable, read_foreign, write_foreign
+from regard.interop.kinds import Found, Read, believable, kind_of, read_foreign, write_foreign
 from regard.interop.pickled import read_pickled
 from regard.interop.rules import fit
 from regard.interop.suspicion import listed
@@ -79,7 +79,7 @@ class Model:
 
     def look(self, *texts: str, pattern: str = "*") -> Looked[Any]:
         """What the model looks at while it reads a text, or a source and a target."""
-        wanted = len({axis for pair in FAMILIES[self.family].axes.values() for axis in pair})
+        wanted = len({axis for pair in FAMILIES[self.family].axes.values() for axis in pair} - {"latents"})
         if len(texts) != wanted:
             raise InputError(f"a {self.family} reads {wanted} texts at a time", got=f"{len(texts)}")
         ids = [self.text().encode([text], getattr(self.config, "length", None), shortest=1).ids for text in texts]
@@ -320,7 +320,7 @@ def load_theirs(folder: Path, data: Mapping[str, Any], header: Mapping[str, tupl
     generation = folder / "generation_config.json"
     settings = read_json(generation) if generation.is_file() else {}
     found = read_foreign(data, settings, header, read, folder)
-    return filled(bare(found.family, found.config), found, folder, None, str(data.get("model_type")))
+    return filled(bare(found.family, found.config), found, folder, None, kind_of(data))
 
 
 def filled(net: nn.Module, found: Found, folder: Path, task: str | None, kind: str = "") -> Model:

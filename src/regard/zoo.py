@@ -13,7 +13,23 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from regard.errors import ConfigError, InputError
-from regard.models import bert, gpt, mlp, recurrent, reformer, rnn, switch, switchlm, t5, transformer, vit
+from regard.models import (
+    bert,
+    gpt,
+    mixer,
+    mlp,
+    perceiver,
+    perceiverlm,
+    recurrent,
+    reformer,
+    rnn,
+    switch,
+    switchlm,
+    t5,
+    transformer,
+    vit,
+    workspace,
+)
 from regard.nn.config import flaws, parse
 
 
@@ -38,6 +54,7 @@ FAMILIES: dict[str, Family] = {
         transformer.AXES,
         "Vaswani et al. 2017, Attention Is All You Need",
         "https://arxiv.org/abs/1706.03762",
+        transformer.PAPERS,
     ),
     "rnn": Family(
         rnn.Config,
@@ -114,6 +131,38 @@ FAMILIES: dict[str, Family] = {
         vit.AXES,
         "Dosovitskiy et al. 2021, An Image is Worth 16x16 Words",
         "https://arxiv.org/abs/2010.11929",
+    ),
+    "mixer": Family(
+        mixer.Config,
+        mixer.Mixer,
+        mixer.PRESETS,
+        mixer.AXES,
+        "Tolstikhin et al. 2021, MLP-Mixer",
+        "https://arxiv.org/abs/2105.01601",
+    ),
+    "perceiver": Family(
+        perceiver.Config,
+        perceiver.Perceiver,
+        perceiver.PRESETS,
+        perceiver.AXES,
+        "Jaegle et al. 2021, Perceiver",
+        "https://arxiv.org/abs/2103.03206",
+        perceiver.PAPERS,
+    ),
+    "perceiverlm": Family(
+        perceiverlm.Config,
+        perceiverlm.PerceiverLM,
+        perceiverlm.PRESETS,
+        perceiverlm.AXES,
+        *perceiver.IO,
+    ),
+    "workspace": Family(
+        workspace.Config,
+        workspace.Workspace,
+        workspace.PRESETS,
+        workspace.AXES,
+        "Goyal et al. 2022, Coordination Among Neural Modules Through a Shared Global Workspace",
+        "https://arxiv.org/abs/2103.01197",
     ),
     "mlp": Family(
         mlp.Config,

@@ -1,9 +1,11 @@
 """Every family of the zoo in small. One word for one idea in all configs, so a new family needs no new line here."""
 
 import inspect
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -20,6 +22,19 @@ SMALL: dict[str, Any] = {
     "hidden": 24,
     "image": 8,
     "patch": 4,
+    "tokens": 6,
+    "slots": 3,
+    "features": 6,
+    "token_dim": 16,
+    "bands": 3,
+    "latents": 5,
+    "repeats": 2,
+    "cross_heads": 4,
+    "cross_hidden": 12,
+    "key_dim": 8,
+    "value_dim": 12,
+    "decoder_heads": 4,
+    "decoder_keys": 8,
     "channels": 2,
     "classes": 5,
     "head": "words",
@@ -27,6 +42,8 @@ SMALL: dict[str, Any] = {
     "buckets": 8,
     "farthest": 6,
     "experts": 3,
+    "align": 8,
+    "maxout": 6,
 }
 
 
@@ -60,6 +77,21 @@ SITES = [
 ]
 ATTENDING = [family for family in FAMILIES if hasattr(config(family), "attention")]
 SERVED = [site for site in SITES if serves(site[0], site[1], CHOICES[site[2]])]
+# Families whose blocks are those of another are asked at every quick turn with the first mechanism alone, and the
+# variants of mechanisms in three families; all else is for the slow tests.
+DERIVED = ("switch", "switchlm", "perceiverlm")
+WIDELY = ("gpt", "bert", "transformer")
+
+
+def by_speed(sites: Sequence[tuple[str, ...]]) -> list[Any]:
+    """(family, ..., mechanism), the slow ones marked"""
+
+    def slow(family: str, name: str) -> bool:
+        return (family in DERIVED and name != "softmax") or (family not in WIDELY and name not in MECHANISMS)
+
+    return [pytest.param(*site, marks=pytest.mark.slow) if slow(site[0], site[-1]) else site for site in sites]
+
+
 PADDED = [family for family in FAMILIES if "keys" in inspect.signature(FAMILIES[family].net.forward).parameters]
 assert set(MECHANISMS) <= set(CHOICES)
 

@@ -17,7 +17,6 @@ from tests.contracts.tools import (
     DIM,
     HEADS,
     KERNELS,
-    WIDTH,
     close,
     gradients,
     mixer,
@@ -261,7 +260,7 @@ def test_padding_may_hold_anything(name: str, place: str, poison: float) -> None
     layer, x = mixer(CHOICES[name]), numbers(3, 5, DIM)
     if place != "whole":
         keys = torch.cat((torch.ones(3, 2, dtype=torch.bool), ragged(3, 5, "right")), 1)
-        past = numbers(3, HEADS, 2, WIDTH)
+        past = numbers(3, 2, DIM)
     else:
         keys, past = ragged(3, 5, "right"), None
     real = keys[:, -5:]
@@ -270,8 +269,7 @@ def test_padding_may_hold_anything(name: str, place: str, poison: float) -> None
         given = torch.where(real[..., None], x, value).requires_grad_()
         cache = Cache()
         if past is not None:
-            cache.slot(layer).append("k", past)
-            cache.slot(layer).append("v", past)
+            layer(past, mask=Mask(causal, keys=keys[:, :2]), cache=cache)
         mask = Mask(causal, start, keys)
         y = layer(given, mask=mask, cache=cache if past is not None else None)[real]
         return [y, *(g[real] if g.shape == x.shape else g for g in gradients(y, given, *layer.parameters()))]

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from regard.model import prepare
 from regard.nn.cache import Cache
-from tests.contracts.families import SERVED, net
+from tests.contracts.families import SERVED, by_speed, net
 from tests.contracts.tools import CHOICES, DECODERS, close, ragged
 
 DECODING = [site for site in SERVED if site[0] in ("gpt", "transformer", "rnn", "t5", "switch", "switchlm", "reformer")]
@@ -37,7 +37,7 @@ def stepwise(run, ids: Tensor, keys: Tensor | None, steps: tuple[int, ...], cach
 
 @pytest.mark.parametrize("steps", STEPS)
 @pytest.mark.parametrize("padded", [False, True])
-@pytest.mark.parametrize(("family", "key", "name"), DECODING)
+@pytest.mark.parametrize(("family", "key", "name"), by_speed(DECODING))
 def test_cached_is_full(family: str, key: str, name: str, padded: bool, steps: tuple[int, ...]) -> None:
     """Several tokens at a time and one by one, padding on the left, caches of self- and cross-attention."""
     run = decoder(family, net(family, **{key: CHOICES[name]}), padded)
@@ -80,7 +80,7 @@ def test_prepared_decodes_the_same(family: str) -> None:
     close(stepwise(decoder(family, prepare(model), True), ids, None, (2, 3, 1), Cache()), full)
 
 
-@pytest.mark.parametrize(("family", "key", "name"), DECODING)
+@pytest.mark.parametrize(("family", "key", "name"), by_speed(DECODING))
 def test_a_later_token_never_changes_an_earlier_output(family: str, key: str, name: str) -> None:
     """Not if it is another, not if it is huge."""
     model = net(family, **{key: CHOICES[name]})

@@ -8,7 +8,7 @@ from regard.nn.cache import Cache
 from regard.nn.pool import mean
 from regard.nn.tap import capture
 from regard.zoo import FAMILIES
-from tests.contracts.families import ATTENDING, PADDED, SERVED, inputs, net, tensors
+from tests.contracts.families import ATTENDING, PADDED, SERVED, by_speed, inputs, net, tensors
 from tests.contracts.tools import CHOICES
 
 
@@ -20,7 +20,7 @@ def real(rows: int, tokens: int) -> Tensor:
     return torch.ones(rows, tokens, dtype=torch.bool)
 
 
-@pytest.mark.parametrize(("family", "key", "name"), SERVED)
+@pytest.mark.parametrize(("family", "key", "name"), by_speed(SERVED))
 def test_an_empty_batch(family: str, key: str, name: str) -> None:
     """Every output has no rows and is otherwise as ever; gradients are zero, not missing."""
     model = net(family, **{key: CHOICES[name]})
@@ -48,7 +48,8 @@ def test_an_empty_batch_with_padding_and_a_listener(family: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "name"), [(family, name) for family, _, name in SERVED if family in ("gpt", "switchlm", "reformer")]
+    ("family", "name"),
+    by_speed([(family, name) for family, _, name in SERVED if family in ("gpt", "switchlm", "reformer")]),
 )
 def test_a_decoder_reads_no_tokens(family: str, name: str) -> None:
     model = net(family, attention=CHOICES[name])
@@ -68,7 +69,7 @@ def test_a_decoder_reads_no_tokens(family: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "name"), [(family, name) for family, key, name in SERVED if key == "cross" and family != "rnn"]
+    ("family", "name"), by_speed([(family, name) for family, key, name in SERVED if key == "cross" and family != "rnn"])
 )
 @pytest.mark.parametrize(("source", "target"), [(0, 3), (3, 0), (0, 0)])
 def test_a_translator_reads_or_writes_no_words(family: str, name: str, source: int, target: int) -> None:
@@ -112,8 +113,13 @@ def test_an_image_without_pixels(pool: str, height: int, width: int) -> None:
     for rows in (0, 2):
         with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 4 x 4"):
             net("vit", pool=pool)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
-        with pytest.raises(ValueError, match=f"an image of 2 x {height} x {width} is not 2 x 8 x 8"):
-            net("mlp")(torch.zeros(rows, 2, height, width, dtype=torch.float64))
+        with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 4 x 4"):
+            net("workspace", pool=pool)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
+        with pytest.raises(ValueError, match=f"an image of 2 x {height} x {width} cannot be read"):
+            net("perceiver")(torch.zeros(rows, 2, height, width, dtype=torch.float64))
+        for family in ("mlp", "mixer"):
+            with pytest.raises(ValueError, match=f"an image of 2 x {height} x {width} is not 2 x 8 x 8"):
+                net(family)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("decoder", ["sutskever", "cho", "bahdanau", "luong"])
@@ -124,5 +130,21 @@ def test_a_recurrent_network_reads_a_word_at_least(decoder: str, source: int, ta
 
 
 def test_every_family_is_here() -> None:
-    here = {"rnn", "recurrent", "transformer", "t5", "gpt", "bert", "vit", "mlp", "switch", "switchlm", "reformer"}
+    here = {
+        "rnn",
+        "recurrent",
+        "transformer",
+        "t5",
+        "gpt",
+        "bert",
+        "vit",
+        "mixer",
+        "perceiver",
+        "perceiverlm",
+        "workspace",
+        "mlp",
+        "switch",
+        "switchlm",
+        "reformer",
+    }
     assert set(FAMILIES) == here, "say what a new family makes of no tokens"

@@ -30,17 +30,24 @@ from tests.contracts.tools import (
     spelled,
 )
 
-# Whose rows do not sum to 1: local-p fades what is far from its place, talking heads add weights of other heads; all
-# that a mask allows may be outside of a window or in another bucket.
-HASHED = {"lsh", "lsh-buckets", "lsh-planes", "lsh-often"}
-CHUNKED = {"chunked", "chunked-chunk"}  # where padding looks at nothing
-AT_MOST_ONE = {"local", "local-window", "local-p", "local-p-window"} | HASHED | CHUNKED
-FREE = {"talking"}
-# Who knows where a key stands, so that shuffled keys are another question.
-POSITIONAL = {"local", "local-window", "local-p", "local-p-window"} | HASHED | CHUNKED
+HASHED = {name for name in CHOICES if name.startswith("lsh")}
+CHUNKED = {name for name in CHOICES if name.startswith("chunked")}  # where padding looks at nothing
+BANDED = {name for name in CHOICES if name.startswith(("local", "strided", "fixed")) and not name.startswith("local-p")}
+LINFORMER = {name for name in CHOICES if name.startswith("linformer")}
+SYNTHESIZERS = {name for name in CHOICES if name.startswith("synthesizer")}
+SEATED = {name for name in SYNTHESIZERS if "dense" not in name}  # whose scores know the place of a query
+LOCAL_P = {"local-p", "local-p-window"}
+# Whose queries stand among the keys, so that padding before a key moves it away from a query that stays, and queries
+# that change places see others.
+PLACED = BANDED | HASHED | CHUNKED
 
-# Whose queries stand among the keys, so that padding before a key moves it away from a query that stays.
-PLACED = {"local", "local-window"} | HASHED | CHUNKED
+# Whose rows do not sum to 1: local-p fades what is far from its place, talking heads add weights of other heads; all
+# that a mask allows may be outside of a window or in another bucket. A key's part in Linformer's sums may be negative,
+# and so may be what is estimated by sines and cosines.
+AT_MOST_ONE = PLACED | LOCAL_P
+FREE = {"talking", "random-features", "random-features-gate", "performer-waves"} | LINFORMER
+# Who knows where a key stands, so that shuffled keys are another question.
+POSITIONAL = PLACED | LOCAL_P | LINFORMER | SYNTHESIZERS | {"random-features-gate"}
 
 SIZES = [(5, 5), (3, 7), (1, 6), (1, 1)]  # queries, keys
 
@@ -241,7 +248,7 @@ def test_each_set_of_leading_axes_has_its_own_keys_and_bias(name: str) -> None:
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("name", [name for name in KERNELS if name not in PLACED])
+@pytest.mark.parametrize("name", [name for name in KERNELS if name not in PLACED | SEATED])
 def test_padding_is_as_if_it_were_not_there(name: str, side: str) -> None:
     attention, (q, k, v) = kernel(CHOICES[name]), heads_of((4, 9))
     keys = ragged(3, 9, side)
@@ -274,9 +281,7 @@ def test_keys_have_no_order(name: str) -> None:
     close(attention(q, k[:, :, order], v[:, :, order], Mask(keys=keys[:, order])), attention(q, k, v, Mask(keys=keys)))
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in KERNELS if name not in HASHED | CHUNKED]
-)  # whose place tells whom it sees
+@pytest.mark.parametrize("name", [name for name in KERNELS if name not in PLACED | SEATED])
 def test_queries_do_not_know_of_each_other(name: str) -> None:
     attention, (q, k, v) = kernel(CHOICES[name]), heads_of((4, 6))
     order = torch.randperm(4)

@@ -74,7 +74,7 @@ def test_dropout_is_replayed(name: str, dense: int, monkeypatch: pytest.MonkeyPa
 
     y = run(0.0)
     torch.rand(7)
-    slopes = torch.autograd.grad((y * toward).sum(), (q, k, v))
+    slopes = torch.autograd.grad((y * toward).sum(), (q, k, v), materialize_grads=True)  # not all have keys
     close(run(0.0), y)
     with torch.no_grad():
         measured = ((run(1e-6) - run(-1e-6)) * toward).sum() / 2e-6
@@ -99,8 +99,9 @@ def test_dropout_acts_on_the_weights(name: str, dense: int, monkeypatch: pytest.
     looked = weights != 0
     assert abs(float(kept[looked].double().mean()) - 0.75) < 0.05
     for axis in (0, 1, 2, 3):  # each weight for itself: no head, row or key is dropped as a whole
-        both = looked & looked.roll(1, axis)
-        assert (kept != kept.roll(1, axis))[both].any()
+        step = 1 if (looked & looked.roll(1, axis)).any() else 2  # strided attention sees no two neighbours
+        both = looked & looked.roll(step, axis)
+        assert (kept != kept.roll(step, axis))[both].any()
     mixed = attention(q, k, numbers(8, HEADS, 12, WIDTH))
     assert (mixed != 0).double().mean() > 0.8, "outputs were dropped, not weights"
     close(attention.eval()(q, k, eye), weights)
@@ -116,10 +117,14 @@ LONG = {
 }
 
 
+# All but what learns its scores themselves, and so has a matrix of weights.
+SMALL = [name for name in KERNELS if name not in ("synthesizer", "synthesizer-random")]
+
+
 @pytest.mark.parametrize("mode", ["eval", "train"])
 @pytest.mark.parametrize(
     ("name", "mask"),
-    [(name, mask) for name in KERNELS for mask in LONG if name in DECODERS or not LONG[mask].causal],
+    [(name, mask) for name in SMALL for mask in LONG if name in DECODERS or not LONG[mask].causal],
 )
 def test_no_matrix_stands_in_memory(name: str, mask: str, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(regard.nn.attention, "DENSE", 1024)
@@ -140,7 +145,7 @@ def check_memory(attention: Kernel, n: int, mask: Mask, bias: Bias | None, mode:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", SMALL)
 def test_the_limit_counts_all_numbers_of_a_score(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A small network for each pair needs as many numbers as a head is wide."""
     monkeypatch.setattr(regard.nn.attention, "DENSE", 48 * 48)
@@ -172,7 +177,7 @@ def test_the_fused_kernel_knows_a_causal_mask_by_itself(monkeypatch: pytest.Monk
     assert calls == [(None, 0.0, True), (None, 0.0, False)]
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", SMALL)
 def test_no_matrix_is_kept_for_the_gradient(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each tile is small, but all of them together would be the matrix."""
     monkeypatch.setattr(regard.nn.attention, "DENSE", 1024)

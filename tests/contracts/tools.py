@@ -20,8 +20,24 @@ WIDTH = DIM // HEADS
 CHOICES: dict[str, Choice] = {name: name for name in MECHANISMS} | {
     "softmax-scale": {"kind": "softmax", "scale": 1.7},
     "local-window": {"kind": "local", "window": 2},
+    "strided-split": {"kind": "strided", "stride": 2},
+    "strided-merged": {"kind": "strided", "stride": 3, "looks": "merged"},
+    "fixed-split": {"kind": "fixed", "block": 2},
+    "fixed-merged": {"kind": "fixed", "block": 3, "looks": "merged"},
+    "linformer-heads": {"kind": "linformer", "rank": 3, "length": 128, "shared": "none"},
+    "linformer-windows": {"kind": "linformer", "rank": 32, "length": 128, "shared": "values", "sums": "convolution"},
+    "synthesizer-factorised": {
+        "kind": "synthesizer",
+        "parts": ["factorised-dense", "factorised-random", "vanilla"],
+        "length": 128,
+    },
+    "synthesizer-dense-length": {"kind": "synthesizer-dense", "length": 128},
     "local-p-window": {"kind": "local-p", "window": 2},
     "top-k-keep": {"kind": "top-k", "keep": 2},
+    "performer-waves": {"kind": "performer", "form": "trigonometric", "features": 64},
+    "random-features-gate": {"kind": "random-features", "gate": True, "features": 12},
+    "token-mlp-hidden": {"kind": "token-mlp", "hidden": 3},
+    "workspace-keep": {"kind": "workspace", "slots": 3, "keep": 2},
     "chunked-chunk": {"kind": "chunked", "chunk": 2},
     "lsh-buckets": {"kind": "lsh", "chunk": 2, "buckets": 4, "rounds": 2},
     "lsh-planes": {"kind": "lsh", "chunk": 3, "buckets": 2, "rounds": 2, "hashed": "planes", "alike": True},
@@ -29,10 +45,22 @@ CHOICES: dict[str, Choice] = {name: name for name in MECHANISMS} | {
 }
 
 # What a row cannot honour and so refuses, in a word of its error: "causal", "context", "bias", "pairs" (of a mask),
-# "dropout" (of weights that are never there). All else is honoured by all: the contracts run over it.
+# "dropout" (of weights that are never there), "length" (that it be unknown). All else is honoured by all: the contracts
+# run over it.
 REFUSES: dict[str, set[str]] = {
     "local": {"context"},
+    "strided": {"context"},
+    "fixed": {"context"},
     "local-p": {"causal"},
+    "performer": {"pairs", "bias", "dropout"},
+    "random-features": {"pairs", "bias", "dropout"},
+    "fourier": {"causal", "context", "bias", "pairs", "dropout"},
+    "token-mlp": {"causal", "context", "bias", "pairs", "dropout", "length"},
+    "workspace": {"causal", "context", "bias", "pairs"},
+    "synthesizer": {"context", "length"},
+    "synthesizer-dense": {"context", "length"},
+    "synthesizer-random": {"context", "length"},
+    "linformer": {"causal", "bias", "pairs", "dropout", "length"},
     "chunked": {"context", "bias", "pairs"},
     "lsh": {"context", "bias", "pairs"},
 }
@@ -41,7 +69,8 @@ REFUSES: dict[str, set[str]] = {
 def refuses(name: str, *asked: str) -> bool:
     """Whether a row of CHOICES refuses one of these."""
     choice = CHOICES[name]
-    return not REFUSES.get(choice if isinstance(choice, str) else choice["kind"], set()).isdisjoint(asked)
+    words = REFUSES.get(choice if isinstance(choice, str) else choice["kind"], set())
+    return not (words - {"length"} if "length" in choice else words).isdisjoint(asked)
 
 
 def asked(mask: Mask) -> list[str]:
@@ -50,7 +79,7 @@ def asked(mask: Mask) -> list[str]:
 
 
 def mixer(choice: Choice, *, causal: bool = False, groups: int | None = None, dropout: float = 0.0) -> Mixer:
-    site = Site(dim=DIM, heads=HEADS, length=64, causal=causal, groups=groups, dropout=dropout)
+    site = Site(dim=DIM, heads=HEADS, length=128, causal=causal, groups=groups, dropout=dropout)
     return stirred(build_mixer(choice, site))
 
 
@@ -156,6 +185,6 @@ class Largest(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
         for x in tree_leaves(out):
-            if isinstance(x, Tensor):
+            if isinstance(x, Tensor) and x.dtype != torch.uint8:  # which are random states
                 self.numel = max(self.numel, x.untyped_storage().nbytes() // x.element_size())
         return out

@@ -1,5 +1,5 @@
 """Before any reference is imported."""
 
-from tests.guard import hide_broken_torchvision
+from tests.guard import mend_torchvision
 
-hide_broken_torchvision()
+mend_torchvision()

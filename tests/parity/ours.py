@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor, nn
 
+from regard.nn.attention import MultiHeadAttention
 from regard.nn.tap import capture
 
 RTOL, ATOL = 1e-4, 1e-5  # float32
@@ -56,6 +57,14 @@ def vit(net: nn.Module, inputs: Inputs) -> Tensors:
     return states | ({"pooled": net(inputs["images"])} if net.config.representation else {})
 
 
+def mixer(net: nn.Module, inputs: Inputs) -> Tensors:
+    return {"states": net.features(inputs["images"]), "logits": net(inputs["images"])}
+
+
+def perceiver(net: nn.Module, inputs: Inputs) -> Tensors:
+    return {"logits": net(inputs["images"])}
+
+
 def translator(net: nn.Module, inputs: Inputs) -> Tensors:
     source_keys, keys = inputs.get("source_keys"), inputs.get("keys")
     memory = net.encode(inputs["source"], source_keys)
@@ -80,6 +89,9 @@ OURS: dict[str, Callable[[nn.Module, Inputs], Tensors]] = {
     "gpt": gpt,
     "bert": bert,
     "vit": vit,
+    "mixer": mixer,
+    "perceiver": perceiver,
+    "perceiverlm": gpt,
     "transformer": translator,
     "rnn": translator,
     "t5": translator,
@@ -87,6 +99,7 @@ OURS: dict[str, Callable[[nn.Module, Inputs], Tensors]] = {
     "switchlm": switchlm,
     "reformer": reformer,
 }
+LATENT = ("perceiver", "perceiverlm")  # whose layers are all run again, and have no row for each word
 BY_SOURCE = ("memory", "encoder.")  # what has a row for each source word, not for each target word
 
 
@@ -94,15 +107,18 @@ def run(family: str, net: nn.Module, inputs: Inputs) -> Run:
     """The outputs by the fast path, and the maps by a second pass that listens."""
     with entering(inputs, getattr(net, "embed", None)) as entered:
         outputs = OURS[family](net, inputs)
-    with capture(net) as seen, torch.no_grad():
-        OURS[family](net, inputs)
-    maps = {}
+    maps, seen = {}, {}
+    if any(isinstance(module, MultiHeadAttention) for module in net.modules()):
+        with capture(net) as seen, torch.no_grad():
+            OURS[family](net, inputs)
     for name, calls in seen.items():
         for i, weights in enumerate(calls):  # a layer that is applied several times is several
-            maps[name.removesuffix(".weights").replace(".0.", f".{i}.") if i else name.removesuffix(".weights")] = (
-                weights
-            )
-    return Run(at_real(outputs, inputs), at_real(maps, inputs, rows=-2), entered)
+            place = name.removesuffix(".weights")
+            again = f"{place} {i}" if family in LATENT else place.replace(".0.", f".{i}.")
+            maps[again if i else place] = weights
+    inner = {place: x for place, x in maps.items() if family in LATENT and place.startswith("latents.")}
+    real = at_real({place: x for place, x in maps.items() if place not in inner}, inputs, rows=-2)
+    return Run(at_real(outputs, inputs), inner | real, entered)
 
 
 def some(**tensors: Tensor | None) -> Tensors:
@@ -159,5 +175,7 @@ def assert_close(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor], *, ex
 def difference(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> float:
     """The largest difference, relative to the largest number of all."""
     assert ours.keys() == theirs.keys()
+    if not theirs:  # a model without maps
+        return 0.0
     scale = max(float(x.abs().max()) for x in theirs.values())
     return max(float((ours[name] - theirs[name]).abs().max()) for name in theirs) / scale

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from regard.nn.latents import fourier_features, spread_over
 from regard.nn.mask import Mask
 from regard.nn.positions import ALiBi, Buckets, Rotary, WindowBias, buckets, sinusoid, window_offsets
 from tests.parity.ours import ATOL, RTOL
@@ -110,3 +111,11 @@ def test_sinusoid_interleaved(dim: int, device: torch.device) -> None:
         [[(math.cos if j % 2 else math.sin)(p / 10000 ** (2 * (j // 2) / dim)) for j in range(dim)] for p in range(64)]
     )
     torch.testing.assert_close(sinusoid(torch.arange(64, device=device), dim).cpu(), table, rtol=RTOL, atol=ATOL)
+
+
+def test_fourier_features_of_the_perceiver() -> None:
+    """Its own frequencies, and the pixels in between too."""
+    theirs = transformers.models.perceiver.modeling_perceiver.PerceiverFourierPositionEncoding(16, (24, 24))
+    wanted = theirs((5, 7), 2, torch.device("cpu"), torch.float32)
+    places = spread_over((5, 7), torch.device("cpu"), torch.float32)
+    torch.testing.assert_close(fourier_features(places, 16, 24).expand(2, -1, -1), wanted, rtol=1e-5, atol=1e-5)

@@ -129,7 +129,9 @@ def test_all_problems_come_in_one_error(case: str, tmp_path: Path) -> None:
     assert [problem for problem in problems if problem not in message] == []
 
 
-@pytest.mark.parametrize("case", ["gpt-untied", "bert-pretraining", "vit-pooled", "transformer"])
+@pytest.mark.parametrize(
+    "case", ["gpt-untied", "bert-pretraining", "bert-fnet", "vit-pooled", "perceiver", "perceiverlm", "transformer"]
+)
 def test_no_tensor_may_be_missing(case: str, tmp_path: Path) -> None:
     """None keeps its random start. Those outside of the layers tell which heads there are, so each goes by itself."""
     folder = saved(reference(case), tmp_path)
@@ -149,7 +151,9 @@ def missing(folder: Path, state: State, gone: set[str]) -> set[str]:
     return {line.split()[0] for line in lines if line.startswith("      ")}
 
 
-@pytest.mark.parametrize("case", ["gpt", "bert-words", "vit", "transformer"])
+@pytest.mark.parametrize(
+    "case", ["gpt", "bert-words", "bert-fnet-words", "vit", "perceiver-learned", "perceiverlm", "transformer"]
+)
 def test_junk_is_refused(case: str, tmp_path: Path) -> None:
     junk = ["junk", "model.junk.weight", "a.b.c.d.e.f.g.weight", "lm_head.bias.weight"]
     message = refused(case, tmp_path, lambda state, config: state.update({name: torch.zeros(7) for name in junk}))
@@ -180,6 +184,17 @@ def test_a_config_of_another_size(case: str, tmp_path: Path) -> None:
         ("bert", "layer_norm_eps", None),
         ("bert", "tie_word_embeddings", False),
         ("bert", "pruned_heads", {"0": [1]}),
+        ("bert-fnet", "tie_word_embeddings", False),
+        ("bert-fnet", "hidden_size", -1),
+        ("bert-fnet", "attention_probs_dropout_prob", 0.1),
+        ("perceiver", "architectures", ["PerceiverForOpticalFlow"]),
+        ("perceiver", "architectures", []),
+        ("perceiver", "qk_channels", "8"),
+        ("perceiver", "use_query_residual", False),
+        ("perceiver-learned", "cross_attention_shape_for_attention", "q"),
+        ("perceiver-learned", "image_size", [6, 6]),
+        ("perceiverlm", "d_model", 0),
+        ("perceiverlm", "num_self_attends_per_block", 10**9),
         ("vit", "image_size", [12, 12]),
         ("vit", "patch_size", 5),
         ("vit", "qkv_bias", "yes"),

@@ -79,6 +79,8 @@ PADDED = [
     ("switch", "right"),
     ("switch-gelu", "right"),
     ("transformer-deep-decoder", "right"),
+    ("perceiverlm", "right"),
+    ("perceiverlm-keys", "right"),
 ]
 
 
@@ -92,7 +94,7 @@ def test_a_padded_batch(ragged: tuple[Pair, Tensors], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("case", ["gpt", "bert", "bert-pretraining", "transformer"])
+@pytest.mark.parametrize("case", ["gpt", "bert", "bert-pretraining", "bert-fnet", "transformer"])
 def test_a_padded_batch_equals_each_row_by_itself(case: str, side: str, device: torch.device, tmp_path: Path) -> None:
     pair, inputs = paired(case, tmp_path, device), on(device, batch(case, padding=side))
     whole = pair.run_ours(inputs)
@@ -115,7 +117,7 @@ def test_a_padded_batch_equals_each_row_by_itself(case: str, side: str, device: 
 # -------------------------------------------------------------------------------------------------------- other sizes
 
 
-@pytest.mark.parametrize("case", ["gpt", "bert-pretraining", "transformer"])
+@pytest.mark.parametrize("case", ["gpt", "bert-pretraining", "bert-fnet", "transformer"])
 def test_one_token(case: str, device: torch.device, tmp_path: Path) -> None:
     pair, inputs = paired(case, tmp_path / "theirs", device), on(device, batch(case, length=1))
     ours, theirs = pair.run_ours(inputs), pair.run_theirs(inputs)

@@ -3,6 +3,7 @@
 `pytest tests/parity --write-verified` measures anew and writes the file.
 """
 
+import copy
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ import regard
 from regard.interop import gpt2
 from regard.interop.rules import convert
 from regard.model import Model
-from regard.models import gpt, mlp, recurrent, rnn, switchlm
+from regard.models import gpt, mlp, recurrent, rnn, switchlm, workspace
 from regard.models.recurrent import RecurrentReader
 from regard.models.rnn import RNNTranslator
 from regard.models.switchlm import SwitchLM
@@ -54,13 +55,15 @@ class Claim:
 
     package: str
     reference: str
-    where: dict[str, str]
+    where: dict[str, Any]
 
 
 CLAIMS = {
-    "transformer": Claim("transformers", "MarianMTModel", {"norm": "post"}),
-    "transformer-pre": Claim("torch", "nn.Transformer, norm_first", {"norm": "pre"}),
-    "transformer-admin": Claim("torch", "nn.Transformer, Admin's omega on its skips", {"norm": "admin"}),
+    "transformer": Claim("transformers", "MarianMTModel", {"norm": "post", "attention": "softmax"}),
+    "transformer-pre": Claim("torch", "nn.Transformer, norm_first", {"norm": "pre", "attention": "softmax"}),
+    "transformer-admin": Claim(
+        "torch", "nn.Transformer, Admin's omega on its skips", {"norm": "admin", "attention": "softmax"}
+    ),
     "rnn": Claim("torch", "nn.LSTM and nn.GRU, the papers' equations around them", {}),
     "recurrent": Claim("torch", "nn.RNN, nn.GRU and nn.LSTM", {}),
     "gpt": Claim("transformers", "GPT2LMHeadModel", {"norm": "pre", "rotary": None, "attention": "softmax"}),
@@ -68,12 +71,17 @@ CLAIMS = {
     "gpt-llama": Claim("transformers", "LlamaForCausalLM", {"norm": "pre", "normed": "rms", "gated": True}),
     "bert": Claim("transformers", "BertForPreTraining", {"shared": False, "segments": 2}),
     "bert-albert": Claim("transformers", "AlbertForPreTraining", {"shared": True}),
-    "bert-distil": Claim("transformers", "DistilBertForMaskedLM", {"segments": 0}),
+    "bert-distil": Claim("transformers", "DistilBertForMaskedLM", {"segments": 0, "attention": "softmax"}),
+    "bert-fnet": Claim("transformers", "FNetForPreTraining", {"attention": "fourier"}),
     "t5": Claim("transformers", "T5ForConditionalGeneration", {}),
     "switch": Claim("transformers", "SwitchTransformersForConditionalGeneration", {}),
     "switchlm": Claim("transformers", "GPT2LMHeadModel, SwitchTransformersSparseMLP in it", {}),
     "reformer": Claim("transformers", "ReformerModelWithLMHead", {}),
     "vit": Claim("transformers", "ViTForImageClassification", {"pool": "class"}),
+    "mixer": Claim("timm", "MlpMixer", {}),
+    "perceiver": Claim("transformers", "PerceiverForImageClassification", {"looks": 1, "pool": "query"}),
+    "perceiverlm": Claim("transformers", "PerceiverForMaskedLM", {}),
+    "workspace": Claim("torch", "nn.MultiheadAttention, the paper's equations around it", {"keep": None}),
     "mlp": Claim("torch", "nn.Sequential of nn.Linear and nn.ReLU", {"activation": "relu"}),
 }
 
@@ -86,6 +94,8 @@ def measure(name: str, folder: Path) -> dict[str, float]:
         return measure_readers()
     if name == "switchlm":
         return measure_switches()
+    if name == "workspace":
+        return measure_slots()
     if name == "mlp":
         return measure_layers()
     if CLAIMS[name].package == "torch":
@@ -225,6 +235,54 @@ def measure_layers() -> dict[str, float]:
     }
 
 
+def measure_slots() -> dict[str, float]:
+    """Write, gate, broadcast with torch's own attention; all other weights are those of a copy."""
+    sizes = {"image": 8, "patch": 4, "classes": 5, "dim": DIM, "depth": 3, "heads": HEADS, "hidden": 28, "slots": 3}
+    ours = workspace.Workspace(workspace.Config(**sizes)).eval()
+    redraw(ours, 0)
+    theirs, both = copy.deepcopy(ours), ("write", "broadcast")
+    stock = {part: nn.MultiheadAttention(DIM, HEADS, batch_first=True).eval() for part in both}
+    with torch.no_grad():
+        for part, their in stock.items():
+            own = getattr(ours.mixer, part)
+            their.in_proj_weight.copy_(torch.cat([own.q.weight, own.k.weight, own.v.weight]))
+            their.in_proj_bias.copy_(torch.cat([own.q.bias, own.k.bias, own.v.bias]))
+            their.out_proj.load_state_dict(own.out.state_dict())
+    images = torch.randn(4, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    layer, maps = theirs.mixer, {}
+    x = theirs.patch.projection(images).flatten(2).mT
+    x = torch.cat((theirs.class_token.expand(4, -1, -1), x), 1) + theirs.positions
+    slots = layer.slots.expand(4, -1, -1)
+    for i in range(3):
+        y = theirs.mixer_norm(x)
+        new, maps[f"write {i}"] = stock["write"](slots, y, y, average_attn_weights=False)
+        new = torch.tanh(new + layer.ffn.down(F.gelu(layer.ffn.up(layer.norm(new)))))
+        seen, held = y.mean(1, keepdim=True), slots.tanh()
+        into = torch.sigmoid(layer.input.of_input(seen) + layer.input.of_slots(held))
+        kept = torch.sigmoid(layer.forget.of_input(seen) + layer.forget.of_slots(held) + 1)
+        slots = into * new + kept * slots
+        heard, maps[f"broadcast {i}"] = stock["broadcast"](y, slots, slots, average_attn_weights=False)
+        x = x + heard
+        x = x + theirs.ffn.down(F.gelu(theirs.ffn.up(theirs.ffn_norm(x))))
+    wanted = Run({"logits": theirs.head(theirs.norm(x)[:, 0])}, maps, [])
+    calls = Model("workspace", ours)(images, look="mixer.*").calls
+    seen_maps = {f"{part} {i}": one.weights for part in both for i, one in enumerate(calls[f"mixer.{part}"])}
+    found = Run({"logits": ours(images)}, seen_maps, [])
+    wanted.backward()
+    found.backward()
+    slopes = {name: x.grad for name, x in theirs.named_parameters()}
+    for part, their in stock.items():
+        for name in ("weight", "bias"):
+            parts = getattr(their, f"in_proj_{name}").grad.chunk(3)
+            slopes |= {f"mixer.{part}.{key}.{name}": grad for key, grad in zip("qkv", parts, strict=True)}
+            slopes[f"mixer.{part}.out.{name}"] = getattr(their.out_proj, name).grad
+    return {
+        "logits": difference(found.outputs, wanted.outputs),
+        "gradients": difference({name: x.grad for name, x in ours.named_parameters()}, slopes),
+        "maps": difference(found.maps, wanted.maps),
+    }
+
+
 def claim_of(case: str) -> str:
     """The closest: a twin of Llama says nothing of GPT-2."""
     return max((name for name in CLAIMS if f"{case}-".startswith(f"{name}-")), key=len)
@@ -294,12 +352,17 @@ def test_the_catalog_tells(verified: dict[str, Any]) -> None:
     names = {"transformer-base-pre": "transformer-pre", "transformer-base-admin": "transformer-admin", "recall": "gpt"}
     names |= {"gpt1": "gpt-one", "llama": "gpt-llama", "llama2": "gpt-llama", "tatoeba": "transformer-pre"}
     names |= dict.fromkeys(("elman", "gru", "lstm", "bilstm"), "recurrent")
-    names |= {"albert": "bert-albert", "distilbert": "bert-distil"}
-    names |= {"albert": "bert-albert", "distilbert": "bert-distil", "switch-lm-tiny": "switchlm"}
+    names |= {"albert": "bert-albert", "distilbert": "bert-distil", "fnet": "bert-fnet", "switch-lm-tiny": "switchlm"}
     assert rows.pop("vit-cifar") is None  # its mean over patches has no counterpart there
+    assert rows.pop("perceiver-imagenet") is None  # nor have several looks
+    assert rows.pop("perceiver-mnist") is None
+    assert rows.pop("workspace-hard") is None  # nor has a competition
+    names |= {"perceiver-io-language": "perceiverlm"}
     for name, row in rows.items():
-        if name.startswith("gpt3"):
-            assert row is None  # there is none with bands
+        if name.startswith(("gpt3", "fnet-hybrid", "linformer", "synthesizer")):
+            assert (
+                row is None
+            )  # there is none with bands, none that looks in some layers, and of two there is none at all
             continue
         wanted = verified[names.get(name, names.get(name.split("-")[0], name.split("-")[0]))]
         assert row == {key: x for key, x in wanted.items() if key != "where"} | {

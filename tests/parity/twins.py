@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 import regard
+from regard.nn.latents import fourier_features, spread_over
 from regard.nn.positions import sinusoid
 from tests.parity.ours import Inputs, Run, Tensors, at_real, entering, run, some
 
@@ -82,10 +83,46 @@ def distilbert(kind: str, **changes: Any) -> nn.Module:
     return getattr(transformers, f"DistilBertFor{kind}")(transformers.DistilBertConfig(**sizes | depth | changes))
 
 
+def fnet(kind: str, **changes: Any) -> nn.Module:
+    sizes = {"vocab_size": VOCAB, "max_position_embeddings": LENGTH, "hidden_size": DIM, "intermediate_size": 28}
+    return getattr(transformers, kind)(
+        transformers.FNetConfig(**sizes | {"num_hidden_layers": 2, "pad_token_id": 0} | changes)
+    )
+
+
 def vit_config(**changes: Any) -> Any:
     sizes = {"image_size": 12, "patch_size": 4, "hidden_size": DIM, "intermediate_size": 28}
     depth = {"num_hidden_layers": 2, "num_attention_heads": HEADS}
     return transformers.ViTConfig(**sizes | depth | changes)
+
+
+def perceiver(kind: str, **changes: Any) -> nn.Module:
+    """Their decoder of words has 8 heads, so a token is a multiple of that."""
+    sizes = {"vocab_size": VOCAB, "max_position_embeddings": LENGTH, "d_model": 16, "num_latents": 5}
+    sizes |= {"d_latents": DIM, "num_self_attends_per_block": 2, "num_blocks": 2, "image_size": 6}
+    heads = {"num_self_attention_heads": HEADS, "num_cross_attention_heads": HEADS}
+    return getattr(transformers, f"PerceiverFor{kind}")(transformers.PerceiverConfig(**sizes | heads | changes))
+
+
+def mixer(**changes: Any) -> nn.Module:
+    """timm's, of sizes that have no name there."""
+    pytest.importorskip("timm", reason="the reference is not installed: pip install regard[parity]")
+    from timm.models.mlp_mixer import MlpMixer
+
+    sizes = {"img_size": 12, "patch_size": 4, "embed_dim": DIM, "num_blocks": 2} | changes
+    model = MlpMixer(**{"num_classes": 5} | sizes)
+    model.pretrained_cfg = {"architecture": "mixer_s32_224", "input_size": (3, 12, 12), "fixed_input_size": True}
+    model.args = {key: value for key, value in sizes.items() if key != "num_classes"}
+    return model
+
+
+def named_mixer(**changes: Any) -> nn.Module:
+    """Of a size that has a name; what they let one choose makes it as small as it can be."""
+    timm = pytest.importorskip("timm", reason="the reference is not installed: pip install regard[parity]")
+    small = {"img_size": 64, "mlp_ratio": (0.02, 0.03)} | changes
+    model = timm.create_model("mixer_s32_224", **small)
+    model.args = {key: value for key, value in small.items() if key != "num_classes"}
+    return model
 
 
 def marian(**changes: Any) -> nn.Module:
@@ -140,6 +177,13 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     "bert-distil-label": lambda: distilbert("SequenceClassification", num_labels=3),
     "bert-distil-tags": lambda: distilbert("TokenClassification", num_labels=3, activation="relu"),
     "bert-distil-span": lambda: distilbert("QuestionAnswering"),
+    "bert-fnet": lambda: fnet("FNetForPreTraining"),
+    "bert-fnet-none": lambda: fnet("FNetModel", type_vocab_size=2),
+    "bert-fnet-bare": lambda: transformers.FNetModel(fnet("FNetModel").config, add_pooling_layer=False),
+    "bert-fnet-words": lambda: fnet("FNetForMaskedLM", hidden_act="relu", layer_norm_eps=1e-3, hidden_size=DIM - 1),
+    "bert-fnet-label": lambda: fnet("FNetForSequenceClassification", num_labels=3),
+    "bert-fnet-tags": lambda: fnet("FNetForTokenClassification", num_labels=3),
+    "bert-fnet-span": lambda: fnet("FNetForQuestionAnswering"),
     "t5": t5,
     "t5-v11": lambda: t5(feed_forward_proj="gated-gelu", tie_word_embeddings=False),
     "t5-deep-decoder": lambda: t5(num_decoder_layers=3, num_layers=1, num_heads=3, layer_norm_epsilon=1e-3),
@@ -156,6 +200,22 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     "vit-relu": lambda: transformers.ViTForImageClassification(vit_config(num_labels=3, hidden_act="relu")),
     "vit-pooled": lambda: transformers.ViTModel(vit_config(layer_norm_eps=1e-3)),
     "vit-bare": lambda: transformers.ViTModel(vit_config(num_attention_heads=1), add_pooling_layer=False),
+    "perceiver": lambda: perceiver("ImageClassificationFourier", num_labels=5, qk_channels=8, v_channels=DIM),
+    "perceiver-learned": lambda: perceiver("ImageClassificationLearned", num_labels=4),
+    "perceiver-fourier": lambda: perceiver(
+        "ImageClassificationFourier", num_labels=3, num_cross_attention_heads=1, self_attention_widening_factor=2
+    ),
+    "perceiver-relu": lambda: perceiver("ImageClassificationFourier", hidden_act="relu", num_cross_attention_heads=1),
+    "perceiverlm": lambda: perceiver("MaskedLM"),
+    "perceiverlm-keys": lambda: perceiver(
+        "MaskedLM", qk_channels=8, v_channels=DIM, cross_attention_widening_factor=2, num_blocks=1
+    ),
+    "mixer": mixer,
+    "mixer-one-channel": lambda: mixer(in_chans=1, num_classes=1, num_blocks=3, img_size=8),
+    "mixer-widths": lambda: mixer(mlp_ratio=(1.35, 0.7)),
+    "mixer-bare": lambda: mixer(num_classes=0),
+    "mixer-named": named_mixer,
+    "mixer-named-bare": lambda: named_mixer(num_classes=0, in_chans=1, proj_drop_rate=0.1),
     "transformer": lambda: marian(activation_function="swish", scale_embedding=True),
     "transformer-unscaled": lambda: marian(activation_function="relu", scale_embedding=False),
     "transformer-deep-encoder": lambda: marian(encoder_layers=3, decoder_layers=1),
@@ -170,13 +230,16 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     ),
 }
 FAMILIES = {case: case.split("-")[0] for case in CASES}
+FIXED = ("mixer", "perceiver", "perceiverlm")  # there is but one way to compute them
+UNNAMED = [case for case in CASES if FAMILIES[case] == "mixer" and "named" not in case]  # timm builds what has a name
 TRANSLATORS = ("transformer", "t5", "switch")
 
 
 def reference(case: str, seed: int = 0) -> nn.Module:
     """One of the cases with all its weights drawn anew: norms around 1, all else around 0."""
     model = CASES[case]().train(FAMILIES[case] == "reformer")
-    model.set_attn_implementation("eager")  # the one that gives its attention maps
+    if "fnet" not in case and FAMILIES[case] not in FIXED:
+        model.set_attn_implementation("eager")  # the one that gives its attention maps
     redraw(model, seed)
     return model
 
@@ -201,9 +264,12 @@ def free(model: nn.Module) -> Tensors:
 def batch(case: str, *, length: int = 7, padding: str = "none", seed: int = 1) -> Tensors:
     """Inputs for a case. Padded rows have ``length``, about half of it, and one real token."""
     draw = torch.Generator().manual_seed(seed)
-    if FAMILIES[case] == "vit":
-        channels = 1 if case == "vit-one-channel" else 3
-        return {"images": torch.randn(3, channels, 12, 12, generator=draw)}
+    if FAMILIES[case] == "perceiver":
+        return {"images": torch.randn(3, 3, 6, 6, generator=draw)}
+    if FAMILIES[case] in ("vit", "mixer"):
+        channels = 1 if case.endswith(("-one-channel", "-named-bare")) else 3
+        side = 64 if "-named" in case else 8 if case == "mixer-one-channel" else 12
+        return {"images": torch.randn(3, channels, side, side, generator=draw)}
     if FAMILIES[case] in TRANSLATORS:
         source, source_keys = tokens(length, padding, draw)
         target, keys = tokens(max(length - 2, 1), padding, draw)
@@ -243,7 +309,15 @@ def positions(keys: Tensor) -> Tensor:
 
 def run_reference(case: str, model: nn.Module, inputs: Inputs) -> Run:
     """The reference's outputs and maps, under our names."""
-    see = {"output_attentions": model.config._attn_implementation == "eager", "output_hidden_states": True}
+    if FAMILIES[case] == "mixer":
+        with entering(inputs) as entered:
+            states = model.forward_features(inputs["images"])
+        return Run({"states": states, "logits": model.forward_head(states)}, {}, entered)
+    if FAMILIES[case].startswith("perceiver"):
+        return run_perceiver(FAMILIES[case], model, inputs)
+    blind = "fnet" in case  # it has no attention
+    see = {} if blind else {"output_attentions": model.config._attn_implementation == "eager"}
+    see |= {"output_hidden_states": True}
     family, keys = FAMILIES[case], inputs.get("keys")
     masks = {} if keys is None else {"attention_mask": keys.long()}
     places = {} if keys is None else {"position_ids": positions(keys)}
@@ -267,10 +341,33 @@ def run_reference(case: str, model: nn.Module, inputs: Inputs) -> Run:
     else:
         segments = {"token_type_ids": inputs["segments"]} if "segments" in inputs else {}
         places = {} if "distil" in case else places
+        if blind and keys is not None:
+            raise ValueError("it transforms the padding along: compare row by row")
         with entering(inputs, model.get_input_embeddings()) as entered:
             out = model(inputs["ids"], **segments, **masks, **places, **see)
         outputs = {"logits": out.logits} if family == "gpt" else of_bert(model, out)
     return Run(at_real(outputs, inputs), at_real(maps_of(out), inputs, rows=-2), entered)
+
+
+def run_perceiver(family: str, model: nn.Module, inputs: Inputs) -> Run:
+    """Its words are for all places that there could be; a layer that was run several times has a map for each."""
+    keys = inputs.get("keys")
+    masks = {} if keys is None else {"attention_mask": keys.long()}
+    lm = family == "perceiverlm"
+    table = model.perceiver.input_preprocessor.embeddings if lm else None
+    with entering(inputs, table) as entered:
+        out = model(inputs["ids" if lm else "images"], output_attentions=True, **masks)
+    logits = out.logits[:, : inputs["ids"].shape[1]] if lm else out.logits
+    cross, decoder = (x.detach() for x in out.cross_attentions)
+    decoder = decoder[:, :, : inputs["ids"].shape[1]] if lm else decoder
+    depth, maps = len(model.perceiver.encoder.self_attends), {}
+    for i, x in enumerate(out.attentions):
+        maps[f"latents.blocks.{i % depth}.mixer" + f" {i // depth}" * (i >= depth)] = x.detach()
+    return Run(
+        at_real({"logits": logits}, inputs),
+        maps | {"latents.cross.look": cross} | at_real({"decoder.look": decoder}, inputs, rows=-2),
+        entered,
+    )
 
 
 def mend(model: nn.Module) -> None:
@@ -374,6 +471,11 @@ def maps_of(out: Any) -> Tensors:
 
 
 def saved(model: nn.Module, folder: Path, **how: Any) -> Path:
+    if not hasattr(model, "save_pretrained"):
+        import timm
+
+        timm.models.save_for_hf(model, folder, model_args=model.args, safe_serialization=True)
+        return folder
     model.save_pretrained(folder, **how)
     return folder
 
@@ -401,13 +503,21 @@ class Pair:
     def double(self) -> "Pair":
         """In float64. Where the reference's eager attention leaves it (ViT's softmax), its fused one does not.
 
-        Sinusoids are in float32 on both sides, rounded differently: here they are ours, and compared elsewhere.
+        Waves are in float32 on both sides, rounded differently: here they are ours, and compared elsewhere.
         """
         for buffer in self.theirs.buffers():
             buffer.requires_grad_(False)  # a cast of it would be no leaf
         theirs = copy.deepcopy(self.theirs).double()
         if self.family == "vit":
             theirs.set_attn_implementation("sdpa")
+        if self.family == "perceiver" and self.ours.config.positions == "fourier":
+            before = theirs.perceiver.input_preprocessor.position_embeddings
+
+            def exact(grid: Any, batch_size: int, device: torch.device, dtype: torch.dtype) -> Tensor:
+                found = fourier_features(spread_over(tuple(grid), device, dtype), before.num_bands, 224)
+                return found.expand(batch_size, -1, -1)
+
+            before.forward = exact
         if self.family == "transformer":
             for stack in (theirs.get_encoder(), theirs.get_decoder()):
                 table = stack.embed_positions.weight

@@ -35,6 +35,7 @@ VERBS = {
     "tag": "Give each word a tag: a word, a tab and its tag in each line, a blank line after each text.",
     "embed": "Turn texts into vectors of length 1: alike texts point the same way. Few texts are compared in a table.",
     "complete": "Complete words as you type, by counts of letters in a text of yours.",
+    "compare": "Compare attentions in one model: what each costs, what it learns, how far it is from exact attention.",
     "models": "List the models: their sizes, papers, and what each was checked against.",
     "convert": "Turn a published checkpoint into a folder that regard loads.",
     "export": "Write a model in another library's format.",

@@ -21,6 +21,7 @@ import typer
 
 import regard
 from regard.cli.options import Json
+from regard.comparison import machine
 
 if TYPE_CHECKING:
     import torch
@@ -195,29 +196,16 @@ def extras() -> Iterator[Check]:
 def room() -> Iterator[Check]:
     from regard.train.words import storage
 
-    path = Path("/proc/meminfo")
-    if not path.exists():
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        yield Check("memory", "ok", storage(total))
+    memory = machine.memory()
+    if memory.free is None:
+        yield Check("memory", "ok", storage(memory.total))
         return
-    lines = dict(line.split(":") for line in path.read_text().splitlines())
-    total, free = (1024 * int(lines[name].split()[0]) for name in ("MemTotal", "MemAvailable"))
-    if limit := limit_of("memory.max"):
-        total, free = min(total, limit[0]), min(free, limit[0])
+    total, free = memory.total, memory.free
     found = f"{storage(free)} of {storage(total)} available"
     few = free < 2e9
     yield Check(
         "memory", "warning" if few else "ok", found, "close other programs, or use small batches" if few else ""
     )
-
-
-def limit_of(name: str) -> list[int]:
-    """What a container may use; empty where there is no limit."""
-    try:
-        words = Path("/sys/fs/cgroup", name).read_text().split()
-    except OSError:
-        return []
-    return [int(word) for word in words] if all(word.isdigit() for word in words) else []
 
 
 def folders() -> Iterator[Check]:
@@ -266,9 +254,7 @@ def load_torch() -> Iterator[Check]:
 def threads() -> Iterator[Check]:
     import torch
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if len(quota := limit_of("cpu.max")) == 2:
-        cores = min(cores, max(1, round(quota[0] / quota[1])))
+    cores = machine.cores()
     count = torch.get_num_threads()
     found = f"{count} for computing, {cores} cores"
     if count > cores:

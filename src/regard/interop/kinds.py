@@ -11,7 +11,23 @@ from regard.errors import CheckpointError, ConfigError, InputError
 from regard.nn.mechanisms import simplest
 from regard.zoo import bare, config_data
 
-from . import albert, bert, distilbert, gpt1, gpt2, llama, llama2c, marian, reformer, switch, t5, vit
+from . import (
+    albert,
+    bert,
+    distilbert,
+    fnet,
+    gpt1,
+    gpt2,
+    llama,
+    llama2c,
+    marian,
+    mixer,
+    perceiver,
+    reformer,
+    switch,
+    t5,
+    vit,
+)
 from .foreign import Foreign
 from .rules import Entry, Groups, Run, converted, counted, exported, listed, misfits, needed, spare
 from .symbols import NONE, Symbols, export_symbols, foreign_symbols
@@ -43,12 +59,16 @@ KINDS: dict[str, Kind] = {
     "distilbert": Kind(
         "bert", distilbert.config, distilbert.complete, distilbert.rules, distilbert.export_config, distilbert.SYMBOLS
     ),
+    "fnet": Kind("bert", fnet.config, fnet.complete, fnet.rules, fnet.export_config, fnet.SYMBOLS),
     "t5": Kind("t5", t5.config, as_it_is, t5.rules, t5.export_config, t5.SYMBOLS),
     "switch_transformers": Kind("switch", switch.config, as_it_is, switch.rules, switch.export_config, t5.SYMBOLS),
     "reformer": Kind(
         "reformer", reformer.config, reformer.complete, reformer.rules, reformer.export_config, reformer.SYMBOLS
     ),
     "vit": Kind("vit", vit.config, vit.complete, vit.rules, vit.export_config, {}),
+    "perceiver": Kind("perceiver", perceiver.images, as_it_is, perceiver.image_rules, perceiver.export_images, {}),
+    perceiver.TEXT: Kind("perceiverlm", perceiver.text, as_it_is, perceiver.text_rules, perceiver.export_text, {}),
+    mixer.KIND: Kind("mixer", mixer.config, as_it_is, mixer.rules, mixer.export_config, {}),
     "marian": Kind("transformer", marian.config, as_it_is, marian.rules, marian.export_config, marian.SYMBOLS),
 }
 
@@ -64,6 +84,15 @@ class Found:
     labels: tuple[str, ...] = ()  # names of classes
 
 
+def kind_of(data: Mapping[str, Any]) -> str:
+    """Its name in KINDS, if it has one; timm's configs have an architecture, no model_type; one of theirs is of two."""
+    if "model_type" not in data and str(data.get("architecture")).startswith("mixer_"):
+        return mixer.KIND
+    if data.get("model_type") == "perceiver" and perceiver.architecture(data) == perceiver.WORDS:
+        return perceiver.TEXT
+    return str(data.get("model_type"))
+
+
 Lost = dict[str, tuple[Any, Any]]
 Read = Callable[[Collection[str]], dict[str, Tensor]]  # the tensors of these names
 
@@ -76,12 +105,13 @@ def read_foreign(
     where: Path,
 ) -> Found:
     """Every key of the config and every tensor of the file, accounted for, or one error that lists what is not."""
-    kind = KINDS.get(str(data.get("model_type")))
+    told = kind_of(data)
+    kind = KINDS.get(told)
     if kind is None:
         raise CheckpointError(
             "this kind of checkpoint is not known",
             where=str(where / "config.json"),
-            got=f"model_type = {str(data.get('model_type'))[:60]!r}",
+            got=f"model_type = {told[:60]!r}",
             expected=", ".join(KINDS),
         )
     foreign, path = Foreign(data, tensors=len(header)), where / "config.json"
@@ -156,7 +186,15 @@ def write_foreign(
     kinds = [kind for kind in KINDS.values() if kind.family == family]
     if not kinds:
         raise InputError(f"a {family} has no counterpart there", expected=", ".join(k.family for k in KINDS.values()))
-    kind, data, run, lost = min((tried(kind, config, state) for kind in kinds), key=lambda found: len(found[-1]))
+    found, refusals = [], []
+    for kind in kinds:
+        try:
+            found.append(tried(kind, config, state))
+        except InputError as error:
+            refusals.append(error)
+    if refusals and not any(not one[-1] for one in found):
+        raise refusals[0]
+    kind, data, run, lost = min(found, key=lambda one: len(one[-1]))
     if lost:
         raise InputError(
             f"this {family} has no counterpart in their format, which cannot say all of its config",

@@ -1,9 +1,14 @@
-"""Attention maps by name: what a model looked at, with the meaning of both axes."""
+"""Attention maps by name: what a model looked at, with the meaning of both axes.
+
+What mixes positions without weights (a Fourier transform, an MLP over positions, a workspace as a whole) has a map too:
+how much each output moves when an input does. It is told apart by its kind.
+"""
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -13,16 +18,20 @@ from regard.nn.axis import Axis
 from regard.nn.tap import Tap, capture, plain
 
 T = TypeVar("T")
+Kind = Literal["weights", "influence"]
+KINDS: tuple[Kind, ...] = ("weights", "influence")
 
 
 @dataclass(frozen=True, eq=False)
 class Map:
-    """weights[b, h, i, j]: how much position i of the rows looked at position j of the columns, in head h."""
+    """weights[b, h, i, j]: how much position i of the rows looked at position j of the columns, in head h; of the kind
+    "influence", the norm of dy_i/dx_j, whose rows do not sum to 1."""
 
     name: str
     weights: Tensor
     rows: Axis
     columns: Axis
+    kind: Kind = "weights"
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,27 +57,39 @@ def look_at(
     grad: bool = False,
 ) -> Looked[T]:
     """Run with the matching attentions recorded; all others stay on their fast path."""
-    names = [
-        plain(name) for name, module in net.named_modules() if isinstance(module, Tap) and name.endswith(".weights")
-    ]
-    if not any(fnmatchcase(name, f"{pattern}.weights") for name in names):
+    taps = [plain(name) for name, module in net.named_modules() if isinstance(module, Tap)]
+    names = {tap: kind for tap in taps for kind in KINDS if tap.endswith(f".{kind}")}
+    wanted = {tap: kind for tap, kind in names.items() if fnmatchcase(tap, f"{pattern}.{kind}")}
+    if not wanted:
         raise InputError(
             "no attention of this model has such a name",
             got=pattern,
-            expected=", ".join(name.removesuffix(".weights") for name in names),
+            expected=", ".join(place(tap) for tap in names),
         )
-    with capture(net, f"{pattern}.weights", grad=grad) as seen:
+    with ExitStack() as listening:
+        heard = [listening.enter_context(capture(net, tap, grad=grad)) for tap in wanted]
         output = run()
     calls = {}
-    for tap, records in seen.items():
-        name = tap.removesuffix(".weights")
+    for tap, records in ((tap, records) for seen in heard for tap, records in seen.items()):
+        name = place(tap)
         rows, columns = axes_of(name, table)
         records = joined(records, axes.get(rows))
         calls[name] = [
-            Map(name, x, fitted(axes.get(rows), rows, x.shape[-2]), fitted(axes.get(columns), columns, x.shape[-1]))
+            Map(
+                name,
+                x,
+                fitted(axes.get(rows), rows, x.shape[-2]),
+                fitted(axes.get(columns), columns, x.shape[-1]),
+                wanted[tap],
+            )
             for x in records
         ]
     return Looked(output, calls)
+
+
+def place(tap: str) -> str:
+    """The name of the attention that a tap belongs to."""
+    return tap.rpartition(".")[0]
 
 
 def joined(records: list[Tensor], rows: Axis | None) -> list[Tensor]:
@@ -82,6 +103,10 @@ def axes_of(name: str, table: Mapping[str, tuple[str, str]]) -> tuple[str, str]:
     for pattern, axes in table.items():
         if fnmatchcase(name, pattern):
             return axes
+    whole, _, part = name.rpartition(".")
+    if part in ("write", "broadcast"):  # of a workspace, whose slots are neither
+        rows, columns = axes_of(whole, table)
+        return ("slots", columns) if part == "write" else (rows, "slots")
     return "rows", "columns"
 
 

@@ -5,7 +5,13 @@ An encoder alone: every token looks both ways, so that a hidden word can be gues
 
 ALBERT (Lan et al., 2020), https://arxiv.org/abs/1909.11942, has one layer that is applied again and again, and narrow
 embeddings that are widened. DistilBERT (Sanh et al., 2019), https://arxiv.org/abs/1910.01108, is half as deep, learned
-from BERT, and knows no segments.
+from BERT, and knows no segments. Linformer (Wang et al., 2020), https://arxiv.org/abs/2006.04768, sums keys and values
+up before it looks at them; its encoder is RoBERTa's (Liu et al., 2019), https://arxiv.org/abs/1907.11692. FNet
+(Lee-Thorp et al., 2022), https://arxiv.org/abs/2105.03824, has a Fourier transform in the place of attention, which in
+its hybrids the last two layers have again.
+
+Differs from FNet's code: dropout stands where BERT and ALBERT have it, on what was mixed and before the embeddings'
+own layer; there it is on neither, and behind that layer.
 
 Shapes: b batch, n tokens, d width, e width of embeddings, v vocabulary, c classes.
 """
@@ -42,7 +48,7 @@ class Config:
     vocab: int = 30522
     length: int = 512
     segments: int = 2  # 0 where there are none
-    narrow: int | None = None  # width of the embeddings, which are then widened; dim unless given
+    narrow: int | None = None  # width of the embeddings, which one more layer then brings to dim
     dim: int = 768
     depth: int = 12
     shared: bool = False  # one layer, applied depth times
@@ -72,13 +78,22 @@ class Config:
             [f"head = {self.head!r} reads the pooler, but pooler = false"] if blind else [],
             ["attention cannot take turns where one layer is shared"] if turns and self.shared else [],
         )
-        if self.narrow == self.dim:  # one way to say it
-            object.__setattr__(self, "narrow", None)
 
 
 ALBERT = Config(
     vocab=30000, narrow=128, shared=True, dropout=0.0, attention_dropout=0.0, activation="gelu_tanh"
 )  # as its second version was trained
+FNET = Config(vocab=32000, segments=4, narrow=768, attention_dropout=0.0, activation="gelu_tanh", attention="fourier")
+FNET_LARGE = replace(FNET, narrow=1024, dim=1024, depth=24, heads=16, hidden=4096)
+LINFORMER = Config(
+    vocab=50265,
+    segments=0,
+    attention_dropout=0.0,  # what is dropped are weights, and of single keys it has none
+    eps=1e-5,
+    pooler=False,
+    head="words",
+    attention={"kind": "linformer", "rank": 256, "shared": "layers"},
+)
 PRESETS = {
     "bert-tiny": Config(dim=128, depth=2, heads=2, hidden=512),
     "bert-mini": Config(dim=256, depth=4, heads=4, hidden=1024),
@@ -89,10 +104,18 @@ PRESETS = {
     "albert-xlarge": replace(ALBERT, dim=2048, depth=24, heads=16, hidden=8192),
     "albert-xxlarge": replace(ALBERT, dim=4096, depth=12, heads=64, hidden=16384),
     "distilbert-base": Config(segments=0, depth=6, pooler=False),
+    "fnet-base": FNET,
+    "fnet-large": FNET_LARGE,
+    "fnet-hybrid-base": replace(FNET, attention=("fourier",) * 10 + ("softmax",) * 2),
+    "fnet-hybrid-large": replace(FNET_LARGE, attention=("fourier",) * 22 + ("softmax",) * 2),
+    "linformer-base": LINFORMER,
+    "linformer-base-long": replace(LINFORMER, length=4096),  # the rank stays as the length grows
 }
 SOURCES = {
     "albert": ("Lan et al. 2020, ALBERT", "https://arxiv.org/abs/1909.11942"),
+    "fnet": ("Lee-Thorp et al. 2022, FNet", "https://arxiv.org/abs/2105.03824"),
     "distilbert": ("Sanh et al. 2019, DistilBERT", "https://arxiv.org/abs/1910.01108"),
+    "linformer": ("Wang et al. 2020, Linformer", "https://arxiv.org/abs/2006.04768"),
 }
 PAPERS = {name: SOURCES[name.split("-")[0]] for name in PRESETS if name.split("-")[0] in SOURCES}
 
@@ -142,7 +165,8 @@ class BERT(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.widen = None if config.narrow is None else nn.Linear(width, config.dim)
         layers = 1 if config.shared else config.depth
-        self.blocks = nn.ModuleList(self.block(choice) for choice in layered(config.attention, layers))
+        common: dict[str, nn.Module] = {}
+        self.blocks = nn.ModuleList(self.block(choice, common) for choice in layered(config.attention, layers))
         self.pooler = nn.Linear(config.dim, config.dim) if config.pooler else None
         self.words = Words(config) if config.head in ("words", "pretraining") else None
         self.follows = nn.Linear(config.dim, 2) if config.head == "pretraining" else None
@@ -151,9 +175,15 @@ class BERT(nn.Module):
         self.span = nn.Linear(config.dim, 2) if config.head == "span" else None
         self.reset()
 
-    def block(self, choice: Choice) -> Block:
+    def block(self, choice: Choice, common: dict[str, nn.Module]) -> Block:
         config = self.config
-        site = Site(dim=config.dim, heads=config.heads, length=config.length, dropout=config.attention_dropout)
+        site = Site(
+            dim=config.dim,
+            heads=config.heads,
+            length=config.length,
+            dropout=config.attention_dropout,
+            common=common,
+        )
         return Block(
             build_mixer(choice, site),
             MLP(config.dim, config.hidden, activation(config.activation)),

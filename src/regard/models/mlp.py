@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from regard.nn.axis import Axis
 from regard.nn.config import not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
+from regard.nn.embed import fitting
 from regard.nn.feedforward import ACTIVATIONS, Activation, activation
 
 
@@ -69,10 +70,7 @@ class MLP(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """(b, channels, height, width) -> (b, c)"""
-        channels, side = self.config.channels, self.config.image
-        if images.shape[1:] != (channels, side, side):
-            got = " x ".join(map(str, images.shape[1:]))
-            raise ValueError(f"an image of {got} is not {channels} x {side} x {side}, for which the weights are")
+        images = fitting(images, self.config.channels, self.config.image)
         logits: Tensor = self.layers(images.flatten(1))
         return logits
 

@@ -4,12 +4,15 @@ Attention Is All You Need (Vaswani et al., 2017), https://arxiv.org/abs/1706.037
 An encoder reads the source, a decoder writes the target word by word and looks at the encoder's last layer; both are
 attention and feed-forward layers alone, so a whole sentence is read at once.
 
+Synthesizer (Tay et al., 2021), https://arxiv.org/abs/2005.00743, is this model with other attention over one's own
+sentence; the decoder's look at the source stays as it is.
+
 Differs from the paper: pre-norm (Xiong et al., 2020) and Admin (Liu et al., 2020) are there too.
 
 Shapes: b batch, m source words, n target words, d width, v vocabulary.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -62,13 +65,20 @@ class Config:
             object.__setattr__(self, "decoder_depth", None)
 
 
+BASE = Config()
 PRESETS = {
     "transformer-small": Config(vocab=8000, dim=256, depth=3, heads=4, hidden=1024),
-    "transformer-base": Config(),
+    "transformer-base": BASE,
     "transformer-big": Config(dim=1024, heads=16, hidden=4096, dropout=0.3),
     "transformer-base-pre": Config(norm="pre"),
     "transformer-base-admin": Config(norm="admin"),
+    # How long a sentence may be, the paper does not say.
+    "synthesizer-base": replace(BASE, attention={"kind": "synthesizer", "length": 256}),
+    "synthesizer-base-dense": replace(BASE, attention={"kind": "synthesizer-dense", "length": 256}),
+    "synthesizer-base-random": replace(BASE, attention={"kind": "synthesizer-random", "length": 256}),
 }
+SYNTHESIZER = "Tay et al. 2021, Synthesizer: Rethinking Self-Attention for Transformer Models"
+PAPERS = {name: (SYNTHESIZER, "https://arxiv.org/abs/2005.00743") for name in PRESETS if name.startswith("synthesizer")}
 
 AXES = {
     "encoder.*.mixer": ("source", "source"),

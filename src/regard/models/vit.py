@@ -84,8 +84,9 @@ class ViT(nn.Module):
         self.class_token = nn.Parameter(torch.empty(1, 1, config.dim)) if special else None
         self.positions = nn.Parameter(torch.empty(1, special + config.grid[0] * config.grid[1], config.dim))
         self.dropout = Dropout(config.dropout)
+        common: dict[str, nn.Module] = {}
         self.blocks = nn.ModuleList(
-            self.block(choice, config.drop_path * i / max(config.depth - 1, 1))
+            self.block(choice, config.drop_path * i / max(config.depth - 1, 1), common)
             for i, choice in enumerate(layered(config.attention, config.depth))
         )
         self.norm = nn.LayerNorm(config.dim, config.eps)
@@ -93,7 +94,7 @@ class ViT(nn.Module):
         self.head = nn.Linear(config.representation or config.dim, config.classes) if config.classes else None
         self.reset()
 
-    def block(self, choice: Choice, drop_path: float) -> Block:
+    def block(self, choice: Choice, drop_path: float, common: dict[str, nn.Module]) -> Block:
         config = self.config
         site = Site(
             dim=config.dim,
@@ -101,6 +102,7 @@ class ViT(nn.Module):
             length=self.positions.shape[1],
             dropout=config.attention_dropout,
             biases="qkvo" if config.qkv_bias else "o",
+            common=common,
         )
         return Block(
             build_mixer(choice, site),

@@ -293,8 +293,10 @@ class MultiHeadAttention(Mixer):
 
         The three become views of the one, so that it takes no more memory.
         """
-        parts = [x for x in (self.q, self.k, self.v) if x is not None]
-        if len(parts) < 2 or len({x.in_features for x in parts}) > 1:
+        parts = [x for x in (self.q, self.k, self.v) if isinstance(x, nn.Linear)]
+        if len(parts) < 2 or not all(isinstance(x, nn.Linear) for x in parts):
+            return
+        if len({x.in_features for x in parts}) > 1:
             return
         some = any(x.bias is not None for x in parts)
         with torch.device("meta"):

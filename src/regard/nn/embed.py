@@ -36,6 +36,14 @@ class Patches(nn.Module):
         return self.projection(images).movedim(1, -1)
 
 
+def fitting(images: Tensor, channels: int, side: int) -> Tensor:
+    """These images, if they are of the one size for which there are weights."""
+    if images.shape[1:] != (channels, side, side):
+        got = " x ".join(map(str, images.shape[1:]))
+        raise ValueError(f"an image of {got} is not {channels} x {side} x {side}, for which the weights are")
+    return images
+
+
 def scaled(embedding: nn.Embedding, ids: Tensor) -> Tensor:
     """Embeddings times sqrt(d), as Vaswani et al. (2017), section 3.4.  (b, n) -> (b, n, d)"""
     return embedding(ids) * math.sqrt(embedding.embedding_dim)

@@ -6,13 +6,14 @@ from typing import Any
 
 from .attention import Mixer, Softmax
 from .config import near, parse, shown
-from .kernels import chunked, lsh
+from .kernels import chunked, linformer, lsh, performer, rfa, sparse, synthesizer
 from .kernels.additive import Additive
 from .kernels.cosine import Cosine
 from .kernels.local import Local
 from .kernels.luong import Concat, General, LocalP
 from .kernels.talking import TalkingHeads
 from .kernels.topk import TopK
+from .mixers import fourier, tokens, workspace
 from .site import Site
 
 Choice = str | Mapping[str, Any] | tuple[Any, ...]  # a name, a table with ``kind``, or several that take turns
@@ -75,14 +76,31 @@ MECHANISMS: dict[str, Mechanism] = {
         Plain, lambda c, s: s.attention(Concat(s.heads, s.width, s.dropout)), "v.tanh(W[q; k]) (Luong 2015)"
     ),
     "local": Mechanism(Band, local, "keys less than a window away (Child 2019)"),
+    "strided": Mechanism(sparse.StridedSettings, sparse.strided, "near keys, and every l-th (Child 2019)"),
+    "fixed": Mechanism(sparse.FixedSettings, sparse.fixed, "one's block, and all blocks' ends (Child 2019)"),
+    "linformer": Mechanism(linformer.Settings, linformer.build, "few sums of all keys (Wang 2020)"),
+    "synthesizer": Mechanism(
+        synthesizer.MixtureSettings, synthesizer.mixture, "learned scores and compared ones, mixed (Tay 2021)"
+    ),
+    "synthesizer-dense": Mechanism(
+        synthesizer.DenseSettings, synthesizer.dense, "scores guessed from the query alone (Tay 2021)"
+    ),
+    "synthesizer-random": Mechanism(
+        synthesizer.RandomSettings, synthesizer.random, "scores learned, the same for all inputs (Tay 2021)"
+    ),
     "local-p": Mechanism(Window, local_p, "near a predicted place (Luong 2015)"),
     "cosine": Mechanism(Plain, lambda c, s: s.attention(Cosine(s.heads, s.dropout)), "cos(q, k) / tau (Swin v2)"),
     "top-k": Mechanism(Keep, lambda c, s: s.attention(TopK(c.keep, s.dropout)), "the k best keys (Zhao 2019)"),
+    "performer": Mechanism(performer.Settings, performer.build, "positive random features (Choromanski 2021)"),
+    "random-features": Mechanism(rfa.Settings, rfa.build, "random sines and cosines (Peng 2021)"),
     "chunked": Mechanism(chunked.Settings, chunked.build, "keys of its chunk and the one before (Kitaev 2020)"),
     "lsh": Mechanism(lsh.Settings, lsh.build, "keys of the same bucket of a hash (Kitaev 2020)"),
     "talking": Mechanism(
         Plain, lambda c, s: s.attention(TalkingHeads(s.heads, s.dropout)), "heads exchange scores (Shazeer 2020, CaiT)"
     ),
+    "fourier": Mechanism(fourier.Settings, fourier.build, "Re(fft2), nothing to learn (FNet 2022)"),
+    "token-mlp": Mechanism(tokens.Settings, tokens.build, "an MLP over the positions (MLP-Mixer 2021)"),
+    "workspace": Mechanism(workspace.Settings, workspace.build, "write to a few slots, read them (Goyal 2022)"),
 }
 
 

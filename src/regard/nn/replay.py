@@ -101,10 +101,8 @@ def in_parts(parts: Sequence[Part], *inputs: Tensor) -> Tensor:
     large tensors gave back, and the allocator could not use that again for those of the next part. So there is one
     place for the results of all parts, one for their gradients, and one node.
     """
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
-        return apart(parts, inputs)  # they follow every step by themselves,
-    if any(unpack_dual(x).tangent is not None for x in inputs):
-        return apart(parts, inputs)  # and so does a derivative that is taken forward
+    if followed(inputs):
+        return apart(parts, inputs)
     if not torch.is_grad_enabled():
         return together(parts, inputs)
     moment, borrowed, bare = Moment(inputs[0]), Borrowed(), [x.detach() for x in inputs]
@@ -117,6 +115,14 @@ def in_parts(parts: Sequence[Part], *inputs: Tensor) -> Tensor:
         return Parts.apply(y, parts, moment, *inputs, *found)  # type: ignore[no-untyped-call]
     with moment.again():
         return apart(parts, inputs)
+
+
+def followed(inputs: Sequence[Tensor]) -> bool:
+    """Whether someone follows every step by himself and so must see all of them: a compiler, or a derivative that is
+    taken forward."""
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        return True
+    return any(unpack_dual(x).tangent is not None for x in inputs)
 
 
 def together(parts: Sequence[Part], inputs: Sequence[Tensor]) -> Tensor:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from torch import nn
+
 from .attention import Kernel, MultiHeadAttention
 from .positions import Rotary
 
@@ -20,22 +22,25 @@ class Site:
     dropout: float = 0.0
     context_dim: int | None = None
     head_dim: int | None = None
+    value_dim: int | None = None  # of a head; as the keys unless given
     groups: int | None = None
     biases: str = "qkvo"
     rotary: Rotary | None = None
+    common: dict[str, nn.Module] | None = None  # what the layers of a model may share, where it lets them
 
     @property
     def width(self) -> int:
         """of one head"""
         return self.head_dim or self.dim // self.heads
 
-    def attention(self, kernel: Kernel, shared: Literal["", "qk", "kv"] = "") -> MultiHeadAttention:
+    def attention(self, kernel: Kernel, *, shared: Literal["", "qk", "kv"] = "") -> MultiHeadAttention:
         return MultiHeadAttention(
             self.dim,
             self.heads,
             kernel=kernel,
             context_dim=self.context_dim,
             head_dim=self.head_dim,
+            value_dim=self.value_dim,
             groups=self.groups,
             biases=self.biases,
             shared=shared,

@@ -29,10 +29,9 @@ from regard.tasks.classify import Labelled
 from regard.tasks.language import Tokens, next_tokens
 from regard.tasks.reading import last_piece
 
-from .beginning import kind_of
+from .beginning import kind_of, whose_words
 from .goals import LanguageModel, MaskedModel, MissingSpans, Similarity, Tagging
 from .inputs import ImageFiles, LabelledFiles, PairFiles, Reverse, TaggedFiles, TextFiles, Vocabulary
-from .named import named_model
 from .settings import Run
 from .sources import Opened, found
 
@@ -82,8 +81,8 @@ def vocabulary_of(run: Run, rows: Rows, base: Path) -> Text | None:
         return learned(rows, Vocabulary("words", 100))
     if isinstance(run.data, ImageFiles):
         return None
-    if run.start is not None:
-        return named_model(run.start.model).text()
+    if (other := whose_words(run)) is not None:
+        return other.text()
     if file := run.data.vocabulary.file:
         path = found(file, base)
         text = Text.from_bytes(read_bytes(path), str(path))

@@ -9,12 +9,12 @@ from torch import nn
 
 from regard.errors import ConfigError, InputError
 from regard.interop.digest import weights_digest
-from regard.interop.symbols import Symbols
 from regard.model import Model
 from regard.nn.adapter import adapt
 from regard.nn.config import flaws
 from regard.zoo import FAMILIES, bare, preset
 
+from .inputs import Vocabulary
 from .named import named_model
 from .settings import LEARNS, Run, Start
 
@@ -27,9 +27,17 @@ class Begun:
     family: str
     net: nn.Module
     notes: tuple[str, ...] = ()  # what a user should know
-    symbols: Symbols | None = None  # of the model that it was before
     base: str = ""  # SHA-256 of the weights that it began with
     added: tuple[str, ...] = ()  # names of the weights that these lack
+
+
+def whose_words(run: Run) -> Model | None:
+    """The model whose vocabulary a run takes over: that which it starts from, or its teacher, unless it asks for a
+    vocabulary of its own."""
+    if run.start is not None:
+        return named_model(run.start.model)
+    teacher, own = getattr(run.task, "teacher", ""), getattr(run.data, "vocabulary", None)
+    return named_model(teacher) if teacher and own == Vocabulary() else None
 
 
 def kind_of(run: Run) -> tuple[str, Any]:
@@ -74,7 +82,7 @@ def begin_with(run: Run, changes: Mapping[str, Any]) -> Begun:
         notes.append(f"of {run.start.model} these are not needed: {some(left)}")
     digest = weights_digest(base.state_dict())
     free(net, run.start, added)
-    return Begun(base.family, net, tuple(notes), base.symbols, digest, tuple(added))
+    return Begun(base.family, net, tuple(notes), digest, tuple(added))
 
 
 @torch.no_grad()

@@ -24,7 +24,7 @@ from regard.tasks.translate import Feeding, Translate
 from regard.train.update import sow
 
 from .arranging import Sources, arranged
-from .beginning import Begun, begin_with, kind_of
+from .beginning import Begun, begin_with, kind_of, whose_words
 from .goals import Classification, LanguageModel, MaskedModel, MissingSpans, Similarity, Tagging, Translation
 from .inputs import ImageFiles
 from .named import named_model
@@ -49,10 +49,11 @@ def prepare(run: Run, folder: Path, data: Opened, text: Text | None) -> Job:
     """Model and task for this data; new weights follow from the seed."""
     family, config = kind_of(run)
     changes = {key: value for key, value in run.model.items() if key != "name"}
+    other = whose_words(run)
     if text is not None:
-        kept = run.start is not None  # a model that was trained before keeps its vocabulary
         least = text.tokenizer.get_vocab_size()
-        enough(changes, "vocab", least, "tokens of the vocabulary", config.vocab if kept else least)
+        usual = least if other is None else other.config.vocab  # which may have room for more
+        enough(changes, "vocab", least, "tokens of the vocabulary", usual)
     if (head := head_of(run, config)) and changes.setdefault("head", head) != head:
         got = f"model.head = {changes['head']!r}"
         raise InputError(f"the task {run.task.kind!r} needs another head", got=got, expected=repr(head))
@@ -60,7 +61,7 @@ def prepare(run: Run, folder: Path, data: Opened, text: Text | None) -> Job:
         enough(changes, "classes", len(data.names), "labels of the data", len(data.names))
     sow(run.seed, 0, -1 % (1 << 32))  # the same weights in every process
     begun = begin_with(run, changes)
-    symbols = begun.symbols or (NONE if text is None else symbols_of(text))
+    symbols = NONE if text is None else symbols_of(text) if other is None else other.symbols
     names = data.names if getattr(begun.net.config, "classes", 0) == len(data.names) else ()
     model = Model(family, begun.net, processor=text, task=run.task.kind, symbols=symbols, labels=names)
     sources = arranged(run, data, text, getattr(model.config, "length", None), symbols)

@@ -108,14 +108,14 @@ def blamed(problem: str, changes: Mapping[str, Any]) -> str:
 LEARNS = {
     "translate": ("transformer", "rnn", "t5", "switch"),
     "language": ("gpt", "switchlm", "reformer", "recurrent"),
-    "classify": ("vit", "mlp", "bert", "recurrent"),
+    "classify": ("vit", "mixer", "perceiver", "workspace", "mlp", "bert", "recurrent"),
     "tag": ("bert", "recurrent"),
     "masked": ("bert",),
     "spans": ("t5", "switch", "transformer"),
     "similar": ("bert",),
 }
 ROUTING = ("switch", "switchlm")  # who has experts
-SEERS = ("vit", "mlp")  # who reads images
+SEERS = ("vit", "mixer", "perceiver", "workspace", "mlp")  # who reads images
 SERVES = {
     "translate": ("pairs", "reverse"),
     "language": ("text",),

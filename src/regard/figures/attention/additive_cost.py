@@ -10,8 +10,8 @@ import torch
 from matplotlib.figure import Figure
 
 from regard import style
+from regard.comparison.measure import peak_bytes, seconds, slope
 from regard.figures.figure import Check, Numbers, above, close, seeded, within
-from regard.figures.measure import peak_bytes, seconds, slope
 from regard.nn.attention import Softmax
 from regard.nn.kernels.additive import Additive
 

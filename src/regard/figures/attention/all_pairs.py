@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from regard import style
+from regard.comparison.measure import operations
 from regard.figures.figure import Check, Numbers, equal, plain, seeded
-from regard.figures.measure import operations
 from regard.nn.attention import Softmax
 from regard.nn.mask import ALL
 

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from regard import style
+from regard.comparison.measure import peak_bytes, seconds, slope
 from regard.figures.figure import Check, Numbers, seeded, within
-from regard.figures.measure import peak_bytes, seconds, slope
 from regard.nn.mechanisms import Choice, build_mixer
 from regard.nn.site import Site
 from regard.nn.tap import capture

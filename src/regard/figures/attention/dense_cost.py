@@ -12,8 +12,8 @@ import torch
 from matplotlib.figure import Figure
 
 from regard import style
+from regard.comparison.measure import operations, peak_bytes, seconds, slope
 from regard.figures.figure import Check, Numbers, below, seeded, within
-from regard.figures.measure import operations, peak_bytes, seconds, slope
 from regard.nn.attention import Softmax
 from regard.nn.mask import ALL
 

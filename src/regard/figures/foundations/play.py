@@ -1,4 +1,4 @@
-"""The letters of tiny Shakespeare, the last tenth held out."""
+"""The letters of tiny Shakespeare, the last tenth held out unless another cut is given."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,9 +33,9 @@ def words() -> str:
     return unpacked(found(FILE, Path())).read_text(encoding="utf-8")
 
 
-def numbered(text: str) -> Play:
+def numbered(text: str, cut: int | None = None) -> Play:
     """The letters that are held out have numbers of their own only if the others have them too."""
-    cut = len(text) * 9 // 10
+    cut = len(text) * 9 // 10 if cut is None else cut
     letters = "".join(sorted(set(text[:cut])))
     numbers = {letter: i for i, letter in enumerate(letters)}
     ids = np.array([numbers.get(letter, len(letters)) for letter in text])

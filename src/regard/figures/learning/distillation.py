@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from regard import style
+from regard.comparison.measure import slope
 from regard.figures.figure import Check, Numbers, above, below, plain, within
 from regard.figures.learning.lessons import batched
 from regard.figures.looking.eight import learned
 from regard.figures.looking.french import ADJECTIVES, FRENCH, SWAPPED, translated, untaught
-from regard.figures.measure import slope
 from regard.tasks.teacher import divergence
 
 TITLE = "Teacher and student"

@@ -20,8 +20,8 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from regard import style
+from regard.comparison.measure import seconds, slope
 from regard.figures.figure import Check, Numbers, above, below, equal, seeded, within
-from regard.figures.measure import seconds, slope
 from regard.models.rnn import Config as Recurrent
 from regard.models.rnn import RNNTranslator
 from regard.models.transformer import Config, Transformer

@@ -11,8 +11,8 @@ lead is one seed's, in which the dense model was slow: 0.08 to 0.09 nats there, 
 from matplotlib.figure import Figure
 
 from regard import style
+from regard.comparison.measure import operations
 from regard.figures.figure import Check, Numbers, above, below
-from regard.figures.measure import operations
 from regard.figures.text.experts import EVERY, STEPS, Way, letters, trained
 from regard.figures.toys import means
 from regard.zoo import parameters

@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from regard import style
+from regard.comparison.measure import slope
 from regard.figures.figure import Check, Numbers, above, below, plain, seeded, within
-from regard.figures.measure import slope
 from regard.models.transformer import Config, Transformer
 from regard.nn.feedforward import MLP
 from regard.nn.residual import Branch, build_residual, profile

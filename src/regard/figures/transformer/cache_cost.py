@@ -16,8 +16,8 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from regard import style
+from regard.comparison.measure import operations, seconds, slope
 from regard.figures.figure import Check, Numbers, above, below, equal, seeded, within
-from regard.figures.measure import operations, seconds, slope
 from regard.models.transformer import Config, Transformer
 from regard.nn.cache import Cache
 

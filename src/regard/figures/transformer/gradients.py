@@ -13,8 +13,8 @@ import torch.nn.functional as F
 from matplotlib.figure import Figure
 
 from regard import style
+from regard.comparison.measure import slope
 from regard.figures.figure import Check, Numbers, above, below, plain, seeded, within
-from regard.figures.measure import slope
 from regard.models.transformer import Config, Transformer
 from regard.nn.block import Block
 from regard.nn.feedforward import MLP

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .. import attention
 from ..attention import Kernel, Softmax
-from ..mask import ALL, Bias, Mask, cut
+from ..mask import ALL, Bias, Mask, cut, over_heads
 from ..replay import Part, in_parts
 
 SMALL = 64  # queries of a tile, where the window is smaller still: fewer products, each larger
@@ -26,16 +26,12 @@ class Local(Kernel):
         self.window, self.softmax = window, Softmax(dropout)
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
-        return self.softmax.weights(q, k, self.band(mask, q.shape[-2], k.shape[-2], q.device), bias)
+        return self.softmax.weights(q, k, within(mask, self.seen(mask, q.shape[-2], k.shape[-2], q.device)), bias)
 
-    def band(self, mask: Mask, rows: int, columns: int, device: torch.device, first: int = 0) -> Mask:
-        """The mask within the band; the columns are those from ``first`` on."""
-        keys = torch.arange(first, first + columns, device=device)
-        away = keys - mask.places(rows, device)[..., :, None]
-        near = away.abs() < self.window
-        near = near & (away <= 0) if mask.causal else near
-        near = near if near.ndim == 2 else near.unsqueeze(-3)
-        return Mask(keys=mask.keys, pairs=near if mask.pairs is None else near & mask.pairs)
+    def seen(self, mask: Mask, rows: int, columns: int, device: torch.device, first: int = 0) -> Tensor:
+        """Who is in the band; the columns are those from ``first`` on.  -> bool (..., q, k)"""
+        steps = away(mask, rows, columns, device, first)
+        return earlier(mask, steps.abs() < self.window, steps)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
         if bias is not None or not isinstance(mask.start, int) or not q.shape[-2]:
@@ -44,19 +40,40 @@ class Local(Kernel):
         height = max(min(wide, attention.DENSE // (3 * wide)), 1)  # a tile sees its own keys and a window on each side
         tops = range(0, q.shape[-2], height)
         parts = [self.part(mask, slice(top, min(top + height, q.shape[-2])), k.shape[-2]) for top in tops]
-        return in_parts(parts, q, k, v) if len(parts) > 1 else parts[0].make(*parts[0].cut((q, k, v)))
+        return one_or_more(parts, q, k, v)
 
     def part(self, mask: Mask, rows: slice, columns: int) -> Part:
         """Some queries, and the keys that any of them may see."""
         assert isinstance(mask.start, int)
         first, last = mask.start + rows.start, mask.start + rows.stop  # the places of these queries
         end = min(columns, last if mask.causal else last + self.window - 1)
-        seen = slice(min(max(first - self.window + 1, 0), end), end)
-        keys = None if mask.keys is None else mask.keys[..., seen]
-        pairs = None if mask.pairs is None else cut(mask.pairs, rows, seen)
+        near = slice(min(max(first - self.window + 1, 0), end), end)
+        keys = None if mask.keys is None else mask.keys[..., near]
+        pairs = None if mask.pairs is None else cut(mask.pairs, rows, near)
         here = Mask(mask.causal, first, keys, pairs)
 
         def make(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            return self.softmax(q, k, v, self.band(here, q.shape[-2], k.shape[-2], q.device, seen.start))
+            return self.softmax(q, k, v, within(here, self.seen(here, q.shape[-2], k.shape[-2], q.device, near.start)))
 
-        return Part(rows, (rows, seen, seen), make)
+        return Part(rows, (rows, near, near), make)
+
+
+def one_or_more(parts: list[Part], *inputs: Tensor) -> Tensor:
+    """A part that is alone need not be computed twice."""
+    return in_parts(parts, *inputs) if len(parts) > 1 else parts[0].make(*parts[0].cut(inputs))
+
+
+def away(mask: Mask, rows: int, columns: int, device: torch.device, first: int = 0) -> Tensor:
+    """Place of the key minus that of the query: (q, k), or (b, 1, q, k) where rows have a start of their own."""
+    keys = torch.arange(first, first + columns, device=device)
+    return over_heads(keys - mask.places(rows, device)[..., :, None])
+
+
+def earlier(mask: Mask, seen: Tensor, steps: Tensor) -> Tensor:
+    """What is ``seen`` and, if the mask is causal, does not come later; ``steps`` is how far away each key is."""
+    return seen & (steps <= 0) if mask.causal else seen
+
+
+def within(mask: Mask, seen: Tensor) -> Mask:
+    """The mask, and beyond it only what is ``seen``, which knows already what is causal."""
+    return Mask(keys=mask.keys, pairs=seen if mask.pairs is None else seen & mask.pairs)

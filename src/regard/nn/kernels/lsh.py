@@ -178,7 +178,7 @@ class LSH(Kernel):
             return torch.zeros(*lead, self.rounds, n, dtype=torch.int32, device=k.device)
         bits = self.buckets.bit_length() - 1
         columns = bits if self.hashed == "planes" else sum(self.factors) // 2
-        turns = directions(self.seed, k.shape[-3], k.shape[-1], self.rounds, columns)
+        turns = turned(self.seed, k.shape[-3], k.shape[-1], self.rounds, columns)
         precise = torch.promote_types(k.dtype, torch.float32)
         k, turns = k.detach().to(precise), turns.to(k.device, precise)
         height = max(attention.DENSE // (max(math.prod(lead), 1) * columns), 1)
@@ -238,7 +238,7 @@ def over(x: Tensor, lead: tuple[int, ...]) -> Tensor:
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def directions(seed: int, heads: int, dim: int, rounds: int, columns: int) -> Tensor:
+def turned(seed: int, heads: int, dim: int, rounds: int, columns: int) -> Tensor:
     """(h, e, r, columns), in float32 whatever the model is in: the same seed, the same buckets"""
     return drawn(seed, heads, dim, rounds, columns)
 

@@ -8,7 +8,7 @@ from time import thread_time
 from typing import Any
 
 import torch
-from torch.profiler import ProfilerActivity, profile
+from torch.autograd.profiler import profile
 from torch.utils.flop_counter import FlopCounterMode
 
 
@@ -18,7 +18,7 @@ def seconds(works: Sequence[Callable[[], object]], rounds: int = 9) -> list[floa
     They take turns, round after round, so that a busy moment of the machine does not fall on one of them alone.
     """
     best = [math.inf] * len(works)
-    with one_thread():
+    with on_threads(1):
         for _ in range(rounds):
             for i, work in enumerate(works):
                 spent = 0.0
@@ -32,15 +32,12 @@ def seconds(works: Sequence[Callable[[], object]], rounds: int = 9) -> list[floa
 
 def peak_bytes(work: Callable[[], object]) -> int:
     """The most that all tensors made by ``work`` took at once, its result and the kernels' own buffers included."""
-    with (
-        one_thread(),
-        hushed(),
-        profile(activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True) as found,
-    ):
+    # torch.profiler's own would load the compiler first, and read every event afterwards
+    with on_threads(1), hushed(), profile(use_kineto=True, profile_memory=True) as found:
         kept = work()
     del kept
     now = most = 0
-    recorded: Any = found.profiler
+    recorded: Any = found
     for event in recorded.kineto_results.events():
         if event.name() == "[memory]":
             now += event.nbytes()
@@ -49,10 +46,10 @@ def peak_bytes(work: Callable[[], object]) -> int:
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Costs do not depend on how many cores there are."""
+def on_threads(count: int) -> Iterator[None]:
+    """On one thread, costs do not depend on how many cores there are."""
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+    torch.set_num_threads(count)
     try:
         yield
     finally:
@@ -79,7 +76,7 @@ def operations(work: Callable[[], object]) -> int:
     return int(counter.get_total_flops())
 
 
-def slope(sizes: list[int], costs: list[float]) -> float:
+def slope(sizes: Sequence[int], costs: Sequence[float]) -> float:
     """The exponent p of cost ~ size^p, by least squares on logarithms."""
     x, y = [math.log(size) for size in sizes], [math.log(cost) for cost in costs]
     middle, height = sum(x) / len(x), sum(y) / len(y)

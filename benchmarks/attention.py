@@ -1,0 +1,248 @@
+"""Attentions alone, 8 heads of 64: python -m benchmarks.attention [NAME ...] [--lengths 1024,4096,16384] [--rounds 5]
+
+Seconds of the processor and peak memory of one forward and one backward pass, at each length, with fitted slopes; where
+each becomes faster than fused softmax; and ratios to the package that people use today. Who is compared takes turns,
+each in a process of its own: peak memory is that of a process. What a process holds before, inputs too, does not count.
+"""
+
+import argparse
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.nn.attention import MultiHeadAttention
+from regard.nn.mask import Mask
+from regard.nn.mechanisms import Choice, build_mixer
+from regard.nn.site import Site
+
+HEADS, WIDTH, FEATURES = 8, 64, 256
+ERROR_LENGTH, SPREAD = 512, 0.5  # of queries and keys: at 1, 256 features know less than a plain mean of all values
+
+Attend = Callable[[Tensor, Tensor, Tensor], Tensor]  # (1, h, n, e) of each -> (1, h, n, e)
+
+
+@dataclass(frozen=True)
+class Subject:
+    build: Callable[[int], Attend]  # for a length
+    peer: str = ""  # whom its times and memory are compared with
+    longest: int = 1 << 20  # beyond, it takes more memory than there is
+    causal: bool = False
+    softmax: bool = False  # whether it estimates softmax attention, and so has an error
+
+
+def ours(choice: Choice, *, causal: bool = False) -> Callable[[int], Attend]:
+    def build(n: int) -> Attend:
+        site = Site(dim=HEADS * WIDTH, heads=HEADS, length=n, causal=causal)
+        mixer = build_mixer(choice, site)
+        assert isinstance(mixer, MultiHeadAttention)
+        return lambda q, k, v: mixer.kernel(q, k, v, Mask(causal=causal))
+
+    return build
+
+
+def performer_pytorch(n: int, *, causal: bool = False) -> Attend:
+    from performer_pytorch.performer_pytorch import FastAttention
+
+    found: Attend = FastAttention(WIDTH, FEATURES, causal=causal)
+    return found
+
+
+PERFORMER = {"kind": "performer", "features": FEATURES}
+SUBJECTS: dict[str, Subject] = {
+    "softmax": Subject(ours("softmax")),
+    "softmax, causal": Subject(ours("softmax", causal=True), causal=True),
+    "performer-pytorch": Subject(performer_pytorch, softmax=True),
+    "performer": Subject(ours(PERFORMER), "performer-pytorch", softmax=True),
+    "performer-pytorch, causal": Subject(partial(performer_pytorch, causal=True), longest=2048, causal=True),
+    "performer, causal": Subject(ours(PERFORMER, causal=True), "performer-pytorch, causal", causal=True),
+    "random-features": Subject(ours({"kind": "random-features", "features": FEATURES // 2})),
+    "local": Subject(ours("local")),
+}
+
+
+def inputs(n: int) -> list[Tensor]:
+    torch.manual_seed(0)
+    return [torch.randn(1, HEADS, n, WIDTH, requires_grad=True) for _ in range(3)]
+
+
+def work(name: str, n: int) -> None:
+    """What a process does for every word that it reads."""
+    torch.set_num_threads(1)
+    answers, sys.stdout = sys.stdout, sys.stderr  # some packages print
+    subject = SUBJECTS[name]
+    attend, given = subject.build(n), inputs(n)
+    subject.build(64)(*inputs(64)).sum().backward()  # what is loaded or made once is no part of it
+    for word in sys.stdin:
+        answer: float
+        if word.strip() == "error":
+            answer = error(subject, n)
+        else:
+            before, start = status("VmRSS"), time.process_time()
+            attend(*given).sum().backward()
+            answer = time.process_time() - start if word.strip() == "time" else status("VmHWM") - before
+            for x in given:
+                x.grad = None
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+def error(subject: Subject, n: int) -> float:
+    """Of what comes out, against exact softmax: root of the mean square, over several draws."""
+    q, k, v = (x.detach() * scale for x, scale in zip(inputs(n), (SPREAD, SPREAD, 1.0), strict=True))
+    exact = F.scaled_dot_product_attention(q, k, v, is_causal=subject.causal)
+    with torch.no_grad():
+        draws = [(subject.build(n)(q, k, v) - exact).square().mean() for _ in range(8)]
+    return float(torch.stack(draws).mean().sqrt())
+
+
+def status(field: str) -> float:
+    """Of this process, in MB."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(field))
+
+
+@dataclass(frozen=True)
+class Worker:
+    process: subprocess.Popen[str]
+
+    def ask(self, word: str) -> float:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(word, file=self.process.stdin, flush=True)
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"a contender ended: {self.process.args!r}")
+        return float(json.loads(line))
+
+
+@contextmanager
+def worker(name: str, n: int) -> Iterator[Worker]:
+    command = [sys.executable, "-m", "benchmarks.attention", "--work", name, "--lengths", str(n)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        try:
+            yield Worker(process)
+        finally:
+            process.kill()
+
+
+@dataclass(frozen=True)
+class Measured:
+    name: str
+    length: int
+    seconds: list[float]  # of each round
+    megabytes: float
+
+    @property
+    def time(self) -> float:
+        return statistics.median(self.seconds)
+
+
+def measure(names: list[str], n: int, rounds: int) -> list[Measured]:
+    """Those that can take this length take turns."""
+    names = [name for name in names if n <= SUBJECTS[name].longest]
+    with ExitStack() as stack:
+        workers = {name: stack.enter_context(worker(name, n)) for name in names}
+        memory = {name: one.ask("memory") for name, one in workers.items()}
+        times: dict[str, list[float]] = {name: [] for name in names}
+        for turn in range(rounds):
+            for name in names if turn % 2 else reversed(names):
+                times[name].append(workers[name].ask("time"))
+    return [Measured(name, n, times[name], memory[name]) for name in names]
+
+
+def slope(lengths: list[int], values: list[float]) -> float:
+    """Of the line through the logarithms."""
+    x, y = [math.log(n) for n in lengths], [math.log(value) for value in values]
+    return statistics.linear_regression(x, y).slope if len(x) > 1 else math.nan
+
+
+def together(names: list[str]) -> list[list[str]]:
+    """Each with its peers; what has none stands alone."""
+    asked = list(dict.fromkeys(name for chosen in names for name in (SUBJECTS[chosen].peer, chosen) if name))
+    leaders = [name for name in asked if not SUBJECTS[name].peer]
+    return [[leader, *(name for name in asked if SUBJECTS[name].peer == leader)] for leader in leaders]
+
+
+def crossing(own: dict[int, float], other: dict[int, float]) -> str:
+    """Where a line becomes the lower one, between the lengths that were measured."""
+    lengths = sorted(own.keys() & other.keys())
+    gains = [math.log(other[n] / own[n]) for n in lengths]
+    for a, b, low, high in zip(lengths, lengths[1:], gains, gains[1:], strict=False):
+        if low < 0 <= high:
+            return f"from n = {a * (b / a) ** (low / (low - high)):.0f} on"
+    return "at every length" if gains and gains[0] >= 0 else f"at no length up to {max(lengths, default=0)}"
+
+
+def lines(found: list[Measured], errors: dict[str, float]) -> Iterator[str]:
+    names, width = list(dict.fromkeys(one.name for one in found)), max(len(one.name) for one in found)
+    table = {name: {one.length: one for one in found if one.name == name} for name in names}
+    for name, row in table.items():
+        times = {n: one.time for n, one in row.items()}
+        memory = {n: one.megabytes for n, one in row.items()}
+        cells = "  ".join(f"{n}: {1000 * times[n]:.0f} ms {memory[n]:.0f} MB" for n in row)
+        bends = (
+            f"slopes {slope(list(times), list(times.values())):.2f}, {slope(list(memory), list(memory.values())):.2f}"
+        )
+        yield f"{name:<{width}}  {cells}  ({bends})"
+    for name, row in table.items():
+        exact = "softmax, causal" if SUBJECTS[name].causal else "softmax"
+        if name != exact and exact in table:
+            times, others = ({n: one.time for n, one in table[x].items()} for x in (name, exact))
+            yield f"{name} is faster than fused softmax {crossing(times, others)}"
+        for n, one in row.items():
+            other = table.get(SUBJECTS[name].peer, {}).get(n)
+            if other is not None:
+                ratios = sorted(a / b for a, b in zip(other.seconds, one.seconds, strict=True))
+                yield (
+                    f"{name} against {other.name}, n = {n}: x {statistics.median(ratios):.2f} "
+                    f"({ratios[0]:.2f} to {ratios[-1]:.2f}) in time, x {other.megabytes / one.megabytes:.2f} in memory"
+                )
+    for name, value in errors.items():
+        yield f"{name}: error {value:.4f} against exact softmax"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.attention", description="Attentions alone.")
+    parser.add_argument("names", nargs="*", help="which ones, each with its peer; all unless given")
+    parser.add_argument("--lengths", default="1024,4096,16384")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--work", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    lengths = [int(n) for n in chosen.lengths.split(",")]
+    if chosen.work is not None:
+        work(chosen.work, lengths[0])
+        return
+    unknown = [name for name in chosen.names if name not in SUBJECTS]
+    if unknown:
+        parser.error(f"unknown: {', '.join(unknown)}; known are {', '.join(SUBJECTS)}")
+    groups = together(chosen.names or list(SUBJECTS))
+    load = os.getloadavg()[0]
+    found = [one for names in groups for n in lengths for one in measure(names, n, chosen.rounds)]
+    errors = {}
+    for name in dict.fromkeys(name for names in groups for name in names if SUBJECTS[name].softmax):
+        with worker(name, ERROR_LENGTH) as one:
+            errors[name] = one.ask("error")
+    if chosen.json:
+        print(json.dumps({"load": load, "measured": [asdict(one) for one in found], "errors": errors}, indent=2))
+        return
+    print(f"one thread, {chosen.rounds} rounds, load {load:.1f}", *lines(found, errors), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

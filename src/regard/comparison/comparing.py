@@ -1,0 +1,151 @@
+"""`regard.compare`: one model with many attentions, in one table and one picture."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from regard.data.plain import LARGEST, read_text
+from regard.errors import InputError
+from regard.nn.mechanisms import MECHANISMS, Choice
+from regard.zoo import preset
+
+from .costs import LEAST, ONCE, Costs
+from .lessons import Lessons, batch_rows
+from .machine import Watch
+from .measure import on_threads
+from .nets import Contender, Nets, attends, contenders
+from .progress import Budget, Progress, silent
+from .report import EXACT, Comparison, Row
+from .subjects import Subject
+from .textual import KINDS, Bytes, Textual, generated
+from .visual import Visual
+
+LENGTHS = (256, 512, 1024)
+SHORTEST = 16
+LESSON = 0.5  # the share of the time that is for learning
+
+
+def compare(
+    model: str,
+    attention: Sequence[Choice] | None = None,
+    *,
+    lengths: Sequence[int] = LENGTHS,
+    data: str | Path | None = None,
+    steps: int = 100,
+    minutes: float = 5.0,
+    rounds: int = 7,
+    threads: int = 1,
+    seed: int = 0,
+    progress: Progress = silent,
+    watch: Watch | None = None,
+) -> Comparison:
+    """What each attention costs in a model of a known name, what it learns, and how far it is from exact attention.
+
+    ``attention`` names rows of the table of mechanisms, all of them unless given; ``data`` is a text file. What cannot
+    be built, or measured within ``minutes``, is a row with its reason. Ctrl-C gives what was measured until then.
+    """
+    began = time.monotonic()
+    refuse(lengths, steps, minutes, rounds, threads)
+    family, config = preset(model, {})
+    text = None if data is None else Bytes(read_text(Path(data), LARGEST), str(data))
+    subject = subject_of(family, config, text, seed)
+    asked = contenders(list(MECHANISMS) if attention is None else list(attention))
+    sizes = sorted({subject.real(length) for length in lengths})
+    nets, budget = Nets(model, subject, seed), Budget(60 * minutes, progress)
+    if not attends(nets.build(EXACT, sizes[0])):
+        raise InputError("this model has no attention to be swapped", got=model)
+    rows = {one.name: Row(one.name, one.idea) for one in asked}
+    found = Comparison(
+        model,
+        subject.unit,
+        sizes,
+        list(rows.values()),
+        data=subject.data,
+        threads=threads,
+        seed=seed,
+        lesson_length=sizes[0],
+        lesson_rows=batch_rows(sizes[0]),
+        notes=notes(subject, config, lengths),
+    )
+    watch = Watch(threads) if watch is None else watch
+    with on_threads(threads):
+        lessons = Lessons(nets, sizes[0], watch, budget) if steps else None  # a text that is too short fails here
+        try:
+            in_turn(Costs(nets, rows, watch, budget), asked, sizes, rounds, LESSON if steps else 0.0)
+            if lessons is not None:
+                lessons.teach([one for one in asked if not rows[one.name].reason], rows, steps)
+        except KeyboardInterrupt:
+            found.stopped = True
+    found.steps = 0 if lessons is None else lessons.done
+    ends = [row.lesson.seconds[row.lesson.steps.index(found.steps)] for row in found.rows if row.lesson.losses]
+    found.seconds = min(ends, default=None) if found.steps else None
+    found.took, found.busy = time.monotonic() - began, watch.busy()
+    if steps:
+        found.notes.insert(0, lesson_note(found, steps, data is not None))
+    return found
+
+
+def subject_of(family: str, config: Any, text: Bytes | None, seed: int) -> Subject:
+    """``text`` is None where a file was not given."""
+    if family == "vit":
+        if text is None:
+            return Visual(config)
+        what = "this model sees images, and those that it is compared by are generated"
+        raise InputError(what, where=text.name, fix="leave out --data")
+    if family not in KINDS or not hasattr(config, "attention"):
+        raise InputError(
+            f"a model of the {family} family has no attention to be swapped, or cannot be compared yet",
+            expected=f"one of {', '.join(KINDS)}, vit",
+            fix="`regard models` lists all of them",
+        )
+    return Textual(KINDS[family], generated(seed) if text is None else text)
+
+
+def in_turn(costs: Costs, asked: Sequence[Contender], sizes: Sequence[int], rounds: int, lesson: float) -> None:
+    """Each length in turn, the shortest first: it tells what the next will take."""
+    budget = costs.budget
+    costs.look(asked, sizes[0])
+    budget.start()  # however busy the machine, what was looked at is measured too
+    able = [one for one in asked if not costs.rows[one.name].reason]
+    for i, length in enumerate(sizes):
+        seconds = max((1 - lesson) * budget.seconds - budget.spent, 0.0) / len(sizes[i:])
+        turns = [costs.expected(one.name, later).seconds for one in able for later in sizes[i:]]
+        ahead = (rounds + ONCE) * costs.watch.slowness * sum(turns)
+        budget.plan(ahead / (1 - lesson))
+        costs.measure(able, length, seconds, rounds)
+
+
+def refuse(lengths: Sequence[int], steps: int, minutes: float, rounds: int, threads: int) -> None:
+    if not lengths or min(lengths) < SHORTEST:
+        raise InputError("a length is too short", got=", ".join(map(str, lengths)), expected=f"at least {SHORTEST}")
+    least = {"steps": (steps, 0), "rounds": (rounds, LEAST), "threads": (threads, 1)}
+    for name, (value, low) in least.items():
+        if value < low:
+            raise InputError(f"{name} is too small", got=str(value), expected=f"at least {low}")
+    if not 0 < minutes < 1e6:
+        raise InputError("minutes is no time", got=str(minutes), expected="above 0")
+
+
+def notes(subject: Subject, config: Any, lengths: Sequence[int]) -> list[str]:
+    """What is not as the model's name says."""
+    changes = subject.changes(config, lengths[0])
+    told = []
+    if changes.get("vocab", getattr(config, "vocab", None)) != getattr(config, "vocab", None):
+        told.append(f"Text is read byte by byte: the vocabulary is {changes['vocab']} instead of {config.vocab:,}.")
+    if "classes" in changes:
+        told.append(f"The head tells {changes['classes']} classes.")
+    if any(name.endswith(("dropout", "drop_path")) for name in changes):
+        told.append("Dropout is off.")
+    odd = [f"{subject.real(x):,} for {x:,}" for x in lengths if subject.real(x) != x]
+    if odd:
+        told.append(f"Lengths are patches of a square image, so the nearest squares are taken: {', '.join(odd)}.")
+    return told
+
+
+def lesson_note(found: Comparison, steps: int, given: bool) -> str:
+    """What was learned from, and whether it was as long as was asked for."""
+    source = found.data if given else f"{found.data} (no --data)"
+    told = f"A step of a lesson is {found.lesson_rows} rows of {found.lesson_length:,} {found.unit} of {source}."
+    cut = found.steps not in (0, steps) and not found.stopped
+    return f"{told} --minutes left time for {found.steps} steps." if cut else told

@@ -1,0 +1,203 @@
+"""A comparison as a picture: time and memory against length by ratio, and losses against steps and against seconds."""
+
+import html
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+from regard import style
+from regard.train.curves import apart, part_of, shortened
+
+from .report import EXACT, MEASURES, Comparison, Row, kilobytes, milliseconds
+
+MARKERS = "oosD^v"
+HUES = 6  # that can be told apart; then they come again with another marker and lightness
+LABEL = 13.5  # points between two names
+SLOW = 5  # times as slow as the fastest: what comes later is cut off
+TALL, HEAD = 2.5, 0.95  # inches of a panel with few names, and of what stands around it
+
+
+@dataclass(frozen=True)
+class Curve:
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    label: str  # what is said beside it
+    height: float  # where that is said
+    led: bool = True  # a line leads there
+
+
+@dataclass(frozen=True)
+class Look:
+    tint: str
+    marker: str
+    exact: bool
+
+
+def looks(rows: Sequence[Row]) -> dict[str, Look]:
+    """Exact attention is ink; the others go around the circle of hues, each round of it lighter or darker."""
+    found, others = {}, [row for row in rows if row.name != EXACT]
+    for row in rows:
+        if row.name == EXACT:
+            found[row.name] = Look(style.INK, "o", True)
+    for i, row in enumerate(others):
+        turn, place = divmod(i, HUES)
+        hue = 275 + 360 * place / HUES + 30 * turn
+        lightness, chroma = ((0.55, 0.15), (0.7, 0.12), (0.4, 0.1))[turn % 3]
+        found[row.name] = Look(style.colour(lightness, chroma, hue % 360), MARKERS[1 + turn % 5], False)
+    return found
+
+
+def draw(found: Comparison) -> Figure:
+    rows = [row for row in found.rows if not row.reason]
+    look = looks(rows)
+    costs = {name: cost_curves(rows, name) for name in ("step", "step_bytes")}
+    learned = [row for row in rows if row.lesson.losses]
+    tall = panel(max(map(len, costs.values()))) + HEAD
+    high = panel(len(learned)) + HEAD if learned and found.steps else 0.0
+    note = summary(found)
+    figure = style.page(shortened(f"Attentions in {found.model}", 70), note, height=style.head(note) + tall + high)
+    both = figure.subplots(2 if high else 1, 2, squeeze=False, height_ratios=[tall, high] if high else [1])
+    by_length(both[0, 0], costs["step"], look, found, "time of a training step", milliseconds)
+    by_length(both[0, 1], costs["step_bytes"], look, found, "peak memory of a step, besides the weights", kilobytes)
+    if high:
+        ends = [(x, x.loss(found.steps) or 0.0, found.equal_time(x) or 0.0) for x in learned]
+        steps = [Curve(x.name, x.lesson.steps, x.lesson.losses, f"  {y:.3f}", y) for x, y, _ in ends]
+        seconds = [Curve(x.name, x.lesson.seconds, x.lesson.losses, f"  {y:.3f}", y, False) for x, _, y in ends]
+        losses(both[1, 0], steps, look, "loss after equal steps", "steps", found.steps)
+        losses(both[1, 1], seconds, look, "loss after equal time", "seconds of training", found.seconds)
+    return figure
+
+
+def summary(found: Comparison) -> str:
+    threads = "one thread" if found.threads == 1 else f"{found.threads} threads"
+    told = f"Forward and backward of one row, {threads}; exponents are fitted to all lengths."
+    if found.steps:
+        step = f"{found.lesson_rows} rows of {found.lesson_length:,} {found.unit} a step"
+        told += f"\nLosses are those on what is held out, {step}; {Path(found.data).name}."
+    if found.busy:
+        told += "\nThe machine was busy while this was measured: small differences may be its, not theirs."
+    if found.stopped:
+        told += "\nStopped before the end."
+    return told
+
+
+def cost_curves(rows: Sequence[Row], name: str) -> list[Curve]:
+    measure, found = MEASURES[name], []
+    for row in rows:
+        pairs = [(point.length, cost) for point in row.points if (cost := measure.cost(point))]
+        power = row.growth(measure.cost)
+        label = "" if power is None else f"  $n^{{{power:.1f}}}$"
+        if pairs:
+            found.append(Curve(row.name, [x for x, _ in pairs], [y for _, y in pairs], label, pairs[-1][1]))
+    return found
+
+
+def by_length(
+    axes: Axes,
+    curves: Sequence[Curve],
+    look: Mapping[str, Look],
+    found: Comparison,
+    title: str,
+    show: Callable[[float], str],
+) -> None:
+    axes.set_title(title)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    plot(axes, curves, look)
+    axes.xaxis.set_major_locator(FixedLocator(found.lengths))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+    values = [y for curve in curves for y in curve.y] or [1.0]
+    wide = max(values) > 100 * min(values)
+    axes.yaxis.set_major_locator(LogLocator(10, (1.0,) if wide else (1.0, 2.0, 5.0), numticks=8))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: show(y)))
+    finish(axes, curves, look, found.unit)
+
+
+def losses(
+    axes: Axes, curves: Sequence[Curve], look: Mapping[str, Look], title: str, name: str, equal: float | None
+) -> None:
+    """With a line where all have learned for equally long."""
+    axes.set_title(title)
+    if equal is not None:
+        axes.axvline(equal, color=style.EDGE, lw=1, ls=(0, (3, 3)))
+    plot(axes, curves, look)
+    longest = max((curve.x[-1] for curve in curves), default=1.0)
+    axes.set_xlim(0, 1.04 * (longest if equal is None else min(longest, SLOW * equal)))
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=isinstance(equal, int)))
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+    finish(axes, curves, look, name)
+
+
+def plot(axes: Axes, curves: Sequence[Curve], look: Mapping[str, Look]) -> None:
+    """Exact attention below the others, and broad: what lies on it is still seen."""
+    for curve in curves:
+        own = look[curve.name]
+        line = {"color": own.tint, "marker": own.marker, "lw": 3.2 if own.exact else 1.9, "ms": 5 if own.exact else 4.5}
+        axes.plot(curve.x, curve.y, alpha=0.55 if own.exact else 1.0, zorder=2 if own.exact else 3, **line)  # type: ignore[arg-type]
+
+
+def finish(axes: Axes, curves: Sequence[Curve], look: Mapping[str, Look], name: str) -> None:
+    """The name of each curve at the right, as far from its neighbours as it can be read."""
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.grid(axis="y")
+    axes.spines["left"].set_visible(False)
+    axes.set_xlabel(name)
+    axes.margins(x=0.04, y=0.08)
+    axes.autoscale_view()
+    axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())  # names and the lines to them change nothing
+    ends = sorted(curves, key=lambda curve: curve.height)
+    tall = 72 * panel(len(curves))
+    places = apart([tall * part_of(axes, curve.height) for curve in ends], LABEL) if ends else []
+    lift = max(-min(places, default=0.0), min(tall - max(places, default=0.0), 0.0))  # none below the axis or above it
+    right, back = axes.get_xlim()[1], (axes.transScale + axes.transLimits).inverted()
+    for curve, place in zip(ends, places, strict=True):
+        tint = look[curve.name].tint
+        height = float(back.transform((0.0, (place + lift) / tall))[1])
+        if curve.led:
+            way = [curve.x[-1], right], [curve.y[-1], height]
+            axes.plot(*way, color=style.mix(tint, 0.6), lw=0.8, ls=":", clip_on=False, zorder=1)
+        style.end_label(axes, right, height, curve.name + curve.label, tint, dx=4, size=9.5)
+
+
+def panel(names: int) -> float:
+    """Its height in inches, so that all names fit beside it."""
+    return max(TALL, LABEL / 72 * (names + 1))
+
+
+def rendered(found: Comparison, kind: str) -> bytes:
+    raw = io.BytesIO()
+    with style.family():
+        draw(found).savefig(raw, format=kind, metadata=style.METADATA[kind])
+    return raw.getvalue()
+
+
+PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+body {{ max-width: 75rem; margin: 2rem auto; padding: 0 1rem; color: {ink}; font-family: system-ui, sans-serif }}
+pre {{ overflow-x: auto; font-size: 0.9rem; line-height: 1.45 }}
+svg {{ max-width: 100%; height: auto }}
+</style>
+{picture}
+<pre>{table}</pre>
+</html>
+"""
+
+
+def page(found: Comparison) -> str:
+    """The picture and the table in one file, without anything from elsewhere."""
+    picture = rendered(found, "svg").decode()
+    title = html.escape(f"Attentions in {found.model}")
+    return PAGE.format(
+        title=title, ink=style.INK, picture=picture[picture.index("<svg") :], table=html.escape(str(found))
+    )

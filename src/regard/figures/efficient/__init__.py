@@ -1,0 +1,1 @@
+"""Attention that costs less, and mixing without it."""

@@ -1,0 +1,41 @@
+"""The maps of a published encoder (MiniLM, 6 layers of 12 heads) on 512 pieces of Wikipedia, and before it learned.
+
+Needs weights_minilm_l6 and wikitext2_valid_test below REGARD_DATA.
+"""
+
+import lzma
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from regard.figures.figure import seeded
+from regard.model import Model, load
+from regard.nn.tap import capture
+from regard.run.sources import found
+from regard.zoo import FAMILIES
+
+WEIGHTS, TEXT, LENGTH = "weights_minilm_l6", "wikitext2_valid_test/valid.txt.xz", 512
+
+
+def pieces(model: Model) -> Tensor:
+    """-> (1, LENGTH)"""
+    with lzma.open(found(TEXT, Path()), "rt", encoding="utf8") as file:
+        text = " ".join(line.strip() for line, _ in zip(file, range(60), strict=False))
+    assert model.processor is not None
+    return torch.tensor(model.processor.ids([text])[0][:LENGTH])[None]
+
+
+@torch.no_grad()
+def maps(*, learned: bool, seed: int) -> Iterator[Tensor]:
+    """Layer by layer, (heads, LENGTH, LENGTH) each."""
+    model = load(found(WEIGHTS, Path()))
+    ids, net = pieces(model), model.net
+    if not learned:
+        with seeded(seed):
+            net = FAMILIES["bert"].net(net.config)
+    with capture(net, "blocks.*.mixer.weights") as seen:
+        net.eval()(ids)
+    for records in seen.values():
+        yield records[0][0]

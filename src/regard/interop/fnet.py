@@ -1,0 +1,104 @@
+"""FNet <-> Hugging Face (model_type fnet): the encoder alone, or with one of its heads."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from regard.models.bert import Config
+
+from .bert import HEADS, classified, embeddings, heads_of, labels_of
+from .foreign import THEIR_ACTIVATIONS, Foreign
+from .rules import Entry, Rule, Tied
+from .symbols import BEGIN, END, PAD
+
+SYMBOLS = {PAD: 3, BEGIN: 1, END: 2}
+ARCHITECTURES = {
+    "none": "FNetModel",
+    "words": "FNetForMaskedLM",
+    "pretraining": "FNetForPreTraining",
+    "label": "FNetForSequenceClassification",
+    "tags": "FNetForTokenClassification",
+    "span": "FNetForQuestionAnswering",
+}
+
+
+def config(theirs: Foreign) -> Config:
+    """It has no heads, so they need not say how many; ours may, for layers that are to look again."""
+    theirs.expect("tie_word_embeddings", True)
+    theirs.ignore("use_tpu_fourier_optimizations", "tpu_short_seq_length")  # another way to the same numbers
+    head, classes = labels_of(theirs)
+    dim = theirs.size("hidden_size", 768)
+    return Config(
+        vocab=theirs.size("vocab_size", 32000),
+        length=theirs.size("max_position_embeddings", 512),
+        segments=theirs.size("type_vocab_size", 4),
+        narrow=dim,
+        dim=dim,
+        depth=theirs.depth("num_hidden_layers", 12),
+        heads=theirs.size("num_attention_heads", usual(dim)),
+        hidden=theirs.size("intermediate_size", 3072),
+        dropout=theirs.share("hidden_dropout_prob", 0.1),
+        attention_dropout=0.0,
+        eps=theirs.above_zero("layer_norm_eps", 1e-12),
+        activation=theirs.activation("hidden_act") if "hidden_act" in theirs.data else "gelu_tanh",
+        head=head,
+        classes=classes,
+        attention="fourier",
+    )
+
+
+def usual(dim: int) -> int:
+    """One for every 64 features, as BERT has them."""
+    return 1 if dim % 64 else dim // 64
+
+
+def complete(ours: Config, names: Collection[str]) -> Config:
+    head = heads_of(ours, names, "cls.predictions.", "cls.seq_relationship.")
+    return replace(ours, pooler=any("pooler.dense." in name for name in names), head=head)
+
+
+def export_config(ours: Config) -> dict[str, Any]:
+    told = {} if ours.heads == usual(ours.dim) else {"num_attention_heads": ours.heads}
+    return told | {
+        "architectures": [ARCHITECTURES[ours.head]],
+        "model_type": "fnet",
+        "vocab_size": ours.vocab,
+        "max_position_embeddings": ours.length,
+        "type_vocab_size": ours.segments,
+        "hidden_size": ours.dim,
+        "num_hidden_layers": ours.depth,
+        "intermediate_size": ours.hidden,
+        "hidden_dropout_prob": ours.dropout,
+        "layer_norm_eps": ours.eps,
+        "hidden_act": THEIR_ACTIVATIONS[ours.activation],
+        **classified(ours),
+    }
+
+
+def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
+    whole = any(x.startswith("fnet.") for x in names) if names is not None else ours.head != "none"
+    prefix = "fnet." if whole else ""
+    layer, block = prefix + "encoder.layer.{i}.", "blocks.{i}."
+    table: list[Entry] = [
+        *embeddings(prefix),
+        Rule(prefix + "embeddings.token_type_embeddings.weight", "segments.weight"),
+        Rule(prefix + "embeddings.LayerNorm.{p}", "norm.{p}"),
+        Rule(prefix + "embeddings.projection.{p}", "widen.{p}"),
+        Rule(layer + "fourier.output.LayerNorm.{p}", block + "mixer_residual.norm.{p}"),
+        Rule(layer + "intermediate.dense.{p}", block + "ffn.up.{p}"),
+        Rule(layer + "output.dense.{p}", block + "ffn.down.{p}"),
+        Rule(layer + "output.LayerNorm.{p}", block + "ffn_residual.norm.{p}"),
+    ]
+    if ours.pooler:
+        table.append(Rule(prefix + "pooler.dense.{p}", "pooler.{p}"))
+    if ours.head in ("words", "pretraining"):
+        table += [
+            Rule("cls.predictions.transform.dense.{p}", "words.dense.{p}"),
+            Rule("cls.predictions.transform.LayerNorm.{p}", "words.norm.{p}"),
+            Rule("cls.predictions.bias", "words.bias"),
+            Tied("cls.predictions.decoder.weight", "embed.weight"),
+            Tied("cls.predictions.decoder.bias", "words.bias"),
+        ]
+    if ours.head == "pretraining":
+        table.append(Rule("cls.seq_relationship.{p}", "follows.{p}"))
+    return table + HEADS.get(ours.head, [])

@@ -1,0 +1,131 @@
+"""Perceiver IO that reads letters and guesses the hidden ones.
+
+Perceiver IO: A General Architecture for Structured Inputs & Outputs (Jaegle et al., 2022),
+https://arxiv.org/abs/2107.14795, section 4.1
+Latents look once at all bytes of a text, then at each other; a query for each place asks them what stands there.
+
+Differs from others' code: there is an answer for each place of the text, not for all 2,048 that there could be.
+
+Shapes: b batch, n tokens, w width of a token, m latents, d width of a latent, v vocabulary.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.nn.axis import Axis
+from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
+from regard.nn.embed import Lookup
+from regard.nn.feedforward import ACTIVATIONS
+from regard.nn.latents import Latents, Look, Sizes
+from regard.nn.mask import Mask, fitted
+from regard.nn.mechanisms import Choice, unknown_choices
+from regard.nn.positions import Learned
+from regard.nn.start import deviation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    vocab: int = 262  # bytes, and six signs
+    length: int = 2048
+    token_dim: int = 768  # width of a token
+    latents: int = 256
+    dim: int = 1280
+    depth: int = 26
+    repeats: int = 1
+    heads: int = 8
+    cross_heads: int = 8
+    key_dim: int | None = 256  # of all heads together; as wide as what is looked at unless given
+    value_dim: int | None = 1280  # as the keys unless given
+    hidden: int = 1280
+    cross_hidden: int = 1280
+    decoder_heads: int = 8
+    decoder_keys: int = 256
+    dropout: float = 0.1  # of attention
+    eps: float = 1e-5
+    activation: str = "gelu"
+    attention: Choice = "softmax"
+
+    def __post_init__(self) -> None:
+        refuse(
+            not_positive(self, "vocab", "length", "token_dim", "latents", "dim", "depth", "repeats", "heads"),
+            not_positive(self, "cross_heads", "key_dim", "value_dim", "hidden", "cross_hidden", "decoder_heads"),
+            not_positive(self, "decoder_keys"),
+            not_above_zero(self, "eps"),
+            not_shares(self, "dropout"),
+            not_divided(self, "dim", "heads"),
+            not_divided(self, "token_dim", "decoder_heads"),
+            not_divided(self, "decoder_keys", "decoder_heads"),
+            not_one_of(ACTIVATIONS, self, "activation"),
+            unknown_choices(self, "attention"),
+        )
+
+    @property
+    def sizes(self) -> Sizes:
+        return Sizes(
+            latents=self.latents,
+            dim=self.dim,
+            depth=self.depth,
+            repeats=self.repeats,
+            looks=1,
+            heads=self.heads,
+            cross_heads=self.cross_heads,
+            key_dim=self.key_dim,
+            value_dim=self.value_dim,
+            hidden=self.hidden,
+            cross_hidden=self.cross_hidden,
+            dropout=self.dropout,
+            eps=self.eps,
+            activation=self.activation,
+            attention=self.attention,
+        )
+
+
+PRESETS = {"perceiver-io-language": Config()}
+
+AXES = {
+    "latents.cross.look": ("latents", "tokens"),
+    "latents.blocks.*.mixer": ("latents", "latents"),
+    "decoder.look": ("tokens", "latents"),
+}
+
+
+class PerceiverLM(nn.Module):
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self.config = config
+        self.embed = Lookup(config.vocab, config.token_dim)
+        self.positions = Learned(config.length, config.token_dim)
+        self.latents = Latents(config.sizes, config.token_dim)
+        self.queries = Learned(config.length, config.token_dim)
+        self.decoder = Look(
+            config.token_dim,
+            config.dim,
+            heads=config.decoder_heads,
+            hidden=config.token_dim,
+            key_dim=config.decoder_keys,
+            value_dim=config.token_dim,
+            dropout=config.dropout,
+            eps=config.eps,
+            act=config.activation,
+            skip=False,  # a query says where, and an answer what
+        )
+        self.bias = nn.Parameter(torch.zeros(config.vocab))
+        nn.init.normal_(self.embed.weight, std=deviation(config.token_dim))
+
+    def read(self, ids: Tensor, keys: Tensor | None = None) -> Tensor:
+        """(b, n) -> (b, m, d); keys is False at padding"""
+        mask = Mask(keys=fitted(keys, ids))
+        return self.latents(self.embed(ids) + self.positions(mask.positions(ids.shape[1], ids.device)), keys)
+
+    def forward(self, ids: Tensor, *, keys: Tensor | None = None) -> Tensor:
+        """(b, n) -> (b, n, v)"""
+        latents = self.read(ids, keys)
+        places = Mask(keys=keys).positions(ids.shape[1], ids.device)
+        states = self.decoder(self.queries(places).expand(len(ids), -1, -1), latents)
+        return F.linear(states, self.embed.weight, self.bias)
+
+    def axes(self, ids: Tensor) -> dict[str, Axis]:
+        return {"tokens": Axis("text", ids.shape[1]), "latents": Axis("latents", self.config.latents)}

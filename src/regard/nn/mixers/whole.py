@@ -1,0 +1,54 @@
+"""What mixers share that see a sequence as a whole: what they cannot honour, and rows whose padding is taken out.
+
+Shapes: b batch (any leading axes), n positions, d width.
+"""
+
+import torch
+from torch import Tensor
+
+from ..cache import Cache
+from ..mask import Bias, Mask
+from ..site import Site
+
+
+def refuse_site(name: str, site: Site, *, dropout: bool = True) -> None:
+    """What no such mixer can serve; ``dropout`` where it has no weights to drop."""
+    if site.causal:
+        raise ValueError(f"{name} mixes a whole sequence at once, so it cannot be causal")
+    if site.cross:
+        raise ValueError(f"{name} mixes the positions of one sequence, so it cannot serve a context")
+    if site.biased:
+        raise ValueError(f"{name} has no scores, so it cannot take a bias")
+    if dropout and site.dropout:
+        raise ValueError(f"{name} has no weights, so it cannot honour dropout of them")
+
+
+def real_of(
+    name: str, x: Tensor, context: Tensor | None, mask: Mask, bias: Bias | None, cache: Cache | None
+) -> Tensor | None:
+    """Which positions are no padding, (b, n), or None when all are; what else a call may ask for is refused."""
+    if context is not None:
+        raise ValueError(f"{name} mixes the positions of one sequence, so it cannot serve a context")
+    if mask.causal:
+        raise ValueError(f"{name} mixes a whole sequence at once, so it cannot be causal")
+    if cache is not None:
+        raise ValueError(f"{name} mixes a whole sequence at once, so it cannot decode with a cache")
+    if bias is not None:
+        raise ValueError(f"{name} has no scores, so it cannot take a bias")
+    real = mask.structured(name).keys
+    if real is not None and real.shape[-1] != x.shape[-2]:
+        raise ValueError(f"{name} got keys of {real.shape[-1]} positions, expected {x.shape[-2]}")
+    return real
+
+
+def to_the_front(x: Tensor, real: Tensor) -> Tensor:
+    """The real positions of each row first, in their order, and zeros behind them.  (b, n, d), (b, n) -> (b, n, d)"""
+    order = (~real).to(torch.uint8).argsort(dim=-1, stable=True)
+    behind = torch.arange(x.shape[-2], device=x.device) >= real.sum(-1, keepdim=True)
+    return x.take_along_dim(order[..., None], -2).masked_fill(behind[..., None], 0.0)
+
+
+def to_their_places(y: Tensor, real: Tensor) -> Tensor:
+    """The way back; at padding there are zeros.  (b, n, d), (b, n) -> (b, n, d)"""
+    position = (real.cumsum(-1) - 1).clamp(min=0)
+    return y.take_along_dim(position[..., None], -2).masked_fill(~real[..., None], 0.0)

@@ -1,0 +1,22 @@
+"""The figure of random features: every check can fail."""
+
+from typing import Any
+
+import pytest
+
+from tests.test_figures import every_check_fails
+
+SPOILED: dict[str, list[tuple[str, Any]]] = {
+    "10.3": [
+        ("errors.small.positive, independent", [0.02] * 7),
+        ("errors.small.positive, orthogonal", [0.02] * 7),
+        ("errors.large.positive, orthogonal", [0.9, 0.6, 0.4, 0.3, 0.2, 0.1, 0.05]),
+        ("errors.large.sines and cosines.6", 0.2),
+        ("errors.large.with noise added", [0.3] * 7),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", list(SPOILED))
+def test_every_check_can_fail(name: str) -> None:
+    every_check_fails(name, SPOILED[name])

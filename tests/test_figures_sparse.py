@@ -1,0 +1,49 @@
+"""The figures of sparse attention, Synthesizer and Linformer: every check can fail."""
+
+from typing import Any
+
+import pytest
+
+from regard.figures.table import FIGURES
+from tests.test_figures import every_check_fails
+
+ALL, NONE, EYE = ["1" * 36] * 36, ["0" * 36] * 36, ["0" * i + "1" + "0" * (35 - i) for i in range(36)]
+LOWER = ["1" * (i + 1) + "0" * (35 - i) for i in range(36)]
+SPOILED: dict[str, list[tuple[str, Any]]] = {
+    "10.1": [
+        ("full.near", ALL),
+        *((f"{name}.{part}", NONE) for name in ("strided", "fixed") for part in ("near", "far")),
+        ("fixed.far", EYE),
+        ("fixed.near", LOWER),
+        ("differs", 1e-3),
+    ],
+    "10.1b": [
+        ("trained.held", [[0.4] * 10] * 6),
+        ("trained.held", [[0.85] * 10] * 6),
+        ("untrained.held", [[0.3] * 10] * 6),
+        ("trained.small", 0.4),
+        ("untrained.small", 0.1),
+    ],
+    "10.4": [("compared.changed", [1]), ("dense.changed", [0, 1]), ("random.changed", [1])],
+    "10.5": [
+        ("random.127", 0.8),
+        ("product.127", 0.99),
+        ("softmax.127", 0.95),
+        ("softmax.0", 0.01),
+    ],
+    "10.5b": [
+        ("random.7", 0.5),
+        ("trained.heads.1", [0.5] * 12),
+        ("trained.heads.5", [0.8] * 12),
+        ("trained.heads", [[0.99] * 12] * 6),
+    ],
+}
+
+
+def test_all_of_these_sections_are_spoiled_above() -> None:
+    assert [name for name in FIGURES if name.startswith(("10.1", "10.4", "10.5")) and name != "10.10"] == list(SPOILED)
+
+
+@pytest.mark.parametrize("name", list(SPOILED))
+def test_every_check_can_fail(name: str) -> None:
+    every_check_fails(name, SPOILED[name])
