@@ -573,7 +573,7 @@ def test_check_tells_and_writes_nothing(place: Path, capsys: pytest.CaptureFixtu
         r"bad rows    none",
         r"model       transformer-small, 5\.\dk parameters",
         r"batch       source \d+ x \d+, given \d+ x \d+, wanted \d+ x \d+, keys \d+ x \d+",
-        r"memory      \d+ MB",
+        r"memory      [\d.]+ [MG]B",
         r"time        \d+\.\d+ s a step, \d+:\d+ an epoch, \d+:\d+ in all",
     ):
         assert re.search(wanted, told), wanted
