@@ -148,17 +148,24 @@ def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
     ]
     if ours.pooler:
         table.append(Rule(prefix + "pooler.dense.{p}", "pooler.{p}"))
-    if ours.head in ("words", "pretraining"):
+    table += guesses(ours.head, norm("cls.predictions.transform.", "words."))
+    return table + HEADS.get(ours.head, [])
+
+
+def guesses(head: Head, norm: list[Entry]) -> list[Entry]:
+    """What guesses hidden words, and whether one sentence follows the other."""
+    table: list[Entry] = []
+    if head in ("words", "pretraining"):
         table += [
             Rule("cls.predictions.transform.dense.{p}", "words.dense.{p}"),
-            *norm("cls.predictions.transform.", "words."),
+            *norm,
             Rule("cls.predictions.bias", "words.bias"),
             Tied("cls.predictions.decoder.weight", "embed.weight"),
             Tied("cls.predictions.decoder.bias", "words.bias"),
         ]
-    if ours.head == "pretraining":
+    if head == "pretraining":
         table.append(Rule("cls.seq_relationship.{p}", "follows.{p}"))
-    return table + HEADS.get(ours.head, [])
+    return table
 
 
 def embeddings(prefix: str) -> list[Entry]:

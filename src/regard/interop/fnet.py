@@ -6,9 +6,9 @@ from typing import Any
 
 from regard.models.bert import Config
 
-from .bert import HEADS, classified, embeddings, heads_of, labels_of
-from .foreign import THEIR_ACTIVATIONS, Foreign
-from .rules import Entry, Rule, Tied
+from .bert import HEADS, embeddings, export_sizes, guesses, heads_of, labels_of
+from .foreign import Foreign
+from .rules import Entry, Rule
 from .symbols import BEGIN, END, PAD
 
 SYMBOLS = {PAD: 3, BEGIN: 1, END: 2}
@@ -58,21 +58,9 @@ def complete(ours: Config, names: Collection[str]) -> Config:
 
 
 def export_config(ours: Config) -> dict[str, Any]:
-    told = {} if ours.heads == usual(ours.dim) else {"num_attention_heads": ours.heads}
-    return told | {
-        "architectures": [ARCHITECTURES[ours.head]],
-        "model_type": "fnet",
-        "vocab_size": ours.vocab,
-        "max_position_embeddings": ours.length,
-        "type_vocab_size": ours.segments,
-        "hidden_size": ours.dim,
-        "num_hidden_layers": ours.depth,
-        "intermediate_size": ours.hidden,
-        "hidden_dropout_prob": ours.dropout,
-        "layer_norm_eps": ours.eps,
-        "hidden_act": THEIR_ACTIVATIONS[ours.activation],
-        **classified(ours),
-    }
+    told = export_sizes(ours, "fnet", ARCHITECTURES[ours.head])
+    unsaid = ["attention_probs_dropout_prob", *(["num_attention_heads"] if ours.heads == usual(ours.dim) else [])]
+    return {key: value for key, value in told.items() if key not in unsaid}
 
 
 def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
@@ -91,14 +79,5 @@ def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
     ]
     if ours.pooler:
         table.append(Rule(prefix + "pooler.dense.{p}", "pooler.{p}"))
-    if ours.head in ("words", "pretraining"):
-        table += [
-            Rule("cls.predictions.transform.dense.{p}", "words.dense.{p}"),
-            Rule("cls.predictions.transform.LayerNorm.{p}", "words.norm.{p}"),
-            Rule("cls.predictions.bias", "words.bias"),
-            Tied("cls.predictions.decoder.weight", "embed.weight"),
-            Tied("cls.predictions.decoder.bias", "words.bias"),
-        ]
-    if ours.head == "pretraining":
-        table.append(Rule("cls.seq_relationship.{p}", "follows.{p}"))
+    table += guesses(ours.head, [Rule("cls.predictions.transform.LayerNorm.{p}", "words.norm.{p}")])
     return table + HEADS.get(ours.head, [])

@@ -27,7 +27,7 @@ def width(theirs: Foreign, key: str) -> int | None:
     return None if theirs.data.get(key) is None else theirs.size(key)
 
 
-def common(theirs: Foreign) -> None:
+def sizes(theirs: Foreign) -> dict[str, Any]:
     """What every kind says alike; what is of other kinds (video, sound, flow) changes nothing here."""
     theirs.ignore(*ELSEWHERE, "output_num_channels", "_label_trainable_num_channels")
     theirs.ignore("layer_norm_eps")  # their norms do not read it
@@ -36,56 +36,47 @@ def common(theirs: Foreign) -> None:
     theirs.expect("use_query_residual", True)
     free = theirs.data.get("qk_channels") is not None  # then nothing else decides how wide keys are
     theirs.expect("cross_attention_shape_for_attention", "kv", *(["q"] if free else []))
+    dim = theirs.size("d_latents", 1280)
+    return {
+        "latents": theirs.size("num_latents", 256),
+        "dim": dim,
+        "depth": theirs.depth("num_self_attends_per_block", 26),
+        "repeats": theirs.size("num_blocks", 1),
+        "heads": theirs.size("num_self_attention_heads", 8),
+        "cross_heads": theirs.size("num_cross_attention_heads", 8),
+        "key_dim": width(theirs, "qk_channels"),
+        "value_dim": width(theirs, "v_channels"),
+        "hidden": dim * theirs.size("self_attention_widening_factor", 1),
+        "cross_hidden": dim * theirs.size("cross_attention_widening_factor", 1),
+        "dropout": theirs.share("attention_probs_dropout_prob", 0.1),
+        "activation": theirs.activation("hidden_act") if "hidden_act" in theirs.data else "gelu",
+    }
 
 
 def images(theirs: Foreign) -> perceiver.Config:
-    common(theirs)
+    shared = sizes(theirs)
     kind = architecture(theirs.data)
     if kind not in (FOURIER, LEARNED):
         theirs.guess(f"architectures = {kind[:60]!r} is not supported, only {FOURIER}, {LEARNED} and {WORDS}")
     theirs.ignore("d_model", "vocab_size", "max_position_embeddings", "id2label", "num_labels")
     labels = theirs.data.get("id2label")
-    dim = theirs.size("d_latents", 1280)
     side = theirs.size("image_size", 56)
     return perceiver.Config(
         image=side if kind == LEARNED else SIDE,
         classes=len(labels) if isinstance(labels, dict) else theirs.size("num_labels", 2),
         positions="learned" if kind == LEARNED else "fourier",
-        latents=theirs.size("num_latents", 256),
-        dim=dim,
-        depth=theirs.depth("num_self_attends_per_block", 26),
-        repeats=theirs.size("num_blocks", 1),
-        heads=theirs.size("num_self_attention_heads", 8),
-        cross_heads=theirs.size("num_cross_attention_heads", 8),
-        key_dim=width(theirs, "qk_channels"),
-        value_dim=width(theirs, "v_channels"),
-        hidden=dim * theirs.size("self_attention_widening_factor", 1),
-        cross_hidden=dim * theirs.size("cross_attention_widening_factor", 1),
-        dropout=theirs.share("attention_probs_dropout_prob", 0.1),
-        activation=theirs.activation("hidden_act") if "hidden_act" in theirs.data else "gelu",
+        **shared,
     )
 
 
 def text(theirs: Foreign) -> perceiverlm.Config:
-    common(theirs)
+    shared = sizes(theirs)
     theirs.ignore("image_size")
-    dim = theirs.size("d_latents", 1280)
     return perceiverlm.Config(
         vocab=theirs.size("vocab_size", 262),
         length=theirs.size("max_position_embeddings", 2048),
         token_dim=theirs.size("d_model", 768),
-        latents=theirs.size("num_latents", 256),
-        dim=dim,
-        depth=theirs.depth("num_self_attends_per_block", 26),
-        repeats=theirs.size("num_blocks", 1),
-        heads=theirs.size("num_self_attention_heads", 8),
-        cross_heads=theirs.size("num_cross_attention_heads", 8),
-        key_dim=width(theirs, "qk_channels"),
-        value_dim=width(theirs, "v_channels"),
-        hidden=dim * theirs.size("self_attention_widening_factor", 1),
-        cross_hidden=dim * theirs.size("cross_attention_widening_factor", 1),
-        dropout=theirs.share("attention_probs_dropout_prob", 0.1),
-        activation=theirs.activation("hidden_act") if "hidden_act" in theirs.data else "gelu",
+        **shared,
     )
 
 

@@ -18,71 +18,23 @@ import torch
 from torch import Tensor, nn
 
 from regard.nn.axis import Axis
-from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
-from regard.nn.feedforward import ACTIVATIONS
+from regard.nn.config import not_positive, refuse
 from regard.nn.latents import Latents, Look, Sizes, fourier_features, spread_over
-from regard.nn.mechanisms import Choice, unknown_choices
 from regard.nn.positions import interpolate
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Sizes):
     image: int = 224
     channels: int = 3
     classes: int = 1000
     positions: Literal["fourier", "learned"] = "fourier"
     bands: int = 64  # frequencies of each axis, of fourier positions
     features: int = 256  # width of pixels and of positions, of learned ones
-    latents: int = 512
-    dim: int = 1024
-    depth: int = 6
-    repeats: int = 8  # of the layers, which share their weights
-    looks: int = 1  # at the pixels
-    heads: int = 8
-    cross_heads: int = 1
-    key_dim: int | None = None  # of all heads together; as wide as what is looked at unless given
-    value_dim: int | None = None  # as the keys unless given
-    hidden: int = 1024
-    cross_hidden: int = 1024
     pool: Literal["mean", "query"] = "query"
-    dropout: float = 0.0  # of attention
-    eps: float = 1e-5
-    activation: str = "gelu"
-    attention: Choice = "softmax"
 
     def __post_init__(self) -> None:
-        looks = self.looks is not None and self.repeats is not None and self.looks > self.repeats
-        refuse(
-            not_positive(self, "image", "channels", "classes", "bands", "features", "latents", "dim", "depth"),
-            not_positive(self, "repeats", "looks", "heads", "cross_heads", "key_dim", "value_dim"),
-            not_positive(self, "hidden", "cross_hidden"),
-            not_above_zero(self, "eps"),
-            not_shares(self, "dropout"),
-            not_divided(self, "dim", "heads"),
-            not_one_of(ACTIVATIONS, self, "activation"),
-            unknown_choices(self, "attention"),
-            [f"looks = {self.looks} are more than repeats = {self.repeats}"] if looks else [],
-        )
-
-    @property
-    def sizes(self) -> Sizes:
-        return Sizes(
-            latents=self.latents,
-            dim=self.dim,
-            depth=self.depth,
-            repeats=self.repeats,
-            looks=self.looks,
-            heads=self.heads,
-            cross_heads=self.cross_heads,
-            key_dim=self.key_dim,
-            value_dim=self.value_dim,
-            hidden=self.hidden,
-            cross_hidden=self.cross_hidden,
-            dropout=self.dropout,
-            eps=self.eps,
-            activation=self.activation,
-            attention=self.attention,
-        )
+        refuse(not_positive(self, "image", "channels", "classes", "bands", "features"), self.wrong())
 
 
 PRESETS = {
@@ -114,7 +66,7 @@ class Perceiver(nn.Module):
         self.positions = nn.Parameter(torch.empty(config.image**2, config.features)) if learned else None
         self.placed = nn.Linear(config.features, config.features) if learned else None
         width = 2 * config.features if learned else config.channels + 2 * (2 * config.bands + 1)
-        self.latents = Latents(config.sizes, width)
+        self.latents = Latents(config, width)
         asks = config.pool == "query"
         self.query = nn.Parameter(torch.empty(1, config.dim)) if asks else None
         self.decoder = (

@@ -16,18 +16,16 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.nn.axis import Axis
-from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
+from regard.nn.config import not_divided, not_positive, refuse
 from regard.nn.embed import Lookup
-from regard.nn.feedforward import ACTIVATIONS
 from regard.nn.latents import Latents, Look, Sizes
 from regard.nn.mask import Mask, fitted
-from regard.nn.mechanisms import Choice, unknown_choices
 from regard.nn.positions import Learned
 from regard.nn.start import deviation
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Sizes):
     vocab: int = 262  # bytes, and six signs
     length: int = 2048
     token_dim: int = 768  # width of a token
@@ -35,51 +33,21 @@ class Config:
     dim: int = 1280
     depth: int = 26
     repeats: int = 1
-    heads: int = 8
     cross_heads: int = 8
-    key_dim: int | None = 256  # of all heads together; as wide as what is looked at unless given
-    value_dim: int | None = 1280  # as the keys unless given
+    key_dim: int | None = 256
+    value_dim: int | None = 1280
     hidden: int = 1280
     cross_hidden: int = 1280
     decoder_heads: int = 8
     decoder_keys: int = 256
-    dropout: float = 0.1  # of attention
-    eps: float = 1e-5
-    activation: str = "gelu"
-    attention: Choice = "softmax"
+    dropout: float = 0.1
 
     def __post_init__(self) -> None:
         refuse(
-            not_positive(self, "vocab", "length", "token_dim", "latents", "dim", "depth", "repeats", "heads"),
-            not_positive(self, "cross_heads", "key_dim", "value_dim", "hidden", "cross_hidden", "decoder_heads"),
-            not_positive(self, "decoder_keys"),
-            not_above_zero(self, "eps"),
-            not_shares(self, "dropout"),
-            not_divided(self, "dim", "heads"),
+            not_positive(self, "vocab", "length", "token_dim", "decoder_heads", "decoder_keys"),
+            self.wrong(),
             not_divided(self, "token_dim", "decoder_heads"),
             not_divided(self, "decoder_keys", "decoder_heads"),
-            not_one_of(ACTIVATIONS, self, "activation"),
-            unknown_choices(self, "attention"),
-        )
-
-    @property
-    def sizes(self) -> Sizes:
-        return Sizes(
-            latents=self.latents,
-            dim=self.dim,
-            depth=self.depth,
-            repeats=self.repeats,
-            looks=1,
-            heads=self.heads,
-            cross_heads=self.cross_heads,
-            key_dim=self.key_dim,
-            value_dim=self.value_dim,
-            hidden=self.hidden,
-            cross_hidden=self.cross_hidden,
-            dropout=self.dropout,
-            eps=self.eps,
-            activation=self.activation,
-            attention=self.attention,
         )
 
 
@@ -87,6 +55,7 @@ PRESETS = {"perceiver-io-language": Config()}
 
 AXES = {
     "latents.cross.look": ("latents", "tokens"),
+    "latents.again.look": ("latents", "tokens"),
     "latents.blocks.*.mixer": ("latents", "latents"),
     "decoder.look": ("tokens", "latents"),
 }
@@ -98,7 +67,7 @@ class PerceiverLM(nn.Module):
         self.config = config
         self.embed = Lookup(config.vocab, config.token_dim)
         self.positions = Learned(config.length, config.token_dim)
-        self.latents = Latents(config.sizes, config.token_dim)
+        self.latents = Latents(config, config.token_dim)
         self.queries = Learned(config.length, config.token_dim)
         self.decoder = Look(
             config.token_dim,

@@ -15,30 +15,47 @@ from torch import Tensor, nn
 
 from .attention import MultiHeadAttention, Softmax
 from .block import Block
-from .feedforward import MLP, activation
+from .config import not_above_zero, not_divided, not_one_of, not_positive, not_shares
+from .feedforward import ACTIVATIONS, MLP, activation
 from .mask import Mask
-from .mechanisms import Choice, build_mixer, layered
+from .mechanisms import Choice, build_mixer, layered, unknown_choices
 from .residual import Branch, PreNorm
 from .site import Site
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    latents: int
-    dim: int
-    depth: int  # layers of a stack
-    repeats: int  # of the stack
-    looks: int  # at the inputs; the stacks after the last have none before them
-    heads: int
-    cross_heads: int
-    key_dim: int | None  # of all heads together; as wide as what is looked at unless given
-    value_dim: int | None  # as the keys unless given
-    hidden: int
-    cross_hidden: int
-    dropout: float
-    eps: float
-    activation: str
-    attention: Choice
+    """What every model with latents has in its config; each with its own sizes."""
+
+    latents: int = 512
+    dim: int = 1024
+    depth: int = 6  # layers of a stack
+    repeats: int = 8  # of the stack, which shares its weights
+    looks: int = 1  # at the inputs; the stacks after the last have none before them
+    heads: int = 8
+    cross_heads: int = 1
+    key_dim: int | None = None  # of all heads together; as wide as what is looked at unless given
+    value_dim: int | None = None  # as the keys unless given
+    hidden: int = 1024
+    cross_hidden: int = 1024
+    dropout: float = 0.0  # of attention
+    eps: float = 1e-5
+    activation: str = "gelu"
+    attention: Choice = "softmax"
+
+    def wrong(self) -> list[str]:
+        typed = isinstance(self.looks, int) and isinstance(self.repeats, int)
+        many = f"looks = {self.looks} are more than repeats = {self.repeats}"
+        return [
+            *not_positive(self, "latents", "dim", "depth", "repeats", "looks", "heads", "cross_heads"),
+            *not_positive(self, "key_dim", "value_dim", "hidden", "cross_hidden"),
+            *not_above_zero(self, "eps"),
+            *not_shares(self, "dropout"),
+            *not_divided(self, "dim", "heads"),
+            *not_one_of(ACTIVATIONS, self, "activation"),
+            *unknown_choices(self, "attention"),
+            *([many] if typed and self.looks > self.repeats else []),
+        ]
 
 
 class Look(nn.Module):
