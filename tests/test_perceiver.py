@@ -83,7 +83,7 @@ def test_latents_that_are_the_inputs_look_at_themselves() -> None:
 
 
 def test_padding_is_not_looked_at_and_its_garbage_is_not_read() -> None:
-    latents, inputs = stirred(Latents(SMALL.sizes, 6)), numbers(2, 7, 6)
+    latents, inputs = stirred(Latents(SMALL, 6)), numbers(2, 7, 6)
     keys = torch.arange(7) < torch.tensor([[7], [4]])
     wanted = latents(inputs[1:, :4])
     close(latents(inputs.masked_fill(~keys[..., None], torch.nan), keys)[1:], wanted)
