@@ -18,6 +18,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -29,9 +30,12 @@ from regard.nn.mechanisms import Choice, build_mixer
 from regard.nn.site import Site
 
 HEADS, WIDTH, FEATURES = 8, 64, 256
+CHUNK, ROUNDS, LATENTS = 64, 4, 256
 ERROR_LENGTH, SPREAD = 512, 0.5  # of queries and keys: at 1, 256 features know less than a plain mean of all values
+TOPICS = 8  # around which queries lie in the error of hashing: where all are strangers, there is nobody to find
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]  # (1, h, n, e) of each -> (1, h, n, e)
+Estimates = Literal["softmax", "shared"]  # attention of queries to keys, or of queries to each other
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,7 @@ class Subject:
     peer: str = ""  # whom its times and memory are compared with
     longest: int = 1 << 20  # beyond, it takes more memory than there is
     causal: bool = False
-    softmax: bool = False  # whether it estimates softmax attention, and so has an error
+    estimates: Estimates | None = None  # the attention that it is nearly, and so has an error
 
 
 def ours(choice: Choice, *, causal: bool = False) -> Callable[[int], Attend]:
@@ -60,16 +64,59 @@ def performer_pytorch(n: int, *, causal: bool = False) -> Attend:
     return found
 
 
+def reformer_pytorch(n: int, *, causal: bool = False) -> Attend:
+    """It divides scores by sqrt(e) after its keys have length 1, where the paper does not: hence the factor."""
+    from reformer_pytorch.reformer_pytorch import LSHAttention
+
+    attend = LSHAttention(bucket_size=CHUNK, n_hashes=ROUNDS, causal=causal)
+    return lambda q, _, v: attend(q[0] * WIDTH**0.5, v[0])[0][None]
+
+
+def linformer(n: int) -> Attend:
+    """Of a layer that projects, only what comes after its projections. One context serves as keys and as values."""
+    from linformer import LinformerSelfAttention
+
+    layer = LinformerSelfAttention(HEADS * WIDTH, n, k=FEATURES, heads=HEADS)
+    layer.to_q = layer.to_k = layer.to_v = layer.to_out = torch.nn.Identity()
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        found: Tensor = layer(wide(q), wide(k))
+        return found
+
+    return attend
+
+
+def wide(x: Tensor) -> Tensor:
+    """(b, h, n, e) -> (b, n, h e)"""
+    return x.transpose(1, 2).flatten(2)
+
+
+def latents(n: int) -> Attend:
+    """A fixed number of queries, as a Perceiver has."""
+    attend = ours("softmax")(n)
+    return lambda q, k, v: attend(q[:, :, :LATENTS], k, v)
+
+
 PERFORMER = {"kind": "performer", "features": FEATURES}
+LSH = {"kind": "lsh", "chunk": CHUNK, "rounds": ROUNDS}
 SUBJECTS: dict[str, Subject] = {
     "softmax": Subject(ours("softmax")),
     "softmax, causal": Subject(ours("softmax", causal=True), causal=True),
-    "performer-pytorch": Subject(performer_pytorch, softmax=True),
-    "performer": Subject(ours(PERFORMER), "performer-pytorch", softmax=True),
+    "performer-pytorch": Subject(performer_pytorch, estimates="softmax"),
+    "performer": Subject(ours(PERFORMER), "performer-pytorch", estimates="softmax"),
     "performer-pytorch, causal": Subject(partial(performer_pytorch, causal=True), longest=2048, causal=True),
     "performer, causal": Subject(ours(PERFORMER, causal=True), "performer-pytorch, causal", causal=True),
     "random-features": Subject(ours({"kind": "random-features", "features": FEATURES // 2})),
+    "reformer-pytorch": Subject(reformer_pytorch, estimates="shared"),
+    "lsh": Subject(ours(LSH), "reformer-pytorch", estimates="shared"),
+    "reformer-pytorch, causal": Subject(partial(reformer_pytorch, causal=True), causal=True),
+    "lsh, causal": Subject(ours(LSH, causal=True), "reformer-pytorch, causal", causal=True),
+    "linformer, package": Subject(linformer),
+    "linformer": Subject(ours({"kind": "linformer", "rank": FEATURES, "shared": "heads"}), "linformer, package"),
+    "perceiver": Subject(latents),
     "local": Subject(ours("local")),
+    "strided, causal": Subject(ours("strided", causal=True), causal=True),
+    "fixed, causal": Subject(ours("fixed", causal=True), causal=True),
 }
 
 
@@ -84,7 +131,7 @@ def work(name: str, n: int) -> None:
     answers, sys.stdout = sys.stdout, sys.stderr  # some packages print
     subject = SUBJECTS[name]
     attend, given = subject.build(n), inputs(n)
-    subject.build(64)(*inputs(64)).sum().backward()  # what is loaded or made once is no part of it
+    subject.build(128)(*inputs(128)).sum().backward()  # what is loaded or made once is no part of it
     for word in sys.stdin:
         answer: float
         if word.strip() == "error":
@@ -99,12 +146,23 @@ def work(name: str, n: int) -> None:
 
 
 def error(subject: Subject, n: int) -> float:
-    """Of what comes out, against exact softmax: root of the mean square, over several draws."""
+    """Of what comes out, against what it estimates: root of the mean square, over several draws."""
     q, k, v = (x.detach() * scale for x, scale in zip(inputs(n), (SPREAD, SPREAD, 1.0), strict=True))
-    exact = F.scaled_dot_product_attention(q, k, v, is_causal=subject.causal)
+    if subject.estimates == "shared":
+        q = k[:, :, torch.arange(n) % TOPICS] * 4 + q
+        exact = shared(q, v)
+    else:
+        exact = F.scaled_dot_product_attention(q, k, v, is_causal=subject.causal)
     with torch.no_grad():
         draws = [(subject.build(n)(q, k, v) - exact).square().mean() for _ in range(8)]
     return float(torch.stack(draws).mean().sqrt())
+
+
+def shared(q: Tensor, v: Tensor) -> Tensor:
+    """Every query looks at all others, by their directions."""
+    scores = q @ F.normalize(q, dim=-1).mT
+    itself = torch.eye(q.shape[-2], dtype=torch.bool)
+    return scores.masked_fill(itself, -1e5).softmax(-1) @ v
 
 
 def status(field: str) -> float:
@@ -213,7 +271,7 @@ def lines(found: list[Measured], errors: dict[str, float]) -> Iterator[str]:
                     f"({ratios[0]:.2f} to {ratios[-1]:.2f}) in time, x {other.megabytes / one.megabytes:.2f} in memory"
                 )
     for name, value in errors.items():
-        yield f"{name}: error {value:.4f} against exact softmax"
+        yield f"{name}: error {value:.4f} against exact attention"
 
 
 def main() -> None:
@@ -235,7 +293,7 @@ def main() -> None:
     load = os.getloadavg()[0]
     found = [one for names in groups for n in lengths for one in measure(names, n, chosen.rounds)]
     errors = {}
-    for name in dict.fromkeys(name for names in groups for name in names if SUBJECTS[name].softmax):
+    for name in dict.fromkeys(name for names in groups for name in names if SUBJECTS[name].estimates):
         with worker(name, ERROR_LENGTH) as one:
             errors[name] = one.ask("error")
     if chosen.json:
