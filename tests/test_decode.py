@@ -162,8 +162,8 @@ def test_the_score_is_that_of_the_model() -> None:
             for text in texts:
                 wanted = log_probability(net, source[i][keys[i]], text.ids, text.ended)
                 assert text.logp == pytest.approx(wanted, abs=1e-8)
-                assert text.score == pytest.approx(wanted / ((5 + len(text.ids) + text.ended) / 6) ** 0.6)
-            assert [text.score for text in texts] == sorted((text.score for text in texts), reverse=True)
+                assert text.score == pytest.approx(wanted / ((5 + len(text.ids) + text.ended) / 6) ** beam.penalty)
+            assert texts == sorted(texts, key=lambda text: (not text.ended, -text.score))  # what was cut comes last
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0, 2.0])

@@ -2,6 +2,7 @@
 
 import io
 import json
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from regard.errors import InputError
 from regard.interop.symbols import Symbols
 from regard.model import Model, Translated
 from regard.tasks.bleu import by_length, quality
-from regard.tasks.translating import LONGEST, Translating
+from regard.tasks.translating import LONGEST, Translating, sentences
 
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", ".", "!", "?"]
 TEXTS = [" ".join(WORDS[i:] + WORDS[:i]) for i in range(len(WORDS))]
@@ -115,10 +116,11 @@ def test_drawn(model: Model) -> None:
         {"longest": 0},
         {"shortest": 4, "longest": 3},
         {"sampling": Sampling(), "phrases": ("a",)},
+        {"phrases": ("a", " ")},
     ],
 )
 def test_what_cannot_be_asked(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"nbest|longest|phrases"):
+    with pytest.raises(ValueError, match=r"nbest|longest|phrase"):
         Decoding(**wrong)
 
 
@@ -133,7 +135,7 @@ def test_a_long_text_is_read_in_parts(model: Model) -> None:
         "seven" * 400,
         "one. " + "x" * 999,
     ):
-        parts = translating.parts(text)
+        parts = [part.text for part in translating.parts(text)]
         assert len(parts) > 1
         assert max(len(row) for row in translating.encode(parts)) <= LONGEST
         assert "".join("".join(parts).split()) == "".join(text.split())
@@ -141,7 +143,7 @@ def test_a_long_text_is_read_in_parts(model: Model) -> None:
         assert one.text == " ".join(
             x.text for x in several(model, parts, decoding=Decoding(longest=8, beam=Beam(beams=1)))
         )
-    assert translating.parts(TEXTS[0]) == [TEXTS[0]]
+    assert [part.text for part in translating.parts(TEXTS[0])] == [TEXTS[0]]
 
 
 # ------------------------------------------------------------------------------------------------------------- looking
@@ -280,6 +282,15 @@ def test_in_the_terminal(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
         (["--beam", "0"], "beams = 0"),
         (["--nbest", "9"], "nbest = 9"),
         (["--temperature", "0"], "temperature"),
+        (["--temperature", "inf"], "not finite"),
+        (["--penalty", "nan"], "penalty = nan"),
+        (["--beam", "4000"], "more than 256"),
+        (["--phrase", ""], "a phrase has no letters"),
+        (["--longest", "2", "--prefix", "Guten Morgen, meine Damen"], "longer than it may be"),
+        (["--phrase", "Hund Hund", "--no-repeat", "1"], "nothing can be written"),
+        (["again", "--look", "map.png"], "a picture shows one text"),
+        (["--look", "no/such/folder/map.png"], "cannot be written there"),
+        (["--look", "--layer", "decoder.*"], "have no mean"),
     ],
 )
 def test_bad_requests(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -288,6 +299,173 @@ def test_bad_requests(words: list[str], told: str, capsys: pytest.CaptureFixture
     assert "Traceback" not in found
     assert found.startswith("regard: ")
     assert told in found
+
+
+# ------------------------------------------------------------------------------------------------- several sentences
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("I have a cat. It is black.", ["I have a cat.", "It is black."]),
+        ("Hello.\nHow are you?", ["Hello.", "How are you?"]),
+        ("one line\n\nanother", ["one line", "another"]),
+        ("Good morning, Mr. Smith. Come in!", ["Good morning, Mr. Smith.", "Come in!"]),
+        ("Am 3. Mai kam er z.B. nicht.", ["Am 3. Mai kam er z.B. nicht."]),
+        ("J. K. Rowling wrote it.", ["J. K. Rowling wrote it."]),
+        ("So am I. He is not.", ["So am I.", "He is not."]),
+        ("“Why?” He was silent … “Come!”", ["“Why?”", "He was silent …", "“Come!”"]),
+        ("It costs 3.50 euros, i.e. much.", ["It costs 3.50 euros, i.e. much."]),
+        ("What? no.", ["What? no."]),
+        ("  one  ", ["one"]),
+    ],
+)
+def test_sentences(text: str, parts: list[str]) -> None:
+    assert [part.text for part in sentences(text)] == parts
+    assert "".join(part.gap + part.text for part in sentences(text)).split() == text.split()
+
+
+def test_each_sentence_is_translated_by_itself(model: Model) -> None:
+    alone = [one.text for one in several(model, ["One two.", "Three four!", "Five"])]
+    together, lines = several(model, ["One two. Three four! Five", "One two.\nThree four!\n Five"])
+    assert together.text == " ".join(alone)
+    assert lines.text == "\n".join(alone)
+    assert len(together.nbest[0].parts) == 3
+    assert together.nbest[0].logp == pytest.approx(sum(part.logp for part in together.nbest[0].parts))
+    ranked = several(model, ["One two. Three four!"], decoding=Decoding(nbest=3))[0].nbest
+    assert len(ranked) == 3
+    assert [x.score for x in ranked] == sorted((x.score for x in ranked), reverse=True)
+
+
+def test_what_is_asked_of_a_text_is_asked_of_all_of_it(model: Model) -> None:
+    (found,) = several(model, ["One two. Three four!"], decoding=Decoding(prefix="two", phrases=("seven",)))
+    assert found.text.startswith("two")
+    assert found.text.count("seven") == 1
+    with pytest.raises(InputError, match="read in parts"):
+        several(model, ["one two " * LONGEST], decoding=Decoding(prefix="two"))
+
+
+def test_each_part_looked_at_itself_alone(model: Model) -> None:
+    texts = ["One two.", "Three four!"]
+    both, first, second = (model.translate(text, look="decoder.*cross") for text in (" ".join(texts), *texts))
+    assert isinstance(both, Translated)
+    assert isinstance(first, Translated)
+    assert isinstance(second, Translated)
+    for name, one in both.maps.items():
+        a, b = first.maps[name].weights, second.maps[name].weights
+        n, m = a.shape[2:]
+        assert torch.allclose(one.weights[:, :, :n, :m], a)
+        assert torch.allclose(one.weights[:, :, n:, m:], b)
+        assert not one.weights[:, :, :n, m:].any()
+        assert not one.weights[:, :, n:, :m].any()
+        assert one.columns.labels == (
+            *(first.maps[name].columns.labels or ()),
+            *(second.maps[name].columns.labels or ()),
+        )
+
+
+# ------------------------------------------------------------------------------------------------------ what cannot be
+
+
+def test_a_text_has_its_own_limit_whatever_stands_beside_it() -> None:
+    """Also where a model never ends: a longer neighbour gives no more room."""
+    endless = translator()
+    endless.net.output_bias.data[endless.symbols.end[0]] = -100.0
+    for how in (Decoding(beam=Beam(beams=1)), Decoding(), Decoding(sampling=Sampling())):
+        together = several(endless, ["one", " ".join(WORDS[:10])], decoding=how)
+        alone = several(endless, ["one"], decoding=how)
+        assert together[0].text == alone[0].text
+        assert len(together[0].nbest[0].ids) < len(together[1].nbest[0].ids)
+
+
+def test_a_forced_beginning_may_repeat_itself(model: Model) -> None:
+    for how in (Decoding(), Decoding(sampling=Sampling())):
+        asked = replace(how, prefix="two two two", no_repeat=1)
+        (found,) = several(model, ["one"], decoding=asked)
+        assert found.text.startswith("two two two")
+
+
+def test_what_cannot_be_has_no_translation(model: Model) -> None:
+    asked = Decoding(phrases=("two two",), no_repeat=1)
+    assert [one.nbest for one in several(model, ["one", "two"], decoding=asked)] == [[], []]
+    broken = translator()
+    for x in broken.parameters():
+        x.data.fill_(torch.nan)
+    for how in (Decoding(), Decoding(sampling=Sampling())):
+        assert several(broken, ["one"], decoding=how)[0].nbest == []
+
+
+def test_room_for_what_is_asked(model: Model) -> None:
+    assert len(several(model, ["one"], decoding=Decoding(shortest=100))[0].nbest[0].ids) >= 100
+    phrase = "one two three four five six seven eight nine ten " * 4
+    assert phrase.strip() in several(model, ["one"], decoding=Decoding(phrases=(phrase.strip(),)))[0].text
+
+
+def test_groups_of_beams_say_different_things(model: Model) -> None:
+    asked = Decoding(beam=Beam(beams=4, groups=4), nbest=4)
+    for one in several(model, TEXTS, decoding=asked):
+        assert len({x.ids for x in one.nbest}) == len(one.nbest)
+
+
+def test_chance_goes_by_the_number_of_a_text(model: Model) -> None:
+    asked = Decoding(sampling=Sampling(seed=3))
+    all_at_once = [one.text for one in several(model, ["one two"] * 6, decoding=asked)]
+    halves = [one.text for first in (0, 3) for one in several(model, ["one two"] * 3, decoding=asked, first=first)]
+    assert all_at_once == halves
+    assert len(set(all_at_once)) > 3
+
+
+# ------------------------------------------------------------------------------------------------------- at the prompt
+
+
+@pytest.mark.parametrize("more", [["--json"], ["--look", "s.html"], ["--look", "s.PNG"], []])
+def test_what_is_no_text(more: list[str], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["translate", "\udcff one two", "-m", str(folder), *more]) == 0
+
+
+def test_several_translations_of_a_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"One. Two!\n\nthree\n")))
+    assert main(["translate", "-m", str(folder), "--nbest", "2"]) == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [row[0] for row in rows] == ["1", "1", "2", "3", "3"]
+    assert all(len(row) == 3 for row in rows)
+    assert float(rows[0][1]) >= float(rows[1][1])
+
+
+def test_no_line_is_lost_where_one_cannot_be(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"one\n\nthree\n")))
+    assert main(["translate", "-m", str(folder), "--phrase", "two two", "--no-repeat", "1"]) == 0
+    told = capsys.readouterr()
+    assert told.out == "\n\n\n"
+    assert told.err.count("nothing can be written") == 2
+    assert "line 3" in told.err
+
+
+def test_no_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    assert main(["translate"]) == 2
+    assert "no standard input" in capsys.readouterr().err
+
+
+def test_the_command_line_ranks_as_the_library_does() -> None:
+    from inspect import signature
+
+    from regard.cli import evaluate, translate
+
+    assert {signature(verb.run).parameters["penalty"].default for verb in (translate, evaluate)} == {Beam().penalty}
+
+
+def test_a_translation_does_not_load_the_compiler() -> None:
+    """It takes longer than everything else together."""
+    code = "import sys; from regard.cli.app import main; main(['translate', 'Hello.']); "
+    code += "print('torch._dynamo' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.splitlines()[-1] == "False", found.stderr
 
 
 # -------------------------------------------------------------------------------------------------------------- quality

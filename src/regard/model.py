@@ -26,14 +26,14 @@ from regard.interop.symbols import NONE, Symbols, read_symbols
 from regard.interop.texts import json_bytes, read_bytes, read_json
 from regard.interop.tokens import foreign_tokenizer
 from regard.interop.writing import save as write_folder
-from regard.look.maps import Looked, Map, look_at
+from regard.look.maps import Looked, Map, look_at, side_by_side
 from regard.models.bert import BERT
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.axis import Axis
 from regard.tasks.generating import Generating
 from regard.tasks.prompting import Prompted, answered, few_shot
 from regard.tasks.reading import Answer, Labelled, Reading, Tagged, last_piece, words_of
-from regard.tasks.translating import Translating
+from regard.tasks.translating import Translating, clean
 from regard.tasks.writing import Said
 from regard.zoo import FAMILIES, bare, config_data, preset, read_config, shipped
 
@@ -88,25 +88,39 @@ class Model:
         return looked
 
     def translate(
-        self, texts: str | Sequence[str], *, decoding: Decoding | None = None, look: str | None = None
+        self, texts: str | Sequence[str], *, decoding: Decoding | None = None, look: str | None = None, first: int = 0
     ) -> "Translated | list[Translated]":
         """Of one text or of many. With ``look``, a name pattern such as "decoder.*.cross", also where it looked while
-        it wrote: the search runs at full speed, and one more pass over what it found is looked at."""
+        it wrote: the search runs at full speed, and one more pass over what it found is looked at. ``first`` is the
+        number of the first text where there were others before: chance, if asked for, goes by numbers."""
         if self.task not in (None, "translate") or not hasattr(self.net, "encode"):
             raise InputError(f"this {self.family} does not translate", got=f"its task is {self.task}")
         translating = Translating(self.net, self.text(), self.symbols)
-        several = [texts] if isinstance(texts, str) else list(texts)
-        found = translating.translate(several, decoding or Decoding())
+        several = [clean(text) for text in ([texts] if isinstance(texts, str) else texts)]
+        found = translating.translate(several, decoding or Decoding(), first)
         done = [
             Translated(
-                source, own[0].text, own, {} if look is None else self.alignment(translating, source, own[0], look)
+                source,
+                own[0].text if own else "",
+                own,
+                {} if look is None or not own else self.alignment(translating, source, own[0], look),
             )
             for source, own in zip(several, found, strict=True)
         ]
         return done[0] if isinstance(texts, str) else done
 
     def alignment(self, translating: Translating, source: str, found: Said, pattern: str) -> dict[str, Map]:
-        """The rows are the words that were written, each looking at what it was made from."""
+        """The rows are the words that were written, each looking at what it was made from: of a text that was read in
+        parts, at its own part alone."""
+        sources = [part.text for part in translating.parts(source)] if found.parts else [source]
+        wrote = found.parts or (found,)
+        maps = [
+            self.aligned(translating, text, one, pattern) for text, one in zip(sources, wrote, strict=True) if one.ids
+        ]
+        return {name: side_by_side([own[name] for own in maps]) for name in (maps[0] if maps else {})}
+
+    def aligned(self, translating: Translating, source: str, found: Said, pattern: str) -> dict[str, Map]:
+        """The same of one part."""
         (read,), wrote = translating.encode([source]), [*found.ids, translating.symbols.end[0]]
         given = torch.tensor([[translating.begin, *wrote[:-1]]])
         with torch.inference_mode():
@@ -123,7 +137,7 @@ class Model:
         """What one prompt, or each of many, goes on with: the likeliest tokens, unless asked otherwise."""
         several = [prompts] if isinstance(prompts, str) else list(prompts)
         found = self.generating().generate(several, decoding or GREEDY)
-        done = [Generated(prompt, own[0].text, own) for prompt, own in zip(several, found, strict=True)]
+        done = [Generated(prompt, own[0].text if own else "", own) for prompt, own in zip(several, found, strict=True)]
         return done[0] if isinstance(prompts, str) else done
 
     def prompt(
@@ -216,7 +230,7 @@ class Translated:
 
     source: str
     text: str
-    nbest: list[Said]  # as many as were asked for, the best first
+    nbest: list[Said]  # as many as were asked for, the best first; none where what was asked for cannot be
     maps: dict[str, Map]  # where it looked, of the layers that were asked for: (1, heads, target, source)
 
 

@@ -12,6 +12,10 @@ TOGETHER = 256  # lines of a pipe that are sorted by length and worked on before
 
 def chunks() -> Iterator[list[str]]:
     """Lines of standard input: one by one from a person, many at a time from a file. What is no text is replaced."""
+    if sys.stdin is None:
+        from regard.errors import InputError
+
+        raise InputError("there is no standard input to read from", fix="give the text as an argument")
     source, person = sys.stdin.buffer, sys.stdin.isatty()
     follow = None if person else Follow(sys.stderr, size_of_input())
     while some := [line for _ in range(1 if person else TOGETHER) if (line := source.readline())]:

@@ -21,6 +21,7 @@ SHIPPED = "tatoeba-en-de"
 CROSS = "decoder.*cross"
 PICTURES = (".png", ".svg", ".html")
 TERMINAL = "-"
+IMPOSSIBLE = "nothing can be written that fulfils what was asked for, or the model's scores are no numbers"
 
 
 def run(
@@ -45,12 +46,12 @@ def run(
 ) -> None:
     """Translate texts, or the lines of standard input in their order.
 
-    Example: regard translate "The server is down." --look
+    Example: regard translate "Where are my keys?" --look
     """
     from regard.errors import InputError
 
-    if look is not None and look != TERMINAL and not look.endswith(PICTURES):
-        raise InputError("a picture is a .png, .svg or .html file", got=look)
+    if look is not None and look != TERMINAL:
+        check_picture(look, len(texts or ()))
     from regard.decode.beam import Beam
     from regard.decode.choice import Sampling
     from regard.decode.settings import Decoding
@@ -69,21 +70,51 @@ def run(
         )
     except ValueError as error:
         raise InputError("this cannot be asked of a translation", got=str(error)) from None
+    if look is not None and not texts:
+        raise InputError("to look, give the text as an argument", got="standard input")
     loaded = named_model(model)
     if texts:
         alone()
         told = loaded.translate(texts, decoding=asked, look=None if look is None else layer)
         assert isinstance(told, list)
         for one in told:
+            if not one.nbest:
+                raise InputError(IMPOSSIBLE, where=repr(plain(one.source)[:60]))
             show(one, look, as_json)
         return
-    if look is not None:
-        raise InputError("to look, give the text as an argument", got="standard input")
     fast = prepare(loaded)
+    number = 0
     for some in chunks():
-        for one in translated(fast, some, asked):
-            print(json.dumps(data(one), ensure_ascii=False) if as_json else "\n".join(x.text for x in one.nbest))
+        for one in translated(fast, some, asked, number):
+            number += 1
+            if not one.nbest:
+                print(f"regard: line {number}: {IMPOSSIBLE}", file=sys.stderr)
+            print(json.dumps(data(one), ensure_ascii=False) if as_json else "\n".join(lines(one, number, nbest)))
         sys.stdout.flush()
+
+
+def check_picture(look: str, texts: int) -> None:
+    """Before any work is done."""
+    from regard.errors import InputError
+
+    if not look.lower().endswith(PICTURES):
+        raise InputError("a picture is a .png, .svg or .html file", got=look)
+    if texts > 1:
+        raise InputError("a picture shows one text", got=f"{texts} texts", fix="ask for one after the other")
+    folder = Path(look).absolute().parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK) or Path(look).is_dir():
+        raise InputError("the picture cannot be written there", where=look, expected="a folder that can be written to")
+
+
+def lines(one: "Translated", number: int, nbest: int) -> list[str]:
+    """A line for a line; where several translations are asked for, each with the number of its line and its score."""
+    if nbest == 1:
+        return [one_line(one.text)]
+    return [f"{number}\t{x.score:.4f}\t{one_line(x.text)}" for x in one.nbest]
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.splitlines())
 
 
 def alone() -> None:
@@ -94,8 +125,8 @@ def alone() -> None:
         torch.set_num_threads(1)
 
 
-def translated(model: "Model", texts: list[str], asked: "Decoding") -> "list[Translated]":
-    found = model.translate(texts, decoding=asked)
+def translated(model: "Model", texts: list[str], asked: "Decoding", first: int) -> "list[Translated]":
+    found = model.translate(texts, decoding=asked, first=first)
     assert isinstance(found, list)
     return found
 
@@ -103,7 +134,12 @@ def translated(model: "Model", texts: list[str], asked: "Decoding") -> "list[Tra
 def data(one: "Translated") -> dict[str, Any]:
     several = [{"text": x.text, "score": x.score, "logp": x.logp} for x in one.nbest]
     maps = {
-        name: {"words": list(x.rows.labels or ()), "weights": x.weights[0].tolist()} for name, x in one.maps.items()
+        name: {
+            "rows": list(x.rows.labels or ()),
+            "columns": list(x.columns.labels or ()),
+            "weights": x.weights[0].tolist(),
+        }
+        for name, x in one.maps.items()
     }
     return {"source": one.source, "text": one.text, "nbest": several} | ({"maps": maps} if maps else {})
 
@@ -128,7 +164,7 @@ def show(one: "Translated", look: str | None, as_json: bool) -> None:
         plain(one.text) or "(nothing)",
         f"“{one.source}” Each row looks at the words above it: {name}, the mean of all heads.",
     )
-    if look.endswith(".html"):
+    if look.lower().endswith(".html"):
         Path(look).write_text(page(weights, rows, columns, title, note), "utf-8")
         return
     from regard.style import family
@@ -159,9 +195,16 @@ def mean(maps: "dict[str, Map]") -> tuple[Any, tuple[str, ...], tuple[str, ...],
     """Over heads and layers, and the words on both sides."""
     import torch
 
+    from regard.errors import InputError
     from regard.look.words import by_words
 
     several = [by_words(one) for one in maps.values()]
+    if len({(one.rows.labels, one.columns.labels) for one in several}) > 1:
+        raise InputError(
+            "these layers look at different things, so they have no mean",
+            got=", ".join(maps),
+            fix="name layers of one kind with --layer, such as decoder.*.cross",
+        )
     weights = torch.stack([one.weights[0].mean(0) for one in several]).mean(0)
     names = several[0].name if len(several) == 1 else f"{several[0].name} to {several[-1].name}"
     return weights, printable(several[0].rows.labels), printable(several[0].columns.labels), names

@@ -45,6 +45,7 @@ class Text:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
+        self.spelled: Text | None = None
         self.tokenizer.no_padding()
         self.tokenizer.no_truncation()
 
@@ -139,9 +140,10 @@ class Text:
 
     def literal(self) -> "Text":
         """The same for data, where a text that spells "<end>" means these five letters and not the token."""
-        same = Text.from_bytes(self.to_bytes(), "this tokenizer")
-        same.tokenizer.encode_special_tokens = True
-        return same
+        if self.spelled is None or self.spelled.tokenizer.get_vocab_size() != self.tokenizer.get_vocab_size():
+            self.spelled = Text.from_bytes(self.to_bytes(), "this tokenizer")
+            self.spelled.tokenizer.encode_special_tokens = True
+        return self.spelled
 
     def id_of(self, token: str) -> int:
         found = self.tokenizer.token_to_id(token)

@@ -16,23 +16,27 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.nn.config import below, not_positive, refuse
+from regard.nn.config import below, not_finite, not_positive, refuse
 
 from .phrases import Phrases, allotted, progress
 from .rules import Rule
-from .steps import Written
+from .steps import Written, limits
 from .writer import Writer
+
+MOST = 256  # beams: beyond, a search takes minutes and finds nothing better
 
 
 @dataclass(frozen=True, kw_only=True)
 class Beam:
     beams: int = 4
-    penalty: float = 0.6  # alpha; 0 ranks by probability alone, which favours short texts
+    penalty: float = 1.0  # alpha; 0 ranks by probability alone, which favours short texts
     groups: int = 1
     diversity: float = 0.5  # what a token costs for each group that has chosen it, in nats
 
     def __post_init__(self) -> None:
         wrong = not_positive(self, "beams", "groups") + below(0, self, "penalty", "diversity")
+        wrong += not_finite(self, "penalty", "diversity")
+        wrong += [f"beams = {self.beams} are more than {MOST}"] if (self.beams or 0) > MOST else []
         if self.beams and self.groups and self.beams % self.groups:
             wrong += [f"beams = {self.beams} is not a multiple of groups = {self.groups}"]
         refuse(wrong)
@@ -47,12 +51,12 @@ class Search:
         settings: Beam,
         end: Sequence[int],
         *,
-        longest: int,
+        longest: int | Sequence[int],
         rules: Sequence[Rule] = (),
         phrases: Sequence[Phrases] | None = None,
     ) -> None:
         self.writer, self.settings, self.rules, self.phrases = writer, settings, rules, phrases
-        self.longest, self.end = longest, frozenset(end)
+        self.limits, self.end = limits(longest, len(writer.first)), frozenset(end)
         device = writer.first.device
         self.stops = torch.tensor(sorted(end), device=device)
         self.sentences = list(range(len(writer.first)))  # those that go on
@@ -64,8 +68,9 @@ class Search:
     def run(self) -> list[list[Written]]:
         logits = self.writer.first.repeat_interleave(self.settings.beams, 0)
         self.writer.spread(self.settings.beams)
-        for step in range(self.longest):
+        for step in range(max(self.limits, default=0)):
             tokens, rows = self.advance(self.allowed(logits))
+            self.cut_off(step + 1)
             going = self.going(step + 1)
             if not len(going):
                 break
@@ -74,9 +79,7 @@ class Search:
                 self.writer.keep(rows, going)
             else:
                 self.writer.keep(rows)
-            if step + 1 < self.longest:
-                logits = self.writer.next(tokens)
-        self.cut_off()
+            logits = self.writer.next(tokens)
         return self.finished
 
     def allowed(self, logits: Tensor) -> Tensor:
@@ -138,10 +141,13 @@ class Search:
         return place % ranked.shape[2], place // ranked.shape[2], score
 
     def finish(self, s: int, beam: int, logp: float, ended: bool = True) -> None:
-        """A hypothesis into the pool of its sentence, as many as there are beams; what was cut stands last."""
+        """A hypothesis into the pool of its sentence, as many as there are beams; what was cut stands last. Another
+        group of beams may have found the same."""
         ids = self.written[s, beam].tolist()
         score = logp / self.norm(len(ids) + ended)
         pool = self.finished[self.sentences[s]]
+        if any(text.ids == ids and text.ended == ended for text in pool):
+            return
         pool.append(Written(ids, logp, ended, score))
         pool.sort(key=lambda text: (not text.ended, -text.score))
         del pool[self.settings.beams :]
@@ -150,13 +156,14 @@ class Search:
         return float(((5 + n) / 6) ** self.settings.penalty)
 
     def going(self, length: int) -> Tensor:
-        """(sentences,): those whose best hypothesis could still enter the pool if it ended now."""
+        """(sentences,): those that may be longer, and whose best hypothesis could enter the pool if it ended now."""
         best = self.scores.amax(1).tolist()
         ends = self.norm(length + 1)
         open_ = [
             s
             for s, sentence in enumerate(self.sentences)
             if best[s] > -torch.inf
+            and length < self.limits[sentence]
             and (
                 len(pool := self.finished[sentence]) < self.settings.beams
                 or best[s] / ends > min(text.score for text in pool)
@@ -171,12 +178,14 @@ class Search:
         self.scores, self.written = self.scores[going], self.written[going]
         return tokens.view(-1, beams)[going].flatten(), rows.view(-1, beams)[going].flatten()
 
-    def cut_off(self) -> None:
-        """Hypotheses that reached the longest length, where too few ended by themselves; best that said it all."""
+    def cut_off(self, length: int) -> None:
+        """Hypotheses that are as long as they may be, where too few ended by themselves; only what said it all."""
         for s, sentence in enumerate(self.sentences):
+            if length < self.limits[sentence]:
+                continue
             found = [(beam, score) for beam, score in enumerate(self.scores[s].tolist()) if score > -torch.inf]
             if self.phrases is not None:
                 own, texts = self.phrases[sentence], self.written[s].tolist()
-                found = [one for one in found if progress(texts[one[0]], own).done(own)] or found
+                found = [one for one in found if progress(texts[one[0]], own).done(own)]
             for beam, score in found:
                 self.finish(s, beam, score, ended=False)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.nn.config import below, not_above_zero, refuse
+from regard.nn.config import below, not_above_zero, not_finite, refuse
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +28,7 @@ class Sampling:
 
     def __post_init__(self) -> None:
         wrong = not_above_zero(self, "temperature", "top_p", "typical") + below(0, self, "top_k", "seed")
+        wrong += not_finite(self, "temperature")
         wrong += [f"{key} = {value} is above 1" for key in ("top_p", "typical") if (value := getattr(self, key)) > 1]
         refuse(wrong)
 
@@ -55,7 +56,7 @@ class Drawn:
     def stream(self, row: int) -> torch.Generator:
         if row not in self.streams:
             number = row if self.numbers is None else self.numbers[row]
-            self.streams[row] = torch.Generator().manual_seed(self.settings.seed * 1_000_003 + number)
+            self.streams[row] = torch.Generator().manual_seed((self.settings.seed * 1_000_003 + number) % 2**63)
         return self.streams[row]
 
 

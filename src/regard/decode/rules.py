@@ -31,11 +31,14 @@ def at_least(shortest: int, end: Sequence[int]) -> Rule:
     return rule
 
 
-def no_repeat(size: int) -> Rule:
-    """No sequence of so many tokens twice (Paulus et al., 2018), https://arxiv.org/abs/1705.04304"""
+def no_repeat(size: int, begun: int = 0) -> Rule:
+    """No sequence of so many tokens twice (Paulus et al., 2018), https://arxiv.org/abs/1705.04304
+
+    The first tokens, ``begun`` of them, may be what they like: somebody asked for them.
+    """
 
     def rule(scores: Tensor, written: Tensor) -> Tensor:
-        if written.shape[1] < size:
+        if written.shape[1] < max(size, begun):
             return scores
         scores = scores.clone()
         windows = written.unfold(1, size, 1)  # (r, places, size)

@@ -18,15 +18,17 @@ class Decoding:
     sampling: Sampling | None = None
     nbest: int = 1  # texts for each input, the best first
     shortest: int = 0  # tokens
-    longest: int | None = None  # tokens; twice the source and some more, unless given
+    longest: int | None = None  # tokens; twice the source and some more, or what is asked for, unless given
     no_repeat: int = 0  # no sequence of so many tokens twice; 0 for any
     prefix: str = ""  # what every text begins with
-    phrases: tuple[str, ...] = ()  # what every text must hold
+    phrases: tuple[str, ...] = ()  # what every text must hold, be it within a word
 
     def __post_init__(self) -> None:
         wrong = not_positive(self, "nbest", "longest") + below(0, self, "shortest", "no_repeat")
         if self.sampling is None and self.beam is not None and self.nbest is not None and self.nbest > self.beam.beams:
             wrong += [f"nbest = {self.nbest} texts need as many beams, and there are {self.beam.beams}"]
+        if self.phrases and not all(phrase.strip() for phrase in self.phrases):
+            wrong += ["a phrase has no letters"]
         if self.sampling is not None and self.phrases:
             wrong += ["phrases are found by a beam search, not by sampling"]
         if None not in (self.longest, self.shortest) and self.shortest > (self.longest or 0):

@@ -31,15 +31,26 @@ class Written:
     score: float = 0.0  # what a search ranks it by
 
 
+def limits(longest: int | Sequence[int], texts: int) -> list[int]:
+    """How many tokens each text may have: one number for all, or one for each."""
+    return [longest] * texts if isinstance(longest, int) else list(longest)
+
+
 def stream(
-    writer: Writer, choose: Choice, end: Sequence[int], *, longest: int, rules: Sequence[Rule] = ()
+    writer: Writer,
+    choose: Choice,
+    end: Sequence[int],
+    *,
+    longest: int | Sequence[int],
+    rules: Sequence[Rule] = (),
 ) -> Iterator[list[Token]]:
     """The new token of every text that still goes on, step by step; a text's last one may be its end."""
     alive = list(range(len(writer.first)))
+    most = torch.tensor(limits(longest, len(alive)), device=writer.first.device)
     written = torch.empty(len(alive), 0, dtype=torch.long, device=writer.first.device)
     logits = writer.first
     stops = torch.tensor(sorted(end), device=logits.device)
-    for step in range(longest):
+    for step in range(int(most.max()) if alive else 0):
         scores = logits.log_softmax(-1)
         for rule in rules:
             scores = rule(scores, written)
@@ -47,12 +58,12 @@ def stream(
         found = scores.gather(1, tokens[:, None])[:, 0].tolist()
         yield [Token(text, i, logp) for text, i, logp in zip(alive, tokens.tolist(), found, strict=True)]
         written = torch.cat((written, tokens[:, None]), 1)
-        going = (~torch.isin(tokens, stops)).nonzero()[:, 0]
-        if not len(going) or step + 1 == longest:
+        going = (~torch.isin(tokens, stops) & (step + 1 < most)).nonzero()[:, 0]
+        if not len(going):
             return
         if len(going) < len(alive):
             alive = [alive[i] for i in going.tolist()]
-            written, tokens = written[going], tokens[going]
+            written, tokens, most = written[going], tokens[going], most[going]
             writer.keep(going, going)
         logits = writer.next(tokens)
 

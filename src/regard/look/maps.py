@@ -4,9 +4,9 @@ What mixes positions without weights (a Fourier transform, an MLP over positions
 how much each output moves when an input does. It is told apart by its kind.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Generic, Literal, TypeVar
 
@@ -61,11 +61,8 @@ def look_at(
     names = {tap: kind for tap in taps for kind in KINDS if tap.endswith(f".{kind}")}
     wanted = {tap: kind for tap, kind in names.items() if fnmatchcase(tap, f"{pattern}.{kind}")}
     if not wanted:
-        raise InputError(
-            "no attention of this model has such a name",
-            got=pattern,
-            expected=", ".join(place(tap) for tap in names),
-        )
+        what = "no attention of this model has such a name" if names else "this model has no attention to look at"
+        raise InputError(what, got=pattern, expected=", ".join(place(tap) for tap in names))
     with ExitStack() as listening:
         heard = [listening.enter_context(capture(net, tap, grad=grad)) for tap in wanted]
         output = run()
@@ -85,6 +82,27 @@ def look_at(
             for x in records
         ]
     return Looked(output, calls)
+
+
+def side_by_side(maps: Sequence[Map]) -> Map:
+    """Maps of one layer for several inputs as one: each looked at its own columns alone."""
+    if len(maps) == 1:
+        return maps[0]
+    b, h = maps[0].weights.shape[:2]
+    weights = maps[0].weights.new_zeros(b, h, sum(x.rows.size for x in maps), sum(x.columns.size for x in maps))
+    row = column = 0
+    for one in maps:
+        weights[:, :, row : row + one.rows.size, column : column + one.columns.size] = one.weights
+        row, column = row + one.rows.size, column + one.columns.size
+    return replace(
+        maps[0], weights=weights, rows=chain([x.rows for x in maps]), columns=chain([x.columns for x in maps])
+    )
+
+
+def chain(axes: Sequence[Axis]) -> Axis:
+    labels = [label for axis in axes for label in axis.labels or ()]
+    size = sum(axis.size for axis in axes)
+    return Axis(axes[0].kind, size, labels=tuple(labels) if len(labels) == size else None)
 
 
 def place(tap: str) -> str:

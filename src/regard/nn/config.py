@@ -133,7 +133,7 @@ def below(least: int, config: object, *names: str) -> list[str]:
     return [
         f"{name} = {size} is not at least {least}"
         for name in names
-        if (size := getattr(config, name)) is not None and size < least
+        if (size := getattr(config, name)) is not None and not size >= least
     ]
 
 
@@ -142,6 +142,14 @@ def not_above_zero(config: object, *names: str) -> list[str]:
         f"{name} = {value} is not above 0"
         for name in names
         if (value := getattr(config, name)) is not None and not value > 0
+    ]
+
+
+def not_finite(config: object, *names: str) -> list[str]:
+    return [
+        f"{name} = {value} is not finite"
+        for name in names
+        if (value := getattr(config, name)) is not None and math.isinf(value)
     ]
 
 

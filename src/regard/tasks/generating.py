@@ -15,7 +15,7 @@ from regard.errors import InputError
 from regard.interop.symbols import Symbols
 
 from .translating import clean
-from .writing import Said, rules_of, said, write
+from .writing import Said, asked_for, rules_of, said, write
 
 TOKENS = 200  # that are written, unless told otherwise
 
@@ -39,7 +39,8 @@ class Generating:
 
     def room(self, row: Sequence[int], decoding: Decoding) -> int:
         """How many tokens can be written behind a prompt."""
-        wanted = decoding.longest or TOKENS
+        least = asked_for(decoding, self.literal)
+        wanted = decoding.longest or max(TOKENS, least)
         return wanted if self.length is None else min(wanted, self.length - len(row))
 
     def generate(self, prompts: Sequence[str], decoding: Decoding) -> list[list[Said]]:
@@ -60,7 +61,7 @@ class Generating:
             decoding,
             symbols=self.symbols,
             literal=self.literal,
-            longest=longest,
+            longest=[longest] * len(rows),
         )
         return [
             [replace(said(one, self.text), text=self.after(row, one.ids)) for one in own]

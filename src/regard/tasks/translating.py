@@ -1,11 +1,12 @@
 """Text in, text out: a translator in use.
 
-What is too long to be read at once is cut between sentences, then between words, and put together again.
+It has learned from sentences, so a text is cut into its lines and sentences, each is translated by itself, and all are
+put together again. A sentence that is too long to be read at once is cut between its clauses, then between words.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -16,11 +17,41 @@ from regard.decode.writer import Translator, Writer
 from regard.errors import InputError
 from regard.interop.symbols import Symbols
 
-from .writing import Said, said, write
+from .writing import Said, asked_for, said, write
 
 LONGEST = 200  # tokens of a source that are read at once
 BUDGET = 4096  # tokens of a batch, times beams
-SENTENCE_ENDS = re.compile(r"(?<=[.!?…;:])\s+")
+PART = 1 << 40  # random numbers of a text's second sentence begin so much further on
+CLAUSE_ENDS = re.compile(r"(?<=[.!?…;:])\s+")
+GAPS = re.compile(r"[^\S\n]+|\s*\n\s*")
+CLOSING, OPENING, STOPS = "\"'”’»)]", "\"'“„‘‚«([¿¡", ".!?…"
+SHORTENED = {
+    "mr",
+    "mrs",
+    "ms",
+    "dr",
+    "prof",
+    "st",
+    "jr",
+    "sr",
+    "vs",
+    "inc",
+    "bzw",
+    "ca",
+    "evtl",
+    "ggf",
+    "hr",
+    "nr",
+    "vgl",
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of a text, and what stood before it: nothing, a space or a new line."""
+
+    text: str
+    gap: str
 
 
 class Translating:
@@ -41,20 +72,34 @@ class Translating:
         rows = self.literal.ids([clean(text) for text in texts])
         return [row if row and row[-1] in self.symbols.end else [*row, self.symbols.end[0]] for row in rows]
 
-    def translate(self, texts: Sequence[str], decoding: Decoding) -> list[list[Said]]:
-        """The best translations of each text. An empty text is an empty translation."""
-        parts = [self.parts(text) for text in texts]
-        flat = [part for some in parts for part in some]
-        found = iter(self.short(flat, decoding))
-        return [whole([next(found) for _ in some]) for some in parts]
+    def translate(self, texts: Sequence[str], decoding: Decoding, first: int = 0) -> list[list[Said]]:
+        """The best translations of each text. An empty text is an empty translation; a text of which all that is asked
+        for cannot be written has none. ``first`` is the number of the first text, by which chance is known."""
+        forced = bool(decoding.prefix or decoding.phrases)
+        parts = [self.parts(text, together=forced) for text in texts]
+        flat = [part.text for some in parts for part in some]
+        numbers = [first + i + PART * j for i, some in enumerate(parts) for j in range(len(some))]
+        found = iter(self.short(flat, numbers, decoding))
+        return [whole(some, [next(found) for _ in some]) for some in parts]
 
-    def parts(self, text: str) -> list[str]:
-        """The text itself, or pieces of it that can be read at once; of an empty one, nothing."""
+    def parts(self, text: str, *, together: bool = False) -> list[Part]:
+        """The sentences of a text, or pieces of them that can be read at once; of an empty text, nothing. What is
+        forced upon a text as a whole can only be said if it is read ``together``."""
         if not clean(text).strip():
             return []
-        if len(self.encode([text])[0]) <= LONGEST:
-            return [text]
-        return list(self.packed(SENTENCE_ENDS.split(text)))
+        size = len(self.encode([text])[0])
+        if together and size > LONGEST:
+            raise InputError(
+                "a text that is read in parts cannot be told what to begin with or to hold",
+                got=f"{size} tokens",
+                expected=f"at most {LONGEST}",
+            )
+        some = [Part(text.strip(), "")] if together else list(sentences(text))
+        return [
+            Part(piece, part.gap if i == 0 else " ")
+            for part in some
+            for i, piece in enumerate(self.packed(CLAUSE_ENDS.split(part.text)))
+        ]
 
     def packed(self, sentences: Sequence[str]) -> Iterator[str]:
         """Neighbours together as long as they fit; one that does not fit by itself is cut between words, or within."""
@@ -78,7 +123,7 @@ class Translating:
         if held:
             yield held
 
-    def short(self, texts: Sequence[str], decoding: Decoding) -> list[list[Said]]:
+    def short(self, texts: Sequence[str], numbers: Sequence[int], decoding: Decoding) -> list[list[Said]]:
         """In batches of like length, and back in the order that they came."""
         rows = self.encode(texts)
         order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
@@ -87,16 +132,18 @@ class Translating:
         while order:
             most = max(BUDGET // (width * (len(rows[order[-1]]) + 8)), 1)
             some, order = order[-most:], order[:-most]
-            found |= dict(zip(some, self.batch([rows[i] for i in some], some, decoding), strict=True))
+            said = self.batch([rows[i] for i in some], [numbers[i] for i in some], decoding)
+            found |= dict(zip(some, said, strict=True))
         return [found[i] for i in range(len(rows))]
 
     @torch.inference_mode()
     def batch(self, rows: Sequence[Sequence[int]], numbers: Sequence[int], decoding: Decoding) -> list[list[Said]]:
-        tokens = padded(rows)
-        longest, prompt = decoding.longest or 2 * tokens.ids.shape[1] + 16, torch.full((len(rows), 1), self.begin)
+        tokens, prompt = padded(rows), torch.full((len(rows), 1), self.begin)
+        least = asked_for(decoding, self.literal)
+        longest = [decoding.longest or max(2 * len(row) + 16, least) for row in rows]
 
         def start() -> Writer:
-            return Writer(Translator(self.net, tokens.ids, tokens.keys), prompt, room=longest)
+            return Writer(Translator(self.net, tokens.ids, tokens.keys), prompt, room=max(longest))
 
         found = write(start, numbers, decoding, symbols=self.symbols, literal=self.literal, longest=longest)
         return [[replace(one, text=one.text.strip()) for one in (said(x, self.text) for x in own)] for own in found]
@@ -107,19 +154,47 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
 
 
-def whole(parts: Sequence[Sequence[Said]]) -> list[Said]:
-    """The best of each part, together; of a text that was read at once, all of its translations."""
+def sentences(text: str) -> Iterator[Part]:
+    start, gap = 0, ""
+    stripped = text.strip()
+    for found in GAPS.finditer(stripped):
+        line = "\n" in found.group()
+        if line or (ends(stripped[start : found.start()]) and begins(stripped[found.end() :])):
+            yield Part(stripped[start : found.start()], gap)
+            start, gap = found.end(), "\n" if line else " "
+    yield Part(stripped[start:], gap)
+
+
+def ends(text: str) -> bool:
+    """Whether a sentence may end here: not after Mr., z.B., an initial or the number of a day."""
+    word = text.split()[-1].rstrip(CLOSING).lstrip(OPENING)
+    core = word[:-1]
+    if not word.endswith(tuple(STOPS)) or not (core or word == "…"):
+        return False
+    initial = len(core) == 1 and core.isalpha() and core != "I"
+    return word[-1] != "." or not (initial or core.isdigit() or "." in core.strip(".") or core.lower() in SHORTENED)
+
+
+def begins(text: str) -> bool:
+    """Whether a sentence may begin so: with a letter or digit, and not with a small letter."""
+    first = text.lstrip(OPENING)[:1]
+    return first.isalnum() and not first.islower()
+
+
+def whole(parts: Sequence[Part], found: Sequence[Sequence[Said]]) -> list[Said]:
+    """The translations of each part, together: the best of all, the second of all, as far as all have one."""
     if not parts:
         return [Said("", 0.0, 0.0, (), True)]
     if len(parts) == 1:
-        return list(parts[0])
-    best = [part[0] for part in parts]
+        return list(found[0])
     return [
         Said(
-            " ".join(one.text for one in best),
-            sum(one.score for one in best),
-            sum(one.logp for one in best),
-            tuple(i for one in best for i in one.ids),
-            all(one.ended for one in best),
+            "".join(part.gap + one.text for part, one in zip(parts, own, strict=True)).strip(),
+            sum(one.score for one in own),
+            sum(one.logp for one in own),
+            tuple(i for one in own for i in one.ids),
+            all(one.ended for one in own),
+            own,
         )
+        for own in zip(*found, strict=False)
     ]

@@ -237,10 +237,13 @@ def over(x: Tensor, lead: tuple[int, ...]) -> Tensor:
     return (x if x.ndim == 1 else x.unsqueeze(-2)).expand(*lead, x.shape[-1])
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def turned(seed: int, heads: int, dim: int, rounds: int, columns: int) -> Tensor:
     """(h, e, r, columns), in float32 whatever the model is in: the same seed, the same buckets"""
     return drawn(seed, heads, dim, rounds, columns)
+
+
+# As torch.compiler.assume_constant_result marks it, which would load the compiler here and now, for everybody.
+turned._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 @lru_cache(maxsize=64)
