@@ -100,4 +100,4 @@ def translated(model: Model, data: Batches, decoding: Decoding) -> tuple[list[st
     sources, references = [str(pair[0]) for pair in pairs], [str(pair[1]) for pair in pairs]
     net = replace(model, net=model.net.eval())
     found = Translating(net.net, net.text(), net.symbols).translate(sources, decoding)
-    return sources, [own[0].text for own in found], references
+    return sources, [own[0].text if own else "" for own in found], references
