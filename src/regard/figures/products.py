@@ -37,5 +37,17 @@ def sign(axes: Axes, x: float, y: float, text: str, *, room: float = 0.44) -> fl
     return x + room
 
 
+def step(axes: Axes, x: float, y: float, text: str, *, room: float = 0.94) -> float:
+    """An arrow after x that says what is done. -> where the next matrix begins"""
+    style.arrow(axes, (x + 0.08, y), (x + room - 0.08, y))
+    style.write(axes, x + room / 2 - 0.02, y + 0.15, text, size=9.5, color=style.SOFT)
+    return x + room
+
+
+def turned(values: Sequence[Sequence[float]]) -> list[list[float]]:
+    """Rows become columns."""
+    return [list(column) for column in zip(*values, strict=True)]
+
+
 def bracket(axes: Axes, x: float, y: float, text: str, *, size: float = 46) -> None:
     axes.text(x, y, text, size=size, va="center", ha="center", family=style.SERIF, color=style.SOFT)

@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 from regard import style
 from regard.figures.figure import Check, Numbers, below, equal, plain, seeded
-from regard.figures.products import bracket, matrix, sign
+from regard.figures.products import bracket, matrix, sign, turned
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.tap import capture
 
@@ -61,8 +61,7 @@ def draw(numbers: Numbers) -> Figure:
     style.write(axes, 5.35, y + 0.03, "softmax", ha="left", size=14)
     bracket(axes, 6.4, y, "(")
     x = matrix(axes, 6.6, y, numbers["projections"]["q"], "$Q$", style.QUERY)
-    transposed = [list(column) for column in zip(*numbers["projections"]["k"], strict=True)]
-    x = matrix(axes, sign(axes, x, y, "×"), y, transposed, "$K^T$", style.KEY)
+    x = matrix(axes, sign(axes, x, y, "×"), y, turned(numbers["projections"]["k"]), "$K^T$", style.KEY)
     style.write(axes, x + 0.42, y, "$/\\,\\sqrt{d_k}$", size=16)
     bracket(axes, x + 0.85, y, ")")
     x = matrix(axes, 6.0, 1.75, numbers["weights"], "weights", style.WEIGHT, limit=1)
