@@ -108,15 +108,15 @@ def encoder(axes: Axes, x: float, numbers: Numbers) -> None:
 
 
 def products(axes: Axes, left: float, numbers: Numbers) -> None:
-    cell = 0.175
-    for y, name, before in ((4.93, "cosines", ""), (3.0, "sines", "−")):
+    cell = 0.16
+    for y, name, before in ((4.98, "cosines", ""), (3.03, "sines", "−")):
         over = name[:3]
         style.write(axes, left - 0.1, y, before, size=18, color=style.SOFT)
         x = matrix(axes, left + 0.1, y, numbers[name][0], f"{over} over tokens", style.WEIGHT, cell=cell, limit=1)
-        x = matrix(axes, sign(axes, x, y, "×", room=0.56), y, numbers["x"], "$X$", style.INK, cell=cell)
+        x = matrix(axes, sign(axes, x, y, "×", room=0.6), y, numbers["x"], "$X$", style.INK, cell=cell)
         matrix(
             axes,
-            sign(axes, x, y, "×", room=0.56),
+            sign(axes, x, y, "×", room=0.6),
             y,
             numbers[name][1],
             f"{over} over features",
@@ -124,7 +124,7 @@ def products(axes: Axes, left: float, numbers: Numbers) -> None:
             cell=cell,
             limit=1,
         )
-    y = 1.1
+    y = 1.08
     style.write(axes, left - 0.1, y, "=", size=18, color=style.SOFT)
     x = matrix(axes, left + 0.1, y, numbers["y"], "$Y$", style.WEIGHT, cell=cell)
     rule = "$Y = \\mathrm{Re}(F_{tokens}\\; X\\; F_{features})$"
