@@ -37,11 +37,27 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("trained.heads.5", [0.8] * 12),
         ("trained.heads", [[0.99] * 12] * 6),
     ],
+    "10.5c": [
+        ("Q", [[1.0] * 4] * 3),
+        ("EK", [[1.0] * 4] * 8),
+        ("FV", [[1.0] * 4] * 8),
+        ("weights", [[1.0] * 8] * 8),
+        ("Y", [[1.0] * 4] * 3),
+        ("untouched", 1e-3),
+        ("by hand", 1e-3),
+        ("whole", 1e-3),
+        ("padded", 1e-3),
+        ("unmasked", 0.0),
+        ("parameters.64", 383),
+        ("parameters.128", 4096),
+        ("parameters.256", 65536),
+    ],
 }
 
 
 def test_all_of_these_sections_are_spoiled_above() -> None:
-    assert [name for name in FIGURES if name.startswith(("10.1", "10.4", "10.5")) and name != "10.10"] == list(SPOILED)
+    names = [name for name in FIGURES if name.startswith(("10.1", "10.4", "10.5")) and not name.startswith("10.10")]
+    assert names == list(SPOILED)
 
 
 @pytest.mark.parametrize("name", list(SPOILED))

@@ -81,6 +81,7 @@ VALUE, VALUE_WASH = (
     colour(0.95, 0.004, 95),
 )  # a value is what is carried, not who looks: it has no colour of its own
 SUNK = colour(0.962, 0.005, 95)
+GROUPS = tuple(colour(0.83, 0.095, hue) for hue in (0, 85, 145, 235))  # pale: kinds without an order, such as buckets
 WEIGHTS = ramp([(0.968, 0.006, 275), (0.86, 0.06, 265), (0.66, 0.13, 268), (0.44, 0.17, 275), (0.25, 0.1, 280)])
 DIFFERENCE = ramp([(0.48, 0.11, 65), (0.8, 0.11, 80), (0.968, 0.004, 95), (0.76, 0.1, 268), (0.4, 0.17, 275)])
 SIGNED = ramp(

@@ -1,11 +1,11 @@
 """2.4c: deck 002's matrices. Three products make Q, K and V of the same X; then two more give the output."""
 
 import torch
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from regard import style
 from regard.figures.figure import Check, Numbers, below, equal, plain, seeded
+from regard.figures.products import bracket, matrix, sign, turned
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.tap import capture
 
@@ -18,7 +18,6 @@ COST = 0.1
 SEED = 1
 
 TOKENS, WIDTH, HEAD = 4, 6, 3
-CELL = 0.21
 
 
 def compute() -> Numbers:
@@ -60,37 +59,16 @@ def draw(numbers: Numbers) -> Figure:
     axes.plot([5.05, 5.05], [0.3, 5.3], color=style.LINE, lw=1.2)
     y = 3.85
     style.write(axes, 5.35, y + 0.03, "softmax", ha="left", size=14)
-    axes.text(6.4, y, "(", size=46, va="center", ha="center", family=style.SERIF, color=style.SOFT)
+    bracket(axes, 6.4, y, "(")
     x = matrix(axes, 6.6, y, numbers["projections"]["q"], "$Q$", style.QUERY)
-    transposed = [list(column) for column in zip(*numbers["projections"]["k"], strict=True)]
-    x = matrix(axes, sign(axes, x, y, "×"), y, transposed, "$K^T$", style.KEY)
+    x = matrix(axes, sign(axes, x, y, "×"), y, turned(numbers["projections"]["k"]), "$K^T$", style.KEY)
     style.write(axes, x + 0.42, y, "$/\\,\\sqrt{d_k}$", size=16)
-    axes.text(x + 0.85, y, ")", size=46, va="center", ha="center", family=style.SERIF, color=style.SOFT)
+    bracket(axes, x + 0.85, y, ")")
     x = matrix(axes, 6.0, 1.75, numbers["weights"], "weights", style.WEIGHT, limit=1)
     style.write(axes, 5.65, 1.75, "=", size=18, color=style.SOFT)
     x = matrix(axes, sign(axes, x, 1.75, "×"), 1.75, numbers["projections"]["v"], "$V$", style.SOFT)
     matrix(axes, sign(axes, x, 1.75, "="), 1.75, numbers["z"], "$Z$", style.WEIGHT)
     return figure
-
-
-def matrix(
-    axes: Axes, x: float, y: float, values: list[list[float]], name: str, tint: str, *, limit: float | None = None
-) -> float:
-    """Centred at height y, its name above and its shape below. -> where its right edge is"""
-    rows, columns = len(values), len(values[0])
-    top, middle = y + CELL * rows / 2, x + CELL * columns / 2
-    style.cells(axes, x, top, values, CELL, tint=tint, limit=limit)
-    style.write(
-        axes, middle, top + 0.19, name, size=15 if "$" in name else 12, color=tint if tint != style.EDGE else style.INK
-    )
-    style.write(axes, middle, top - CELL * rows - 0.15, f"{rows} × {columns}", size=9, color=style.SOFT)
-    return x + CELL * columns
-
-
-def sign(axes: Axes, x: float, y: float, text: str) -> float:
-    """A sign after x. -> where the next matrix begins"""
-    style.write(axes, x + 0.22, y, text, size=18, color=style.SOFT)
-    return x + 0.44
 
 
 def holds(numbers: Numbers) -> list[Check]:

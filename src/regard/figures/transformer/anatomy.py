@@ -16,8 +16,9 @@ from regard.models.transformer import Config, Transformer
 from regard.nn.attention import Mixer
 from regard.nn.block import Block
 from regard.nn.mask import ALL, Mask
+from regard.nn.mixers.fourier import Fourier
 
-ATTENTION, FEED_FORWARD = "attention", "feed-forward"
+ATTENTION, FOURIER, FEED_FORWARD = "attention", "Fourier", "feed-forward"
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +75,13 @@ def column(calls: list[Call], stack: str, final: bool) -> Numbers:
         if call.name not in (f"{stack}.0.{name}" for name in ("mixer", "cross", "ffn")):
             continue
         norm = names.index(f"{call.name}_residual.norm")
-        part: Numbers = {"kind": ATTENTION if isinstance(call.module, Mixer) else FEED_FORWARD}
+        part: Numbers = {"kind": kind(call.module)}
         part |= {"norm": "before" if norm < i else "after", "causal": call.causal, "cross": call.context is not None}
         parts.append(part)
     return {"depth": depth, "parts": parts, "final": final}
+
+
+def kind(module: nn.Module) -> str:
+    if isinstance(module, Fourier):
+        return FOURIER
+    return ATTENTION if isinstance(module, Mixer) else FEED_FORWARD

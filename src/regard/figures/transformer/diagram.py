@@ -10,7 +10,7 @@ from matplotlib.patches import Circle, FancyBboxPatch
 
 from regard import style
 from regard.figures.figure import Numbers
-from regard.figures.transformer.anatomy import ATTENTION
+from regard.figures.transformer.anatomy import ATTENTION, FOURIER
 
 BREADTH, TALL, LOW = 2.0, 0.4, 0.26  # a box; its height; the height of a norm
 SIDE = 0.36  # from the edge of a box to the edge of the frame around a layer
@@ -40,6 +40,8 @@ class Tower:
 
 
 def label(part: Numbers) -> str:
+    if part["kind"] == FOURIER:
+        return FOURIER
     if part["kind"] != ATTENTION:
         return "feed-forward"
     return "cross-attention" if part["cross"] else "masked self-attention" if part["causal"] else "self-attention"
@@ -82,7 +84,7 @@ def tower(axes: Axes, x: float, y: float, parts: Sequence[Numbers], look: Look, 
 
 def box(axes: Axes, x: float, y: float, text: str, kind: str, look: Look, *, tall: float = TALL) -> None:
     """A box centred at x, its lower edge at y."""
-    u, accent = look.unit, style.WEIGHT if kind == ATTENTION else style.SOFT
+    u, accent = look.unit, style.WEIGHT if kind in (ATTENTION, FOURIER) else style.SOFT
     edge, fill = look.line(kind, accent), "white" if look.lit and look.lit != kind else style.mix(accent, 0.12)
     ink = style.INK if not look.lit or look.lit == kind else style.EDGE
     style.box(
