@@ -185,7 +185,7 @@ class Words:
 
 def test_a_model_that_does_not_attend_says_so() -> None:
     given = inputs("mlp")
-    with pytest.raises(InputError, match="no attention of this model"):
+    with pytest.raises(InputError, match="this model has no attention to look at"):
         Model("mlp", net("mlp"))(*given.values(), look="*")
 
 
