@@ -43,6 +43,7 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("collisions.one plane", [0.5] * 10),
         ("collisions.four planes", [0.5] * 10),
         ("collisions.sixteen pies", [1.0, 0.4, 0.3, 0.2, 0.3, 0.1, 0.0, 0.0, 0.0, 0.0]),
+        ("pies.5.circle.7", 9),
         ("together.near", 0.25),
         ("together.far", 0.25),
     ],

@@ -51,6 +51,8 @@ def compute() -> Numbers:
         kernel = LSH(1, 1, (4,), seed=turn)
         pairs = {name: codes(kernel, around(torch.tensor(angles)))[0] for name, angles in PAIRS.items()}
         found["pies"][str(turn)] = {"circle": codes(kernel, circle)[0], **pairs}
+        beside = circle @ turned(turn, 1, 2, 1, 2)[0, :, 0]
+        found["pies"][str(turn)]["by hand"] = torch.cat((beside, -beside), -1).argmax(-1).tolist()
     many = LSH(1, ROUNDS, (4,), seed=SEED)
     found["together"] = {name: collisions(many, around(torch.tensor(pair)))[1] for name, pair in PAIRS.items()}
     kernels = {
@@ -168,8 +170,10 @@ def holds(numbers: Numbers) -> list[Check]:
         checks.append(equal(f"{name}: at 0° and 180°", f"{found[name][0]:g}, {found[name][-1]:g}", "1, 0"))
     pies = found["sixteen pies"]
     rise = max(b - a for a, b in pairwise(pies))
+    wrong = [a != b for pie in numbers["pies"].values() for a, b in zip(pie["circle"], pie["by hand"], strict=True)]
     return [
         *checks,
+        equal("pies: points of three circles with another bucket than argmax [xR; -xR]", sum(wrong), 0),
         below("pies: largest rise of collisions from one angle to the next", rise, 0.005),
         above("pies and planes at 30°: how much more often together", pies[2] - found["four planes"][2], 0.02),
         above("four pies of a circle: share of draws with near ones together", numbers["together"]["near"], 0.6),
