@@ -1,0 +1,67 @@
+"""Models that a figure trains for minutes or hours, each in the folder of a run: an interrupted figure goes on with it.
+
+The folders are those of `regard train`, in runs/ below the folder that the figure is computed in. One that is there
+already is taken as it is.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from regard.model import Model, load
+from regard.run.settings import Run
+from regard.run.start import FILE, find_run, reopen, resume, train
+from regard.train.journal import METRICS, TIMING, read_lines
+from regard.train.progress import reporter
+from regard.train.runtext import write
+
+RUNS = Path("runs")
+COUNTED = 4  # steps whose operations are counted
+
+
+def trained(name: str, run: Run) -> Model:
+    """What comes out of a run of these settings."""
+    folder, path = RUNS / name, RUNS / f"{name}.toml"
+    if not (folder / FILE).is_file():
+        RUNS.mkdir(exist_ok=True)
+        path.write_text(write(replace(run, folder=str(folder))), "utf-8")
+    return finished(folder, path)
+
+
+def by_recipe(name: str) -> Model:
+    """What comes out of a recipe that ships."""
+    return finished(RUNS / name, find_run(name))
+
+
+def finished(folder: Path, path: Path) -> Model:
+    """Begun, gone on with, or there already."""
+    if not (folder / "model").is_dir():
+        if (folder / FILE).is_file():
+            resume(folder, reporter(machine=False))
+        else:
+            train(path, (f"folder={folder}",), reporter(machine=False))
+    return load(folder / "model")
+
+
+def curve(name: str) -> list[tuple[float, float]]:
+    """Minutes of training, and the loss on held-out data then. What was computed twice, after an interruption, counts
+    once."""
+    minutes = {line["step"]: line["elapsed"] / 60 for line in read_lines(RUNS / name / TIMING)}
+    measured = {
+        line["step"]: line["held_out"]["loss"] for line in read_lines(RUNS / name / METRICS) if "held_out" in line
+    }
+    return [(minutes[step], loss) for step, loss in measured.items() if step in minutes]
+
+
+def operations(name: str) -> float:
+    """What training a run cost: floating-point operations of all matrix products, counted in some of its steps."""
+    job = reopen(RUNS / name)
+    data = job.sources.splits["train"]
+    with FlopCounterMode(display=False) as counter:
+        for step in range(COUNTED):
+            batch = data.collate(data.rows(step).tolist(), step)
+            for loss in job.task.losses(batch, step):
+                torch.stack([term.sum for term in loss.terms.values()]).sum().backward()
+    return counter.get_total_flops() / COUNTED * job.run.train.steps

@@ -1,0 +1,99 @@
+"""3.7e: the Transformer against a recurrent net with attention, for as many minutes on the same captions (Multi30k).
+
+Both are recipes that ship, German to English: multi30k-de-en and multi30k-de-en-rnn, Bahdanau's net, with more weights.
+They read the same vocabulary, and were trained side by side, one thread each. multi30k-en-fr is there for the table of
+3.7b, which takes its rows from here.
+"""
+
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from regard import style
+from regard.data.tables import open_plain
+from regard.figures.figure import Check, Numbers, above, within
+from regard.figures.recurrent.captioned import translated
+from regard.figures.runs import by_recipe, curve, operations
+from regard.run.sources import found
+from regard.tasks.bleu import quality
+
+TITLE = "As many minutes, better captions"
+DECKS = ("002", "004")
+CLAIM = (
+    "Trained for as many minutes on the same captions, the Transformer translates better than an RNN with attention."
+)
+COST = 10000.0
+SEED = 0
+
+RIVALS = {"Transformer": "multi30k-de-en", "RNN with attention": "multi30k-de-en-rnn"}
+FRENCH = "multi30k-en-fr"
+TINTS = {"Transformer": style.WEIGHT, "RNN with attention": style.SECOND}
+
+
+def compute() -> Numbers:
+    return {
+        "rivals": {name: measured(recipe, "de", "en") for name, recipe in RIVALS.items()},
+        "french": measured(FRENCH, "en", "fr"),
+    }
+
+
+def measured(recipe: str, source: str, target: str) -> Numbers:
+    model = by_recipe(recipe)
+    rows = open_plain(*(found(f"multi30k/test_2016_flickr.{one}.gz", Path()) for one in (source, target)))
+    pairs = [(one, other) for one, other in (rows[i] for i in range(len(rows)))]
+    scored = quality(translated(model, pairs), [other for _, other in pairs])
+    points = curve(recipe)
+    return {
+        "recipe": recipe,
+        "weights": sum(x.numel() for x in model.parameters()),
+        "minutes": round(points[-1][0], 1),
+        "curve": [[round(minutes, 2), round(loss, 4)] for minutes, loss in points],
+        "bleu": round(scored.bleu, 2),
+        "chrf": round(scored.chrf, 2),
+        "operations": float(f"{operations(recipe):.3g}"),
+        "signature": scored.signatures["bleu"],
+    }
+
+
+def draw(numbers: Numbers) -> Figure:
+    rivals = numbers["rivals"]
+    note = (
+        "Captions of photographs, German to English; one thread each, side by side. BLEU of the 1,000 captions of"
+        " test_2016_flickr\n(sacreBLEU, 13a, cased), beams of 4."
+    )
+    figure = style.page(TITLE, note, height=4.9)
+    left, right = figure.subplots(1, 2, width_ratios=(1.7, 1))
+    for name, one in rivals.items():
+        minutes, losses = zip(*one["curve"], strict=True)
+        left.plot(minutes, losses, color=TINTS[name], marker="o", ms=3.5)
+        up = 9 if losses[-1] == max(other["curve"][-1][1] for other in rivals.values()) else -9
+        left.annotate(
+            f"{name}, {one['weights'] / 1e6:.1f} M weights",
+            (minutes[-1], losses[-1]),
+            xytext=(0, up),
+            textcoords="offset points",
+            ha="right",
+            va="center",
+            color=TINTS[name],
+            weight="bold",
+            size=11,
+        )
+    left.set(xlabel="minutes of training", xlim=(0, None))
+    left.set_title("loss on held-out captions")
+    left.grid(axis="y")
+    left.spines["left"].set_visible(False)
+    tints = [TINTS[name] for name in rivals]
+    names = [name.replace(" with", "\nwith") for name in rivals]
+    style.bars(right, names, [one["bleu"] for one in rivals.values()], color=tints, form="{:.1f}".format)
+    right.set_title("BLEU")
+    return figure
+
+
+def holds(numbers: Numbers) -> list[Check]:
+    ours, theirs = (numbers["rivals"][name] for name in RIVALS)
+    return [
+        within("minutes of the RNN over those of the Transformer", theirs["minutes"] / ours["minutes"], 0.95, 1.3),
+        above("weights of the RNN over those of the Transformer", theirs["weights"] / ours["weights"], 1),
+        above("BLEU of the Transformer over that of the RNN", ours["bleu"] - theirs["bleu"], 0),
+        above("BLEU of the RNN: it has learned", theirs["bleu"], 25),
+    ]
