@@ -83,6 +83,12 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("right.logits", [[0.5] * 4] * 3),
     ],
     "3.11c": [("shown", 1), ("after.1", 0.4), ("before.0", 0.95), ("others.2", 0.8), ("labels.0", 0.2)],
+    "3.11d": [
+        ("students.teacher.bleu", 1.0),
+        ("students.both.bleu", 1.0),
+        ("teacher.bleu", 1.0),
+        ("teacher.weights", 1),
+    ],
     "11.1": [
         ("right.0", 0.9),
         ("words.2", 0.9),
