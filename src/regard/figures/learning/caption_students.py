@@ -92,7 +92,7 @@ def run_of(lesson: Lesson) -> Run:
             vocabulary=Vocabulary(file=str((RUNS / TEACHER / "tokenizer.json").absolute())),
         ),
         model={"name": "transformer-small", "dim": 128, "depth": 1, "heads": 4, "hidden": 256, "norm": "pre"},
-        train=Train(steps=1500, log=50, evaluate=250, save=125, average=4, keep=4, threads=1),
+        train=Train(steps=1200, log=50, evaluate=250, save=125, average=4, keep=4, threads=1),
         optimizer=Adam(rate=4e-3),
         schedule=Cosine(warmup=200),
         seed=SEED,

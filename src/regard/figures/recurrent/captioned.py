@@ -18,7 +18,7 @@ from regard.train.schedules import Cosine
 from regard.train.settings import Train
 
 KINDS = {"RNNencdec": "rnn-cho", "RNNsearch": "rnn-bahdanau"}
-STEPS = {"RNNencdec": 2000, "RNNsearch": 1200}
+STEPS = {"RNNencdec": 1700, "RNNsearch": 1000}
 WIDTH, DIM, VOCAB = 256, 128, 4000
 Pair = tuple[str, str]
 
