@@ -487,3 +487,40 @@ def test_quality_by_length() -> None:
     sources = ["a b", "a b c", "a b c d", "a " * 9]
     found = by_length(sources, ["x"] * 4, ["x", "y", "x", "x"], (2, 4))
     assert {name: part.sentences for name, part in found.items()} == {"1-2": 1, "3-4": 2, "5-": 1}
+
+
+PAIRS = [
+    ("Where are my keys?", "Wo sind meine Schlüssel?"),
+    ("I have never seen such a big dog.", "Ich habe noch nie so einen großen Hund gesehen."),
+    ("It is raining.", "Es regnet."),
+]
+
+
+def test_a_shipped_translator_is_measured_on_any_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In one file or in two, by whichever columns: BLEU is that of what the model says."""
+    table, english, german = tmp_path / "pairs.tsv", tmp_path / "a.en", tmp_path / "a.de"
+    table.write_text("".join(f"{i}\t{de}\t{en}\n" for i, (en, de) in enumerate(PAIRS)), "utf-8")
+    english.write_text("".join(f"{en}\n" for en, _ in PAIRS), "utf-8")
+    german.write_text("".join(f"{de}\n" for _, de in PAIRS), "utf-8")
+    said = regard.load("tatoeba-en-de").translate([en for en, _ in PAIRS])
+    wanted = quality([one.text for one in said], [de for _, de in PAIRS])
+    for words in (["--data", str(table), "--columns", "3,2"], ["--data", str(english), "--data", str(german)]):
+        assert main(["evaluate", "tatoeba-en-de", "--json", *words]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert told["translated"]["bleu"] == pytest.approx(wanted.bleu)
+        assert told["translated"]["sentences"] == len(PAIRS)
+        assert told["lengths"]["1-10"]["sentences"] == len(PAIRS)
+    assert main(["evaluate", "tatoeba-en-de"]) == 2
+    assert "--data pairs.tsv" in capsys.readouterr().err
+    assert main(["evaluate", "recall", "--data", str(table)]) == 2
+    assert "only a translator" in capsys.readouterr().err
+
+
+def test_rows_of_an_encoder_are_what_was_read_also_if_both_sides_are_as_long() -> None:
+    found = regard.load("tatoeba-en-de").translate("Where are my keys?", look="*coder.*")
+    assert isinstance(found, Translated)
+    rows = {name: one.rows.labels for name, one in found.maps.items()}
+    assert len({len(labels or ()) for labels in rows.values()}) == 1  # as many tokens on both sides
+    for name, labels in rows.items():
+        assert labels is not None
+        assert ("Where" in labels[0]) == name.startswith("encoder"), (name, labels)

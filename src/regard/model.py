@@ -26,7 +26,7 @@ from regard.interop.symbols import NONE, Symbols, read_symbols
 from regard.interop.texts import json_bytes, read_bytes, read_json
 from regard.interop.tokens import foreign_tokenizer
 from regard.interop.writing import save as write_folder
-from regard.look.maps import Looked, Map, look_at, side_by_side
+from regard.look.maps import Looked, Map, axes_of, look_at, side_by_side
 from regard.models.bert import BERT
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.axis import Axis
@@ -125,9 +125,9 @@ class Model:
         given = torch.tensor([[translating.begin, *wrote[:-1]]])
         with torch.inference_mode():
             looked = self(torch.tensor([read]), given, look=pattern)
-        written = Axis("text", len(wrote), labels=self.text().labels(wrote))
+        written, table = Axis("text", len(wrote), labels=self.text().labels(wrote)), FAMILIES[self.family].axes
         return {
-            name: replace(one, rows=written) if one.rows.size == len(wrote) else one
+            name: replace(one, rows=written) if axes_of(name, table)[0] == "target" else one
             for name, one in looked.maps.items()
         }
 

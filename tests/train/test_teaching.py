@@ -2,11 +2,13 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from regard.cli.app import main
 from regard.data.generated import Reversal
+from regard.model import load
 
 RUN = """
 folder = "{folder}/{name}"
@@ -100,3 +102,19 @@ def test_a_run_translates(place: Path, capsys: pytest.CaptureFixture[str]) -> No
     capsys.readouterr()
     assert main(["translate", "-m", str(place / "teacher"), "one two three", "--beam", "2"]) == 0
     assert capsys.readouterr().out.endswith("\n")
+
+
+@pytest.mark.parametrize("more", [0, 7])
+def test_a_net_with_two_tables_has_as_many_words_as_the_vocabulary(more: int, place: Path, capsys: Any) -> None:
+    """Not as many as in its paper; more, if asked for, and never fewer."""
+    words = len(json.loads((place / "teacher" / "tokenizer.json").read_text())["model"]["vocab"])
+    asked = f", target_vocab = {words + more}" if more else ""
+    model = f'{{name = "rnn-luong", dim = 8, hidden = 8, depth = 1, align = 8{asked}}}'
+    folder = place / f"two-{more}"
+    assert main(["train", str(place / "student.toml"), f"model={model}", f"folder={folder}"]) == 0
+    config = load(folder / "model").config
+    assert (config.vocab, config.target_vocab) == (words, words + more)
+    few = model.replace("}", ", target_vocab = 3}") if not more else model.replace(str(words + more), "3")
+    capsys.readouterr()
+    assert main(["train", str(place / "student.toml"), f"model={few}", f"folder={place / 'few'}"]) == 2
+    assert "model.target_vocab is too small" in capsys.readouterr().err

@@ -12,8 +12,13 @@ from regard.cli.options import Json
 
 
 def run(
-    folder: Annotated[Path, typer.Argument(help="The folder of a run.")],
-    split: Annotated[str, typer.Option(help="train, held_out or test.")] = "held_out",
+    model: Annotated[str, typer.Argument(help="The folder of a run; with --data, any translator.")],
+    split: Annotated[str, typer.Option(help="Of a run: train, held_out or test.")] = "held_out",
+    data: Annotated[
+        list[str] | None,
+        typer.Option(help="Sources and translations: a tsv, csv or jsonl; given twice, two plain files."),
+    ] = None,
+    columns: Annotated[str, typer.Option(help="Of --data: source and target, by number or name.")] = "1,2",
     beam: Annotated[int, typer.Option(help="Of a translator: hypotheses at a time; 1 is greedy.")] = 4,
     penalty: Annotated[float, typer.Option(help="Of a translator: of length.")] = 1.0,
     as_json: Json = False,
@@ -21,6 +26,7 @@ def run(
     """Measure a run's model on one part of its data; of a translator, BLEU and chrF too.
 
     Example: regard evaluate runs/en-de --split test
+    Example: regard evaluate tatoeba-en-de --data pairs.tsv
     """
     from regard.cli.memory import tune
 
@@ -28,8 +34,10 @@ def run(
     from regard.decode.beam import Beam
     from regard.decode.settings import Decoding
     from regard.errors import InputError
-    from regard.run.quality import measured
+    from regard.run.named import named_model
+    from regard.run.quality import measured, measured_on
     from regard.train.progress import Silent
+    from regard.zoo import shipped
 
     class Notes(Silent):
         def note(self, text: str) -> None:
@@ -39,9 +47,14 @@ def run(
         decoding = Decoding(beam=Beam(beams=beam, penalty=penalty))
     except ValueError as error:
         raise InputError("this cannot be asked of a translation", got=str(error)) from None
-    found = measured(folder, split, Notes(), decoding)
+    if data:
+        found = measured_on(named_model(model), data, parsed(columns), decoding)
+    elif model in shipped():
+        raise InputError("a shipped model has no data of its own", got=model, fix="name some: --data pairs.tsv")
+    else:
+        found = measured(Path(model), split, Notes(), decoding)
     if as_json:
-        print(json.dumps({"run": str(folder), "split": split} | asdict(found), indent=2))
+        print(json.dumps({"run": model, "split": "data" if data else split} | asdict(found), indent=2))
         return
     print(f"weights\t{found.weights}")
     for name, value in found.metrics.items():
@@ -51,3 +64,7 @@ def run(
         print(f"chrf\t{found.translated.chrf:.2f}\t{found.translated.signatures['chrf']}")
         for words, part in (found.lengths or {}).items():
             print(f"bleu of {words} words\t{part.bleu:.2f}\t{part.sentences} sentences")
+
+
+def parsed(columns: str) -> list[int | str]:
+    return [int(word) if word.isdecimal() else word for word in map(str.strip, columns.split(","))]

@@ -52,8 +52,10 @@ def prepare(run: Run, folder: Path, data: Opened, text: Text | None) -> Job:
     other = whose_words(run)
     if text is not None:
         least = text.tokenizer.get_vocab_size()
-        usual = least if other is None else other.config.vocab  # which may have room for more
-        enough(changes, "vocab", least, "tokens of the vocabulary", usual)
+        for key in ("vocab", "target_vocab"):
+            if getattr(config, key, None) is not None:  # without one of its own the target has the other's
+                usual = least if other is None else getattr(other.config, key, other.config.vocab)  # or room for more
+                enough(changes, key, least, "tokens of the vocabulary", usual)
     if (head := head_of(run, config)) and changes.setdefault("head", head) != head:
         got = f"model.head = {changes['head']!r}"
         raise InputError(f"the task {run.task.kind!r} needs another head", got=got, expected=repr(head))

@@ -1,9 +1,11 @@
 """How good a run's model is on one part of its data."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from regard.data.batches import Batches
+from regard.data.faults import tolerate
+from regard.data.rows import Rows
 from regard.decode.settings import Decoding
 from regard.errors import InputError
 from regard.model import Model, load
@@ -16,6 +18,7 @@ from regard.train.progress import Reporter
 from regard.train.shards import fill
 
 from .goals import Translation
+from .sources import found, pair_rows
 from .start import engine_of, reopen, world_of
 
 EDGES = (10, 15, 20, 30)  # words of a source
@@ -42,9 +45,26 @@ def measured(folder: Path, split: str, reporter: Reporter, decoding: Decoding | 
         metrics = engine.evaluate(data)[0]
         if not isinstance(job.run.task, Translation):
             return Measured(weights, metrics)
-        sources, hypotheses, references = translated(job.model, data, decoding or Decoding())
-        found = by_length(sources, hypotheses, references, EDGES)
-        return Measured(weights, metrics, quality(hypotheses, references), found)
+        return replace(scored(job.model, data.source, decoding or Decoding()), weights=weights, metrics=metrics)
+
+
+def measured_on(model: Model, files: Sequence[str], columns: Sequence[int | str], decoding: Decoding) -> Measured:
+    """Of any translator, on any sources with their translations: one file of two columns, or two files."""
+    if model.task not in (None, "translate") or not hasattr(model.net, "encode"):
+        raise InputError(
+            "only a translator can be measured on files of its own",
+            got=f"a {model.family} whose task is {model.task}",
+            fix="name the folder of a run, without --data",
+        )
+    rows = pair_rows([found(name, Path()) for name in files], columns)
+    tolerate(rows.faults, len(rows) + len(rows.faults), name="--data")
+    return scored(model, rows, decoding)
+
+
+def scored(model: Model, rows: Rows, decoding: Decoding) -> Measured:
+    sources, hypotheses, references = translated(model, rows, decoding)
+    parts = by_length(sources, hypotheses, references, EDGES)
+    return Measured("the model", {}, quality(hypotheses, references), parts)
 
 
 def taken(engine: Engine, folder: Path) -> str:
@@ -94,9 +114,9 @@ def best_so_far(engine: Engine, folder: Path) -> str:
     return f"the {'best so far' if judged else 'newest'}, of step {engine.state.step}"
 
 
-def translated(model: Model, data: Batches, decoding: Decoding) -> tuple[list[str], list[str], list[str]]:
+def translated(model: Model, rows: Rows, decoding: Decoding) -> tuple[list[str], list[str], list[str]]:
     """Sources, what the model makes of them, and what people did."""
-    pairs = [data.source[row] for row in range(len(data.source))]
+    pairs = [rows[i] for i in range(len(rows))]
     sources, references = [str(pair[0]) for pair in pairs], [str(pair[1]) for pair in pairs]
     net = replace(model, net=model.net.eval())
     found = Translating(net.net, net.text(), net.symbols).translate(sources, decoding)
