@@ -77,8 +77,8 @@ def test_captions_are_as_long_as_was_asked_for(elsewhere, shared_data, monkeypat
     assert len(german) == len(english) > 20_000
     assert max(len(text.split()) for text in german + english) == 15
     assert not set(german) & {source for source, _ in captioned.unseen() if len(source.split()) > 15}
-    one, other = (captioned.run_of("RNNsearch", 15, scores, 0) for scores in ("additive", "dot"))
-    assert {key for key in one.model if one.model[key] != other.model[key]} == {"attention"}
+    one, other = (captioned.run_of(name, 15, 0) for name in captioned.KINDS)
+    assert {key for key in one.model if one.model[key] != other.model[key]} == {"name"}
     assert one.data == other.data
 
 

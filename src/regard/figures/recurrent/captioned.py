@@ -33,12 +33,12 @@ def unseen() -> list[Pair]:
     return captions("test_2016_flickr") + captions("val")
 
 
-def net(name: str, longest: int, scores: str = "additive", seed: int = 0) -> Model:
+def net(name: str, longest: int, seed: int) -> Model:
     """Trained on captions of up to so many words on both sides."""
-    return trained(f"captions-{name.lower()}-{longest}-{scores}", run_of(name, longest, scores, seed))
+    return trained(f"captions-{name.lower()}-{longest}", run_of(name, longest, seed))
 
 
-def run_of(name: str, longest: int, scores: str, seed: int) -> Run:
+def run_of(name: str, longest: int, seed: int) -> Run:
     model = {"name": KINDS[name], "dim": DIM, "hidden": WIDTH, "align": DIM, "maxout": DIM, "target_vocab": VOCAB}
     return Run(
         task=Translation(smoothing=0.0),
@@ -49,8 +49,8 @@ def run_of(name: str, longest: int, scores: str, seed: int) -> Run:
             longest=100,
             vocabulary=Vocabulary(size=VOCAB),
         ),
-        model=model | {"dropout": 0.2, "attention": scores},
-        train=Train(steps=STEPS[name], log=50, evaluate=500, save=250, average=4, keep=4, threads=1),
+        model=model | {"dropout": 0.2},
+        train=Train(steps=STEPS[name], log=50, evaluate=500, save=250, average=1, keep=2, threads=1),
         optimizer=Adam(rate=2e-3),
         schedule=Cosine(warmup=200),
         seed=seed,

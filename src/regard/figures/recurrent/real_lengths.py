@@ -27,7 +27,7 @@ def compute() -> Numbers:
     numbers: Numbers = {"captions": len(pairs), "bleu": {}, "all": {}}
     for name in KINDS:
         for longest in TRAINED:
-            said = translated(net(name, longest, seed=SEED), pairs)
+            said = translated(net(name, longest, SEED), pairs)
             found = by_length(sources, said, references, EDGES)
             numbers["lengths"] = {bucket: one.sentences for bucket, one in found.items()}
             numbers["bleu"][f"{name}-{longest}"] = [round(one.bleu, 2) for one in found.values()]
