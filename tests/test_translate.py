@@ -244,6 +244,7 @@ def test_how_far_a_pipe_is(terminal: bool, total: int) -> None:
     follow.add(60, 600)
     follow.close()
     assert out.getvalue().endswith("100 lines  2.5 lines/s\x1b[K\n" if terminal else "100 lines  2.5 lines/s\n")
+    assert out.getvalue().count("100 lines") == 1
 
 
 def test_as_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
