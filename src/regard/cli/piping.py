@@ -13,6 +13,11 @@ LONG = 50_000  # letters of a text that takes so long that it is told beforehand
 MARK = b"\xef\xbb\xbf"  # of the order of bytes, as some editors write it before a text
 
 
+def given(texts: list[str] | None) -> list[str] | None:
+    """The texts of a command line; a dash alone is standard input, as in other tools."""
+    return None if texts == ["-"] else texts
+
+
 def chunks(follow: "Follow | None" = None) -> Iterator[list[str]]:
     """Lines of standard input: one by one from a person, many at a time from a file, from a pipe what is there. What
     is no text is replaced, and that is told at the end."""
@@ -124,7 +129,7 @@ def size_of_input() -> int:
 
 def following() -> "Follow":
     """Of standard input. Where a person types it, or sees what becomes of it, nothing needs to be said."""
-    seen = sys.stdin.isatty() or (sys.stdout is not None and sys.stdout.isatty())
+    seen = (sys.stdin is not None and sys.stdin.isatty()) or (sys.stdout is not None and sys.stdout.isatty())
     return Follow(None if seen else sys.stderr, size_of_input())
 
 
