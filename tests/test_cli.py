@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import io
 import json
 import os
 import subprocess
@@ -214,6 +215,49 @@ def test_a_reader_who_has_left_is_no_fault(words: list[str]) -> None:
     os.close(writer)
     assert done.returncode == 1
     assert done.stderr == ""
+
+
+def test_no_standard_output(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """It was closed by whoever started this process."""
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", None)
+        code = main(["models", "--json"])
+    assert code == 2
+    assert capsys.readouterr().err == "regard: there is no standard output to write to\n"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_an_output_that_lacks_letters(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    paper = "Żółw, 🙂"
+    for words in (["models"], ["models", "--json"]):
+        raw = io.BytesIO()
+        out = io.TextIOWrapper(raw, encoding=encoding)
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", out)
+            patch.setattr("regard.cli.app.call", lambda words: print(said(words, paper)) or 0)
+            assert main(words) == 0
+        found = raw.getvalue().decode(encoding)
+        if "--json" in words:
+            assert json.loads(found) == {"paper": paper}
+        else:
+            assert "w, ?" in found
+
+
+def said(words: list[str], text: str) -> str:
+    return json.dumps({"paper": text}, ensure_ascii=False) if "--json" in words else text
+
+
+@pytest.mark.parametrize(("words", "told"), [(["models"], "ask for less"), (["train", "a"], "data.budget")])
+def test_too_little_memory(
+    words: list[str], told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def call(words: list[str]) -> int:
+        raise MemoryError
+
+    monkeypatch.delenv("REGARD_DEBUG", raising=False)
+    monkeypatch.setattr("regard.cli.app.call", call)
+    assert main(words) == 2
+    assert told in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has a file that is always full")

@@ -19,7 +19,7 @@ from regard.decode.settings import Decoding
 from regard.errors import InputError
 from regard.interop.symbols import Symbols
 from regard.model import Generated, Model
-from regard.tasks.generating import settled
+from regard.tasks.writing import settled
 from regard.zoo import FAMILIES
 
 LENGTH = 24
@@ -142,11 +142,34 @@ def test_the_verb(folder: str, model: Model, capsys: pytest.CaptureFixture[str])
     assert len(capsys.readouterr().out.splitlines()) >= 2
 
 
+def test_a_beam_or_a_temperature_of_nothing_is_not_asked_for(folder: str) -> None:
+    assert main(["generate", folder, "a", "--tokens", "3", "--temperature", "0", "--beam", "2", "--groups", "2"]) == 0
+    assert main(["generate", folder, "a", "--tokens", "3", "--beam", "0", "--top-k", "2", "--seed", "1"]) == 0
+
+
+def test_a_prompt_is_read_once_for_all_draws(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    logits = model.net.read
+
+    def spy(ids: torch.Tensor, **how: object) -> torch.Tensor:
+        read.append(tuple(ids.shape))
+        return logits(ids, **how)
+
+    monkeypatch.setattr(model.net, "read", spy)
+    model.generate("a bird", decoding=Decoding(sampling=Sampling(), nbest=3, longest=4))
+    assert [shape for shape in read if shape[1] > 1] == [(1, len(model.generating().encode("a bird")))]
+
+
 REFUSED: dict[str, Callable[[str], list[str]]] = {
     "nbest = 4": lambda folder: [folder, "a", "--beam", "2", "--nbest", "4"],
     "top_p": lambda folder: [folder, "a", "--top-p", "2"],
     "no such model": lambda folder: ["nowhere", "a"],
     "phrases": lambda folder: [folder, "a", "--phrase", "x"],
+    "leave out --beam, or --temperature": lambda folder: [folder, "a", "--beam", "2", "--temperature", "1"],
+    "leave out --beam, or --top-k": lambda folder: [folder, "a", "--beam", "2", "--top-k", "4"],
+    "leave out --beam, or --seed": lambda folder: [folder, "a", "--beam", "2", "--seed", "0"],
+    "nothing is drawn by chance": lambda folder: [folder, "a", "--temperature", "0", "--seed", "4"],
+    "give --beam above 0": lambda folder: [folder, "a", "--groups", "2"],
 }
 
 

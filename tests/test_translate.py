@@ -244,6 +244,7 @@ def test_how_far_a_pipe_is(terminal: bool, total: int) -> None:
     follow.add(60, 600)
     follow.close()
     assert out.getvalue().endswith("100 lines  2.5 lines/s\x1b[K\n" if terminal else "100 lines  2.5 lines/s\n")
+    assert out.getvalue().count("100 lines") == 1
 
 
 def test_as_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -291,14 +292,115 @@ def test_in_the_terminal(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
         (["again", "--look", "map.png"], "a picture shows one text"),
         (["--look", "no/such/folder/map.png"], "cannot be written there"),
         (["--look", "--layer", "decoder.*"], "have no mean"),
+        (["--look", "--layer", "*"], "have no mean"),
+        (["--look", "--layer", "nowhere"], "no attention of this model"),
+        (["--longest", "100000000"], "at most 10000"),
+        (["--shortest", "100000000"], "at most 10000"),
+        (["--shortest", "9", "--longest", "3"], "shortest = 9 is above longest = 3"),
+        (["--top-p", "2"], "top_p = 2.0 is above 1"),
+        (["--groups", "3"], "not a multiple of groups = 3"),
+        (["--diversity", "1"], "give --groups too"),
+        (["--seed", "1"], "nothing is drawn by chance"),
+        (["--seed", "1", "--beam", "2"], "leave out --beam, or --seed"),
+        (["--temperature", "1", "--beam", "4"], "leave out --beam, or --temperature"),
+        (["--top-k", "5", "--penalty", "1"], "leave out --penalty, or --top-k"),
+        (["--typical", "0.5", "--groups", "2"], "leave out --groups, or --typical"),
+        (["--stream", "--beam", "4"], "--stream --beam"),
+        (["--stream", "--nbest", "2"], "--stream --nbest"),
+        (["--stream", "--phrase", "Hund"], "--stream --phrase"),
+        (["--stream", "--json"], "--stream --json"),
     ],
 )
 def test_bad_requests(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["translate", "hello", *words]) == 2
-    found = capsys.readouterr().err
+    shown, found = capsys.readouterr()
+    if "--json" in words:
+        assert told in json.loads(shown)["error"]["got"]
+        return
+    assert shown == "", "what is refused is refused before any work"
     assert "Traceback" not in found
     assert found.startswith("regard: ")
     assert told in found
+
+
+def test_all_that_the_library_can_be_asked(
+    folder: Path, model: Model, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each option reaches what it names."""
+    seen: list[Decoding] = []
+    translate = Model.translate
+
+    def spy(self: Model, texts: list[str], *, decoding: Decoding, **how: Any) -> Any:
+        seen.append(decoding)
+        return translate(self, texts, decoding=decoding, **how)
+
+    monkeypatch.setattr(Model, "translate", spy)
+    for words, wanted in (
+        ("--shortest 7", Decoding(shortest=7)),
+        ("--groups 2 --diversity 1.5", Decoding(beam=Beam(groups=2, diversity=1.5))),
+        ("--top-k 5 --seed 3", Decoding(sampling=Sampling(top_k=5, seed=3))),
+        ("--top-p 0.5", Decoding(sampling=Sampling(top_p=0.5))),
+        ("--typical 0.5 --temperature 2", Decoding(sampling=Sampling(typical=0.5, temperature=2.0))),
+        ("--temperature 1 --nbest 5", Decoding(sampling=Sampling(), nbest=5)),
+    ):
+        assert main(["translate", "one two", "-m", str(folder), *words.split()]) == 0
+        assert seen[-1] == wanted
+
+
+def test_a_dash_is_standard_input(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    piped(b"one\n\n", monkeypatch)
+    assert main(["translate", "-", "-m", str(folder)]) == 0
+    assert len(capsys.readouterr().out.split("\n")) == 3
+
+
+def test_how_far_it_is_with_a_long_text(model: Model) -> None:
+    told: list[tuple[int, int]] = []
+    texts = ["One two. " * 300, "three"]
+    model.translate(texts, decoding=Decoding(beam=Beam(beams=1)), progress=lambda *now: told.append(now))
+    assert len(told) > 1
+    assert told == sorted(told)
+    assert told[-1] == (301, 301)
+
+
+# ------------------------------------------------------------------------------------------------------ piece by piece
+
+
+STREAMED = ["one two three", "One two. Three four! Five", "", "One two.\nThree four!", "six " * 150]
+
+
+@pytest.mark.parametrize("family", ["transformer", "rnn"])
+@pytest.mark.parametrize("text", STREAMED)
+def test_pieces_are_the_whole(family: str, text: str) -> None:
+    model = translator(family)
+    for how in (
+        Decoding(beam=Beam(beams=1)),
+        Decoding(beam=Beam(beams=1), longest=5, no_repeat=2),
+        Decoding(sampling=Sampling(seed=4)),
+    ):
+        pieces = list(model.stream(text, decoding=how))
+        assert "".join(pieces) == several(model, [text], decoding=how)[0].text
+        assert all(pieces)
+    assert len(list(model.stream("one two three"))) > 1
+
+
+def test_what_is_searched_for_is_not_told_in_pieces(model: Model) -> None:
+    for how in (Decoding(), Decoding(beam=Beam(beams=1), phrases=("two",)), Decoding(sampling=Sampling(), nbest=2)):
+        with pytest.raises(InputError, match="piece by piece"):
+            model.stream("one", decoding=how)
+
+
+def test_a_stream_at_the_prompt(
+    folder: Path, model: Model, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    greedy = several(model, ["one two", "", "Three. Four!"], decoding=Decoding(beam=Beam(beams=1)))
+    piped(b"one two\n\nThree. Four!\n", monkeypatch)
+    assert main(["translate", "--stream", "-m", str(folder)]) == 0
+    assert capsys.readouterr().out == "".join(f"{one.text}\n" for one in greedy)
+    assert main(["translate", "one two", "--stream", "-m", str(folder), "--temperature", "2", "--seed", "5"]) == 0
+    drawn = several(model, ["one two"], decoding=Decoding(sampling=Sampling(temperature=2.0, seed=5)))
+    assert capsys.readouterr().out == f"{drawn[0].text}\n"
 
 
 # ------------------------------------------------------------------------------------------------- several sentences
@@ -399,6 +501,37 @@ def test_room_for_what_is_asked(model: Model) -> None:
     assert len(several(model, ["one"], decoding=Decoding(shortest=100))[0].nbest[0].ids) >= 100
     phrase = "one two three four five six seven eight nine ten " * 4
     assert phrase.strip() in several(model, ["one"], decoding=Decoding(phrases=(phrase.strip(),)))[0].text
+
+
+def test_a_phrase_within_another_is_said_with_it(model: Model) -> None:
+    for phrases, prefix in (
+        (("seven", "six seven"), ""),
+        (("six seven", "seven"), ""),
+        (("seven", "seven"), ""),
+        (("seven",), "six seven"),
+    ):
+        (found,) = several(model, ["one"], decoding=Decoding(phrases=phrases, prefix=prefix, longest=30))
+        assert found.text.count("seven") == 1
+    (both,) = several(model, ["one"], decoding=Decoding(phrases=("seven", "six"), longest=30))
+    assert "seven" in both.text
+    assert "six" in both.text
+
+
+@pytest.mark.parametrize("family", ["transformer", "rnn"])
+def test_a_source_is_read_once_for_all_draws(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And each draw has the random numbers that it would have by itself."""
+    model = translator(family).to(torch.float64)  # so that the size of a batch moves no draw
+    read: list[int] = []
+    encode = model.net.encode
+    monkeypatch.setattr(model.net, "encode", lambda source, keys: read.append(len(source)) or encode(source, keys))
+    found = several(model, TEXTS[:3], decoding=Decoding(sampling=Sampling(seed=1), nbest=4))
+    assert read == [3]
+    for number, one in enumerate(found):
+        alone = [
+            several(model, [one.source], decoding=Decoding(sampling=Sampling(seed=1)), first=number * 4 + turn)[0]
+            for turn in range(4)
+        ]
+        assert {x.ids for x in one.nbest} == {x.nbest[0].ids for x in alone}
 
 
 def test_groups_of_beams_say_different_things(model: Model) -> None:

@@ -33,7 +33,7 @@ from regard.nn.axis import Axis
 from regard.tasks.generating import Generating
 from regard.tasks.prompting import Prompted, answered, few_shot
 from regard.tasks.reading import Answer, Labelled, Reading, Tagged, last_piece, words_of
-from regard.tasks.translating import Translating, clean
+from regard.tasks.translating import Progress, Translating, clean, silent
 from regard.tasks.writing import Said
 from regard.zoo import FAMILIES, bare, config_data, preset, read_config, shipped
 
@@ -88,16 +88,21 @@ class Model:
         return looked
 
     def translate(
-        self, texts: str | Sequence[str], *, decoding: Decoding | None = None, look: str | None = None, first: int = 0
+        self,
+        texts: str | Sequence[str],
+        *,
+        decoding: Decoding | None = None,
+        look: str | None = None,
+        first: int = 0,
+        progress: Progress = silent,
     ) -> "Translated | list[Translated]":
         """Of one text or of many. With ``look``, a name pattern such as "decoder.*.cross", also where it looked while
         it wrote: the search runs at full speed, and one more pass over what it found is looked at. ``first`` is the
-        number of the first text where there were others before: chance, if asked for, goes by numbers."""
-        if self.task not in (None, "translate") or not hasattr(self.net, "encode"):
-            raise InputError(f"this {self.family} does not translate", got=f"its task is {self.task}")
-        translating = Translating(self.net, self.text(), self.symbols)
+        number of the first text where there were others before: chance, if asked for, goes by numbers. ``progress`` is
+        told how many sentences are done, and of how many."""
+        translating = self.translating()
         several = [clean(text) for text in ([texts] if isinstance(texts, str) else texts)]
-        found = translating.translate(several, decoding or Decoding(), first)
+        found = translating.translate(several, decoding or Decoding(), first, progress)
         done = [
             Translated(
                 source,
@@ -155,8 +160,19 @@ class Model:
         return answered(self.generating(), text, choices, decoding or GREEDY, calibrated=calibrated)
 
     def stream(self, prompt: str, *, decoding: Decoding | None = None) -> Iterator[str]:
-        """The same for one prompt, piece by piece as it is written."""
+        """What a prompt goes on with, or of a translator what a text becomes, piece by piece as it is written: the
+        likeliest tokens, unless they shall be drawn."""
+        if self.translates():
+            return self.translating().stream(clean(prompt), decoding or GREEDY)
         return self.generating().stream(prompt, decoding or GREEDY)
+
+    def translates(self) -> bool:
+        return self.task in (None, "translate") and hasattr(self.net, "encode")
+
+    def translating(self) -> Translating:
+        if not self.translates():
+            raise InputError(f"this {self.family} does not translate", got=f"its task is {self.task}")
+        return Translating(self.net, self.text(), self.symbols)
 
     def generating(self) -> Generating:
         able = self.family in ("gpt", "switchlm", "recurrent") and getattr(self.config, "head", "words") == "words"

@@ -3,6 +3,7 @@
 Exit codes: 0 success, 2 bad input, 130 interrupted, 1 anything else. Bad input never shows a traceback.
 """
 
+import codecs
 import errno
 import importlib
 import io
@@ -44,6 +45,7 @@ VERBS = {
 
 FILE_NAME = re.compile(r"\S+\.(png|svg|html?|pdf|eps|ps|jpe?g|gif|webp|bmp|tiff?|npz|json)", re.IGNORECASE)
 NO_MEMORY = ("can't allocate memory", "out of memory", "Unable to allocate")  # torch and numpy, in their words
+TRAINING = ("check", "train", "resume", "evaluate", "compare")  # verbs whose memory is what a run file asks for
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # nothing more can be written
 
 ABOUT = """The transformer family: train it, use it, look into it.
@@ -57,6 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     machine = "--json" in words
+    if sys.stdout is None:
+        return complain(InputError("there is no standard output to write to"), machine=False, code=2)
+    show_what_can_be(machine)
     try:
         with one_voice():
             code = call(words)
@@ -85,12 +90,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if os.environ.get("REGARD_DEBUG") == "1":
             raise
         if isinstance(error, MemoryError) or any(words in str(error) for words in NO_MEMORY):
-            fix = "make the model or the batches smaller (data.budget, train.split), or free some memory"
+            smaller = "make the model or the batches smaller (data.budget, train.split)"
+            fix = f"{smaller if words and words[0] in TRAINING else 'ask for less at a time'}, or free some memory"
             got = str(error).splitlines()[0][:200] if str(error) else ""
             return complain(InputError("there is not enough memory for this", got=got, fix=fix), machine, code=2)
         what = f"{type(error).__name__}: {error}".splitlines()[0]
         fix = "this is a fault in regard: run it with REGARD_DEBUG=1 and report what it prints, and `regard --version`"
         return complain(InputError(what, fix=fix), machine, code=1)
+
+
+def show_what_can_be(machine: bool) -> None:
+    """Letters that the output has no bytes for: a question mark for people, an escape for machines."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.encoding.lower().startswith("utf"):
+        codecs.register_error("regard-json", escaped)
+        sys.stdout.reconfigure(errors="regard-json" if machine else "replace")
+
+
+def escaped(error: UnicodeError) -> tuple[str, int]:
+    """As JSON writes letters: they stand within its strings, wherever they are."""
+    assert isinstance(error, UnicodeEncodeError)
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
 
 
 @contextmanager

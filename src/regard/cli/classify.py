@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.options import Json, plain
-from regard.cli.piping import chunks
+from regard.cli.piping import chunks, given
 
 if TYPE_CHECKING:
     from regard.tasks.reading import Labelled
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 def run(
     model: Annotated[str, typer.Argument(help="A run's folder, or a model's.")],
-    texts: Annotated[list[str] | None, typer.Argument(help="Texts; without any, the lines of standard input.")] = None,
+    texts: Annotated[
+        list[str] | None, typer.Argument(help="Texts; without any, or with -, the lines of standard input.")
+    ] = None,
     beside: Annotated[str | None, typer.Option(help="A second text, for a model that judges two.")] = None,
     top: Annotated[int, typer.Option(help="So many of the likeliest labels.")] = 1,
     as_json: Json = False,
@@ -33,6 +35,7 @@ def run(
     from regard.run.named import named_model
 
     loaded = prepare(named_model(model))
+    texts = given(texts)
     if texts:
         alone()
         for one in loaded.classify([text if beside is None else (text, beside) for text in texts]):

@@ -10,7 +10,7 @@ import typer
 
 from regard.cli.keyboard import BACK, DOWN, ENTER, LEAVE, PICKS, TAKE, UP, pressed, quiet, screen, shown
 from regard.cli.options import Json
-from regard.cli.piping import chunks
+from regard.cli.piping import chunks, given
 
 if TYPE_CHECKING:
     from regard.tasks.completing import Completing, Completion, Keystrokes
@@ -43,6 +43,7 @@ def run(
     for name, value, most in (("order", order, LONGEST), ("top", top, MOST), ("words", words, FARTHEST)):
         if not 1 <= value <= most:
             raise InputError(f"--{name} cannot be this", got=str(value), expected=f"1 to {most}")
+    dash, typed = typed is not None and given(typed) is None, given(typed)
     if measure and (typed or words > 1):
         raise InputError(
             "--measure types the text itself, a word at a time", fix="leave out what was typed, and --words"
@@ -63,7 +64,7 @@ def run(
         print(json.dumps(data(one, found)) if as_json else "\n".join(table(one, found)))
     if typed:
         return
-    if sys.stdin.isatty() and sys.stdout.isatty() and not as_json:
+    if sys.stdin.isatty() and sys.stdout.isatty() and not as_json and not dash:
         talk(Session(completing, top, words))
         return
     for lot in chunks():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.options import Json, plain
-from regard.cli.piping import chunks
+from regard.cli.piping import chunks, given
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -19,7 +19,9 @@ SOME = 12  # texts in it
 
 def run(
     model: Annotated[str, typer.Argument(help="A run's folder, or a model's.")],
-    texts: Annotated[list[str] | None, typer.Argument(help="Texts; without any, the lines of standard input.")] = None,
+    texts: Annotated[
+        list[str] | None, typer.Argument(help="Texts; without any, or with -, the lines of standard input.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the vectors into a .npy file.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -39,6 +41,7 @@ def run(
     from regard.run.named import named_model
 
     loaded = prepare(named_model(model))
+    texts = given(texts)
     if texts:
         alone()
     every: list[str] = []

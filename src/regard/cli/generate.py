@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.options import Json
+from regard.cli.options import (
+    Diversity,
+    Groups,
+    Json,
+    NoRepeat,
+    Seed,
+    Shortest,
+    TopK,
+    TopP,
+    Typical,
+    refuse_unused,
+)
 from regard.cli.translate import alone
 
 if TYPE_CHECKING:
@@ -18,18 +29,21 @@ ANSWER = 50  # tokens
 
 
 def run(
+    context: typer.Context,
     model: Annotated[str, typer.Argument(help="A shipped model, a run's folder, or a model's.")],
     prompts: Annotated[list[str] | None, typer.Argument(help="What the texts begin with; none: an empty one.")] = None,
     tokens: Annotated[int, typer.Option(help="To write at most.")] = 200,
     temperature: Annotated[float, typer.Option(help="The lower the safer; 0 takes the likeliest token.")] = 0.8,
-    top_k: Annotated[int, typer.Option(help="Only the k likeliest tokens; 0 for all.")] = 0,
-    top_p: Annotated[float, typer.Option(help="Only the likeliest that together have this probability.")] = 0.95,
-    typical: Annotated[float, typer.Option(help="Only those as surprising as expected.")] = 1.0,
-    seed: Annotated[int, typer.Option(help="Of the draws.")] = 0,
+    top_k: TopK = 0,
+    top_p: TopP = 0.95,
+    typical: Typical = 1.0,
+    seed: Seed = 0,
     beam: Annotated[int, typer.Option(help="Search with so many hypotheses instead of drawing; 0 draws.")] = 0,
     nbest: Annotated[int, typer.Option(help="Texts of each prompt.")] = 1,
-    shortest: Annotated[int, typer.Option(help="Tokens at least.")] = 0,
-    no_repeat: Annotated[int, typer.Option(help="No sequence of so many tokens twice; 0 for any.")] = 0,
+    groups: Groups = 1,
+    diversity: Diversity = 0.5,
+    shortest: Shortest = 0,
+    no_repeat: NoRepeat = 0,
     phrase: Annotated[list[str] | None, typer.Option(help="What it must hold; needs --beam.")] = None,
     examples: Annotated[
         Path | None,
@@ -53,12 +67,13 @@ def run(
     from regard.model import Generated, prepare
     from regard.run.named import named_model
 
+    refuse_unused(context, draws=not beam and temperature != 0)
     try:
         drawn = None
         if not beam and temperature:
             drawn = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, typical=typical, seed=seed)
         asked = Decoding(
-            beam=Beam(beams=beam or 1),
+            beam=Beam(beams=beam or 1, groups=groups, diversity=diversity),
             sampling=drawn,
             nbest=nbest,
             longest=tokens,

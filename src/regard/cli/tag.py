@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.options import Json, plain
-from regard.cli.piping import chunks
+from regard.cli.piping import chunks, given
 
 if TYPE_CHECKING:
     from regard.tasks.reading import Tagged
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 def run(
     model: Annotated[str, typer.Argument(help="A run's folder, or a model's.")],
-    texts: Annotated[list[str] | None, typer.Argument(help="Texts; without any, the lines of standard input.")] = None,
+    texts: Annotated[
+        list[str] | None, typer.Argument(help="Texts; without any, or with -, the lines of standard input.")
+    ] = None,
     spaces: Annotated[bool, typer.Option("--spaces", help="Words are what stands between spaces, as it is.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -28,6 +30,7 @@ def run(
     from regard.run.named import named_model
 
     loaded = prepare(named_model(model))
+    texts = given(texts)
     if texts:
         alone()
     for some in [texts] if texts else chunks():

@@ -9,10 +9,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.options import Json, plain
-from regard.cli.piping import chunks
+from regard.cli.options import (
+    DRAWING,
+    SEARCHING,
+    Diversity,
+    Groups,
+    Json,
+    NoRepeat,
+    Seed,
+    Shortest,
+    TopK,
+    TopP,
+    Typical,
+    asked,
+    plain,
+    refuse_unused,
+)
+from regard.cli.piping import Follow, chunks, following, given, note, warn_of_long
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from regard.decode.settings import Decoding
     from regard.look.maps import Map
     from regard.model import Model, Translated
@@ -25,19 +42,31 @@ IMPOSSIBLE = "nothing can be written that fulfils what was asked for, or the mod
 
 
 def run(
-    texts: Annotated[list[str] | None, typer.Argument(help="Texts; without any, the lines of standard input.")] = None,
+    context: typer.Context,
+    texts: Annotated[
+        list[str] | None, typer.Argument(help="Texts; without any, or with -, the lines of standard input.")
+    ] = None,
     model: Annotated[
         str, typer.Option("--model", "-m", help="A shipped model, a run's folder, or a model's.")
     ] = SHIPPED,
     beam: Annotated[int, typer.Option(help="Hypotheses at a time; 1 is greedy.")] = 4,
     nbest: Annotated[int, typer.Option(help="Translations of each text.")] = 1,
     penalty: Annotated[float, typer.Option(help="Of length: 0 favours short texts.")] = 1.0,
+    groups: Groups = 1,
+    diversity: Diversity = 0.5,
+    shortest: Shortest = 0,
     longest: Annotated[int | None, typer.Option(help="Tokens of a translation at most.")] = None,
-    no_repeat: Annotated[int, typer.Option(help="No sequence of so many tokens twice; 0 for any.")] = 0,
+    no_repeat: NoRepeat = 0,
     prefix: Annotated[str, typer.Option(help="What the translation begins with.")] = "",
     phrase: Annotated[list[str] | None, typer.Option(help="What it must hold; may be given several times.")] = None,
     temperature: Annotated[float | None, typer.Option(help="Draw by chance, the lower the safer.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the draws.")] = 0,
+    top_k: TopK = 0,
+    top_p: TopP = 1.0,
+    typical: Typical = 1.0,
+    seed: Seed = 0,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Show each word as it is written, without a search.")
+    ] = False,
     look: Annotated[
         str | None, typer.Option(help="Draw where it looked: in the terminal, or into a .png, .svg or .html file.")
     ] = None,
@@ -50,8 +79,16 @@ def run(
     """
     from regard.errors import InputError
 
+    texts = given(texts)
     if look is not None and look != TERMINAL:
         check_picture(look, len(texts or ()))
+    if look is not None and not texts:
+        raise InputError("to look, give the text as an argument", got="standard input")
+    draws = bool(asked(context, *DRAWING)) or temperature is not None
+    refuse_unused(context, draws)
+    odd = asked(context, *SEARCHING, "nbest", "phrase", "look") + (["--json"] if as_json else [])
+    if stream and odd:
+        raise InputError("words are shown as they are written only without a search", got=" ".join(["--stream", *odd]))
     from regard.decode.beam import Beam
     from regard.decode.choice import Sampling
     from regard.decode.settings import Decoding
@@ -59,10 +96,18 @@ def run(
     from regard.run.named import named_model
 
     try:
-        asked = Decoding(
-            beam=Beam(beams=beam, penalty=penalty),
-            sampling=None if temperature is None else Sampling(temperature=temperature, seed=seed),
+        chance = Sampling(
+            temperature=1.0 if temperature is None else temperature,
+            top_k=top_k,
+            top_p=top_p,
+            typical=typical,
+            seed=seed,
+        )
+        decoding = Decoding(
+            beam=Beam(beams=1 if stream else beam, penalty=penalty, groups=groups, diversity=diversity),
+            sampling=chance if draws else None,
             nbest=nbest,
+            shortest=shortest,
             longest=longest,
             no_repeat=no_repeat,
             prefix=prefix,
@@ -70,27 +115,50 @@ def run(
         )
     except ValueError as error:
         raise InputError("this cannot be asked of a translation", got=str(error)) from None
-    if look is not None and not texts:
-        raise InputError("to look, give the text as an argument", got="standard input")
     loaded = named_model(model)
     if texts:
         alone()
-        told = loaded.translate(texts, decoding=asked, look=None if look is None else layer)
+    if stream:
+        streamed(prepare(loaded), [texts] if texts else chunks(), decoding)
+    elif texts:
+        if look is not None and not (as_json and look == TERMINAL):
+            check_layers(loaded, layer)
+        warn_of_long(texts)
+        follow = Follow(sys.stderr, 0)
+        told = loaded.translate(texts, decoding=decoding, look=None if look is None else layer, progress=follow.within)
+        follow.close()
         assert isinstance(told, list)
         for one in told:
             if not one.nbest:
                 raise InputError(IMPOSSIBLE, where=repr(plain(one.source)[:60]))
             show(one, look, as_json)
-        return
-    fast = prepare(loaded)
-    number = 0
-    for some in chunks():
-        for one in translated(fast, some, asked, number):
+    else:
+        piped(prepare(loaded), decoding, as_json)
+
+
+def piped(model: "Model", decoding: "Decoding", as_json: bool) -> None:
+    """A line for a line."""
+    number, follow = 0, following()
+    for some in chunks(follow):
+        found = model.translate(some, decoding=decoding, first=number, progress=follow.within)
+        assert isinstance(found, list)
+        for one in found:
             number += 1
             if not one.nbest:
-                print(f"regard: line {number}: {IMPOSSIBLE}", file=sys.stderr)
-            print(json.dumps(data(one), ensure_ascii=False) if as_json else "\n".join(lines(one, number, nbest)))
+                note(f"line {number}: {IMPOSSIBLE}")
+            told = lines(one, number, decoding.nbest)
+            print(json.dumps(data(one), ensure_ascii=False) if as_json else "\n".join(told))
         sys.stdout.flush()
+
+
+def streamed(model: "Model", lots: "Iterable[list[str]]", decoding: "Decoding") -> None:
+    """A line for a line, piece by piece."""
+    for some in lots:
+        for text in some:
+            for piece in model.stream(text, decoding=decoding):
+                sys.stdout.write(piece.replace("\n", " "))
+                sys.stdout.flush()
+            print(flush=True)
 
 
 def check_picture(look: str, texts: int) -> None:
@@ -104,6 +172,26 @@ def check_picture(look: str, texts: int) -> None:
     folder = Path(look).absolute().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK) or Path(look).is_dir():
         raise InputError("the picture cannot be written there", where=look, expected="a folder that can be written to")
+
+
+def check_layers(model: "Model", pattern: str) -> None:
+    """Before any work is done: there are such layers, and all look from the same words at the same."""
+    from regard.look.maps import axes_of, matching, place
+    from regard.zoo import FAMILIES
+
+    names = [place(tap) for tap in matching(model.net, pattern)]
+    if len({axes_of(name, FAMILIES[model.family].axes) for name in names}) > 1:
+        raise no_mean(names)
+
+
+def no_mean(names: "Sequence[str]") -> Exception:
+    from regard.errors import InputError
+
+    return InputError(
+        "these layers look at different things, so they have no mean",
+        got=", ".join(names),
+        fix="name layers of one kind with --layer, such as decoder.*.cross",
+    )
 
 
 def lines(one: "Translated", number: int, nbest: int) -> list[str]:
@@ -123,12 +211,6 @@ def alone() -> None:
 
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)
-
-
-def translated(model: "Model", texts: list[str], asked: "Decoding", first: int) -> "list[Translated]":
-    found = model.translate(texts, decoding=asked, first=first)
-    assert isinstance(found, list)
-    return found
 
 
 def data(one: "Translated") -> dict[str, Any]:
@@ -195,16 +277,11 @@ def mean(maps: "dict[str, Map]") -> tuple[Any, tuple[str, ...], tuple[str, ...],
     """Over heads and layers, and the words on both sides."""
     import torch
 
-    from regard.errors import InputError
     from regard.look.words import by_words
 
     several = [by_words(one) for one in maps.values()]
     if len({(one.rows.labels, one.columns.labels) for one in several}) > 1:
-        raise InputError(
-            "these layers look at different things, so they have no mean",
-            got=", ".join(maps),
-            fix="name layers of one kind with --layer, such as decoder.*.cross",
-        )
+        raise no_mean(list(maps))
     weights = torch.stack([one.weights[0].mean(0) for one in several]).mean(0)
     names = several[0].name if len(several) == 1 else f"{several[0].name} to {several[-1].name}"
     return weights, printable(several[0].rows.labels), printable(several[0].columns.labels), names

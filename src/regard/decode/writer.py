@@ -19,7 +19,7 @@ class Decoder(Protocol):
         ...
 
     def keep(self, sentences: Tensor) -> None:
-        """Only these sentences go on."""
+        """Go on with these sentences."""
         ...
 
 
@@ -75,6 +75,14 @@ class Writer:
         if beams > 1:
             rows = torch.arange(len(self.first), device=self.first.device)
             self.cache.reorder(rows.repeat_interleave(beams))
+
+    def multiply(self, times: int) -> None:
+        """As if each sentence had been given so many times, one after the other; what was read is not read again."""
+        if times > 1:
+            rows = torch.arange(len(self.first), device=self.first.device).repeat_interleave(times)
+            self.decoder.keep(rows)
+            self.cache.reorder(rows, rows)
+            self.first = self.first.index_select(0, rows)
 
     def next(self, tokens: Tensor) -> Tensor:
         """(r,), the token that each row wrote -> (r, v)"""

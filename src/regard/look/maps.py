@@ -57,12 +57,7 @@ def look_at(
     grad: bool = False,
 ) -> Looked[T]:
     """Run with the matching attentions recorded; all others stay on their fast path."""
-    taps = [plain(name) for name, module in net.named_modules() if isinstance(module, Tap)]
-    names = {tap: kind for tap in taps for kind in KINDS if tap.endswith(f".{kind}")}
-    wanted = {tap: kind for tap, kind in names.items() if fnmatchcase(tap, f"{pattern}.{kind}")}
-    if not wanted:
-        what = "no attention of this model has such a name" if names else "this model has no attention to look at"
-        raise InputError(what, got=pattern, expected=", ".join(place(tap) for tap in names))
+    wanted = matching(net, pattern)
     with ExitStack() as listening:
         heard = [listening.enter_context(capture(net, tap, grad=grad)) for tap in wanted]
         output = run()
@@ -82,6 +77,17 @@ def look_at(
             for x in records
         ]
     return Looked(output, calls)
+
+
+def matching(net: nn.Module, pattern: str) -> dict[str, Kind]:
+    """The taps of the attentions that a pattern names, and what each tells; at least one."""
+    taps = [plain(name) for name, module in net.named_modules() if isinstance(module, Tap)]
+    names = {tap: kind for tap in taps for kind in KINDS if tap.endswith(f".{kind}")}
+    wanted = {tap: kind for tap, kind in names.items() if fnmatchcase(tap, f"{pattern}.{kind}")}
+    if not wanted:
+        what = "no attention of this model has such a name" if names else "this model has no attention to look at"
+        raise InputError(what, got=pattern, expected=", ".join(place(tap) for tap in names))
+    return wanted
 
 
 def side_by_side(maps: Sequence[Map]) -> Map:

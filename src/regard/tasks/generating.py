@@ -7,15 +7,13 @@ from typing import Any
 import torch
 
 from regard.data.text import Text, padded
-from regard.decode.choice import Drawn, likeliest
 from regard.decode.settings import Decoding
-from regard.decode.steps import stream
 from regard.decode.writer import Continuer, Writer
 from regard.errors import InputError
 from regard.interop.symbols import Symbols
 
 from .translating import clean
-from .writing import Said, asked_for, rules_of, said, write
+from .writing import Said, asked_for, check_stream, pieces, said, write
 
 TOKENS = 200  # that are written, unless told otherwise
 
@@ -56,7 +54,7 @@ class Generating:
     def batch(self, rows: Sequence[Sequence[int]], numbers: Sequence[int], decoding: Decoding) -> list[list[Said]]:
         longest = self.room(rows[0], decoding)
         found = write(
-            lambda: self.writer(rows, longest),
+            self.writer(rows, longest),
             numbers,
             decoding,
             symbols=self.symbols,
@@ -70,28 +68,18 @@ class Generating:
 
     def stream(self, prompt: str, decoding: Decoding) -> Iterator[str]:
         """The text piece by piece, each as soon as it is chosen: the likeliest, or drawn. No search can do that."""
+        check_stream(decoding)
         row = self.encode(prompt)
         longest = self.room(row, decoding)
-        choose = likeliest if decoding.sampling is None else Drawn(decoding.sampling)
-        ids: list[int] = []
-        told = ""
-        with torch.inference_mode():
-            writer = self.writer([row], longest)
-        steps = stream(
-            writer, choose, self.symbols.end, longest=longest, rules=rules_of(decoding, self.symbols, self.literal)
+        return pieces(
+            lambda: self.writer([row], longest),
+            0,
+            decoding,
+            symbols=self.symbols,
+            literal=self.literal,
+            longest=longest,
+            text=lambda ids: self.after(row, ids),
         )
-        while True:
-            with torch.inference_mode():  # not around the yield: it would hold for whoever listens
-                step = next(steps, None)
-            if step is None:
-                break
-            if step[0].id not in self.symbols.end:
-                ids.append(step[0].id)
-                text = settled(self.after(row, ids))
-                if len(text) > len(told):
-                    yield text[len(told) :]
-                    told = text
-        yield self.after(row, ids)[len(told) :]
 
     @torch.inference_mode()
     def likelihood(self, prompt: str, text: str) -> float:
@@ -112,9 +100,3 @@ class Generating:
     def after(self, prompt: Sequence[int], ids: Sequence[int]) -> str:
         """What was written behind the prompt: a first word by itself would lose the space before it."""
         return self.text.decode([*prompt, *ids])[len(self.text.decode(list(prompt))) :]
-
-
-def settled(text: str) -> str:
-    """Without the end that may still change: a part of a character waits for the rest, three bytes at most."""
-    broken = len(text) - len(text.rstrip("\ufffd"))
-    return text[: len(text) - min(broken, 3)]

@@ -5,7 +5,7 @@ put together again. A sentence that is too long to be read at once is cut betwee
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,10 +17,11 @@ from regard.decode.writer import Translator, Writer
 from regard.errors import InputError
 from regard.interop.symbols import Symbols
 
-from .writing import Said, asked_for, said, write
+from .writing import Said, asked_for, check_stream, pieces, said, write
 
 LONGEST = 200  # tokens of a source that are read at once
 BUDGET = 4096  # tokens of a batch, times beams
+MOST = 10_000  # tokens that one sentence may become: far more than any does
 PART = 1 << 40  # random numbers of a text's second sentence begin so much further on
 CLAUSE_ENDS = re.compile(r"(?<=[.!?…;:])\s+")
 GAPS = re.compile(r"[^\S\n]+|\s*\n\s*")
@@ -44,6 +45,13 @@ SHORTENED = {
     "nr",
     "vgl",
 }
+
+
+Progress = Callable[[int, int], object]  # how many sentences are done, and of how many
+
+
+def silent(done: int, every: int) -> None:
+    """Nobody asked how far it is."""
 
 
 @dataclass(frozen=True)
@@ -72,23 +80,56 @@ class Translating:
         rows = self.literal.ids([clean(text) for text in texts])
         return [row if row and row[-1] in self.symbols.end else [*row, self.symbols.end[0]] for row in rows]
 
-    def translate(self, texts: Sequence[str], decoding: Decoding, first: int = 0) -> list[list[Said]]:
+    def translate(
+        self, texts: Sequence[str], decoding: Decoding, first: int = 0, progress: Progress = silent
+    ) -> list[list[Said]]:
         """The best translations of each text. An empty text is an empty translation; a text of which all that is asked
         for cannot be written has none. ``first`` is the number of the first text, by which chance is known."""
-        forced = bool(decoding.prefix or decoding.phrases)
-        parts = [self.parts(text, together=forced) for text in texts]
+        parts = [self.parts(text, together=self.forced(decoding)) for text in texts]
         flat = [part.text for some in parts for part in some]
         numbers = [first + i + PART * j for i, some in enumerate(parts) for j in range(len(some))]
-        found = iter(self.short(flat, numbers, decoding))
+        found = iter(self.short(flat, numbers, decoding, progress))
         return [whole(some, [next(found) for _ in some]) for some in parts]
+
+    def forced(self, decoding: Decoding) -> bool:
+        """Whether something is asked of a text as a whole; what no text can be is refused."""
+        if (most := max(decoding.longest or 0, decoding.shortest)) > MOST:
+            raise InputError("a translation is not so long", got=f"{most} tokens", expected=f"at most {MOST}")
+        return bool(decoding.prefix or decoding.phrases)
+
+    def stream(self, text: str, decoding: Decoding) -> Iterator[str]:
+        """The translation piece by piece, a sentence after the other: the likeliest tokens, or drawn ones."""
+        check_stream(decoding)
+        return self.told(self.parts(text, together=self.forced(decoding)), decoding)
+
+    def told(self, parts: Sequence[Part], decoding: Decoding) -> Iterator[str]:
+        """A gap is told with what stands behind it, so that none is left at either end."""
+        gap, begun = "", False
+        for number, part in enumerate(parts):
+            gap += part.gap
+            (row,) = self.encode([part.text])
+            for piece in self.pieces(row, PART * number, decoding):
+                yield gap + piece if begun else piece
+                gap, begun = "", True
+
+    def pieces(self, row: Sequence[int], number: int, decoding: Decoding) -> Iterator[str]:
+        longest = self.room(row, decoding)
+        return pieces(
+            lambda: self.writer([row], longest),
+            number,
+            decoding,
+            symbols=self.symbols,
+            literal=self.literal,
+            longest=longest,
+            text=lambda ids: self.text.decode(list(ids)).strip(),
+        )
 
     def parts(self, text: str, *, together: bool = False) -> list[Part]:
         """The sentences of a text, or pieces of them that can be read at once; of an empty text, nothing. What is
         forced upon a text as a whole can only be said if it is read ``together``."""
         if not clean(text).strip():
             return []
-        size = len(self.encode([text])[0])
-        if together and size > LONGEST:
+        if together and (size := len(self.encode([text])[0])) > LONGEST:
             raise InputError(
                 "a text that is read in parts cannot be told what to begin with or to hold",
                 got=f"{size} tokens",
@@ -123,30 +164,37 @@ class Translating:
         if held:
             yield held
 
-    def short(self, texts: Sequence[str], numbers: Sequence[int], decoding: Decoding) -> list[list[Said]]:
+    def short(
+        self, texts: Sequence[str], numbers: Sequence[int], decoding: Decoding, progress: Progress
+    ) -> list[list[Said]]:
         """In batches of like length, and back in the order that they came."""
         rows = self.encode(texts)
         order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
-        width = 1 if decoding.sampling is not None else decoding.beam.beams
+        width = decoding.nbest if decoding.sampling is not None else decoding.beam.beams
         found: dict[int, list[Said]] = {}
         while order:
             most = max(BUDGET // (width * (len(rows[order[-1]]) + 8)), 1)
             some, order = order[-most:], order[:-most]
             said = self.batch([rows[i] for i in some], [numbers[i] for i in some], decoding)
             found |= dict(zip(some, said, strict=True))
+            progress(len(found), len(rows))
         return [found[i] for i in range(len(rows))]
 
     @torch.inference_mode()
     def batch(self, rows: Sequence[Sequence[int]], numbers: Sequence[int], decoding: Decoding) -> list[list[Said]]:
-        tokens, prompt = padded(rows), torch.full((len(rows), 1), self.begin)
-        least = asked_for(decoding, self.literal)
-        longest = [decoding.longest or max(2 * len(row) + 16, least) for row in rows]
-
-        def start() -> Writer:
-            return Writer(Translator(self.net, tokens.ids, tokens.keys), prompt, room=max(longest))
-
-        found = write(start, numbers, decoding, symbols=self.symbols, literal=self.literal, longest=longest)
+        longest = [self.room(row, decoding) for row in rows]
+        writer = self.writer(rows, max(longest))
+        found = write(writer, numbers, decoding, symbols=self.symbols, literal=self.literal, longest=longest)
         return [[replace(one, text=one.text.strip()) for one in (said(x, self.text) for x in own)] for own in found]
+
+    def room(self, row: Sequence[int], decoding: Decoding) -> int:
+        """How many tokens may be written for a source."""
+        least = asked_for(decoding, self.literal)
+        return decoding.longest or max(2 * len(row) + 16, least)
+
+    def writer(self, rows: Sequence[Sequence[int]], room: int) -> Writer:
+        tokens, prompt = padded(rows), torch.full((len(rows), 1), self.begin)
+        return Writer(Translator(self.net, tokens.ids, tokens.keys), prompt, room=room)
 
 
 def clean(text: str) -> str:
