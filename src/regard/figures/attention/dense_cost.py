@@ -4,8 +4,8 @@ map is formed) and of the fused kernel, which computes the same without ever for
 Operations grow with N^2 (deck 000: O(N^2 D)), and so does the time of the fused kernel, up to the longest sentence. The
 time of the explicit form does so up to 2,048 tokens. Maps of 4,096 are so large that the system hands out fresh pages
 for each: the last step takes 9 times as long where N^2 asks for 4. The exponents written at the curves of time are of
-N = 256 to 2,048; over N >= 1,024, where the others are taken, the explicit form's would be 2.6. Memory grows with N^2 in
-the explicit form, but not in the fused one.
+N = 256 to 2,048; over N >= 1,024, where the others are taken, the explicit form's would be 2.6. Memory grows with N^2
+in the explicit form, but not in the fused one.
 """
 
 from functools import partial
@@ -21,9 +21,7 @@ from regard.nn.mask import ALL
 
 TITLE = "Attention is quadratic"
 DECKS = ("000", "003", "004")
-CLAIM = (
-    "Time grows as N^2 up to 2,048 tokens, the explicit form’s faster after; its memory does too, the fused one’s not."
-)
+CLAIM = "Time grows as N^2, faster in the explicit form beyond 2,048 tokens; so does its memory, not the fused one’s."
 COST = 4.2
 SEED = 0
 
@@ -49,8 +47,9 @@ def draw(numbers: Numbers) -> Figure:
     slow = numbers["explicit"]["seconds"]
     note = (
         f"One head of width {numbers['width']}, one thread of a CPU, both axes logarithmic. Dotted: $N^2$. Exponents of"
-        f" time are of $N$ = 256 to 2,048;\nthe last step of the explicit form takes {slow[-1] / slow[-2]:.1f} times as long"
-        " ($N^2$: 4): a map so large gets fresh pages of memory each time."
+        " time are of $N$ = 256 to 2,048;\n"
+        f"the last step of the explicit form takes {slow[-1] / slow[-2]:.1f} times as long ($N^2$: 4):"
+        " a map so large gets fresh pages of memory each time."
     )
     figure = style.page(TITLE, note, height=5.1)
     panels = figure.subplots(1, 2)

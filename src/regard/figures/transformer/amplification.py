@@ -6,8 +6,8 @@ batch). The theory is about independent branches: feed-forward layers alone are 
 where every other branch is attention, post-norm grows even a little faster: there words become alike.
 
 Five sizes do not prove a logarithm. For pre-norm and Admin a + b log N explains 0.98 to 0.99 of the variance, the best
-power of N (0.41 to 0.53) 0.97 to 0.99: the logarithm is ahead in three of the four cases, and behind for pre-norm in the
-encoder.
+power of N (0.41 to 0.53) 0.97 to 0.99: the logarithm is ahead in three of the four cases, and behind for pre-norm in
+the encoder.
 """
 
 import math
@@ -28,7 +28,7 @@ from regard.nn.residual import Branch, build_residual, profile
 
 TITLE = "Amplification of small changes"
 DECKS = ("002",)
-CLAIM = "Small changes of all weights move a post-norm output about as N; pre-norm and Admin fit log N, and nearly as well N^0.5."
+CLAIM = "A small change of all weights moves a post-norm output about as N; pre-norm and Admin fit log N, N^0.5 too."
 COST = 30.0
 SEED = 0
 
@@ -122,8 +122,8 @@ def draw(numbers: Numbers) -> Figure:
     logs, powers = [explained(sizes, y, math.log) for y in flat], [best_power(sizes, y)[0] for y in flat]
     note = (
         "Mean square change of the output when all weights move by 0.1 % of their spread; $N$ residual branches."
-        f"\nOf pre and Admin $a + b\\,\\log N$ explains {100 * min(logs):.0f} to {100 * max(logs):.0f} %, the best power of"
-        f" $N$ {100 * min(powers):.0f} to {100 * max(powers):.0f} %: five sizes do not tell the two apart."
+        f"\nOf pre and Admin $a + b\\,\\log N$ explains {100 * min(logs):.0f} to {100 * max(logs):.0f} %, the best"
+        f" power of $N$ {100 * min(powers):.0f} to {100 * max(powers):.0f} %: five sizes do not tell the two apart."
     )
     figure = style.page(TITLE, note, height=5.2)
     panels = figure.subplots(1, 2, sharey=True)
