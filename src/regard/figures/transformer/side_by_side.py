@@ -83,7 +83,7 @@ def draw(numbers: Numbers) -> Figure:
     style.write(axes, 5.15, 5.75, "Transformer", ha="left", va="baseline", size=13, weight="bold")
     recurrent(axes, 0.45, numbers)
     words = ("source", "target, shifted right", "next word")
-    transformer(axes, 5.42, 0.55, numbers["anatomy"], Look(unit=0.665), words)
+    transformer(axes, 5.42, 0.55, numbers["anatomy"], Look(unit=0.645), words)
     long = numbers["lengths"][-1]
     says = (
         f"{numbers['rnn'][-1]} steps in a row to read {long} words",
