@@ -51,7 +51,7 @@ def redraw(folder: Path, names: list[str]) -> bool:
 
 
 def smaller(path: Path) -> None:
-    """256 colours are enough for most drawings, and take half the room; where a small red dot would become brown, not."""
+    """256 colours do for most drawings and take half the room; not where a small red dot would become a brown one."""
     with Image.open(path) as image:
         full = image.convert("RGB")
     few = full.quantize(256, dither=Image.Dither.NONE)
