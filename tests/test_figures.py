@@ -168,6 +168,7 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("explicit.bytes.-1", 1_000_000),
         ("fused.bytes.-1", 100_000_000),
         ("explicit.seconds.4", 10.0),
+        ("explicit.seconds.-1", 0.08),
         ("fused.seconds.-1", 10.0),
     ],
     "2.4e": [

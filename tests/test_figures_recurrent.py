@@ -158,6 +158,7 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
     "1.11b": [
         ("loop", 1e-3),
         ("noun.1", 0.3),
+        ("article.2", 0.3),
         ("said.2", "Ein Vogel fliegt durch den Garten"),
         ("right.0", 0.9),
         ("extremes.mean", 0.1),

@@ -66,8 +66,8 @@ def draw(numbers: Numbers) -> Figure:
         style.box(axes, x - 0.85, y, wide, 0.44, name.strip(), edge=tint, fill=style.mix(tint, 0.12), size=13)
         limit = 1 if name == "SoftMax" else None
         style.cells(axes, 5.6, y + 0.6, numbers["maps"][name], 0.105, tint=style.WEIGHT, limit=limit)
-        style.write(axes, 8.4, y + 0.24, SAYS[name], size=11, ha="left", color=style.INK)
-        style.write(axes, 7.5, y + 0.24, f"{shape[0]} × {shape[1]}", size=11, ha="left", color=style.SOFT)
+        style.write(axes, 8.15, y + 0.24, SAYS[name], size=11, ha="left", color=style.INK)
+        style.write(axes, 7.4, y + 0.24, f"{shape[0]} × {shape[1]}", size=11, ha="left", color=style.SOFT)
     for low, high in pairwise(heights):
         style.arrow(axes, (x, low + 0.46), (x, high - 0.02))
     style.arrow(axes, (x + 0.6, heights[-1] + 0.46), (x + 0.6, heights[-1] + 0.8))

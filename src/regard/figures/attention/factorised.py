@@ -68,9 +68,9 @@ def draw(numbers: Numbers) -> Figure:
     )
     axes = style.stage(figure)
     style.write(axes, 0.35, 4.25, "additive", ha="left", size=13, weight="bold")
-    style.write(axes, 1.35, 4.25, f"$a(h_i, h_j')$: {numbers['grid']} networks", ha="left", size=13)
+    style.write(axes, 1.35, 4.25, f"$a(h_i, h\\prime_j)$: {numbers['grid']} networks", ha="left", size=13)
     style.write(axes, 5.35, 4.25, "dot product", ha="left", size=13, weight="bold")
-    style.write(axes, 6.73, 4.25, f"$f(h_i)\\cdot g(h_j')$: {numbers['lists']} networks", ha="left", size=13)
+    style.write(axes, 6.73, 4.25, f"$f(h_i)\\cdot g(h\\prime_j)$: {numbers['lists']} networks", ha="left", size=13)
     for left in (0.35, 5.35):
         lists(axes, left, rows, columns)
     for i in range(rows):
@@ -92,7 +92,7 @@ def lists(axes: Axes, left: float, rows: int, columns: int) -> None:
         )
     for j in range(columns):
         x = (1.35 if left < 5 else 6.65) + 0.68 * j
-        style.write(axes, x, 3.52 if left < 5 else 3.88, f"$h_{j + 1}'$", size=15, color=style.KEY)
+        style.write(axes, x, 3.52 if left < 5 else 3.88, f"$h\\prime_{j + 1}$", size=15, color=style.KEY)
 
 
 def network(axes: Axes, x: float, y: float, tint: str, *, small: bool = False) -> None:

@@ -49,25 +49,25 @@ def draw(numbers: Numbers) -> Figure:
     note = (
         f"{TOKENS} tokens of width {WIDTH}, queries, keys and values of width {HEAD}; darker is larger, grey negative."
     )
-    figure = style.page(TITLE, note, height=6.6)
+    figure = style.page(TITLE, note, height=7.2)
     axes = style.stage(figure)
     for i, (name, tint) in enumerate((("q", style.QUERY), ("k", style.KEY), ("v", style.SOFT))):
-        y = 4.55 - 1.8 * i
+        y = 4.99 - 2.02 * i
         x = matrix(axes, 0.45, y, numbers["x"], "$X$", style.EDGE)
         x = matrix(axes, sign(axes, x, y, "×"), y, numbers["matrices"][name], f"$W_{name}$", tint)
         matrix(axes, sign(axes, x, y, "="), y, numbers["projections"][name], f"${name.upper()}$", tint)
-    axes.plot([5.05, 5.05], [0.3, 5.3], color=style.LINE, lw=1.2)
-    y = 3.85
+    axes.plot([5.05, 5.05], [0.3, 5.8], color=style.LINE, lw=1.2)
+    y, low = 4.15, 1.95
     style.write(axes, 5.35, y + 0.03, "softmax", ha="left", size=14)
     bracket(axes, 6.4, y, "(")
     x = matrix(axes, 6.6, y, numbers["projections"]["q"], "$Q$", style.QUERY)
     x = matrix(axes, sign(axes, x, y, "×"), y, turned(numbers["projections"]["k"]), "$K^T$", style.KEY)
     style.write(axes, x + 0.42, y, "$/\\,\\sqrt{d_k}$", size=16)
     bracket(axes, x + 0.85, y, ")")
-    x = matrix(axes, 6.0, 1.75, numbers["weights"], "weights", style.WEIGHT, limit=1)
-    style.write(axes, 5.65, 1.75, "=", size=18, color=style.SOFT)
-    x = matrix(axes, sign(axes, x, 1.75, "×"), 1.75, numbers["projections"]["v"], "$V$", style.SOFT)
-    matrix(axes, sign(axes, x, 1.75, "="), 1.75, numbers["z"], "$Z$", style.WEIGHT)
+    x = matrix(axes, 6.0, low, numbers["weights"], "weights", style.WEIGHT, limit=1)
+    style.write(axes, 5.65, low, "=", size=18, color=style.SOFT)
+    x = matrix(axes, sign(axes, x, low, "×"), low, numbers["projections"]["v"], "$V$", style.SOFT)
+    matrix(axes, sign(axes, x, low, "="), low, numbers["z"], "$Z$", style.WEIGHT)
     return figure
 
 

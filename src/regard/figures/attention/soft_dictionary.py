@@ -107,12 +107,12 @@ def draw_rose(axes: Axes) -> None:
     for (x, y), key, value in zip(unit(ANGLES).tolist(), KEYS, VALUES, strict=True):
         style.arrow(axes, (0, 0), (x, y), color=style.KEY, line=2.2, head=14)
         slanted = x > 0.1 and y > 0.1
-        dx, dy = (0.1, 0.12) if slanted else (0.28 * x, 0.32 * y - (0.24 if y == 0 else 0))
+        dx, dy = (0.04, 0.27) if slanted else (0.28 * x, 0.32 * y - (0.24 if y == 0 else 0))
         side: Literal["left", "center"] = "left" if slanted else "center"
         style.write(axes, x + dx, y + dy, f"{key}\n→ {value:g}", color=style.KEY, size=10.5, ha=side)
     x, y = unit([QUERY_ANGLE])[0].tolist()
     style.arrow(axes, (0, 0), (0.78 * x, 0.78 * y), color=style.QUERY, line=3.2, head=18)
-    style.write(axes, 0.78 * x + 0.08, 0.78 * y - 0.02, "query", color=style.QUERY, weight="bold", ha="left")
+    style.write(axes, 0.78 * x + 0.1, 0.78 * y - 0.1, "query", color=style.QUERY, weight="bold", ha="left")
 
 
 def holds(numbers: Numbers) -> list[Check]:

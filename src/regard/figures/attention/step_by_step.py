@@ -49,8 +49,11 @@ def compute() -> Numbers:
 
 
 def draw(numbers: Numbers) -> Figure:
-    note = "Three tokens of width 4. The row of $x_0$ is followed: its query, its scores, its weights, its output."
-    figure = style.page(TITLE, note, height=6.5)
+    note = (
+        "Three tokens of width 4. The row of $x_0$ is followed: its query, its scores, its weights, its output.\n"
+        "Cells are rounded to two digits; the sum at the bottom is written with four."
+    )
+    figure = style.page(TITLE, note, height=6.7)
     axes = style.stage(figure)
     for i in range(TOKENS):
         style.box(axes, 0.35, 4.53 - 0.44 * i, 0.42, 0.36, f"$x_{i}$", size=15, fill=style.SUNK)
@@ -67,16 +70,16 @@ def draw(numbers: Numbers) -> Figure:
         ("weights", "softmax", 2),
     ]
     for i, (name, text, digits) in enumerate(steps):
-        x = 0.75 + 2.35 * i
-        style.write(axes, x + 0.66, 3.12, text, size=15)
+        x = 0.75 + 2.15 * i
+        style.write(axes, x + 0.81, 3.12, text, size=15)
         square(axes, x, 2.8, numbers[name], digits, name == "weights")
-        style.arrow(axes, (x + 1.48, 2.14), (x + 1.98, 2.14))
-    style.write(axes, 8.53, 3.12, "$y_i = \\Sigma_j\\, a_{ij} v_j$", size=15)
-    grid(axes, 7.55, 2.8, numbers["y"], style.WEIGHT, digits=2, pick=0)
+        style.arrow(axes, (x + 1.71, 2.14), (x + 2.06, 2.14))
+    style.write(axes, 8.36, 3.12, "$y_i = \\Sigma_j\\, a_{ij} v_j$", size=15)
+    grid(axes, 7.2, 2.8, numbers["y"], style.WEIGHT, digits=2, pick=0)
     for i in range(TOKENS):
         style.write(axes, 0.48, 2.58 - 0.44 * i, f"$q_{i}$", size=14, color=style.QUERY)
-        style.write(axes, 0.97 + 0.44 * i, 1.3, f"$k_{i}$", size=14, color=style.KEY)
-        style.write(axes, 9.72, 2.58 - 0.44 * i, f"$y_{i}$", size=15)
+        style.write(axes, 1.02 + 0.54 * i, 1.3, f"$k_{i}$", size=14, color=style.KEY)
+        style.write(axes, 9.67, 2.58 - 0.44 * i, f"$y_{i}$", size=15)
     style.write(axes, 0.35, 0.66, followed(numbers), ha="left", va="center", size=11.5, family=style.MONO)
     return figure
 
@@ -85,8 +88,8 @@ def followed(numbers: Numbers) -> str:
     """The arithmetic of the first row, written out."""
     q, k, weights, v = numbers["q"][0], numbers["k"], numbers["weights"][0], numbers["v"]
     product = " + ".join(f"{bracketed(a)}·{bracketed(b)}" for a, b in zip(q, k[1], strict=True))
-    total = " + ".join(f"{weight:.2f}·{bracketed(row[0])}" for weight, row in zip(weights, v, strict=True))
-    lines = f"q0·k1 = {product} = {numbers['scores'][0][1]:.0f}\ny0[0] = {total} = {numbers['y'][0][0]:.2f}"
+    total = " + ".join(f"{weight:.4f}·{bracketed(row[0])}" for weight, row in zip(weights, v, strict=True))
+    lines = f"q0·k1 = {product} = {numbers['scores'][0][1]:.0f}\ny0[0] = {total} = {numbers['y'][0][0]:.4f}"
     return lines.replace("-", "−")
 
 
@@ -98,7 +101,7 @@ def grid(
     axes: Axes, x: float, y: float, values: list[list[float]], tint: str, *, digits: int, pick: int | None = None
 ) -> None:
     """Vectors as rows of cells; one may be framed."""
-    wide = 0.44 if digits < 2 else 0.5
+    wide = 0.44 if digits < 2 else 0.58
     style.cells(axes, x, y, values, (wide, 0.44), tint=tint, limit=9, digits=digits, size=11 if digits < 2 else 9.5)
     if pick is not None:
         style.frame(axes, x, y - 0.44 * (pick + 1), wide * WIDTH, 0.44, style.QUERY)
@@ -107,9 +110,17 @@ def grid(
 def square(axes: Axes, x: float, y: float, values: list[list[float]], digits: int, final: bool) -> None:
     limit = 1 if final else 12
     style.cells(
-        axes, x, y, values, 0.44, tint=style.WEIGHT, limit=limit, digits=digits, size=10.5 if digits < 2 else 9.5
+        axes,
+        x,
+        y,
+        values,
+        (0.54, 0.44),
+        tint=style.WEIGHT,
+        limit=limit,
+        digits=digits,
+        size=10.5 if digits < 2 else 9.5,
     )
-    style.frame(axes, x, y - 0.44, 0.44 * TOKENS, 0.44, style.QUERY)
+    style.frame(axes, x, y - 0.44, 0.54 * TOKENS, 0.44, style.QUERY)
 
 
 def holds(numbers: Numbers) -> list[Check]:

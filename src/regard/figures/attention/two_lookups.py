@@ -89,12 +89,12 @@ def compute() -> Numbers:
 def draw(numbers: Numbers) -> Figure:
     note = "Say the word on the left and the word on the right. Both models have the same number of parameters."
     figure = style.page(TITLE, note, height=4.9)
-    bars, *panels = figure.subplots(1, 4, width_ratios=(1.45, 1, 1, 1))
+    bars, *panels = figure.subplots(1, 4, width_ratios=(1.6, 1, 1, 1))
     for i, (heads, tint) in enumerate((("1", style.SECOND), ("2", style.WEIGHT))):
         means = [sum(run[side] for run in numbers["accuracy"][heads]) / 3 for side in (0, 1)]
-        bars.bar([i - 0.2, i + 0.2], means, width=0.36, color=[tint, style.mix(tint, 0.6)])
-        for x, side, mean in ((i - 0.2, "left", means[0]), (i + 0.2, "right", means[1])):
-            style.write(bars, x, mean + 0.035, style.percent(mean), size=10.5)
+        bars.bar([i - 0.22, i + 0.22], means, width=0.38, color=[tint, style.mix(tint, 0.6)])
+        for x, side, mean in ((i - 0.22, "left", means[0]), (i + 0.22, "right", means[1])):
+            style.write(bars, x, mean + 0.035, style.percent(mean), size=9.5)
             style.write(bars, x, 0.04, side, size=10.5, color="white")
     bars.set(xlim=(-0.55, 1.55), ylim=(0, 1.15), yticks=[], title="words right, mean of 3 seeds")
     bars.set_xticks([0, 1], ["one head", "two heads"])

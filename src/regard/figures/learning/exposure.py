@@ -98,7 +98,7 @@ def errors(task: Translate, batch: Pairs, share: float) -> Tensor:
 
 def draw(numbers: Numbers) -> Figure:
     note = f"A GRU goes on with a sine wave. Error: mean distance from the true wave, of height 1; {SEEDS} seeds each."
-    figure = style.page(TITLE, note, height=7.0)
+    figure = style.page(TITLE, note, height=7.4)
     grid = figure.add_gridspec(2, 2, height_ratios=(1.6, 1))
     left, right, wave = (figure.add_subplot(place) for place in (grid[0, 0], grid[0, 1], grid[1, :]))
     for way, tint in TINTS.items():
@@ -107,7 +107,7 @@ def draw(numbers: Numbers) -> Figure:
             left.plot(numbers["steps"], fed, color=tint, lw=1.7)
             right.plot(range(1, WRITTEN + 1), horizon, color=tint, lw=1.7)
         end = sum(horizon[-1] for horizon in own["horizon"]) / SEEDS
-        shift = {"scheduled": 8, "back-feeding": -8}.get(way, 0)
+        shift = {"scheduled": -4, "back-feeding": -8}.get(way, 0)
         style.end_label(right, WRITTEN, end, way, tint, dy=shift)
     left.set_yscale("log")
     left.set_yticks([0.01, 0.03, 0.1, 0.3, 1], ["0.01", "0.03", "0.1", "0.3", "1"])
@@ -132,7 +132,9 @@ def example(axes: Axes, numbers: Numbers) -> None:
     axes.axvline(READ - 1, color=style.SOFT, lw=1)
     axes.text(READ - 1.4, 1.22, "read", ha="right", color=style.SOFT, size=10)
     axes.text(READ - 0.6, 1.22, "written alone; grey: the true wave", color=style.SOFT, size=10)
-    axes.set(xlim=(0, READ + WRITTEN - 1), ylim=(-1.15, 1.15), yticks=[-1, 0, 1], xticks=[])
+    axes.set(xlim=(-0.5, READ + WRITTEN - 0.5), ylim=(-1.15, 1.15), yticks=[-1, 0, 1])
+    axes.set_xticks(range(READ - 1, READ + WRITTEN, 8), [str(step) for step in range(0, WRITTEN + 1, 8)])
+    axes.set_xlabel("steps since it was left alone")
 
 
 def height(level: int) -> float:

@@ -23,7 +23,7 @@ from regard.model import Model, Translated
 from regard.tasks.distil import Distil
 from regard.tasks.translate import Translate
 
-TITLE = "Distilled students are better than their size"
+TITLE = "Small students learn more from a teacher than from the data"
 DECKS = ("001", "004")
 CLAIM = "At equal size a student of the teacher's outputs, or of its logits, translates better than one of the data."
 COST = 140.0
@@ -120,7 +120,7 @@ def draw(numbers: Numbers) -> Figure:
         axes.plot(sizes, means(runs), color=tint)
         for run in runs:
             axes.plot(sizes, run, "o", color=tint, ms=4.5, alpha=0.6, mew=0)
-        shift = {"logits": 9, "data": -9}.get(teaching, 0)
+        shift = {"logits": 13, "data": -1}.get(teaching, 0)
         style.end_label(axes, sizes[-1], means(runs)[-1], NAMES[teaching], tint, dy=shift)
     teacher = numbers["teacher"]
     axes.plot([sizes[0], sizes[-1]], [teacher["right"]] * 2, color=style.EDGE, lw=1.2, ls=(0, (4, 3)))

@@ -71,8 +71,8 @@ def draw(numbers: Numbers) -> Figure:
     across = cell * len(columns)
     style.cells(axes, left - 0.16 - small * wide, top, numbers["queries"], (small, cell), tint=style.QUERY)
     style.cells(axes, left, top + 0.16 + small * wide, transposed(numbers["keys"]), (cell, small), tint=style.KEY)
-    style.cells(axes, left, top, numbers["scores"], cell, digits=1, size=8.5)
-    style.cells(axes, right, top, numbers["map"], cell, limit=1, digits=2, size=8.5)
+    style.cells(axes, left, top, numbers["scores"], cell, digits=1, size=7.3)
+    style.cells(axes, right, top, numbers["map"], cell, limit=1, digits=2, size=7.8)
     for i, word in enumerate(rows):
         y, own = top - (i + 0.5) * cell, i == ROW
         tint = style.QUERY if own else style.INK

@@ -84,7 +84,7 @@ def unroll(axes: Axes, y: float, found: Numbers, *, backwards: bool) -> None:
             style.arrow(axes, (start, y + 0.13), (end, middle - 0.21), color=faint, line=line)
     given = [START, *GERMAN[:-1]]
     for i in range(COUNT):
-        inside = {READ: f"$h_{i + 1}$", WROTE: f"$h'_{i + 1}$"}
+        inside = {READ: f"$h_{i + 1}$", WROTE: f"$h\\prime_{i + 1}$"}
         for name, text in inside.items():
             x = across(name, i, backwards)
             state(axes, x, middle, text, LIT if (name, i) in way else GREY, wide=0.5)

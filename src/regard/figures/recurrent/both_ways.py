@@ -5,6 +5,7 @@ which words each state depends on: the norm of its slope by each of them, as a s
 """
 
 import copy
+from typing import Any
 
 import torch
 from matplotlib.axes import Axes
@@ -80,6 +81,7 @@ def theirs(net: Recurrent, rows: list[Tensor]) -> float:
 
 
 LEVELS = {"x": 1.1, "ahead.0": 2.15, "back.0": 3.25, "y": 4.6}
+LEFT, CELL = 7.35, (0.42, 0.23)  # of the maps
 
 
 def draw(numbers: Numbers) -> Figure:
@@ -103,9 +105,13 @@ def draw(numbers: Numbers) -> Figure:
         ("back", "$\\overleftarrow{h}$: the future"),
         ("both", "$h$: all"),
     )
-    for top, (name, text) in zip((4.75, 3.2, 1.65), maps, strict=True):
-        style.cells(axes, 7.25, top, numbers[name], (0.36, 0.23), limit=1.0)
-        style.write(axes, 7.25, top + 0.18, text, ha="left", size=13)
+    for top, (name, text) in zip((4.98, 3.24, 1.5), maps, strict=True):
+        style.cells(axes, LEFT, top, numbers[name], CELL, limit=1.0)
+        style.write(axes, LEFT, top + 0.18, text, ha="left", size=13)
+        for i, said in enumerate(WORDS):
+            small: dict[str, Any] = {"family": style.SERIF, "size": 10, "color": style.SOFT}
+            style.write(axes, LEFT - 0.06, top - (i + 0.5) * CELL[1], said, ha="right", **small)
+            style.write(axes, LEFT + (i + 0.5) * CELL[0], top - len(WORDS) * CELL[1] - 0.1, said, **small)
     return figure
 
 

@@ -102,7 +102,9 @@ class Diagram:
                 self.joined(i)
         for i in range(TARGET):
             x, y = self.at("y", i)
-            state(self.axes, *self.at(WROTE, i), f"$h'_{i + 1}$", ASKS if self.looks and i == 0 else GREY, wide=0.46)
+            state(
+                self.axes, *self.at(WROTE, i), f"$h\\prime_{i + 1}$", ASKS if self.looks and i == 0 else GREY, wide=0.46
+            )
             style.write(self.axes, x, y + 0.12, f"$y_{i + 1}$", size=14)
             if self.looks:
                 look = LIT if i == 1 else {"edge": style.EDGE, "fill": "white"}

@@ -115,7 +115,7 @@ def draw(numbers: Numbers) -> Figure:
 def cell(axes: Axes, left: float, numbers: Numbers, reset: str) -> None:
     values = numbers[reset]
     style.box(axes, left + 0.52, 1.45, 3.53, 3.98, fill=style.SUNK, edge=style.LINE, corner=0.12)
-    ends = ((0.22, "before it", "$h$"), (4.38, "h", "$h'$"))
+    ends = ((0.22, "before it", "$h$"), (4.38, "h", "$h\\prime$"))
     for place, name, text in ends:
         column(axes, left + place, MAIN, (numbers if place < 1 else values)[name], **NUMBERED)
         style.write(axes, left + place, MAIN + 0.52, text, size=15)

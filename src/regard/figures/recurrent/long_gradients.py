@@ -34,9 +34,9 @@ GATED: dict[str, Kind] = {
 LABELS = {  # at which k the name of a curve stands, and how much above it
     "shrinking": (100, 8),
     "steady": (100, 8),
-    "growing": (100, 0),
-    "tanh": (36, 2),
-    "GRU": (56, 2),
+    "growing": (100, 9),
+    "tanh": (36, 7),
+    "GRU": (56, 7),
     "LSTM, forget bias 1": (100, -8),
     "LSTM, forget bias 3": (100, -6),
 }
@@ -96,7 +96,7 @@ def draw(numbers: Numbers) -> Figure:
         axes.plot(range(1, BACK + 1), shown, color=tint, ls=dash, lw=1.8 if free else 2.2)
         k, up = LABELS[name]
         style.end_label(axes, k, shown[k - 1], f"linear, $\\rho$ = {RHO[name]:g}" if free else name, tint, dx=7, dy=up)
-    axes.set(xlabel="$k$", xlim=(0, BACK * 1.28), ylim=(-14.5, 9), xticks=[1, 20, 40, 60, 80, 100])
+    axes.set(xlabel="$k$", xlim=(0, BACK * 1.28), ylim=(-14.5, 9.6), xticks=[1, 20, 40, 60, 80, 100])
     axes.set_yticks([-12, -8, -4, 0, 4, 8], [f"$10^{{{i}}}$" for i in (-12, -8, -4, 0, 4, 8)])
     axes.grid(axis="y")
     axes.spines["left"].set_visible(False)

@@ -137,7 +137,7 @@ def translation(axes: Axes) -> None:
 def cell_diagram(axes: Axes, numbers: Numbers) -> None:
     values = numbers["seen"]
     style.box(axes, 0.85, 0.98, 4.65, 3.3, fill=style.SUNK, edge=style.LINE, corner=0.12)
-    before, after = (0.45, numbers, ""), (5.9, values, "'")
+    before, after = (0.45, numbers, ""), (5.9, values, "\\prime")
     for x, vectors, mark in (before, after):
         for name, y in (("c", MAIN), ("h", GATES + 0.42)):
             column(axes, x, y, vectors[name], limit=1.5, **NUMBERED)

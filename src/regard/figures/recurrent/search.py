@@ -2,7 +2,8 @@
 004), with the scores and weights of a trained net.
 
 The net is small and was trained on other sentences (flight.py). It is about to write "das": which article it must be is
-told by the last word of the source alone.
+told by the last word of the source alone, and there it looks (0.89 to 0.97 in three seeds;
+“the” gets 0.00 to 0.09).
 """
 
 import torch
@@ -19,7 +20,7 @@ from regard.nn.tap import capture
 
 TITLE = "To write a word, look at all words"
 DECKS = ("002", "004", "003")
-CLAIM = "Writing “das”, the decoder gives its weight to “the” and “window”; without scores it would see the mean."
+CLAIM = "Writing “das”, the decoder looks at “window” and hardly at “the”; without scores it would see the mean."
 COST = 14.0
 SEED = 0
 
@@ -35,7 +36,8 @@ def compute() -> Numbers:
         "scores": plain(found[0][0], 3),
         "weights": plain(found[0][1], 3),
         "loop": max(float((scores.softmax(0) - weights).abs().max()) for scores, weights in found),
-        "noun": [float(weights[-2:].sum()) for _, weights in found],
+        "article": [float(weights[-2]) for _, weights in found],
+        "noun": [float(weights[-1]) for _, weights in found],
         "said": [" ".join(flight.translate([ENGLISH])[0]) for flight in flights],
         "right": [right(flight) for flight in flights],
         "extremes": extremes(flights[0]),
@@ -162,7 +164,8 @@ def writing(axes: Axes) -> None:
 def holds(numbers: Numbers) -> list[Check]:
     return [
         below("weights against the softmax of scores made word by word", numbers["loop"], 1e-5),
-        above("weight on “the” and “window”, least of 3 seeds", min(numbers["noun"]), 0.5),
+        above("weight on “window”, least of 3 seeds", min(numbers["noun"]), 0.5),
+        below("weight on “the”, most of 3 seeds", max(numbers["article"]), 0.15),
         equal("a sentence that it was not trained on becomes, in all seeds", ", ".join(set(numbers["said"])), SHOWN[1]),
         above("share of 84 new sentences without a fault, least of 3 seeds", min(numbers["right"]), 0.95),
         below("no scores: what is brought against the mean of all words", numbers["extremes"]["mean"], 1e-5),

@@ -104,6 +104,7 @@ def compute() -> Numbers:
     return numbers
 
 
+TOP = 5.3  # bits: both panels have the same scale
 TINTS = {"1": style.SECOND, "2": style.WEIGHT, "3": style.INK}
 
 
@@ -114,16 +115,16 @@ def draw(numbers: Numbers) -> Figure:
     for depth, tint in TINTS.items():
         for y in numbers[depth]["curves"]:
             left.plot([EVERY * (i + 0.5) for i in range(len(y))], y, color=tint, lw=1.7)
-    left.set(xlabel="step", ylim=(1.5, 5.2), xlim=(0, STEPS), yticks=[2, 3, 4, 5])
+    left.set(xlabel="step", ylim=(0, TOP), xlim=(0, STEPS), yticks=range(6))
     left.grid(axis="y")
     left.spines["left"].set_visible(False)
     for i, (depth, tint) in enumerate(TINTS.items()):
         said = f"{depth} layer{'s' if i else ''} of {numbers[depth]['hidden']}"
-        left.text(STEPS, 4.75 - 0.27 * i, said, color=tint, weight="bold", ha="right")
+        left.text(STEPS, 4.72 - 0.37 * i, said, color=tint, weight="bold", ha="right")
     heights = [sum(numbers[depth]["bits"]) / SEEDS for depth in TINTS]
     labels = ["1 layer", "2 layers", "3 layers", "pairs of\nletters"]
     tints = [*TINTS.values(), style.EDGE]
-    style.bars(right, labels, [*heights, numbers["pairs"]], color=tints, form="{:.2f}".format)
+    style.bars(right, labels, [*heights, numbers["pairs"]], color=tints, form="{:.2f}".format, top=TOP)
     return figure
 
 

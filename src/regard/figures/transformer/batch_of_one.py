@@ -115,7 +115,7 @@ def draw(numbers: Numbers) -> Figure:
             right = sum(found["right"]) / SEEDS
             last = sum(y[-1] for y in found["curves"]) / SEEDS
             text = f"{norm} norm\n{style.percent(right)} right"
-            style.end_label(axes, STEPS, last, text, tint, dy={"batch": 28, "layer": 9}[norm] if last < 1 else 0)
+            style.end_label(axes, STEPS, last, text, tint, dy={"batch": 38, "layer": 18}[norm] if last < 1 else 0)
         axes.axhline(CHANCE, color=style.EDGE, lw=1, ls=":")
         axes.set(title=f"batch of {batch}", xlabel="step", ylim=(0, 1.75), xlim=(0, STEPS * 1.3))
         axes.set_xticks(range(0, STEPS + 1, 200))

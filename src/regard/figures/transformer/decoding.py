@@ -132,9 +132,9 @@ def decoder(axes: Axes, left: float, numbers: Numbers, step: Numbers) -> None:
     for i, (word, chance) in enumerate(zip(step["offered"], step["chances"], strict=True)):
         y, ink = 4.75 - 0.33 * i, style.INK if i == 0 else style.SOFT
         style.write(axes, x - 0.5, y, word, ha="right", family=style.SERIF, size=16 if i == 0 else 13, color=ink)
-        style.block(axes, x - 0.4, y - 0.09, max(0.9 * chance, 0.01), 0.17, style.WEIGHT)
+        style.block(axes, x - 0.4, y - 0.09, max(0.7 * chance, 0.01), 0.17, style.WEIGHT)
         text = style.percent(chance, 0 if chance > 0.01 else 1)
-        style.write(axes, x - 0.33 + 0.9 * chance, y, text, ha="left", size=10, color=style.SOFT)
+        style.write(axes, x - 0.33 + 0.7 * chance, y, text, ha="left", size=10, color=style.SOFT)
 
 
 def ledger(axes: Axes, numbers: Numbers) -> None:

@@ -96,7 +96,7 @@ def box(axes: Axes, x: float, y: float, text: str, kind: str, look: Look, *, tal
         text,
         edge=edge,
         fill=fill,
-        size=12 * u,
+        size=(12 if len(text) < 18 else 10.8) * u,  # the longest name must leave a margin too
         color=ink,
         line=look.weight(kind, 1.3),
         corner=0.06 * u,

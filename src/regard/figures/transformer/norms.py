@@ -26,9 +26,9 @@ def draw(numbers: Numbers) -> Figure:
     note = "Left, as Vaswani et al. (2017) have it: after each sum. Right, as most models since: before each part."
     figure = style.page(TITLE, note, height=6.75)
     axes = style.stage(figure)
-    for x, name, text in ((0.55, "post", "after the sum"), (5.45, "pre", "before the part, and once at the end")):
+    for x, name, text in ((0.55, "post", "after the sum"), (5.33, "pre", "before the part, and once at the end")):
         found = numbers[name]
-        transformer(axes, x, 0.1, found, Look("norm", unit=0.665), ("source", "target, shifted right", "next word"))
+        transformer(axes, x, 0.1, found, Look("norm", unit=0.64), ("source", "target, shifted right", "next word"))
         style.write(axes, x - 0.2, 5.3, text, ha="left", va="baseline", size=13, weight="bold")
         style.write(axes, x - 0.2, 5.0, f"{found['norms']} norms", ha="left", va="baseline", color=style.WEIGHT)
     return figure

@@ -95,12 +95,14 @@ def layers(axes: Axes, x: float, y: float, found: Numbers) -> None:
         for i, part in enumerate(parts):
             low = y + 0.5 + 0.56 * i
             tint = style.WEIGHT if part["kind"] == ATTENTION else style.SOFT
-            style.box(
-                axes, place - 0.92, low, 1.84, 0.38, label(part), edge=tint, fill=style.mix(tint, 0.12), size=10.5
-            )
+            style.box(axes, place - 0.92, low, 1.84, 0.38, label(part), edge=tint, fill=style.mix(tint, 0.12), size=9.8)
             style.arrow(axes, (place, low - (0.36 if i == 0 else 0.18)), (place, low), head=7)
             if part["cross"]:
-                style.arrow(axes, (place - 1.35, low + 0.19), (place - 0.92, low + 0.19), color=style.KEY, head=7)
+                between, start = place - 1.15, y + 2.0
+                points = [(between - 0.12, start), (between, start), (between, low + 0.19), (place - 0.92, low + 0.19)]
+                style.route(axes, points, color=style.KEY, head=7)
+                said = f"from encoder {found['encoder']['depth']}, the last"
+                style.write(axes, between - 0.17, start, said, ha="right", size=10, color=style.KEY)
 
 
 def holds(numbers: Numbers) -> list[Check]:

@@ -4,9 +4,6 @@ Both are built from the library's layers and run on sentences of several lengths
 RNN must take as many steps one after the other as there are words, the Transformer as many as it has layers.
 """
 
-from itertools import pairwise
-from typing import Any
-
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,6 +11,7 @@ from torch import Tensor, nn
 
 from regard import style
 from regard.figures.figure import Check, Numbers, below, equal, plain, seeded
+from regard.figures.recurrent.drawing import GREY, LIT, state
 from regard.figures.transformer.anatomy import dissect
 from regard.figures.transformer.diagram import Look, transformer
 from regard.models.transformer import PRESETS, Config, Transformer
@@ -85,7 +83,7 @@ def draw(numbers: Numbers) -> Figure:
     style.write(axes, 5.15, 5.75, "Transformer", ha="left", va="baseline", size=13, weight="bold")
     recurrent(axes, 0.45, numbers)
     words = ("source", "target, shifted right", "next word")
-    transformer(axes, 5.42, 0.55, numbers["anatomy"], Look(unit=0.665), words)
+    transformer(axes, 5.42, 0.55, numbers["anatomy"], Look(unit=0.645), words)
     long = numbers["lengths"][-1]
     says = (
         f"{numbers['rnn'][-1]} steps in a row to read {long} words",
@@ -97,54 +95,39 @@ def draw(numbers: Numbers) -> Figure:
 
 
 def recurrent(axes: Axes, left: float, numbers: Numbers) -> None:
-    """Four words read from both ends, and the third word being written."""
+    """Four words read from both ends, each way by itself; the third word is written from the state before it."""
     places = [left + 0.45 + 1.05 * i for i in range(4)]
-    grey: dict[str, Any] = {"edge": style.SOFT, "fill": style.mix(style.SOFT, 0.12)}
     for i, x in enumerate(places):
         style.write(axes, x, 0.72, f"$x_{i + 1}$", size=15)
-        style.arrow(axes, (x, 0.87), (x, 1.1))
-        for y, sign in ((1.1, "→"), (1.72, "←")):
-            style.box(axes, x - 0.3, y, 0.6, 0.4, sign, size=12, **grey)
-        style.arrow(axes, (x, 1.5), (x, 1.72), head=0)
-        style.arrow(axes, (x, 2.12), (x, 2.42))
-        style.box(axes, x - 0.24, 2.42, 0.48, 0.36, f"$h_{i + 1}$", size=13, edge=style.KEY, fill=style.KEY_WASH)
-        weight = numbers["weights"][i]
-        style.arrow(
-            axes, (x, 2.8), (places[1] + 0.5, 3.52), color=style.WEIGHT, line=0.8 + 6 * weight, head=0, zorder=1
-        )
-        style.write(axes, x + (0.3 if i > 1 else -0.3), 3.0, f"$\\alpha_{{3{i + 1}}}$", size=12, color=style.WEIGHT)
-    for x, after in pairwise(places):
-        style.arrow(axes, (x + 0.3, 1.3), (after - 0.3, 1.3), head=7)
-        style.arrow(axes, (after - 0.3, 1.92), (x + 0.3, 1.92), head=7)
-    centre = places[1] + 0.5
-    style.box(
-        axes,
-        centre - 0.75,
-        3.52,
-        1.5,
-        0.4,
-        "$c_3 = \\Sigma_j\\, \\alpha_{3j} h_j$",
-        size=13,
-        edge=style.WEIGHT,
-        fill=style.WEIGHT_WASH,
-    )
-    for i, x in enumerate((places[0], centre, places[3])):
-        style.box(
-            axes,
-            x - 0.3,
-            4.32,
-            0.6,
-            0.4,
-            f"$s_{i + 2}$",
-            size=13,
-            **(grey if i != 0 else {"edge": style.QUERY, "fill": style.QUERY_WASH}),
-        )
-        style.arrow(axes, (x, 4.74), (x, 5.0))
-        style.write(axes, x, 5.16, f"$y_{i + 2}$", size=15, color=style.INK if i < 2 else style.EDGE)
-    style.arrow(axes, (centre, 3.94), (centre, 4.3), color=style.WEIGHT)
-    style.arrow(axes, (places[0] + 0.3, 4.52), (centre - 0.3, 4.52), head=7)
-    style.arrow(axes, (centre + 0.3, 4.52), (places[3] - 0.3, 4.52), head=7)
-    style.route(axes, [(places[0], 4.3), (places[0], 3.72), (centre - 0.77, 3.72)], color=style.QUERY, corner=0.1)
+        for y, sign, aside in ((1.3, "→", -0.16), (1.86, "←", 0.16)):
+            style.arrow(axes, (x + aside, 0.87), (x + aside, y - 0.21), zorder=1, head=7)
+            style.arrow(axes, (x + aside, y + 0.2), (x + aside, 2.41), zorder=1, head=7)
+            state(axes, x + aside, y, sign, GREY, wide=0.42)
+            if i:
+                ends = places[i - 1] + aside + 0.22, x + aside - 0.22
+                start, end = ends if sign == "→" else ends[::-1]
+                style.arrow(axes, (start, y), (end, y), head=7)
+        state(axes, x, 2.62, f"$h_{i + 1}$", {"edge": style.KEY, "fill": style.KEY_WASH}, wide=0.66)
+        line = 0.8 + 6 * numbers["weights"][i]
+        style.arrow(axes, (x, 2.84), (places[1] + 0.5, 3.52), color=style.WEIGHT, line=line, head=0, zorder=1)
+        style.write(axes, x + (0.3 if i > 1 else -0.3), 3.02, f"$\\alpha_{{3{i + 1}}}$", size=12, color=style.WEIGHT)
+    writing(axes, places[0], places[1] + 0.5, places[3])
+
+
+def writing(axes: Axes, first: float, centre: float, last: float) -> None:
+    """y_3 is made of the state before, of what was found and of the word before, as in the paper's appendix."""
+    style.box(axes, centre - 0.75, 3.52, 1.5, 0.4, "$c_3 = \\Sigma_j\\, \\alpha_{3j} h_j$", size=13, **LIT)
+    state(axes, first, 4.52, "$s_2$", {"edge": style.QUERY, "fill": style.QUERY_WASH}, wide=0.6)
+    state(axes, last, 4.52, "$s_3$", GREY, wide=0.6)
+    style.write(axes, centre, 5.3, "$y_3$", size=15)
+    style.write(axes, last, 5.3, "$y_2$", size=15, color=style.EDGE)
+    style.arrow(axes, (first + 0.31, 4.52), (last - 0.31, 4.52), head=7)
+    style.route(axes, [(first, 4.31), (first, 3.72), (centre - 0.77, 3.72)], color=style.QUERY, corner=0.1)
+    style.route(axes, [(first, 4.73), (first, 5.3), (centre - 0.2, 5.3)], color=style.QUERY, corner=0.1)
+    style.arrow(axes, (centre, 3.94), (centre, 5.12), color=style.WEIGHT)
+    style.route(axes, [(centre + 0.77, 3.72), (last, 3.72), (last, 4.31)], color=style.WEIGHT, corner=0.1)
+    style.arrow(axes, (last, 5.14), (last, 4.73), color=style.EDGE)
+    style.arrow(axes, (last - 0.2, 5.3), (centre + 0.2, 5.3), color=style.EDGE)
 
 
 def holds(numbers: Numbers) -> list[Check]:

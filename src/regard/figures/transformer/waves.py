@@ -72,7 +72,7 @@ def draw(numbers: Numbers) -> Figure:
             values.numpy(), colours, vmin=-1, vmax=1, extent=place, aspect="auto", interpolation="nearest"
         )
         means = f", means of {MEAN}," if size == LARGE else ""
-        axes.set(title=f"{rows} positions{means} × {columns} features", ylabel="position")
+        axes.set(title=f"{rows} positions{means} × {columns} features", xlabel="feature", ylabel="position")
         axes.set(xticks=[0, columns // 2, columns], yticks=[0, rows // 2, rows])
         axes.spines[:].set_visible(False)
     bar = figure.colorbar(shown, cax=area(figure, 1010, 400, 16, 170), ticks=[-1, 0, 1])
@@ -83,7 +83,8 @@ def draw(numbers: Numbers) -> Figure:
     axes.set(
         title="$PE_p · PE_{p+k}$ as a share of $d/2$, the same for every $p$", xlabel="distance $k$", ylim=(0, 1.05)
     )
-    axes.set(xticks=range(-REACH, REACH + 1, 25), yticks=[0, 0.5, 1], xlim=(-REACH, REACH))
+    axes.set(xticks=range(-REACH, REACH + 1, 25), xlim=(-1.04 * REACH, 1.04 * REACH))
+    axes.set_yticks([0, 0.5, 1], ["0", "0.5", "1"])
     axes.grid(axis="y")
     axes.spines["left"].set_visible(False)
     return figure
