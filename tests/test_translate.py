@@ -657,3 +657,9 @@ def test_rows_of_an_encoder_are_what_was_read_also_if_both_sides_are_as_long() -
     for name, labels in rows.items():
         assert labels is not None
         assert ("Where" in labels[0]) == name.startswith("encoder"), (name, labels)
+
+
+def test_a_long_text_is_cut_in_time_that_grows_with_it() -> None:
+    """A word is looked at once, not with all before it and behind it: a million letters took minutes."""
+    text = "dog " * 250_000 + "Cats sleep. Dogs do not."
+    assert [part.text for part in sentences(text)] == ["dog " * 250_000 + "Cats sleep.", "Dogs do not."]

@@ -25,6 +25,7 @@ MOST = 10_000  # tokens that one sentence may become: far more than any does
 PART = 1 << 40  # random numbers of a text's second sentence begin so much further on
 CLAUSE_ENDS = re.compile(r"(?<=[.!?…;:])\s+")
 GAPS = re.compile(r"[^\S\n]+|\s*\n\s*")
+SIGNS = 64  # more than may open a sentence
 CLOSING, OPENING, STOPS = "\"'”’»)]", "\"'“„‘‚«([¿¡", ".!?…"
 SHORTENED = {
     "mr",
@@ -203,19 +204,20 @@ def clean(text: str) -> str:
 
 
 def sentences(text: str) -> Iterator[Part]:
-    start, gap = 0, ""
+    start, word, gap = 0, 0, ""
     stripped = text.strip()
     for found in GAPS.finditer(stripped):
         line = "\n" in found.group()
-        if line or (ends(stripped[start : found.start()]) and begins(stripped[found.end() :])):
+        if line or (ends(stripped[word : found.start()]) and begins(stripped[found.end() : found.end() + SIGNS])):
             yield Part(stripped[start : found.start()], gap)
             start, gap = found.end(), "\n" if line else " "
+        word = found.end()
     yield Part(stripped[start:], gap)
 
 
-def ends(text: str) -> bool:
-    """Whether a sentence may end here: not after Mr., z.B., an initial or the number of a day."""
-    word = text.split()[-1].rstrip(CLOSING).lstrip(OPENING)
+def ends(word: str) -> bool:
+    """Whether a sentence may end with this word: not with Mr., z.B., an initial or the number of a day."""
+    word = word.rstrip(CLOSING).lstrip(OPENING)
     core = word[:-1]
     if not word.endswith(tuple(STOPS)) or not (core or word == "…"):
         return False
