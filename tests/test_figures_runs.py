@@ -85,7 +85,7 @@ def test_captions_are_as_long_as_was_asked_for(elsewhere, shared_data, monkeypat
 def test_lessons_differ_in_what_is_taught_alone(elsewhere, shared_data, monkeypatch):
     monkeypatch.setenv("REGARD_DATA", str(shared_data))
     elsewhere.mkdir()
-    gold = captioned.captions("train")
+    gold = captioned.pairs_of("train")
     caption_students.taught_file().write_text("".join(f"taught {i}\n" for i in range(len(gold))), "utf-8")
     found = {
         lesson: [Path(path).read_text("utf-8").splitlines() for path in caption_students.files(lesson)]

@@ -46,7 +46,6 @@ FIGURES: dict[str, str] = {
     "1.11": "regard.figures.recurrent.lengths",
     "1.11b": "regard.figures.recurrent.search",
     "1.11c": "regard.figures.recurrent.published",
-    "1.11d": "regard.figures.recurrent.real_lengths",
     "2.1": "regard.figures.attention.soft_dictionary",
     "2.1b": "regard.figures.attention.video_search",
     "2.1c": "regard.figures.attention.winner",

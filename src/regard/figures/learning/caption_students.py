@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from regard import style
 from regard.figures.figure import Check, Numbers, above
-from regard.figures.recurrent.captioned import captions, translated
+from regard.figures.recurrent.captioned import pairs_of, translated
 from regard.figures.runs import RUNS, by_recipe, trained
 from regard.interop.writing import write
 from regard.model import Model
@@ -43,11 +43,11 @@ def compute() -> Numbers:
     teacher = by_recipe(TEACHER)
     taught = written(teacher)
     students = {lesson: trained(f"student-{lesson}", run_of(lesson)) for lesson in LESSONS}
-    pairs = captions("test_2016_flickr")
+    pairs = pairs_of("test_2016_flickr")
     return {
         "teacher": scored(teacher, pairs),
         "students": {lesson: scored(student, pairs) for lesson, student in students.items()},
-        "like": round(quality(taught, [english for _, english in captions("train")]).bleu, 2),
+        "like": round(quality(taught, [english for _, english in pairs_of("train")]).bleu, 2),
     }
 
 
@@ -56,7 +56,7 @@ def written(teacher: Model) -> list[str]:
     path = taught_file()
     if not path.is_file():
         part = path.with_suffix(".part")
-        write(part, "".join(f"{text}\n" for text in translated(teacher, captions("train"))).encode("utf-8"))
+        write(part, "".join(f"{text}\n" for text in translated(teacher, pairs_of("train"))).encode("utf-8"))
         part.replace(path)
     return path.read_text("utf-8").splitlines()
 
@@ -67,7 +67,7 @@ def taught_file() -> Path:
 
 def files(lesson: Lesson) -> tuple[str, ...]:
     """German and English, line by line; of both, first the captions and then the teacher's."""
-    gold = captions("train")
+    gold = pairs_of("train")
     sources, targets = [german for german, _ in gold], [english for _, english in gold]
     taught = taught_file().read_text("utf-8").splitlines()
     chosen = {

@@ -23,14 +23,14 @@ WIDTH, DIM, VOCAB = 256, 128, 4000
 Pair = tuple[str, str]
 
 
-def captions(split: str) -> list[Pair]:
+def pairs_of(split: str) -> list[Pair]:
     rows = open_plain(*(found(f"multi30k/{split}.{language}.gz", Path()) for language in ("de", "en")))
     return [(german, english) for german, english in (rows[i] for i in range(len(rows)))]
 
 
 def unseen() -> list[Pair]:
     """Of which no net has learned."""
-    return captions("test_2016_flickr") + captions("val")
+    return pairs_of("test_2016_flickr") + pairs_of("val")
 
 
 def net(name: str, longest: int, seed: int) -> Model:
@@ -60,7 +60,7 @@ def run_of(name: str, longest: int, seed: int) -> Run:
 def files(longest: int) -> tuple[str, ...]:
     """The training captions of up to so many words, written beside the runs."""
     RUNS.mkdir(exist_ok=True)
-    kept = [pair for pair in captions("train") if max(len(text.split()) for text in pair) <= longest]
+    kept = [pair for pair in pairs_of("train") if max(len(text.split()) for text in pair) <= longest]
     paths = [(RUNS / f"captions-{longest}.{language}").absolute() for language in ("de", "en")]
     for path, texts in zip(paths, zip(*kept, strict=True), strict=True):
         path.write_text("".join(f"{text}\n" for text in texts), "utf-8")

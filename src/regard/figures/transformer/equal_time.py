@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from regard import style
 from regard.figures.figure import Check, Numbers, above, within
-from regard.figures.recurrent.captioned import captions, translated
+from regard.figures.recurrent.captioned import pairs_of, translated
 from regard.figures.runs import by_recipe, curve, operations
 from regard.tasks.bleu import by_length, quality
 
@@ -31,7 +31,7 @@ def compute() -> Numbers:
 
 
 def measured(recipe: str) -> Numbers:
-    model, pairs = by_recipe(recipe), captions("test_2016_flickr")
+    model, pairs = by_recipe(recipe), pairs_of("test_2016_flickr")
     said, (sources, references) = translated(model, pairs), zip(*pairs, strict=True)
     scored = quality(said, references)
     points = curve(recipe)
