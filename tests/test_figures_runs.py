@@ -71,17 +71,6 @@ def test_its_operations_are_those_of_all_its_steps(elsewhere):
     assert 1 < spent / (6 * weights * tokens * RUN.train.steps) < 1.5
 
 
-def test_captions_are_as_long_as_was_asked_for(elsewhere, shared_data, monkeypatch):
-    monkeypatch.setenv("REGARD_DATA", str(shared_data))
-    german, english = (Path(path).read_text("utf-8").splitlines() for path in captioned.files(15))
-    assert len(german) == len(english) > 20_000
-    assert max(len(text.split()) for text in german + english) == 15
-    assert not set(german) & {source for source, _ in captioned.unseen() if len(source.split()) > 15}
-    one, other = (captioned.run_of(name, 15, 0) for name in captioned.KINDS)
-    assert {key for key in one.model if one.model[key] != other.model[key]} == {"name"}
-    assert one.data == other.data
-
-
 def test_lessons_differ_in_what_is_taught_alone(elsewhere, shared_data, monkeypatch):
     monkeypatch.setenv("REGARD_DATA", str(shared_data))
     elsewhere.mkdir()
