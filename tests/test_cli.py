@@ -86,6 +86,15 @@ sys.exit(f"codes {{codes}}, loaded {{heavy}}" if heavy or any(codes) else 0)
     assert all(verb in done.stdout for verb in VERBS)
 
 
+@pytest.mark.parametrize(("processes", "late"), [("1", ["late"]), ("2", [])])
+def test_one_process_of_several_ends_at_once(processes: str, late: list[str]) -> None:
+    """With its exit code and all that it said, but without what the interpreter does at its end."""
+    program = "import atexit; from regard.cli.app import leave; atexit.register(print, 'late'); print('said'); leave(3)"
+    environment = {**os.environ, "WORLD_SIZE": processes}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stdout.split()) == (3, ["said", *late])
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"regard {regard.__version__}\n"

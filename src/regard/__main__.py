@@ -1,7 +1,5 @@
 """`python -m regard` is `regard`."""
 
-import sys
+from regard.cli.app import program
 
-from regard.cli.app import main
-
-sys.exit(main())
+program()

@@ -19,6 +19,7 @@ import torch
 from safetensors.torch import save_file
 from torch.distributed.tensor import DTensor
 
+from regard.cli.app import leave
 from regard.cli.app import main as command_line
 from regard.data.loader import Maker
 from regard.data.pairs import Pairs
@@ -241,3 +242,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    leave(0)

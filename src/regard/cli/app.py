@@ -12,8 +12,8 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
-from typing import Annotated
+from contextlib import contextmanager, redirect_stdout, suppress
+from typing import Annotated, NoReturn
 
 import typer
 from typer.main import get_command
@@ -53,6 +53,22 @@ ABOUT = """The transformer family: train it, use it, look into it.
 Example: regard models "gpt*"
 
 Every verb explains itself: regard VERB --help."""
+
+
+def program() -> NoReturn:
+    """`regard`, as a process of its own."""
+    leave(main())
+
+
+def leave(code: int) -> NoReturn:
+    """End this process. Under torchrun at once: torch's threads that talk to other processes outlive their group, and
+    may still want the interpreter when it is gone, which would abort a run that is done."""
+    if os.environ.get("WORLD_SIZE", "1") != "1":
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError, AttributeError):  # closed, full, or none at all
+                stream.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
