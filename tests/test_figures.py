@@ -160,6 +160,7 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("dot.bytes.-1", 100_000_000),
         ("additive.seconds.-1", 1e-9),
     ],
+    "2.3c": [("bleu.dot", 10.0), ("seconds.additive", 1e-9)],
     "2.4": [("weights differ", 0.1), ("output differs", 0.1), ("fused differs", 0.1), ("wide", False)],
     "2.4b": [("shown", 0.4), ("weight", 0.4), ("accuracy", 0.5)],
     "2.4c": [(f"shapes.{i}", [9, 9]) for i in range(4)] + [("projected", 0.1), ("product", 0.1)],

@@ -9,11 +9,11 @@ import torch
 
 from regard.figures import runs
 from regard.figures.learning import caption_students
-from regard.figures.recurrent import captioned
+from regard.figures.recurrent import captioned, real_lengths
 from regard.run.goals import Translation
-from regard.run.inputs import Reverse
-from regard.run.settings import Run
-from regard.run.start import reopen
+from regard.run.inputs import PairFiles, Reverse
+from regard.run.settings import Run, read_run
+from regard.run.start import find_run, reopen
 from regard.train.settings import Train
 
 RUN = Run(
@@ -57,6 +57,14 @@ def test_its_curve_is_what_was_measured_while_it_was_trained(elsewhere):
     assert 0 < found[0][0] < found[1][0] < 10
 
 
+def test_its_time_goes_on_after_an_interruption(elsewhere):
+    runs.trained("mine", RUN)
+    times = [(1, 60), (2, 120), (3, 180), (2, 30), (3, 90), (4, 150), (5, 30), (6, 90)]  # stopped after 3 and after 4
+    lines = [json.dumps({"step": step, "elapsed": seconds}) + "\n" for step, seconds in times]
+    (elsewhere / "mine" / "timing.jsonl").write_text("".join(lines), "utf-8")
+    assert [minutes for minutes, _ in runs.curve("mine")] == [4.5, 7.0]
+
+
 def test_its_operations_are_those_of_all_its_steps(elsewhere):
     """Of a linear map with w weights, six times w for each token; those of the words' own matrix come on top."""
     model = runs.trained("mine", RUN)
@@ -71,15 +79,30 @@ def test_its_operations_are_those_of_all_its_steps(elsewhere):
     assert 1 < spent / (6 * weights * tokens * RUN.train.steps) < 1.5
 
 
+def lines_of(run: Run) -> list[list[str]]:
+    assert isinstance(run.data, PairFiles)
+    return [Path(path).read_text("utf-8").splitlines() for path in run.data.train]
+
+
+def test_captions_are_as_long_as_was_asked_for(elsewhere, shared_data, monkeypatch):
+    monkeypatch.setenv("REGARD_DATA", str(shared_data))
+    nets = {(name, n): real_lengths.run_of(name, n) for name in real_lengths.NAMES for n in (15, 30)}
+    german, english = lines_of(nets["RNNsearch", 15])
+    assert len(german) == len(english) > 20_000
+    assert max(len(text.split()) for text in german + english) == 15
+    assert nets["RNNsearch", 30] == read_run(find_run(real_lengths.RECIPE))
+    for n in (15, 30):
+        search, fixed = nets["RNNsearch", n], nets["RNNencdec", n]
+        assert search.data == fixed.data
+        assert search.model | {"decoder": "cho", "bidirectional": False} == fixed.model
+
+
 def test_lessons_differ_in_what_is_taught_alone(elsewhere, shared_data, monkeypatch):
     monkeypatch.setenv("REGARD_DATA", str(shared_data))
     elsewhere.mkdir()
     gold = captioned.pairs_of("train")
     caption_students.taught_file().write_text("".join(f"taught {i}\n" for i in range(len(gold))), "utf-8")
-    found = {
-        lesson: [Path(path).read_text("utf-8").splitlines() for path in caption_students.files(lesson)]
-        for lesson in caption_students.LESSONS
-    }
+    found = {lesson: lines_of(caption_students.run_of(lesson)) for lesson in caption_students.LESSONS}
     sources, targets = map(list, zip(*gold, strict=True))
     assert found["captions"] == [sources, targets]
     assert found["teacher"] == [sources, [f"taught {i}" for i in range(len(gold))]]

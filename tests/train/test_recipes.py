@@ -3,26 +3,18 @@
 import json
 import os
 import re
-import subprocess
-import sys
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 import regard
+from regard.cli.app import main
 from regard.run.settings import read_run
 from regard.run.start import find_run
 
 RECIPES = sorted(Path(str(x)) for x in files("regard").joinpath("recipes").iterdir() if x.name.endswith(".toml"))
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
-
-
-def command(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "REGARD_CACHE": str(folder / "cache")}
-    environment.setdefault("REGARD_DATA", str(DATA))
-    words = (sys.executable, "-m", "regard", *words)
-    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=280, check=False)
+DATA = Path(os.environ.get("REGARD_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 
 
 def test_there_are_recipes() -> None:
@@ -43,24 +35,25 @@ def test_a_recipe_says_what_it_costs_and_gives(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
-def test_its_short_variant_learns(path: Path, tmp_path: Path) -> None:
+def test_its_short_variant_learns(
+    path: Path, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The last training loss is below the first one by the factor that the recipe states; the model loads."""
     run = read_run(path)
-    if run.data.kind != "reverse" and "REGARD_DATA" not in os.environ and not DATA.is_dir():
+    if run.data.kind != "reverse" and not DATA.is_dir():
         pytest.skip(f"the data of {path.stem} is not here: set REGARD_DATA (docs/data.md)")
-    done = command("train", path.stem, "--smoke", "folder=run", folder=tmp_path)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    monkeypatch.setenv("REGARD_DATA", str(DATA))
+    code = main(["train", path.stem, "--smoke", "folder=run"])
+    said = capsys.readouterr()
+    assert code == 0, said.out[-2000:] + said.err[-2000:]
+    lines = [json.loads(line) for line in (place / "run" / "metrics.jsonl").read_text().splitlines()]
     losses = [line["loss"] for line in lines if "loss" in line]
     assert run.smoke is not None
     assert losses[-1] < run.smoke.factor * losses[0]
-    assert regard.load(tmp_path / "run" / "model").task == run.task.kind
+    assert regard.load(place / "run" / "model").task == run.task.kind
 
 
-def test_a_smoke_run_that_does_not_learn_fails(tmp_path: Path) -> None:
+def test_a_smoke_run_that_does_not_learn_fails(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The check is part of the run: with a rate of almost nothing it ends with an error."""
-    done = command(
-        "train", "reverse", "--smoke", "folder=run", "optimizer.rate=1e-9", "train.steps=10", folder=tmp_path
-    )
-    assert done.returncode == 1
-    assert "learning is broken" in done.stderr + done.stdout
+    assert main(["train", "reverse", "--smoke", "folder=run", "optimizer.rate=1e-9", "train.steps=10"]) == 1
+    assert "learning is broken" in "".join(capsys.readouterr())

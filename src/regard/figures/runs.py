@@ -47,8 +47,14 @@ def finished(folder: Path, path: Path) -> Model:
 
 def curve(name: str) -> list[tuple[float, float]]:
     """Minutes of training, and the loss on held-out data then. What was computed twice, after an interruption, counts
-    once."""
-    minutes = {line["step"]: line["elapsed"] / 60 for line in read_lines(RUNS / name / TIMING)}
+    once, and its time twice."""
+    minutes: dict[int, float] = {}
+    before = last = 0.0  # seconds until the last interruption, and since then
+    for line in read_lines(RUNS / name / TIMING):
+        if line["elapsed"] < last:
+            before += last
+        last = line["elapsed"]
+        minutes[line["step"]] = (before + last) / 60
     measured = {
         line["step"]: line["held_out"]["loss"] for line in read_lines(RUNS / name / METRICS) if "held_out" in line
     }

@@ -55,6 +55,7 @@ FIGURES: dict[str, str] = {
     "2.2c": "regard.figures.attention.root_scale",
     "2.3": "regard.figures.attention.factorised",
     "2.3b": "regard.figures.attention.additive_cost",
+    "2.3c": "regard.figures.attention.as_good",
     "2.4": "regard.figures.attention.step_by_step",
     "2.4b": "regard.figures.attention.server_sense",
     "2.4c": "regard.figures.attention.matrices",

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from regard import style
 from regard.figures.figure import Check, Numbers, above
-from regard.figures.recurrent.captioned import pairs_of, translated
+from regard.figures.recurrent.captioned import Pair, files, pairs_of, translated
 from regard.figures.runs import RUNS, by_recipe, trained
 from regard.interop.writing import write
 from regard.model import Model
@@ -65,27 +65,19 @@ def taught_file() -> Path:
     return (RUNS / "captions-taught.en").absolute()
 
 
-def files(lesson: Lesson) -> tuple[str, ...]:
-    """German and English, line by line; of both, first the captions and then the teacher's."""
+def taught_pairs(lesson: Lesson) -> list[Pair]:
+    """Of both, first the captions and then the teacher's."""
     gold = pairs_of("train")
-    sources, targets = [german for german, _ in gold], [english for _, english in gold]
-    taught = taught_file().read_text("utf-8").splitlines()
-    chosen = {
-        "captions": (sources, targets),
-        "teacher": (sources, taught),
-        "both": (sources + sources, targets + taught),
-    }
-    paths = [(RUNS / f"lesson-{lesson}.{language}").absolute() for language in ("de", "en")]
-    for path, texts in zip(paths, chosen[lesson], strict=True):
-        path.write_text("".join(f"{text}\n" for text in texts), "utf-8")
-    return tuple(map(str, paths))
+    texts = taught_file().read_text("utf-8").splitlines()
+    taught = [(german, text) for (german, _), text in zip(gold, texts, strict=True)]
+    return {"captions": gold, "teacher": taught, "both": gold + taught}[lesson]
 
 
 def run_of(lesson: Lesson) -> Run:
     return Run(
         task=Translation(smoothing=0.1),
         data=PairFiles(
-            train=files(lesson),
+            train=files(f"lesson-{lesson}", taught_pairs(lesson)),
             held_out=("multi30k/val.de.gz", "multi30k/val.en.gz"),
             budget=4096,
             longest=100,
