@@ -1,0 +1,101 @@
+"""10.3d: deck 004 says of Performer that it "beats the LINformer and Reformer while still scaling linearly". Here the
+three and exact attention guess hidden letters, 1,024 at a time, each for as many seconds of one processor.
+
+Linformer has no causal form, so all of them are encoders. Its sums are those of neighbours, with learned weights: whole
+learned matrices took far longer to find out what is near. What a step of each takes is measured first, and tells how
+many steps it is given; all rates go up and down within that.
+"""
+
+from collections.abc import Callable
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from regard import style
+from regard.comparison.measure import on_threads, seconds
+from regard.figures.curves import bits, named
+from regard.figures.efficient.hidden import Course, batch_of, built, taught
+from regard.figures.efficient.training import marks
+from regard.figures.figure import Check, Numbers, above, below, seeded
+from regard.nn.mechanisms import Choice
+
+TITLE = "As many seconds for each"
+DECKS = ("004",)
+CLAIM = "In as many seconds, Performer guesses hidden letters better than Linformer, Reformer's hashing and softmax."
+COST = 700.0
+SEED = 0
+
+LENGTH, BATCH, BUDGET = 1024, 2, 130.0  # seconds of learning for each
+RIVALS: dict[str, Choice] = {
+    "softmax": "softmax",
+    "Performer": {"kind": "performer", "features": 64},
+    "Linformer": {"kind": "linformer", "rank": 128, "sums": "convolution"},
+    "Reformer": {"kind": "lsh", "chunk": 32, "rounds": 2},
+}
+TINTS = {"softmax": style.INK, "Performer": style.WEIGHT, "Linformer": style.KEY, "Reformer": style.SECOND}
+
+
+def compute() -> Numbers:
+    with seeded(SEED):
+        paces = seconds([step(choice) for choice in RIVALS.values()], rounds=5)
+    numbers: Numbers = {}
+    for (name, choice), pace in zip(RIVALS.items(), paces, strict=True):
+        steps = max(round(BUDGET / pace), 1)
+        with on_threads(1):
+            losses = taught(choice, Course(LENGTH, BATCH, steps), SEED)
+        numbers[name] = {"pace": pace, "steps": steps, "losses": losses}
+    return numbers
+
+
+def step(choice: Choice) -> Callable[[], Tensor]:
+    """All of one step, for a watch to be held to it."""
+    net = built(choice, LENGTH, SEED)
+    loss, optimizer = batch_of(net, LENGTH, BATCH), torch.optim.Adam(net.parameters(), fused=True)
+
+    def work() -> Tensor:
+        optimizer.zero_grad()
+        value = loss()
+        value.backward()
+        optimizer.step()
+        return value.detach()
+
+    return work
+
+
+def draw(numbers: Numbers) -> Figure:
+    note = (
+        f"Encoders that guess hidden letters of Shakespeare, {LENGTH:,} at a time, each for {BUDGET:.0f} seconds of one"
+        " processor. In brackets, the\nsteps that fit. Deck 004 of Performer: “Beats the LINformer and Reformer while"
+        " still scaling linearly” (on its paper’s tasks)."
+    )
+    figure = style.page(TITLE, note, height=5.4)
+    axes = figure.subplots()
+    labels = {name: f"{name} ({numbers[name]['steps']:,})" for name in RIVALS}
+    curves = {}
+    for name, one in numbers.items():
+        spent = [mark * one["pace"] for mark in marks(one["steps"])][1:]
+        curves[labels[name]] = (spent, bits(one["losses"])[1:])
+    named(axes, curves, {labels[name]: tint for name, tint in TINTS.items()}, wide=0.28)
+    axes.set_xlabel("seconds of learning")
+    axes.set_title("bits of a hidden letter held out")
+    return figure
+
+
+def holds(numbers: Numbers) -> list[Check]:
+    last = {name: one["losses"][-1] for name, one in numbers.items()}
+    first = numbers["softmax"]["losses"][0]
+    checks = [
+        below(f"seconds: Performer's loss less that of {name}, nats", last["Performer"] - last[name], 0.0)
+        for name in RIVALS
+        if name != "Performer"
+    ]
+    return [
+        *checks,
+        above("seconds: what the least of them has learned, nats", first - max(last.values()), 0.8),
+        above("seconds: steps of Performer over those of softmax", steps_over(numbers, "Performer", "softmax"), 1.0),
+    ]
+
+
+def steps_over(numbers: Numbers, one: str, other: str) -> float:
+    return float(numbers[one]["steps"] / numbers[other]["steps"])
