@@ -48,7 +48,9 @@ class Guesser(nn.Module):
         self.blocks = nn.ModuleList(self.block(choice, length) for _ in range(DEPTH))
         self.norm = nn.LayerNorm(DIM)
         for name, weight in self.named_parameters():
-            if weight.ndim == 2 and not name.endswith("taps"):
+            if name.endswith("bias"):
+                nn.init.zeros_(weight)
+            elif weight.ndim == 2:
                 nn.init.normal_(weight, std=deviation(DIM))
 
     def block(self, choice: Choice, length: int) -> Block:

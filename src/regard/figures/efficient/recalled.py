@@ -23,8 +23,8 @@ CLAIM = "Asked for what belongs to a key, compared scores find it; scores guesse
 COST = 500.0
 SEED = 0
 
-KEYS, VALUES, PAIRS = 24, 24, 12  # kinds of each, and how many pairs a row shows and asks for
-STEPS, BATCH, RATE, TESTS = 1500, 64, 3e-3, 1024
+KEYS, VALUES, PAIRS = 16, 16, 8  # kinds of each, and how many pairs a row shows and asks for
+STEPS, BATCH, RATE, TESTS = 2000, 64, 3e-3, 1024
 NAMES = {
     "softmax": "compared",
     "random + vanilla": "learned and compared",
