@@ -17,7 +17,8 @@ def named(
     *,
     wide: float = 0.4,
 ) -> None:
-    """x and y for each name; ``wide`` is the room for the names, as a share of the longest curve."""
+    """x and y for each name; ``wide`` is the room for the names, as a share of the longest curve. Limits that are set
+    before stay."""
     for name, (x, y) in curves.items():
         axes.plot(x, y, color=tints[name])
     low, high = axes.get_ylim()

@@ -28,7 +28,7 @@ COST = 120.0
 SEED = 0
 
 SIZES = [512, 1024, 2048, 4096, 8192]
-WIDTH, ROUNDS, FITTED = 16, 5, 3  # slopes are those of the longest three
+WIDTH, ROUNDS, FITTED = 64, 5, 3  # slopes are those of the longest three
 APART = 0.033  # of the height of a chart: two names
 
 
@@ -100,8 +100,8 @@ def growth(found: dict[str, list[float]]) -> float:
 
 def draw(numbers: Numbers) -> Figure:
     note = (
-        f"A forward pass of one layer, one head of width {WIDTH}, one thread of a CPU. Exponents are fitted to the"
-        " longest three. Left, what compares\nall pairs of tokens, or has a score for each; right, all others."
+        f"A forward pass of one layer, one head of width {WIDTH}, one thread of a CPU. Exponents: of the longest"
+        " three.\nLeft, what compares all pairs of tokens, or has a score for each; right, all others."
     )
     figure = style.page(TITLE, note, height=7.2)
     curves = numbers["curves"]

@@ -66,8 +66,8 @@ def step(choice: Choice) -> Callable[[], Tensor]:
 def draw(numbers: Numbers) -> Figure:
     note = (
         f"Encoders that guess hidden letters of Shakespeare, {LENGTH:,} at a time, each for {BUDGET:.0f} seconds of one"
-        " processor. In brackets, the\nsteps that fit. Deck 004 of Performer: “Beats the LINformer and Reformer while"
-        " still scaling linearly” (on its paper’s tasks)."
+        " processor.\nIn brackets, the steps that fit. Deck 004 says of Performer: “Beats the LINformer and Reformer"
+        " while still scaling\nlinearly”, which is of its paper’s tasks."
     )
     figure = style.page(TITLE, note, height=5.4)
     axes = figure.subplots()

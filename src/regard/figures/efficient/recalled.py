@@ -94,9 +94,10 @@ def draw(numbers: Numbers) -> Figure:
     )
     figure = style.page(TITLE, note, height=5.2)
     axes = figure.subplots()
+    axes.set_ylim(0, 1.03)
     axes.axhline(1 / PAIRS, color=style.EDGE, lw=1, ls=":")
     named(axes, {NAMES[name]: (marks(STEPS), right) for name, right in numbers["right"].items()}, TINTS, wide=0.32)
-    axes.set(xlabel="steps", ylim=(0, 1.03))
+    axes.set_xlabel("steps")
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25", "50", "75", "100 %"])
     return figure
 

@@ -66,14 +66,15 @@ def draw(numbers: Numbers) -> Figure:
     figure = style.page(TITLE, note, height=5.2)
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.25))
     steps = marks(TASK.steps)
+    left.set_ylim(0, 1.05)
     named(left, {name: (steps, shares) for name, shares in numbers["learning"].items()}, TINTS, wide=0.55)
-    left.set(xlabel="steps", ylim=(0, 1.05))
+    left.set_xlabel("steps")
     left.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25", "50", "75", "100 %"])
     left.set_title("symbols said rightly")
     labels = [f"{rounds} round{'s' if rounds > 1 else ''}" for rounds in ROUNDS] + ["all keys", "full\nattention"]
     tints = [style.mix(style.WEIGHT, 0.35 + 0.16 * i) for i in range(len(ROUNDS))] + [style.WEIGHT, style.INK]
     heights = [*numbers["rounds"], numbers["everyone"], numbers["full"]]
-    style.bars(right, labels, heights, color=tints, form=lambda share: style.percent(share, 1))
+    style.bars(right, labels, heights, color=tints, form=lambda share: style.percent(share, 1), top=1.12)
     right.set_title("when asked")
     return figure
 

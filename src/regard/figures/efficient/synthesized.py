@@ -48,7 +48,7 @@ def draw(numbers: Numbers) -> Figure:
         " mixture's number could not be confirmed."
     )
     figure = style.page(TITLE, note, height=5.2)
-    left, right = figure.subplots(1, 2, width_ratios=(1, 1.5))
+    left, right = figure.subplots(1, 2, width_ratios=(1, 1.9))
     for name, losses in numbers["losses"].items():
         left.plot(marks(COURSE.steps)[1:], bits(losses)[1:], color=TINTS[name])
     left.set(xlabel="steps")
