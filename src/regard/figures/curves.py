@@ -29,8 +29,8 @@ def named(
     axes.grid(axis="y")
     axes.spines["left"].set_visible(False)
     ends = spread({name: y[-1] for name, (_, y) in curves.items()}, APART * (high - low))
-    for name, y in ends.items():
-        style.end_label(axes, end, y, name, tints[name], size=10.5)
+    for name, place in ends.items():
+        style.end_label(axes, end, place, name, tints[name], size=10.5)
 
 
 def spread(places: Mapping[str, float], gap: float) -> dict[str, float]:
