@@ -21,9 +21,9 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("losses.swapped.-1", 9.0),
     ],
     "10.3d": [
-        *((f"{name}.losses.-1", 0.1) for name in ("softmax", "Linformer", "Reformer")),
-        ("Performer.losses.-1", 9.0),
-        ("Performer.steps", 1),
+        *((f"rivals.{name}.losses.-1", 0.1) for name in ("softmax", "Linformer", "Reformer")),
+        ("rivals.Performer.losses.-1", 9.0),
+        ("rivals.Performer.steps", 1),
     ],
 }
 

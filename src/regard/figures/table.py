@@ -139,7 +139,7 @@ FIGURES: dict[str, str] = {
     "10.5b": "regard.figures.efficient.spectra",
     "10.5c": "regard.figures.efficient.summed_up",
     "10.5d": "regard.figures.efficient.fewer_keys",
-    "10.5e": "regard.figures.efficient.longer_texts",
+    "10.5e": "regard.figures.efficient.longer_inputs",
     "10.6": "regard.figures.efficient.buckets",
     "10.6b": "regard.figures.efficient.pies",
     "10.6c": "regard.figures.efficient.two_streams",

@@ -1,8 +1,7 @@
 """10.3d: deck 004 says of Performer that it "beats the LINformer and Reformer while still scaling linearly". Here the
-three and exact attention guess hidden letters, 1,024 at a time, each for as many seconds of one processor.
+three and exact attention guess hidden pixels, 784 at a time, each for as many seconds of one processor.
 
-Linformer has no causal form, so all of them are encoders. Its sums are those of neighbours, with learned weights: whole
-learned matrices took far longer to find out what is near. What a step of each takes is measured first, and tells how
+Linformer has no causal form, so all of them are encoders. What a step of each takes is measured first, and tells how
 many steps it is given; all rates go up and down within that.
 """
 
@@ -15,22 +14,22 @@ from torch import Tensor
 from regard import style
 from regard.comparison.measure import on_threads, seconds
 from regard.figures.curves import bits, named
-from regard.figures.efficient.hidden import Course, batch_of, built, taught
+from regard.figures.efficient.hidden import Course, alone, batch_of, built, taught
 from regard.figures.efficient.training import marks
 from regard.figures.figure import Check, Numbers, above, below, seeded
 from regard.nn.mechanisms import Choice
 
 TITLE = "As many seconds for each"
 DECKS = ("004",)
-CLAIM = "In as many seconds, Performer guesses hidden letters better than Linformer, Reformer's hashing and softmax."
+CLAIM = "In as many seconds, Performer guesses hidden pixels better than Linformer, Reformer's hashing and softmax."
 COST = 700.0
 SEED = 0
 
-LENGTH, BATCH, BUDGET = 1024, 2, 130.0  # seconds of learning for each
+SIDE, BATCH, BUDGET = 28, 3, 130.0  # seconds of learning for each
 RIVALS: dict[str, Choice] = {
     "softmax": "softmax",
     "Performer": {"kind": "performer", "features": 64},
-    "Linformer": {"kind": "linformer", "rank": 128, "sums": "convolution"},
+    "Linformer": {"kind": "linformer", "rank": 64},
     "Reformer": {"kind": "lsh", "chunk": 32, "rounds": 2},
 }
 TINTS = {"softmax": style.INK, "Performer": style.WEIGHT, "Linformer": style.KEY, "Reformer": style.SECOND}
@@ -39,19 +38,19 @@ TINTS = {"softmax": style.INK, "Performer": style.WEIGHT, "Linformer": style.KEY
 def compute() -> Numbers:
     with seeded(SEED):
         paces = seconds([step(choice) for choice in RIVALS.values()], rounds=5)
-    numbers: Numbers = {}
+    numbers: Numbers = {"alone": alone(SIDE), "rivals": {}}
     for (name, choice), pace in zip(RIVALS.items(), paces, strict=True):
         steps = max(round(BUDGET / pace), 1)
         with on_threads(1):
-            losses = taught(choice, Course(LENGTH, BATCH, steps), SEED)
-        numbers[name] = {"pace": pace, "steps": steps, "losses": losses}
+            losses = taught(choice, Course(SIDE, BATCH, steps), SEED)
+        numbers["rivals"][name] = {"pace": pace, "steps": steps, "losses": losses}
     return numbers
 
 
 def step(choice: Choice) -> Callable[[], Tensor]:
     """All of one step, for a watch to be held to it."""
-    net = built(choice, LENGTH, SEED)
-    loss, optimizer = batch_of(net, LENGTH, BATCH), torch.optim.Adam(net.parameters(), fused=True)
+    net = built(choice, SIDE**2, SEED)
+    loss, optimizer = batch_of(net, SIDE, BATCH), torch.optim.Adam(net.parameters(), fused=True)
 
     def work() -> Tensor:
         optimizer.zero_grad()
@@ -65,26 +64,28 @@ def step(choice: Choice) -> Callable[[], Tensor]:
 
 def draw(numbers: Numbers) -> Figure:
     note = (
-        f"Encoders that guess hidden letters of Shakespeare, {LENGTH:,} at a time, each for {BUDGET:.0f} seconds of one"
+        f"Encoders that guess hidden pixels of clothes, {SIDE} × {SIDE} at a time, each for {BUDGET:.0f} seconds of one"
         " processor.\nIn brackets, the steps that fit. Deck 004 says of Performer: “Beats the LINformer and Reformer"
-        " while still scaling\nlinearly”, which is of its paper’s tasks."
+        " while still scaling\nlinearly”, which is of its paper’s tasks. Dotted: who looks at no other pixel."
     )
     figure = style.page(TITLE, note, height=5.4)
     axes = figure.subplots()
-    labels = {name: f"{name} ({numbers[name]['steps']:,})" for name in RIVALS}
+    labels = {name: f"{name} ({numbers['rivals'][name]['steps']:,})" for name in RIVALS}
     curves = {}
-    for name, one in numbers.items():
+    for name, one in numbers["rivals"].items():
         spent = [mark * one["pace"] for mark in marks(one["steps"])][1:]
         curves[labels[name]] = (spent, bits(one["losses"])[1:])
+    axes.axhline(bits([numbers["alone"]])[0], color=style.EDGE, lw=1.2, ls=":")
     named(axes, curves, {labels[name]: tint for name, tint in TINTS.items()}, wide=0.28)
     axes.set_xlabel("seconds of learning")
-    axes.set_title("bits of a hidden letter held out")
+    axes.set_title("bits of a hidden pixel")
     return figure
 
 
 def holds(numbers: Numbers) -> list[Check]:
-    last = {name: one["losses"][-1] for name, one in numbers.items()}
-    first = numbers["softmax"]["losses"][0]
+    rivals = numbers["rivals"]
+    last = {name: one["losses"][-1] for name, one in rivals.items()}
+    steps = {name: one["steps"] for name, one in rivals.items()}
     checks = [
         below(f"seconds: Performer's loss less that of {name}, nats", last["Performer"] - last[name], 0.0)
         for name in RIVALS
@@ -92,10 +93,6 @@ def holds(numbers: Numbers) -> list[Check]:
     ]
     return [
         *checks,
-        above("seconds: what the least of them has learned, nats", first - max(last.values()), 0.8),
-        above("seconds: steps of Performer over those of softmax", steps_over(numbers, "Performer", "softmax"), 1.0),
+        below("seconds: largest loss over that without a look", max(last.values()) / numbers["alone"], 0.9),
+        above("seconds: steps of Performer over those of softmax", steps["Performer"] / steps["softmax"], 1.0),
     ]
-
-
-def steps_over(numbers: Numbers, one: str, other: str) -> float:
-    return float(numbers[one]["steps"] / numbers[other]["steps"])

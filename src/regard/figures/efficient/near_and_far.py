@@ -1,8 +1,8 @@
 """10.1c: letter models that look at everything, only near, or near and at every so many (Child et al., 2019), and a
 task that needs what is far: `0 w 0 w`, to say a row of random symbols again.
 
-Two layers that see 12 symbols each cannot know what stood 48 before, so local attention can but guess. With a stride of
-12 it is among those that the far half of the heads see.
+Two layers that see 16 symbols each cannot know what stood 128 before, so local attention can but guess. With a stride
+of 16 it is among those that the far half of the heads see.
 """
 
 from matplotlib.figure import Figure
@@ -26,11 +26,11 @@ SEED = 0
 
 SEEDS = 2
 COURSE = Course(length=512, batch=4, steps=600)
-TASK = doubled.Task(word=48, symbols=32, depth=2, batch=20, steps=800, rate=3e-3, rotary=10000.0)
+TASK = doubled.Task(word=128, symbols=32, depth=2, batch=8, steps=400, rate=3e-3, rotary=10000.0)
 COPIERS: dict[str, Choice] = {
     "full": "softmax",
-    "strided": {"kind": "strided", "stride": 12},
-    "local": {"kind": "local", "window": 12},
+    "strided": {"kind": "strided", "stride": 16},
+    "local": {"kind": "local", "window": 16},
 }
 LETTERS = {"full": "softmax", "strided": "strided", "local": "local"}
 TINTS = {"full": style.INK, "strided": style.WEIGHT, "local": style.SECOND}
@@ -51,7 +51,7 @@ def draw(numbers: Numbers) -> Figure:
     note = (
         f"Left, letters of Shakespeare, {COURSE.length} at a time, {SEEDS} seeds: local attention sees 32 of them, "
         f"strided 22 and every 22nd.\nRight, {TASK.word} symbols said again, of {TASK.symbols} kinds: local attention "
-        "sees 12, strided 12 and every 12th."
+        "sees 16, strided 16 and every 16th."
     )
     figure = style.page(TITLE, note, height=5.2)
     left, right = figure.subplots(1, 2)

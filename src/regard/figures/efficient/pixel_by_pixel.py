@@ -2,26 +2,20 @@
 pixel, with full attention and with attention by hashing.
 
 Fashion-MNIST, each image made half as wide and half as high, 196 pixels in 8 shades. A pixel is foretold from those
-before it, row by row from the top; the first from nothing. Needs the folder fashion_mnist_30k below the one that
-REGARD_DATA names.
+before it, row by row from the top; the first from nothing.
 """
 
-from functools import cache
-from pathlib import Path
-
-import torch
 import torch.nn.functional as F
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from regard import style
-from regard.data.idx import find, read_idx
 from regard.figures.curves import bits, named
+from regard.figures.efficient.clothes import SHADES, alone, drawn, held_out
 from regard.figures.efficient.training import learn, marks
 from regard.figures.figure import Check, Numbers, below, seeded
 from regard.models.gpt import GPT, Config
 from regard.nn.mechanisms import Choice
-from regard.run.sources import found
 
 TITLE = "Pixel by pixel"
 DECKS = ("002",)
@@ -29,7 +23,7 @@ CLAIM = "Hashed attention foretells pixels with few more bits than full attentio
 COST = 800.0
 SEED = 0
 
-SIDE, SHADES = 14, 8
+SIDE = 14
 STEPS, BATCH, RATE, TESTS = 600, 12, 4e-3, 120
 FULL = "full attention"
 CHOICES: dict[str, Choice] = {
@@ -41,14 +35,6 @@ TINTS = {FULL: style.INK, "4 rounds": style.WEIGHT, "1 round": style.SECOND}
 START = SHADES  # what stands before the first pixel
 
 
-@cache
-def images(split: str) -> Tensor:
-    """-> (n, SIDE * SIDE), shades from 0 to SHADES - 1"""
-    pixels = torch.from_numpy(read_idx(find(found("fashion_mnist_30k", Path()), split, "images", 3)).copy())
-    small = F.avg_pool2d(pixels[:, None].float(), 2).flatten(1)
-    return (small * (SHADES / 256)).long()
-
-
 def surprise(net: GPT, rows: Tensor) -> Tensor:
     """(b, n) -> nats of a pixel"""
     return F.cross_entropy(net(F.pad(rows[:, :-1], (1, 0), value=START)).flatten(0, 1), rows.flatten())
@@ -56,7 +42,7 @@ def surprise(net: GPT, rows: Tensor) -> Tensor:
 
 def taught(choice: Choice) -> list[float]:
     """The losses of images that no net has learned from, at the marks of a course."""
-    learned, tested = images("train"), images("test")[:TESTS].split(BATCH)
+    tested = held_out(SIDE, TESTS).split(BATCH)
     with seeded(SEED):
         config = Config(
             vocab=SHADES + 1,
@@ -72,23 +58,15 @@ def taught(choice: Choice) -> list[float]:
         net = GPT(config)
         return learn(
             net,
-            lambda: surprise(net, learned[torch.randint(len(learned), (BATCH,))]),
+            lambda: surprise(net, drawn(SIDE, BATCH)),
             lambda: sum(float(surprise(net, some)) for some in tested) / len(tested),
             steps=STEPS,
             rate=RATE,
         )
 
 
-def alone() -> float:
-    """Nats of a pixel for one who knows how often each place has each shade, and nothing of its neighbours."""
-    counts = F.one_hot(images("train"), SHADES).sum(0) + 1
-    tested = images("test")[:TESTS]
-    logs = (counts / counts.sum(-1, keepdim=True)).log()
-    return round(-float(logs[torch.arange(SIDE * SIDE), tested].mean()), 5)
-
-
 def compute() -> Numbers:
-    return {"alone": alone(), "losses": {name: taught(choice) for name, choice in CHOICES.items()}}
+    return {"alone": alone(SIDE, held_out(SIDE, TESTS)), "losses": {name: taught(one) for name, one in CHOICES.items()}}
 
 
 def draw(numbers: Numbers) -> Figure:
