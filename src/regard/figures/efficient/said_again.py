@@ -26,8 +26,8 @@ CLAIM = (
 COST = 300.0
 SEED = 0
 
-TASK = Task(word=31, symbols=127, depth=1, batch=32, steps=1500, rate=4e-3)
-CHUNK, LEARNED, ROUNDS, DRAWS = 8, 4, [1, 2, 4, 8], 4  # keys of a bucket; rounds; tests with other hashes
+TASK = Task(word=31, symbols=127, depth=1, batch=32, steps=1000, rate=4e-3)
+CHUNK, LEARNED, ROUNDS, DRAWS = 4, 4, [1, 2, 4, 8], 4  # keys of a bucket; rounds; tests with other hashes
 TINTS = {"full attention": style.INK, "four rounds": style.WEIGHT}
 
 
