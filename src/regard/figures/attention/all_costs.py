@@ -24,7 +24,7 @@ from regard.nn.site import Site
 TITLE = "What all of them cost"
 DECKS = ("000", "003", "004", "001", "002")
 CLAIM = "Whatever compares all pairs takes time as N^2; sums, features, windows and slots as N, and hashing nearly so."
-COST = 120.0
+COST = 180.0
 SEED = 0
 
 SIZES = [512, 1024, 2048, 4096, 8192]

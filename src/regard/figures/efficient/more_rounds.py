@@ -18,7 +18,7 @@ from regard.figures.figure import Check, Numbers, above, below
 TITLE = "Rounds of hashing while learning"
 DECKS = ("002", "003")
 CLAIM = "With more rounds of hashing a letter model learns more in as many steps, and comes near to full attention."
-COST = 700.0
+COST = 600.0
 SEED = 0
 
 COURSE = Course(length=512, batch=4, steps=350)

@@ -21,7 +21,7 @@ DECKS = ("001",)
 CLAIM = (
     "Strided attention foretells letters nearly as well as full, and copies from afar, which local attention cannot."
 )
-COST = 900.0
+COST = 600.0
 SEED = 0
 
 SEEDS = 2

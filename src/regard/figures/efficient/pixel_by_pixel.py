@@ -20,7 +20,7 @@ from regard.nn.mechanisms import Choice
 TITLE = "Pixel by pixel"
 DECKS = ("002",)
 CLAIM = "Hashed attention foretells pixels with few more bits than full attention, the fewer the more rounds it has."
-COST = 800.0
+COST = 450.0
 SEED = 0
 
 SIDE = 14

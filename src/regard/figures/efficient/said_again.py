@@ -23,7 +23,7 @@ DECKS = ("002", "003")
 CLAIM = (
     "A net that learned to repeat a row with four rounds of hashing does it the better, the more rounds it is given."
 )
-COST = 300.0
+COST = 200.0
 SEED = 0
 
 TASK = Task(word=31, symbols=127, depth=1, batch=32, steps=1000, rate=4e-3)

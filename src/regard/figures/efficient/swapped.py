@@ -15,7 +15,7 @@ from regard.figures.figure import Check, Numbers, above, below
 TITLE = "Features that must be learned with"
 DECKS = ("004",)
 CLAIM = "Performer learns letters nearly as well as softmax; swapped into a trained net it fails, and soon recovers."
-COST = 500.0
+COST = 400.0
 SEED = 0
 
 COURSE = Course(length=512, batch=4, steps=700)
