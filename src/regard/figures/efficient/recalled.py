@@ -20,7 +20,7 @@ from regard.models.gpt import GPT, Config
 TITLE = "What only comparing finds"
 DECKS = ("003",)
 CLAIM = "Asked for what belongs to a key, compared scores find it; scores guessed, learned or drawn find it seldom."
-COST = 700.0
+COST = 450.0
 SEED = 0
 
 KEYS, VALUES, PAIRS = 16, 16, 8  # kinds of each, and how many pairs a row shows and asks for
