@@ -26,9 +26,7 @@ def garments(split: str) -> tuple[Tensor, Tensor]:
     return (pixels - 0.286) / 0.353, labels
 
 
-def learn(
-    model: nn.Module, images: Tensor, labels: Tensor, *, steps: int, batch: int, rate: float
-) -> list[float]:
+def learn(model: nn.Module, images: Tensor, labels: Tensor, *, steps: int, batch: int, rate: float) -> list[float]:
     """From some that are drawn anew at every step. -> the loss at every step"""
 
     def loss() -> Tensor:

@@ -30,7 +30,9 @@ from regard.zoo import parameters
 
 TITLE = "Patches in another order"
 DECKS = ("004",)
-CLAIM = "Trained anew on patches in a fixed other order, Mixer and ViT are as good as before; a convolutional net is not."
+CLAIM = (
+    "Trained anew on patches in a fixed other order, Mixer and ViT are as good as before; a convolutional net is not."
+)
 COST = 1000.0
 SEED = 0
 
@@ -208,7 +210,11 @@ def holds(numbers: Numbers) -> list[Check]:
     return [
         above("weights, fewest over most", sizes[0] / sizes[-1], 0.97),
         *(above(f"{name}, in order: share of right labels", min(numbers[name]["in order"]), 0.8) for name in NETS),
-        *(below(f"{name}: change by another order, points", abs(change(numbers, name)), 1.5) for name in NETS if name != "convolutional"),
+        *(
+            below(f"{name}: change by another order, points", abs(change(numbers, name)), 1.5)
+            for name in NETS
+            if name != "convolutional"
+        ),
         *(
             below(f"{name}, started along: largest difference of the loss, first steps", numbers[name]["again"], 1e-3)
             for name in NETS
