@@ -1,10 +1,13 @@
 """10.8b: three blobs in an image: is the triangle equilateral? Self-attention against a shared workspace.
 
-Goyal et al. (2022), section 4.1, in miniature: images of 64 x 64 in patches of 4 x 4, drawn afresh for every batch. Half
-of the triangles are equilateral; the others have their corners anywhere, one side at least 30 % longer than another. A
-ViT whose 256 patches all look at each other, and the library's workspace, whose patches write to a few slots and read
-from them: as deep, as wide and with about as many weights. Positions begin as sines and cosines of the places in both,
-for a training as short as this one would be spent on finding out where the patches are.
+Goyal et al. (2022), section 4.1, in miniature: images of 64 x 64, drawn afresh for every batch. Half of the triangles
+are equilateral; the others have their corners anywhere, and one side is at least 30 % longer than another. A ViT whose
+patches all look at each other, and the library's workspace, whose patches write to a few slots and read from them: as
+deep, as wide, and the workspace with fewer weights, since its rounds share them.
+
+Differs from the paper: patches of 8 x 8, not 4 x 4, for with 256 of them a step costs five times as much, and nothing
+was learned in a thousand; the mean of all patches is read, not a class token; positions begin as sines and cosines of
+the places, so that a training as short as this one is not spent on finding out where the patches are.
 """
 
 from dataclasses import dataclass
@@ -35,9 +38,9 @@ CLAIM = "Patches that write to eight slots and read them tell equilateral triang
 COST = 1200.0
 SEED = 0
 
-IMAGE, PATCH, DIM, DEPTH, HEADS, HIDDEN = 64, 4, 48, 2, 4, 96
-SEEDS, STEPS, BATCH, RATE, TESTS = 2, 1000, 32, 1e-3, 2000
-BLOB, SMALLEST, LARGEST, EDGE = 1.6, 12.0, 24.0, 4.0  # pixels: a blob's spread, the circles' radii, the margin
+IMAGE, PATCH, DIM, DEPTH, HEADS, HIDDEN = 64, 8, 48, 3, 4, 96
+SEEDS, STEPS, BATCH, RATE, TESTS = 2, 3000, 32, 2e-3, 2000
+BLOB, SMALLEST, LARGEST, EDGE = 2.0, 12.0, 24.0, 4.0  # pixels: a blob's spread, the circles' radii, the margin
 UNEVEN, APART, DRAWS = 1.3, 8.0, 16  # other triangles: longest over shortest side, pixels between corners, at least
 BRIGHT = 4.0  # what the nets are given of white, for nearly all of an image is black
 LOOKED = 200  # test images whose writers are counted
@@ -93,17 +96,20 @@ def build(way: Way) -> ViT | Workspace:
     net: ViT | Workspace
     if way.slots is None:
         net = ViT(
-            OfViT(image=IMAGE, patch=PATCH, channels=1, classes=2, dim=DIM, depth=DEPTH, heads=HEADS, hidden=HIDDEN)
-        )
+            OfViT(
+                image=IMAGE, patch=PATCH, channels=1, classes=2, dim=DIM, depth=DEPTH, heads=HEADS, hidden=HIDDEN,
+                pool="mean",
+            )
+        )  # fmt: skip
     else:
         net = Workspace(
             OfWorkspace(
-                image=IMAGE, patch=PATCH, dim=DIM, depth=DEPTH, heads=HEADS, hidden=HIDDEN, slots=way.slots,
-                keep=way.keep,
+                image=IMAGE, patch=PATCH, channels=1, classes=2, dim=DIM, depth=DEPTH, heads=HEADS, hidden=HIDDEN,
+                pool="mean", slots=way.slots, keep=way.keep,
             )
         )  # fmt: skip
     with torch.no_grad():
-        net.positions[:, 1:].copy_(waves(net.config.grid))
+        net.positions.copy_(waves(net.config.grid))
     return net
 
 
@@ -154,7 +160,7 @@ def writers(net: ViT | Workspace, images: Tensor, labels: Tensor) -> Numbers:
     """Who writes to the slots in the first round, and how much of it is written by patches with a blob."""
     with capture(net, "mixer.write.weights") as seen:
         net(BRIGHT * images[:LOOKED])
-    maps = seen["mixer.write.weights"][0].mean(1)[..., 1:]  # over heads, without the class token: (n, slots, patches)
+    maps = seen["mixer.write.weights"][0].mean(1)  # over heads: (n, slots, patches)
     bright = F.max_pool2d(images[:LOOKED], PATCH).flatten(1) > 0.3  # (n, patches)
     one = int(labels.argmax())  # the first that is equilateral
     side = IMAGE // PATCH
@@ -169,7 +175,7 @@ def writers(net: ViT | Workspace, images: Tensor, labels: Tensor) -> Numbers:
 
 def draw(numbers: Numbers) -> Figure:
     note = (
-        f"{TESTS:,} unseen images of 64 x 64, half of them equilateral, in patches of 4 x 4: answers that are right "
+        f"{TESTS:,} unseen images of 64 x 64, half of them equilateral, in patches of 8 x 8: answers that are right "
         "(left; dots are starts), and\nnumbers in all maps of one image (right). Below, an image and who writes to "
         "each of eight slots in the first round, where five may."
     )
@@ -223,10 +229,9 @@ def holds(numbers: Numbers) -> list[Check]:
     ways = numbers["ways"]
     all_, soft, hard = (ways[name] for name in MAIN)
     best = max(fmean(soft["right"]), fmean(hard["right"]))
-    sizes = sorted((all_["weights"], hard["weights"]))
     return [
-        above("weights, fewer over more", sizes[0] / sizes[1], 0.85),
-        below("scores, eight slots over all pairs", hard["scores"] / all_["scores"], 0.1),
+        below("weights, workspace over self-attention", hard["weights"] / all_["weights"], 1),
+        below("scores, eight slots over all pairs", hard["scores"] / all_["scores"], 0.3),
         equal("patches that may write to a slot in a head", numbers["writing"], HARD.keep or 0),
         above("self-attention: share of right answers, mean", fmean(all_["right"]), 0.7),
         above("workspace: share of right answers, the better of soft and hard, mean", best, 0.8),
