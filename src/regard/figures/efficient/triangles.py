@@ -175,15 +175,16 @@ def writers(net: ViT | Workspace, images: Tensor, labels: Tensor) -> Numbers:
 
 def draw(numbers: Numbers) -> Figure:
     note = (
-        f"{TESTS:,} unseen images of 64 x 64, half of them equilateral, in patches of 8 x 8: answers that are right\n"
-        "(left; dots are starts), and numbers in all maps of one image (right). Below, an image, and who writes to\n"
-        "each of eight slots in the first round, where five patches may."
+        f"{TESTS:,} unseen images of 64 x 64, half of them equilateral, in patches of 8 x 8; dots are single starts.\n"
+        "Below, an image, and who writes to each of eight slots in the first round, where five patches may."
     )
     figure = style.page(TITLE, note, height=7.2)
     upper, lower = figure.subfigures(2, 1, height_ratios=(2.1, 1))
     left, middle = upper.subplots(1, 2, sharey=True, width_ratios=(1.7, 1))
     rates(left, numbers)
     entries(middle, numbers)
+    left.set_title("answers that are right")
+    middle.set_title("numbers in all maps of one image")
     panels = lower.subplots(1, 1 + len(numbers["maps"]))
     panels[0].imshow(pixels_of(numbers["image"]), cmap="gray_r", vmin=0, vmax=15)
     panels[0].set_title("image", size=10.5, loc="center", pad=3)
