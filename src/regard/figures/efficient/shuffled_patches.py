@@ -38,7 +38,7 @@ SEED = 0
 
 SIDE, PATCH = 7, 4  # patches in a row, pixels in a patch's row
 SEEDS, STEPS, BATCH, RATE = 2, 1200, 64, 2e-3
-AGAIN = 5  # first steps of a training that starts along with the patches
+AGAIN = 10  # first steps of a training that starts along with the patches
 TILES = 12  # of the first layer's weights, the largest
 
 
@@ -160,9 +160,9 @@ TINTS = {"Mixer": style.WEIGHT, "ViT": style.KEY, "convolutional": style.SECOND}
 
 def draw(numbers: Numbers) -> Figure:
     note = (
-        f"Fashion-MNIST, {numbers['tested']:,} test images labelled rightly: left bars in order, right ones shuffled "
-        f"and trained anew; {SEEDS} starts each, dots.\nBelow, what Mixer learned: weights of {TILES} hidden units "
-        "over the 7 x 7 patches, learned in order, and learned shuffled and put back."
+        f"Fashion-MNIST, {numbers['tested']:,} test images labelled rightly: patches in order (left bars), or shuffled "
+        f"and trained\nanew (right bars); {SEEDS} starts each, dots. Below, what Mixer learned: weights of {TILES} "
+        "hidden units over the\n7 x 7 patches, learned in order, and learned shuffled and put back into order."
     )
     figure = style.page(TITLE, note, height=6.6)
     upper, lower = figure.subfigures(2, 1, height_ratios=(1.5, 1))
