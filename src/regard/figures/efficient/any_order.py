@@ -130,7 +130,8 @@ def draw(numbers: Numbers) -> Figure:
         f"{SMALL.latents} latents look first."
     )
     figure = style.page(TITLE, note, height=6.5)
-    upper, lower = figure.subfigures(2, 1, height_ratios=(1.75, 1))
+    halves = figure.add_gridspec(2, 1, height_ratios=(1.75, 1))
+    upper, lower = figure.add_subfigure(halves[0]), figure.add_subfigure(halves[1])
     shares(upper.subplots(), numbers)
     panels = lower.subplots(1, 2 + MAPS)
     for axes, picture, title in zip(panels, numbers["shown"], ("as it is", "mixed"), strict=False):

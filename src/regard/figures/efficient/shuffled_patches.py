@@ -165,7 +165,8 @@ def draw(numbers: Numbers) -> Figure:
         "hidden units over the\n7 x 7 patches, learned in order, and learned shuffled and put back into order."
     )
     figure = style.page(TITLE, note, height=6.6)
-    upper, lower = figure.subfigures(2, 1, height_ratios=(1.5, 1))
+    halves = figure.add_gridspec(2, 1, height_ratios=(1.5, 1))
+    upper, lower = figure.add_subfigure(halves[0]), figure.add_subfigure(halves[1])
     shares(upper.subplots(), numbers)
     panels = lower.subplots(2, TILES)
     for row, kind in zip(panels, ("in order", "shuffled"), strict=True):

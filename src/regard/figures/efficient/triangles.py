@@ -175,11 +175,12 @@ def writers(net: ViT | Workspace, images: Tensor, labels: Tensor) -> Numbers:
 
 def draw(numbers: Numbers) -> Figure:
     note = (
-        f"{TESTS:,} unseen images of 64 x 64, half of them equilateral, in patches of 8 x 8; dots are single starts.\n"
-        "Below, an image, and who writes to each of eight slots in the first round, where five patches may."
+        f"{TESTS:,} unseen images of 64 x 64, half of them equilateral, in patches of 8 x 8; dots are starts.\nBelow, "
+        "an image, and who writes to each of eight slots in the first round, where in each head five patches may."
     )
     figure = style.page(TITLE, note, height=7.2)
-    upper, lower = figure.subfigures(2, 1, height_ratios=(2.1, 1))
+    halves = figure.add_gridspec(2, 1, height_ratios=(2.1, 1))
+    upper, lower = figure.add_subfigure(halves[0]), figure.add_subfigure(halves[1])
     left, middle = upper.subplots(1, 2, sharey=True, width_ratios=(1.7, 1))
     rates(left, numbers)
     entries(middle, numbers)

@@ -258,7 +258,7 @@ def scatter(axes: Axes, numbers: Numbers) -> None:
     axes.set_xlabel(f"steps a second at N = {SIZES[-1]}, times BERT’s")
     axes.set_yticks([0.25, 0.5, 0.75, 1], [style.percent(share) for share in (0.25, 0.5, 0.75, 1)])
     axes.grid(axis="y")
-    axes.set_title("share of BERT’s accuracy, words (discs) and labels (squares)")
+    axes.set_title("of BERT’s accuracy: words (discs), labels (squares)")
     axes.spines["left"].set_visible(False)
 
 
