@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from regard.figures.efficient import any_order, shuffled_patches, triangles, without_attention
+from regard.figures.efficient import any_order, equilateral, shuffled_patches, without_attention
 from regard.figures.table import FIGURES
 from tests.test_figures import every_check_fails
 
@@ -24,7 +24,7 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("ways.all look at all.scores", 10_000),
         ("writing", 256),
         ("ways.all look at all.right", [1.1, 1.1]),
-        *((f"ways.{name}.right", [0.5, 0.5]) for name in triangles.MAIN),
+        *((f"ways.{name}.right", [0.5, 0.5]) for name in equilateral.MAIN),
         ("on blobs", 0.01),
         ("ways.1 slot, 5 write.right", [1.1]),
     ],
@@ -90,7 +90,7 @@ def test_pixels_move_as_their_places_do() -> None:
 def test_triangles_are_what_their_labels_say() -> None:
     """Blobs are found again by their brightness: the three corners' distances are equal where the label says so."""
     torch.manual_seed(0)
-    images, labels = triangles.triangles(40)
+    images, labels = equilateral.triangles(40)
     for image, label in zip(images[:, 0], labels.tolist(), strict=True):
         corners = found_corners(image)
         sides = torch.pdist(corners)

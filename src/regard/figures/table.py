@@ -139,7 +139,7 @@ FIGURES: dict[str, str] = {
     "10.7": "regard.figures.efficient.tartan",
     "10.7b": "regard.figures.efficient.any_order",
     "10.8": "regard.figures.efficient.workspace",
-    "10.8b": "regard.figures.efficient.triangles",
+    "10.8b": "regard.figures.efficient.equilateral",
     "10.9": "regard.figures.efficient.mixer_sizes",
     "10.9b": "regard.figures.efficient.two_mlps",
     "10.9c": "regard.figures.efficient.shuffled_patches",
