@@ -34,7 +34,7 @@ from regard.zoo import parameters
 
 TITLE = "Which triangles are equilateral?"
 DECKS = ("004",)
-CLAIM = "Patches that write to eight slots and read them tell equilateral triangles as well as by all looking at all."
+CLAIM = "Patches that write to eight slots and read them tell equilateral triangles as well as if all looked at all."
 COST = 1300.0
 SEED = 0
 
@@ -55,10 +55,10 @@ class Way:
     seeds: int = 1
 
 
-SOFT, HARD = Way(8, None, SEEDS), Way(8, 5, SEEDS)
+HARD = Way(8, 5, SEEDS)
 WAYS = {
     "all look at all": Way(seeds=SEEDS),
-    "8 slots, all write": SOFT,
+    "8 slots, all write": Way(8, None, SEEDS),
     "8 slots, 5 write": HARD,
     "8 slots, 1 writes": Way(8, 1),
     "1 slot, 5 write": Way(1, 5),
@@ -135,7 +135,7 @@ def learned(way: Way, seed: int) -> ViT | Workspace:
 def compute() -> Numbers:
     with seeded(SEED + 1000):
         tested, wanted = triangles(TESTS)
-    numbers: Numbers = {"equilateral": float(wanted.double().mean()), "ways": {}}
+    numbers: Numbers = {"ways": {}}
     for name, way in WAYS.items():
         rates = []
         for seed in range(SEED, SEED + way.seeds):
