@@ -267,6 +267,26 @@ def test_a_picture(name: str, folder: Path, tmp_path: Path, capsys: pytest.Captu
         assert text.count("<tr>") == len(json.loads(text.split('id="map">')[1].split("</script>")[0])["rows"]) + 1
 
 
+def test_a_picture_whose_name_has_a_space(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["translate", "one two", "-m", str(folder), "--look", str(tmp_path / "my map.svg")]) == 0
+    assert (tmp_path / "my map.svg").read_bytes().startswith(b"<?xml")
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_nothing_to_look_at_is_told(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["translate", "  ", "-m", str(folder), "--look", str(tmp_path / "map.svg")]) == 0
+    assert "nothing to look at" in capsys.readouterr().err
+    assert not (tmp_path / "map.svg").exists()
+
+
+def test_a_space_at_the_end_belongs_to_the_next_word(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = []
+    for prefix, phrase in (("one", "two"), ("one ", " two ")):
+        assert main(["translate", "one two", "-m", str(folder), "--prefix", prefix, "--phrase", phrase]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1]
+
+
 def test_in_the_terminal(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["translate", "one two", "-m", str(folder), "--look"]) == 0
     text = capsys.readouterr().out
@@ -294,6 +314,8 @@ def test_in_the_terminal(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
         (["--look", "--layer", "decoder.*"], "have no mean"),
         (["--look", "--layer", "*"], "have no mean"),
         (["--look", "--layer", "nowhere"], "no attention of this model"),
+        (["--layer", "decoder.*"], "no layer is looked at"),
+        (["--phrase", "  "], "a phrase has no letters"),
         (["--longest", "100000000"], "at most 10000"),
         (["--shortest", "100000000"], "at most 10000"),
         (["--shortest", "9", "--longest", "3"], "shortest = 9 is above longest = 3"),
@@ -645,6 +667,9 @@ def test_a_shipped_translator_is_measured_on_any_pairs(tmp_path: Path, capsys: p
         assert told["lengths"]["1-10"]["sentences"] == len(PAIRS)
     assert main(["evaluate", "tatoeba-en-de"]) == 2
     assert "--data pairs.tsv" in capsys.readouterr().err
+    for words in (["tatoeba-en-de", "--data", str(table), "--split", "test"], ["runs/x", "--columns", "2,1"]):
+        assert main(["evaluate", *words]) == 2
+        assert "leave it out" in capsys.readouterr().err
     assert main(["evaluate", "recall", "--data", str(table)]) == 2
     assert "only a translator" in capsys.readouterr().err
 

@@ -84,6 +84,8 @@ def run(
         check_picture(look, len(texts or ()))
     if look is not None and not texts:
         raise InputError("to look, give the text as an argument", got="standard input")
+    if look is None and asked(context, "layer"):
+        raise InputError("no layer is looked at", got="--layer", fix="give --look too")
     draws = bool(asked(context, *DRAWING)) or temperature is not None
     refuse_unused(context, draws)
     odd = asked(context, *SEARCHING, "nbest", "phrase", "look") + (["--json"] if as_json else [])
@@ -110,8 +112,8 @@ def run(
             shortest=shortest,
             longest=longest,
             no_repeat=no_repeat,
-            prefix=prefix,
-            phrases=tuple(phrase or ()),
+            prefix=prefix.rstrip(),  # a space belongs to the word that comes after it
+            phrases=tuple(one.strip() for one in phrase or ()),
         )
     except ValueError as error:
         raise InputError("this cannot be asked of a translation", got=str(error)) from None
@@ -132,6 +134,8 @@ def run(
             if not one.nbest:
                 raise InputError(IMPOSSIBLE, where=repr(plain(one.source)[:60]))
             show(one, look, as_json)
+            if look is not None and not one.maps:
+                note("nothing was read, so there is nothing to look at")
     else:
         piped(prepare(loaded), decoding, as_json)
 
