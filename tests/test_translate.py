@@ -1,6 +1,7 @@
 """Text in, text out: in order, whatever is in it; and where the model looked."""
 
 import io
+import itertools
 import json
 import subprocess
 import sys
@@ -8,10 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import pytest
 import torch
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import regard
+from regard import style
 from regard.cli.app import main
 from regard.cli.piping import Follow
 from regard.data.vocabulary import Vocabulary, symbols_of
@@ -19,6 +23,7 @@ from regard.decode.beam import Beam
 from regard.decode.choice import Sampling
 from regard.decode.settings import Decoding
 from regard.errors import InputError
+from regard.figures.alignment import draw
 from regard.interop.symbols import Symbols
 from regard.model import Model, Translated
 from regard.tasks.bleu import by_length, quality
@@ -265,6 +270,67 @@ def test_a_picture(name: str, folder: Path, tmp_path: Path, capsys: pytest.Captu
         assert "<b>" not in text
         assert "http" not in text
         assert text.count("<tr>") == len(json.loads(text.split('id="map">')[1].split("</script>")[0])["rows"]) + 1
+
+
+def test_what_is_drawn_is_what_was_written(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+) -> None:
+    """Between dollar signs matplotlib reads mathematics, and fails at what is none."""
+    wrong = r"$\foo$ costs $5 or $10, 你好"
+    with matplotlib.rc_context({"svg.fonttype": "none"}):
+        assert main(["translate", wrong, "-m", str(folder), "--look", str(tmp_path / "map.svg")]) == 0
+    assert wrong in (tmp_path / "map.svg").read_text("utf-8")
+    assert main(["translate", wrong, "-m", str(folder), "--look", str(tmp_path / "map.png")]) == 0
+    assert not capsys.readouterr().err
+    assert not [x for x in recwarn if "lyph" in str(x.message)]
+
+
+SENTENCE = "the old man by the sea told us a story for $5 or $10 , of a ship that never came back from its last voyage"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["Where", "are", "my", "keys", "?"],
+        ["The", "a" * 50, "W" * 80, "end"],
+        ["end", "m" * 50],
+        SENTENCE.split(),
+        SENTENCE.split() * 3,
+        SENTENCE.split() * 6,
+        ["漢字" * 30, "字"] * 20,
+        ["x" * 30] * 400,
+        ["one"],
+    ],
+    ids=["few", "long", "long at the end", "a sentence", "70", "150", "wide", "400", "one"],
+)
+def test_a_picture_has_room_for_its_words(words: list[str]) -> None:
+    """All words are on the page and upon nothing else; no part of it is empty; and the whole text is told."""
+    text = " ".join(words)
+    with style.family():
+        figure = draw(torch.full((len(words), len(words)), 0.5), words, words, text, f"“{text[:1500]}”\nIt looks so.")
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        pen = canvas.get_renderer()
+        title, note = (x.get_window_extent(pen) for x in figure.texts)
+        axes = figure.axes[0]
+        rows, columns = (
+            [x.get_window_extent(pen) for x in labels if x.get_text()]
+            for labels in (axes.get_yticklabels(), axes.get_xticklabels())
+        )
+    page, table = figure.bbox, axes.get_window_extent(pen)
+    for one in (title, note, table, *rows, *columns):
+        assert page.x0 <= one.x0 < one.x1 <= page.x1
+        assert page.y0 <= one.y0 < one.y1 <= page.y1
+    assert note.y1 <= title.y0
+    assert max(x.y1 for x in columns) <= note.y0
+    assert all(upper.y0 >= lower.y1 - 2 for upper, lower in itertools.pairwise(rows))
+    assert max(x.y1 for x in columns) >= note.y0 - 0.4 * figure.dpi, "an empty part above the map"
+    if len(words) > 20:
+        assert max(x.x1 for x in columns) >= 0.85 * page.x1, "an empty part beside the map"
+    told = "".join(figure.texts[1].get_text().split()).replace("\\$", "$")
+    shown = figure.texts[0].get_text().replace("\\$", "$")
+    assert shown == text or "".join(text[:1400].split()) in told.partition("”")[0]
+    assert "".join(text[:1400].split()) in told
 
 
 def test_in_the_terminal(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -240,18 +239,17 @@ def show(one: "Translated", look: str | None, as_json: bool) -> None:
             print("\n".join(["", *("  " + line for line in drawn(one))]))
         return
     weights, rows, columns, name = mean(one.maps)
-    from regard.figures.alignment import draw, page
+    from regard.figures.alignment import draw, page, shortened
 
-    title, note = (
-        plain(one.text) or "(nothing)",
-        f"“{one.source}” Each row looks at the words above it: {name}, the mean of all heads.",
-    )
+    title = plain(one_line(one.text)) or "(nothing)"
+    source = plain(shortened(" ".join(one.source.split())))
+    note = f"“{source}”\nEach row looks at the words above it: {name}, the mean of all heads."
     if look.lower().endswith(".html"):
         Path(look).write_text(page(weights, rows, columns, title, note), "utf-8")
         return
     from regard.style import family
 
-    with family(), warnings.catch_warnings(action="ignore"):  # letters that its fonts lack are boxes
+    with family():
         draw(weights, rows, columns, title, note).savefig(look)
 
 
