@@ -25,6 +25,7 @@ from regard.decode.settings import Decoding
 from regard.errors import InputError
 from regard.figures.alignment import draw
 from regard.interop.symbols import Symbols
+from regard.look.terminal import heat
 from regard.model import Model, Translated
 from regard.tasks.bleu import by_length, quality
 from regard.tasks.translating import LONGEST, Translating, sentences
@@ -298,10 +299,10 @@ SENTENCE = "the old man by the sea told us a story for $5 or $10 , of a ship tha
         SENTENCE.split() * 3,
         SENTENCE.split() * 6,
         ["漢字" * 30, "字"] * 20,
-        ["x" * 30] * 400,
+        ["x" * 30] * 300,
         ["one"],
     ],
-    ids=["few", "long", "long at the end", "a sentence", "70", "150", "wide", "400", "one"],
+    ids=["few", "long", "long at the end", "a sentence", "70", "150", "wide", "300", "one"],
 )
 def test_a_picture_has_room_for_its_words(words: list[str]) -> None:
     """All words are on the page and upon nothing else; no part of it is empty; and the whole text is told."""
@@ -338,6 +339,38 @@ def test_in_the_terminal(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     text = capsys.readouterr().out
     assert "<end>" in text
     assert any(shade in text for shade in "░▒▓█")
+
+
+@pytest.mark.parametrize("width", [1, 20, 40, 60, 80, 200])
+def test_no_line_of_a_map_is_wider_than_the_terminal(
+    width: int, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert main(["translate", " ".join(TEXTS[:3]), "-m", str(folder), "--look"]) == 0
+    text, _, shown = capsys.readouterr().out.partition("\n")
+    assert text
+    assert "--look map.png" in shown or width == 200
+    if width <= 20:
+        assert len(shown.strip().splitlines()) == 1, "a map in many parts cannot be read"
+    else:
+        assert max(map(len, shown.splitlines())) <= width
+
+
+def test_parts_of_a_map_are_the_whole() -> None:
+    """No column is lost, and none is told twice."""
+    rows, columns = ["a", "b" * 99], [chr(ord("A") + i) for i in range(26)]
+    lines = heat(torch.eye(2, 26).tolist(), rows, columns, colour=False, width=30)
+    assert max(map(len, lines)) <= 30
+    assert "".join("".join(line.split()) for line in lines if line.strip().isupper()) == "".join(columns)
+    assert sum(line.count("██") for line in lines) == 2
+    assert any(line.startswith("bbbbbbbbb… ") for line in lines)
+
+
+def test_columns_stand_below_their_words_whatever_their_letters() -> None:
+    """A letter of Chinese is two characters wide, an accent of its own none."""
+    lines = heat(torch.eye(3).tolist(), ["漢字", "e\u0301", "x"], ["漢字", "e\u0301", "x"], colour=False)
+    assert lines == ["     漢", "     字e\u0301 x", "漢字 ██", "   e\u0301   ██", "   x     ██"]
+    assert len(heat([[1.0]], ["x"], ["m" * 500], colour=False)) < 30, "a word cannot fill the screen"
 
 
 @pytest.mark.parametrize(

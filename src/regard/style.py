@@ -434,7 +434,7 @@ def scale(
     shrink: float = 0.5,
     within: Axes | None = None,
 ) -> None:
-    """The legend of the maps: what a shade means, in percent. It stands below them, or ``within`` a place of its own."""
+    """The legend of the maps: what a shade means, in percent; below them, or ``within`` a place of its own."""
     mappable = matplotlib.cm.ScalarMappable(PowerNorm(0.5, 0, 1), WEIGHTS)
     bar = figure.colorbar(mappable, cax=within, ax=axes, orientation="horizontal", shrink=shrink, aspect=36, pad=0.03)
     bar.set_ticks([0, 0.05, 0.2, 0.5, 1], labels=["0", "5", "20", "50", "100 %"])
