@@ -1,5 +1,6 @@
 """Maps in the terminal: one cell a weight, darker or brighter the more is looked at."""
 
+import itertools
 import math
 import unicodedata
 from collections.abc import Sequence
@@ -39,7 +40,7 @@ def parts(rows: Sequence[str], columns: Sequence[str], width: int | None) -> lis
     most = len(columns) if width is None else (width - margin(rows, width) - 1) // CELL
     count = math.ceil(len(columns) / max(most, 1)) or 1
     edges = [len(columns) * i // count for i in range(count + 1)]
-    return [range(start, stop) for start, stop in zip(edges, edges[1:], strict=False)]
+    return [range(start, stop) for start, stop in itertools.pairwise(edges)]
 
 
 def margin(rows: Sequence[str], width: int | None) -> int:
