@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-CELL, SMALLEST = 0.44, 0.13  # inches: of few words, and the least that a page grows wider for
+HIGH, BROAD = 0.36, 1.8  # inches of a cell at most, and how much broader it may be
+SMALLEST = 0.13  # inches of a cell that a page grows wider for
 WIDEST, TALLEST = 24.0, 20.0  # inches of a page, and of a map on it
 WORD = 1.7  # inches of a word beside the map; what is longer is cut
 SIDE, GAP = 0.3, 0.08  # inches beside everything, and between the map and its words
@@ -37,12 +38,14 @@ def draw(weights: Tensor, rows: Sequence[str], columns: Sequence[str], title: st
     start = SIDE + longest(left, LARGEST) + GAP
     width = start + SMALLEST * len(columns) + math.cos(SLANT) * longest(above, LARGEST) + SIDE
     width = min(max(style.WIDTH, width), WIDEST)
-    cell = min(CELL, TALLEST / max(len(rows), 1))
+    high = min(HIGH, TALLEST / max(len(rows), 1))
+    broad = BROAD * high
     for j, word in enumerate(above):  # it begins over the middle of its column, and ends on the page
         room = width - SIDE - start - math.cos(SLANT) * style.breadth(word, LARGEST, style.SERIF)
-        cell = min(cell, room / (j + 0.5), (width - SIDE - start) / len(above))
-    every = math.ceil(LEAST / (DENSE * cell))  # of so many words one is written
-    points = min(LARGEST if every == 1 else SPARSE, DENSE * cell * every)
+        broad = min(broad, room / (j + 0.5), (width - SIDE - start) / len(above))
+    high = min(high, broad)
+    every = math.ceil(LEAST / (DENSE * high))  # of so many words one is written
+    points = min(LARGEST if every == 1 else SPARSE, DENSE * high * every)
     start = SIDE + longest(left, points) + GAP
 
     headline = style.cut(title, width - 2 * SIDE, 20, style.SERIF)
@@ -51,15 +54,16 @@ def draw(weights: Tensor, rows: Sequence[str], columns: Sequence[str], title: st
         headline = headline.rpartition(" ")[0] + " …" if " " in headline else headline
         said = [f"“{shortened(title)}”", *said]
     below = "\n".join(style.wrapped(text, width - 2 * SIDE, 11) for text in said)
-    tall = cell * len(rows)
+    tall = high * len(rows)
     height = style.head(below) + math.sin(SLANT) * longest(above, points) + 0.2 + tall + LEGEND
     figure = style.page(style.literal(headline), style.literal(below), height=height, width=width)
     figure.set_layout_engine("none")
     figure.texts[-1].set_linespacing(1.37)
-    axes = figure.add_axes((start / width, LEGEND / height, cell * len(columns) / width, tall / height))
+    axes = figure.add_axes((start / width, LEGEND / height, broad * len(columns) / width, tall / height))
     style.heatmap(
         axes, weights, written(left, every), written(above, every), slant=math.degrees(SLANT), size=points - 2
     )
+    axes.set_aspect("auto")
     shades = figure.add_axes((start / width, 0.52 / height, SHADES / width, 0.09 / height))
     style.scale(figure, axes, within=shades)
     return figure
