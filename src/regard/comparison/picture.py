@@ -60,7 +60,7 @@ def draw(found: Comparison) -> Figure:
     learned = [row for row in rows if row.lesson.losses]
     tall = panel(max(map(len, costs.values()))) + HEAD
     high = panel(len(learned)) + HEAD if learned and found.steps else 0.0
-    note = summary(found)
+    note = style.literal(summary(found))
     figure = style.page(
         style.literal(shortened(f"Attentions in {found.model}", 70)), note, height=style.head(note) + tall + high
     )
