@@ -297,3 +297,12 @@ def test_public_names_are_no_modules() -> None:
 
     modules = {path.stem for path in SOURCE.iterdir()}
     assert not modules & set(regard.HOMES)
+
+
+def test_all_data_that_is_read_is_documented() -> None:
+    """Its licence and where it is used, by the folder in every path of a figure or recipe."""
+    written = [path.read_text("utf-8") for kind in ("figures/**/*.py", "recipes/*.toml") for path in SOURCE.glob(kind)]
+    folders = {name for text in written for name in re.findall(r'"([a-z0-9_]+)/[^" ]+\.(?:gz|xz)"', text)}
+    known = set(re.findall(r"^\| `(\w+)`", (ROOT / "docs" / "data.md").read_text("utf-8"), re.MULTILINE))
+    assert folders
+    assert not folders - known

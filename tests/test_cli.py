@@ -95,6 +95,13 @@ def test_one_process_of_several_ends_at_once(processes: str, late: list[str]) ->
     assert (done.returncode, done.stdout.split()) == (3, ["said", *late])
 
 
+def test_a_stray_rank_does_not_silence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    monkeypatch.setenv("RANK", "1")
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"regard {regard.__version__}\n"
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"regard {regard.__version__}\n"
@@ -332,6 +339,33 @@ def test_all_that_can_be_drawn(figures: list[tuple[str, Path, bool]], capsys: py
     assert capsys.readouterr().out.splitlines()[-1] == "3.3\tleft out\ta file is not there"
     assert main(["figure", "3.3"]) == 2
     assert "words.txt" in capsys.readouterr().err
+
+
+def test_figures_that_take_hours_are_drawn_when_they_are_named(
+    figures: list[tuple[str, Path, bool]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["regard.figures.table"], "cost", lambda name: {"1.1": 1.0, "2.2": 7200.0}[name])
+    assert main(["figure", "--all"]) == 0
+    assert [name for name, _, _ in figures] == ["1.1"]
+    assert main(["figure", "2.2"]) == 0
+    assert main(["figure", "--all", "--below", "10000"]) == 0
+    assert [name for name, _, _ in figures] == ["1.1", "2.2", "1.1", "2.2"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["1.1", "--below", "2"], "add --all"),
+        (["1.1", "--all"], "leave out one of the two"),
+        (["--all", "--below", "0"], "no figure takes so little"),
+    ],
+)
+def test_what_would_be_ignored_of_a_figure_is_refused(
+    words: list[str], told: str, figures: list[tuple[str, Path, bool]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["figure", *words]) == 2
+    assert told in capsys.readouterr().err
+    assert not figures
 
 
 @pytest.mark.parametrize("words", [["1.1", "2.3"], []])

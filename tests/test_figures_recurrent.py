@@ -171,6 +171,13 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("quoted.2.everything", 22.0),
         ("quoted.5.known", 36.35),
     ],
+    "1.11d": [
+        ("bleu.RNNencdec-30", [20.0] * 4),
+        ("bleu.RNNsearch-30", [30.0, 20.0, 10.0, 1.0]),
+        ("bleu.RNNencdec-15", [20.0] * 4),
+        ("all.RNNsearch-30", 0.0),
+        ("bleu.RNNsearch-15", [30.0, 20.0, 10.0, 0.0]),
+    ],
 }
 
 

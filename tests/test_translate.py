@@ -1,6 +1,7 @@
 """Text in, text out: in order, whatever is in it; and where the model looked."""
 
 import io
+import itertools
 import json
 import subprocess
 import sys
@@ -8,10 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import pytest
 import torch
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import regard
+from regard import style
 from regard.cli.app import main
 from regard.cli.piping import Follow
 from regard.data.vocabulary import Vocabulary, symbols_of
@@ -19,7 +23,9 @@ from regard.decode.beam import Beam
 from regard.decode.choice import Sampling
 from regard.decode.settings import Decoding
 from regard.errors import InputError
+from regard.figures.alignment import draw
 from regard.interop.symbols import Symbols
+from regard.look.terminal import heat
 from regard.model import Model, Translated
 from regard.tasks.bleu import by_length, quality
 from regard.tasks.translating import LONGEST, Translating, sentences
@@ -267,11 +273,124 @@ def test_a_picture(name: str, folder: Path, tmp_path: Path, capsys: pytest.Captu
         assert text.count("<tr>") == len(json.loads(text.split('id="map">')[1].split("</script>")[0])["rows"]) + 1
 
 
+def test_a_picture_whose_name_has_a_space(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["translate", "one two", "-m", str(folder), "--look", str(tmp_path / "my map.svg")]) == 0
+    assert (tmp_path / "my map.svg").read_bytes().startswith(b"<?xml")
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_nothing_to_look_at_is_told(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["translate", "  ", "-m", str(folder), "--look", str(tmp_path / "map.svg")]) == 0
+    assert "nothing to look at" in capsys.readouterr().err
+    assert not (tmp_path / "map.svg").exists()
+
+
+def test_a_space_at_the_end_belongs_to_the_next_word(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = []
+    for prefix, phrase in (("one", "two"), ("one ", " two ")):
+        assert main(["translate", "one two", "-m", str(folder), "--prefix", prefix, "--phrase", phrase]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1]
+
+
+def test_what_is_drawn_is_what_was_written(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+) -> None:
+    """Between dollar signs matplotlib reads mathematics, and fails at what is none."""
+    wrong = r"$\foo$ costs $5 or $10, 你好"
+    with matplotlib.rc_context({"svg.fonttype": "none"}):
+        assert main(["translate", wrong, "-m", str(folder), "--look", str(tmp_path / "map.svg")]) == 0
+    assert wrong in (tmp_path / "map.svg").read_text("utf-8")
+    assert main(["translate", wrong, "-m", str(folder), "--look", str(tmp_path / "map.png")]) == 0
+    assert not capsys.readouterr().err
+    assert not [x for x in recwarn if "lyph" in str(x.message)]
+
+
+SENTENCE = "the old man by the sea told us a story for $5 or $10 , of a ship that never came back from its last voyage"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["Where", "are", "my", "keys", "?"],
+        ["The", "a" * 50, "W" * 80, "end"],
+        ["end", "m" * 50],
+        SENTENCE.split(),
+        SENTENCE.split() * 3,
+        SENTENCE.split() * 6,
+        ["漢字" * 30, "字"] * 20,
+        ["x" * 30] * 300,
+        ["one"],
+    ],
+    ids=["few", "long", "long at the end", "a sentence", "70", "150", "wide", "300", "one"],
+)
+def test_a_picture_has_room_for_its_words(words: list[str]) -> None:
+    """All words are on the page and upon nothing else; no part of it is empty; and the whole text is told."""
+    text = " ".join(words)
+    with style.family():
+        figure = draw(torch.full((len(words), len(words)), 0.5), words, words, text, f"“{text[:1500]}”\nIt looks so.")
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        pen = canvas.get_renderer()
+        title, note = (x.get_window_extent(pen) for x in figure.texts)
+        axes = figure.axes[0]
+        rows, columns = (
+            [x.get_window_extent(pen) for x in labels if x.get_text()]
+            for labels in (axes.get_yticklabels(), axes.get_xticklabels())
+        )
+    page, table = figure.bbox, axes.get_window_extent(pen)
+    for one in (title, note, table, *rows, *columns):
+        assert page.x0 <= one.x0 < one.x1 <= page.x1
+        assert page.y0 <= one.y0 < one.y1 <= page.y1
+    assert note.y1 <= title.y0
+    assert max(x.y1 for x in columns) <= note.y0
+    assert all(upper.y0 >= lower.y1 - 2 for upper, lower in itertools.pairwise(rows))
+    assert max(x.y1 for x in columns) >= note.y0 - 0.4 * figure.dpi, "an empty part above the map"
+    if len(words) > 20:
+        assert max(x.x1 for x in columns) >= 0.85 * page.x1, "an empty part beside the map"
+    told = "".join(figure.texts[1].get_text().split()).replace("\\$", "$")
+    shown = figure.texts[0].get_text().replace("\\$", "$")
+    assert shown == text or "".join(text[:1400].split()) in told.partition("”")[0]
+    assert "".join(text[:1400].split()) in told
+
+
 def test_in_the_terminal(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["translate", "one two", "-m", str(folder), "--look"]) == 0
     text = capsys.readouterr().out
     assert "<end>" in text
     assert any(shade in text for shade in "░▒▓█")
+
+
+@pytest.mark.parametrize("width", [1, 20, 40, 60, 80, 200])
+def test_no_line_of_a_map_is_wider_than_the_terminal(
+    width: int, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert main(["translate", " ".join(TEXTS[:3]), "-m", str(folder), "--look"]) == 0
+    text, _, shown = capsys.readouterr().out.partition("\n")
+    assert text
+    assert "--look map.png" in shown or width == 200
+    if width <= 20:
+        assert len(shown.strip().splitlines()) == 1, "a map in many parts cannot be read"
+    else:
+        assert max(map(len, shown.splitlines())) <= width
+
+
+def test_parts_of_a_map_are_the_whole() -> None:
+    """No column is lost, and none is told twice."""
+    rows, columns = ["a", "b" * 99], [chr(ord("A") + i) for i in range(26)]
+    lines = heat(torch.eye(2, 26).tolist(), rows, columns, colour=False, width=30)
+    assert max(map(len, lines)) <= 30
+    assert "".join("".join(line.split()) for line in lines if line.strip().isupper()) == "".join(columns)
+    assert sum(line.count("██") for line in lines) == 2
+    assert any(line.startswith("bbbbbbbbb… ") for line in lines)
+
+
+def test_columns_stand_below_their_words_whatever_their_letters() -> None:
+    """A letter of Chinese is two characters wide, an accent of its own none."""
+    lines = heat(torch.eye(3).tolist(), ["漢字", "e\u0301", "x"], ["漢字", "e\u0301", "x"], colour=False)
+    assert lines == ["     漢", "     字e\u0301 x", "漢字 ██", "   e\u0301   ██", "   x     ██"]
+    assert len(heat([[1.0]], ["x"], ["m" * 500], colour=False)) < 30, "a word cannot fill the screen"
 
 
 @pytest.mark.parametrize(
@@ -294,6 +413,8 @@ def test_in_the_terminal(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
         (["--look", "--layer", "decoder.*"], "have no mean"),
         (["--look", "--layer", "*"], "have no mean"),
         (["--look", "--layer", "nowhere"], "no attention of this model"),
+        (["--layer", "decoder.*"], "no layer is looked at"),
+        (["--phrase", "  "], "a phrase has no letters"),
         (["--longest", "100000000"], "at most 10000"),
         (["--shortest", "100000000"], "at most 10000"),
         (["--shortest", "9", "--longest", "3"], "shortest = 9 is above longest = 3"),
@@ -645,6 +766,9 @@ def test_a_shipped_translator_is_measured_on_any_pairs(tmp_path: Path, capsys: p
         assert told["lengths"]["1-10"]["sentences"] == len(PAIRS)
     assert main(["evaluate", "tatoeba-en-de"]) == 2
     assert "--data pairs.tsv" in capsys.readouterr().err
+    for words in (["tatoeba-en-de", "--data", str(table), "--split", "test"], ["runs/x", "--columns", "2,1"]):
+        assert main(["evaluate", *words]) == 2
+        assert "leave it out" in capsys.readouterr().err
     assert main(["evaluate", "recall", "--data", str(table)]) == 2
     assert "only a translator" in capsys.readouterr().err
 

@@ -6,8 +6,10 @@ Serif is for what is read (titles, words of a sentence), sans for labels, mono f
 """
 
 import math
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, Literal, cast
 
 import matplotlib
@@ -15,6 +17,7 @@ import numpy
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, ListedColormap, PowerNorm, to_hex
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 from matplotlib.path import Path
 from matplotlib.text import Text
@@ -89,8 +92,10 @@ SIGNED = ramp(
 )  # red, blue
 
 
-def family() -> AbstractContextManager[None]:
-    """Within, matplotlib draws and saves as one family; outside nothing changes."""
+@contextmanager
+def family() -> Iterator[None]:
+    """Within, matplotlib draws and saves as one family; outside nothing changes. Letters that its fonts lack are boxes,
+    of which nothing is said: the words may be anyone's."""
     settings: dict[str, Any] = {
         "font.family": SANS,
         "font.size": 11,
@@ -126,7 +131,64 @@ def family() -> AbstractContextManager[None]:
         "legend.fontsize": 10.5,
         "hatch.linewidth": 0.6,
     }
-    return matplotlib.rc_context(cast(Any, settings))
+    with matplotlib.rc_context(cast(Any, settings)), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")
+        yield
+
+
+# Words that others wrote -------------------------------------------------------------------------
+
+
+def literal(text: str) -> str:
+    """What is drawn as it stands: between two dollar signs matplotlib would read mathematics."""
+    return text.replace("$", r"\$")
+
+
+def breadth(text: str, size: float, family: str = SANS) -> float:
+    """In inches, as it is drawn on one line."""
+    return sum(advance(letter, family) for letter in text) * size / 72
+
+
+@lru_cache(4096)
+def advance(letter: str, family: str) -> float:
+    """From a letter to the next, where the type's size is 1. What both fonts lack is a wide box."""
+    for name in (family, SANS):
+        font = get_font(findfont(FontProperties(family=name)))
+        if ord(letter) in font.get_charmap():
+            font.set_size(100, 72)
+            return font.load_char(ord(letter)).linearHoriAdvance / 65536 / 100
+    return 1.25
+
+
+def cut(text: str, inches: float, size: float, family: str = SANS) -> str:
+    """Its beginning and "…", if the whole is too long for a line."""
+    if breadth(text, size, family) <= inches:
+        return text
+    return fitting(text, inches - breadth("…", size, family), size, family).rstrip() + "…"
+
+
+def fitting(text: str, inches: float, size: float, family: str) -> str:
+    """As many of its first letters as a line holds."""
+    for i, letter in enumerate(text):
+        inches -= breadth(letter, size, family)
+        if inches < 0:
+            return text[:i]
+    return text
+
+
+def wrapped(text: str, inches: float, size: float, family: str = SANS) -> str:
+    """On lines of this length, between words, or within one that no line can hold."""
+    lines = [""]
+    for word in text.split():
+        if lines[-1] and breadth(f"{lines[-1]} {word}", size, family) <= inches:
+            lines[-1] += f" {word}"
+            continue
+        while breadth(word, size, family) > inches:
+            part = fitting(word, inches, size, family) or word[0]
+            lines.append(part)
+            word = word[len(part) :]
+        lines.append(word)
+    return "\n".join(line for line in lines if line)
 
 
 # Pages -------------------------------------------------------------------------------------------
@@ -138,7 +200,7 @@ def page(title: str, note: str = "", *, height: float = 5.0, width: float = WIDT
     engine = figure.get_layout_engine()
     assert engine is not None
     engine.set(rect=(0.018, 0.01, 0.964, 1 - head(note) / height - 0.01), w_pad=0.1, h_pad=0.08)  # type: ignore[call-arg]
-    figure.text(0.3 / width, 1 - 0.46 / height, title, family=SERIF, size=20, va="baseline")
+    figure.text(0.3 / width, 1 - 0.46 / height, title, family=[SERIF, SANS], size=20, va="baseline")
     figure.text(0.3 / width, 1 - (head(note) - 0.22) / height, note, size=11, color=SOFT, va="baseline")
     return figure
 
@@ -345,9 +407,9 @@ def heatmap(
     axes.set_yticks([i + 0.5 for i in range(rows)] if queries else [], queries or [])
     across = {"rotation": slant, "ha": "left", "rotation_mode": "anchor"} if slant else {}
     for text in axes.get_xticklabels():
-        text.set(family=SERIF, size=size + 2, color=INK, **across)
+        text.set(family=[SERIF, SANS], size=size + 2, color=INK, **across)
     for text in axes.get_yticklabels():
-        text.set(family=SERIF, size=size + 2, color=INK)
+        text.set(family=[SERIF, SANS], size=size + 2, color=INK)
     if numbers:
         for i in range(rows):
             for j in range(columns):
@@ -364,10 +426,17 @@ def heatmap(
             axes.get_xticklabels()[key].set(color=KEY, weight="bold")
 
 
-def scale(figure: Figure, axes: Axes | Sequence[Axes], *, label: str = "weight", shrink: float = 0.5) -> None:
-    """The legend of the maps: what a shade means, in percent."""
+def scale(
+    figure: Figure,
+    axes: Axes | Sequence[Axes],
+    *,
+    label: str = "weight",
+    shrink: float = 0.5,
+    within: Axes | None = None,
+) -> None:
+    """The legend of the maps: what a shade means, in percent; below them, or ``within`` a place of its own."""
     mappable = matplotlib.cm.ScalarMappable(PowerNorm(0.5, 0, 1), WEIGHTS)
-    bar = figure.colorbar(mappable, ax=axes, orientation="horizontal", shrink=shrink, aspect=36, pad=0.03)
+    bar = figure.colorbar(mappable, cax=within, ax=axes, orientation="horizontal", shrink=shrink, aspect=36, pad=0.03)
     bar.set_ticks([0, 0.05, 0.2, 0.5, 1], labels=["0", "5", "20", "50", "100 %"])
     bar.set_label(label, size=10)
     bar.ax.tick_params(labelsize=9.5)

@@ -13,8 +13,9 @@ from safetensors.torch import load_file
 
 import regard
 from regard.cli.app import main
+from regard.errors import InputError
 from regard.train.checkpoint import Checkpoints
-from regard.train.distribution import ALONE
+from regard.train.distribution import ALONE, joined
 from tests.train.runs import RUN, trained, written
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -153,3 +154,13 @@ def test_only_the_first_process_speaks(
         assert main([str(word) for word in words]) == code
         out, err = capsys.readouterr()
         assert bool(out + err) == (process == "0"), words
+
+
+@pytest.mark.parametrize(("size", "told"), [("2", "without RANK, MASTER_ADDR, MASTER_PORT"), ("x", "WORLD_SIZE=x")])
+def test_one_of_several_must_know_which(size: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RANK", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("WORLD_SIZE", size)
+    with pytest.raises(InputError, match="unset WORLD_SIZE") as found, joined():
+        pass
+    assert told in str(found.value)

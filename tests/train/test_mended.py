@@ -344,7 +344,7 @@ def test_what_is_held_out_is_not_trained_on(place: Path) -> None:
 def test_an_unfinished_run_says_how_to_go_on(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = trained(place)
     shutil.rmtree(folder / "model")
-    assert "this run is not finished" in refused(capsys, "translate", "-m", str(folder), "one two")
+    assert "not finished, or its folder model/ is gone" in refused(capsys, "translate", "-m", str(folder), "one two")
 
 
 class Quiet(World):

@@ -43,7 +43,7 @@ VERBS = {
     "figure": "Draw a figure of the lectures, or check that a paper's claim holds.",
 }
 
-FILE_NAME = re.compile(r"\S+\.(png|svg|html?|pdf|eps|ps|jpe?g|gif|webp|bmp|tiff?|npz|json)", re.IGNORECASE)
+FILE_NAME = re.compile(r"\S+\.(pdf|eps|ps|htm|jpe?g|gif|webp|bmp|tiff?|npz|json)|.+\.(png|svg|html)", re.IGNORECASE)
 NO_MEMORY = ("can't allocate memory", "out of memory", "Unable to allocate")  # torch and numpy, in their words
 TRAINING = ("check", "train", "resume", "evaluate", "compare")  # verbs whose memory is what a run file asks for
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # nothing more can be written
@@ -63,12 +63,17 @@ def program() -> NoReturn:
 def leave(code: int) -> NoReturn:
     """End this process. Under torchrun at once: torch's threads that talk to other processes outlive their group, and
     may still want the interpreter when it is gone, which would abort a run that is done."""
-    if os.environ.get("WORLD_SIZE", "1") != "1":
+    if several():
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError, AttributeError):  # closed, full, or none at all
                 stream.flush()
         os._exit(code)
     sys.exit(code)
+
+
+def several() -> bool:
+    """Whether torchrun has started this process, and others."""
+    return os.environ.get("WORLD_SIZE", "1") != "1"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -132,7 +137,7 @@ def escaped(error: UnicodeError) -> tuple[str, int]:
 def one_voice() -> Iterator[None]:
     """Of all processes that torchrun has started, the first speaks. Before they have joined, all fail alike; from then
     on, an error has a note in the one process that is to tell it."""
-    if os.environ.get("RANK", "0") == "0":
+    if not several() or os.environ.get("RANK", "0") == "0":
         yield
         return
     try:

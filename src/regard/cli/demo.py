@@ -53,7 +53,8 @@ def run(
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     print(f'\n  "{story}" goes on with "{found.answer}" ({found.probability:.1%} sure).\n')
     print(f"  Where it looked, {found.back[0]}, head {found.back[1]}: each row looks at the words above.\n")
-    for line in heat(weights.tolist(), found.words, found.words, colour=colour):
+    width = translate.columns_of_terminal()
+    for line in heat(weights.tolist(), found.words, found.words, colour=colour, width=width):
         print("  " + line)
     share = float(weights[-1, source])
     print(

@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.options import Json
+from regard.cli.options import Json, asked
 
 
 def run(
+    context: typer.Context,
     model: Annotated[str, typer.Argument(help="The folder of a run; with --data, any translator.")],
     split: Annotated[str, typer.Option(help="Of a run: train, held_out or test.")] = "held_out",
     data: Annotated[
@@ -47,6 +48,9 @@ def run(
         decoding = Decoding(beam=Beam(beams=beam, penalty=penalty))
     except ValueError as error:
         raise InputError("this cannot be asked of a translation", got=str(error)) from None
+    if unused := asked(context, "split") if data else asked(context, "columns"):
+        what = "--data is all that is measured on" if data else "a run knows its own columns"
+        raise InputError(what, got=" ".join(unused), fix="leave it out")
     if data:
         found = measured_on(named_model(model), data, parsed(columns), decoding)
     elif model in shipped():

@@ -11,12 +11,14 @@ import typer
 from regard.cli.options import Json
 from regard.errors import InputError
 
+LONG = 2000.0  # seconds: figures whose models train for an hour are computed when they are named
+
 
 def run(
     ids: Annotated[list[str] | None, typer.Argument(help="Which figures: 1.11 10.5b")] = None,
     listed: Annotated[bool, typer.Option("--list", help="List the figures and draw nothing.")] = False,
     everything: Annotated[bool, typer.Option("--all", help="Every figure whose data is here.")] = False,
-    below: Annotated[float | None, typer.Option(help="With --all: only those that take fewer seconds.")] = None,
+    below: Annotated[float | None, typer.Option(help="With --all: only what takes fewer seconds; else 2000.")] = None,
     check: Annotated[bool, typer.Option("--check", help="Fail if what a figure claims does not hold.")] = False,
     out: Annotated[Path, typer.Option("--out", help="The folder to draw into.")] = Path("figures"),
     as_json: Json = False,
@@ -32,10 +34,15 @@ def run(
         lines = [f"{row['id']}\t{row['title']}\t{row['last']}" for row in rows]
         print(json.dumps(rows, indent=2) if as_json else "\n".join(lines))
         return
+    if below is not None and not everything:
+        raise InputError("only of all figures some can be left out by their cost", got="--below", fix="add --all")
+    names = chosen(ids or [], everything, table.FIGURES)
+    if everything:
+        names = [name for name in names if table.cost(name) < (LONG if below is None else below)]
+        if not names:
+            raise InputError("no figure takes so little", got=f"--below {below:g}")
     results = []
-    for name in chosen(ids or [], everything, table.FIGURES):
-        if everything and below is not None and table.cost(name) >= below:
-            continue
+    for name in names:
         try:
             results.append(table.run(name, out, check))
         except InputError as error:
@@ -52,6 +59,8 @@ def run(
 
 def chosen(ids: list[str], everything: bool, known: Mapping[str, str]) -> list[str]:
     """The figures to draw, all of them known: a wrong id at the end must not cost the hours of those before it."""
+    if everything and ids:
+        raise InputError("all figures, or some?", got=f"--all {' '.join(ids)}", fix="leave out one of the two")
     if everything:
         return list(known)
     if not ids:

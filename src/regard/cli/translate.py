@@ -2,8 +2,8 @@
 
 import json
 import os
+import shutil
 import sys
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,6 +38,7 @@ SHIPPED = "tatoeba-en-de"
 CROSS = "decoder.*cross"
 PICTURES = (".png", ".svg", ".html")
 TERMINAL = "-"
+PARTS = 4  # of a map in the terminal, at most
 IMPOSSIBLE = "nothing can be written that fulfils what was asked for, or the model's scores are no numbers"
 
 
@@ -84,6 +85,8 @@ def run(
         check_picture(look, len(texts or ()))
     if look is not None and not texts:
         raise InputError("to look, give the text as an argument", got="standard input")
+    if look is None and asked(context, "layer"):
+        raise InputError("no layer is looked at", got="--layer", fix="give --look too")
     draws = bool(asked(context, *DRAWING)) or temperature is not None
     refuse_unused(context, draws)
     odd = asked(context, *SEARCHING, "nbest", "phrase", "look") + (["--json"] if as_json else [])
@@ -110,8 +113,8 @@ def run(
             shortest=shortest,
             longest=longest,
             no_repeat=no_repeat,
-            prefix=prefix,
-            phrases=tuple(phrase or ()),
+            prefix=prefix.rstrip(),  # a space belongs to the word that comes after it
+            phrases=tuple(one.strip() for one in phrase or ()),
         )
     except ValueError as error:
         raise InputError("this cannot be asked of a translation", got=str(error)) from None
@@ -132,6 +135,8 @@ def run(
             if not one.nbest:
                 raise InputError(IMPOSSIBLE, where=repr(plain(one.source)[:60]))
             show(one, look, as_json)
+            if look is not None and not one.maps:
+                note("nothing was read, so there is nothing to look at")
     else:
         piped(prepare(loaded), decoding, as_json)
 
@@ -237,21 +242,20 @@ def show(one: "Translated", look: str | None, as_json: bool) -> None:
         return
     if look == TERMINAL:
         if not as_json:
-            print("\n".join(["", *("  " + line for line in drawn(one))]))
+            print("\n".join(["", *(f"  {line}".rstrip(" ") for line in drawn(one))]))
         return
     weights, rows, columns, name = mean(one.maps)
-    from regard.figures.alignment import draw, page
+    from regard.figures.alignment import draw, page, shortened
 
-    title, note = (
-        plain(one.text) or "(nothing)",
-        f"“{one.source}” Each row looks at the words above it: {name}, the mean of all heads.",
-    )
+    title = plain(one_line(one.text)) or "(nothing)"
+    source = plain(shortened(" ".join(one.source.split())))
+    note = f"“{source}”\nEach row looks at the words above it: {name}, the mean of all heads."
     if look.lower().endswith(".html"):
         Path(look).write_text(page(weights, rows, columns, title, note), "utf-8")
         return
     from regard.style import family
 
-    with family(), warnings.catch_warnings(action="ignore"):  # letters that its fonts lack are boxes
+    with family():
         draw(weights, rows, columns, title, note).savefig(look)
 
 
@@ -266,11 +270,22 @@ def looked(text: str) -> "Translated":
 
 
 def drawn(one: "Translated") -> list[str]:
-    """The alignment, line by line, for a terminal."""
-    from regard.look.terminal import heat
+    """The alignment, line by line, for a terminal: in parts if it is too wide, and if these are many, not at all."""
+    from regard.look.terminal import heat, parts
 
     weights, rows, columns, _ = mean(one.maps)
-    return heat(weights.tolist(), rows, columns, colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+    width = columns_of_terminal()
+    several = len(parts(rows, columns, width))
+    if several > PARTS:
+        return [f"The map of {len(columns)} words is too wide for here; into a file: --look map.png"]
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    lines = heat(weights.tolist(), rows, columns, colour=colour, width=width)
+    return lines if several == 1 else [*lines, "", "In one piece: --look map.png"]
+
+
+def columns_of_terminal() -> int:
+    """That are left beside the two with which a map's lines begin."""
+    return max(shutil.get_terminal_size().columns - 2, 1)
 
 
 def mean(maps: "dict[str, Map]") -> tuple[Any, tuple[str, ...], tuple[str, ...], str]:

@@ -60,8 +60,10 @@ def draw(found: Comparison) -> Figure:
     learned = [row for row in rows if row.lesson.losses]
     tall = panel(max(map(len, costs.values()))) + HEAD
     high = panel(len(learned)) + HEAD if learned and found.steps else 0.0
-    note = summary(found)
-    figure = style.page(shortened(f"Attentions in {found.model}", 70), note, height=style.head(note) + tall + high)
+    note = style.literal(summary(found))
+    figure = style.page(
+        style.literal(shortened(f"Attentions in {found.model}", 70)), note, height=style.head(note) + tall + high
+    )
     both = figure.subplots(2 if high else 1, 2, squeeze=False, height_ratios=[tall, high] if high else [1])
     by_length(both[0, 0], costs["step"], look, found, "time of a training step", milliseconds)
     by_length(both[0, 1], costs["step_bytes"], look, found, "peak memory of a step, besides the weights", kilobytes)

@@ -356,7 +356,10 @@ def locate(column: int | str, names: Sequence[str], count: int, where: str) -> i
         if 1 <= column <= count:
             return column - 1
         raise InputError(
-            f"there is no column {column}", where=where, got=f"{count} columns", expected="a number from 1 on"
+            f"there is no column {column}",
+            where=where,
+            got="one column" if count == 1 else f"{count} columns",
+            expected=f"a number from 1 to {count}",
         )
     if names.count(column) == 1:
         return names.index(column)

@@ -2,8 +2,8 @@
 
 import html
 import json
+import math
 from collections.abc import Sequence
-from textwrap import fill, shorten
 from typing import TYPE_CHECKING
 
 from torch import Tensor
@@ -12,16 +12,72 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+HIGH, BROAD = 0.36, 1.8  # inches of a cell at most, and how much broader it may be
+SMALLEST = 0.13  # inches of a cell that a page grows wider for
+WIDEST, TALLEST = 24.0, 20.0  # inches of a page, and of a map on it
+WORD = 1.7  # inches of a word beside the map; what is longer is cut
+SIDE, GAP = 0.3, 0.08  # inches beside everything, and between the map and its words
+SLANT = math.radians(50)
+LEGEND, SHADES = 0.85, 3.2  # inches below the map, and of the legend there
+LARGEST, SPARSE, LEAST = 12.0, 8.0, 5.5  # points of type: where words would stand closer, some are left out
+DENSE = 0.7 * 72  # points of type that an inch between two slanted words allows
+LONGEST = 1500  # letters of a text in the note
+
+
 def draw(weights: Tensor, rows: Sequence[str], columns: Sequence[str], title: str, note: str) -> "Figure":
-    """(target, source): each word of the translation looks at the words of the source."""
+    """(target, source): each word of the translation looks at the words of the source.
+
+    The page is as large as the map needs. A title that its width cannot hold stands whole in the note.
+    """
     from regard import style
 
-    tall = min(max(2.2 + 0.34 * len(rows), 3.6), 14.0)
-    figure = style.page(shorten(title, 80, placeholder=" …"), fill(note, 125), height=tall)
-    axes = figure.subplots()
-    style.heatmap(axes, weights, rows, columns, slant=50, size=10 if max(len(rows), len(columns)) < 30 else 7)
-    style.scale(figure, axes, shrink=0.5)
+    def longest(words: Sequence[str], points: float) -> float:
+        return max((style.breadth(word, points, style.SERIF) for word in words), default=0.0)
+
+    left, above = ([style.cut(word, WORD, LARGEST, style.SERIF) for word in words] for words in (rows, columns))
+    start = SIDE + longest(left, LARGEST) + GAP
+    width = start + SMALLEST * len(columns) + math.cos(SLANT) * longest(above, LARGEST) + SIDE
+    width = min(max(style.WIDTH, width), WIDEST)
+    high = min(HIGH, TALLEST / max(len(rows), 1))
+    broad = BROAD * high
+    for j, word in enumerate(above):  # it begins over the middle of its column, and ends on the page
+        room = width - SIDE - start - math.cos(SLANT) * style.breadth(word, LARGEST, style.SERIF)
+        broad = min(broad, room / (j + 0.5), (width - SIDE - start) / len(above))
+    high = min(high, broad)
+    every = math.ceil(LEAST / (DENSE * high))  # of so many words one is written
+    points = min(LARGEST if every == 1 else SPARSE, DENSE * high * every)
+    start = SIDE + longest(left, points) + GAP
+
+    headline = style.cut(title, width - 2 * SIDE, 20, style.SERIF)
+    said = note.splitlines()
+    if headline != title:
+        headline = headline.rpartition(" ")[0] + " …" if " " in headline else headline
+        said = [f"“{shortened(title)}”", *said]
+    below = "\n".join(style.wrapped(text, width - 2 * SIDE, 11) for text in said)
+    tall = high * len(rows)
+    height = style.head(below) + math.sin(SLANT) * longest(above, points) + 0.2 + tall + LEGEND
+    figure = style.page(style.literal(headline), style.literal(below), height=height, width=width)
+    figure.set_layout_engine("none")
+    figure.texts[-1].set_linespacing(1.37)
+    axes = figure.add_axes((start / width, LEGEND / height, broad * len(columns) / width, tall / height))
+    style.heatmap(
+        axes, weights, written(left, every), written(above, every), slant=math.degrees(SLANT), size=points - 2
+    )
+    axes.set_aspect("auto")
+    shades = figure.add_axes((start / width, 0.52 / height, SHADES / width, 0.09 / height))
+    style.scale(figure, axes, within=shades)
     return figure
+
+
+def written(words: Sequence[str], every: int) -> list[str]:
+    """What matplotlib draws as it stands: each word, or one of so many where there is no room for all."""
+    from regard import style
+
+    return [style.literal(word) if i % every == 0 else "" for i, word in enumerate(words)]
+
+
+def shortened(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 1].rstrip() + "…"
 
 
 def page(weights: Tensor, rows: Sequence[str], columns: Sequence[str], title: str, note: str) -> str:

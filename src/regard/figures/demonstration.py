@@ -48,7 +48,9 @@ def draw(found: Recalled) -> "Figure":
     from regard import style  # the demo starts without matplotlib unless a picture is wanted
 
     note = f"“{' '.join(found.words)}” goes on with “{found.answer}” ({style.percent(found.probability, 1)} sure)."
-    figure = style.page("A tiny GPT remembers", note, height=6.6)
+    note = style.literal(style.wrapped(note, style.WIDTH - 0.6, 11))
+    words = [style.literal(style.cut(word, 1.5, 11, style.SERIF)) for word in found.words]
+    figure = style.page("A tiny GPT remembers", note, height=5.58 + style.head(note))
     panels = figure.subplots(1, 2)
     titles = (
         "first layer: each word looks at the one before it",
@@ -56,7 +58,7 @@ def draw(found: Recalled) -> "Figure":
     )
     for axes, title, place in zip(panels, titles, (found.before, found.back), strict=True):
         weights = found.map(place)
-        style.heatmap(axes, weights, found.words, found.words, slant=50, size=9)
+        style.heatmap(axes, weights, words, words, slant=50, size=9)
         axes.set_xlabel(f"{title}\n{place[0]}, head {place[1]}", color=style.INK)
     rows, source = len(found.words), int(found.map(found.back)[-1].argmax())
     style.frame(panels[1], 0, rows - 1, rows, 1, style.QUERY)

@@ -46,6 +46,7 @@ FIGURES: dict[str, str] = {
     "1.11": "regard.figures.recurrent.lengths",
     "1.11b": "regard.figures.recurrent.search",
     "1.11c": "regard.figures.recurrent.published",
+    "1.11d": "regard.figures.recurrent.real_lengths",
     "2.1": "regard.figures.attention.soft_dictionary",
     "2.1b": "regard.figures.attention.video_search",
     "2.1c": "regard.figures.attention.winner",
@@ -191,6 +192,7 @@ def run(name: str, out: Path, check: bool) -> dict[str, object]:
     from regard.style import METADATA, family
 
     module = cast("FigureModule", importlib.import_module(FIGURES[name]))
+    out.mkdir(parents=True, exist_ok=True)  # a figure may take hours: what is wrong with the folder is told before
     numbers = module.compute()
     checks = module.holds(numbers) if check else []
     failed = [one.name for one in checks if not one.ok]
@@ -202,7 +204,6 @@ def run(name: str, out: Path, check: bool) -> dict[str, object]:
         "checks": [asdict(one) for one in checks],
         "numbers": numbers,
     }
-    out.mkdir(parents=True, exist_ok=True)
     with family():
         picture = module.draw(numbers)
         for kind in ("png", "svg"):

@@ -1,33 +1,114 @@
 """Maps in the terminal: one cell a weight, darker or brighter the more is looked at."""
 
+import itertools
 import math
+import unicodedata
 from collections.abc import Sequence
 
 SHADES = " ·░▒▓█"  # for pipes and files, where there is no colour
 PAPER, INK = (246, 245, 250), (49, 27, 146)  # weight is indigo, as in every figure and on the page
+CELL = 2  # characters wide, so that a cell is about square
+BESIDE, ABOVE = 24, 16  # characters of a word beside the map, and above it: what is longer is cut
 
 
-def heat(weights: Sequence[Sequence[float]], rows: Sequence[str], columns: Sequence[str], *, colour: bool) -> list[str]:
+def heat(
+    weights: Sequence[Sequence[float]],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    *,
+    colour: bool,
+    width: int | None = None,
+) -> list[str]:
     """Lines of a heat map, rows looking at columns, with the columns' words upright above it.
 
-    The scale is the square root of the weight from 0 to 1, never stretched, so that maps can be compared.
+    The scale is the square root of the weight from 0 to 1, never stretched, so that maps can be compared. What is wider
+    than ``width`` is told in parts, one below the other.
     """
-    margin = max((len(row) for row in rows), default=0)
-    height = max((len(column) for column in columns), default=0)
+    several = parts(rows, columns, width)
+    lines: list[str] = []
+    for part in several:
+        if len(several) > 1:
+            lines += [""] if lines else []
+            lines += [f"words {part.start + 1} to {part.stop} of {len(columns)}:", ""]
+        some = slice(part.start, part.stop)
+        lines += block([line[some] for line in weights], rows, columns[some], margin(rows, width), colour)
+    return lines
+
+
+def parts(rows: Sequence[str], columns: Sequence[str], width: int | None) -> list[range]:
+    """The columns that stand side by side, about as many in each part."""
+    most = len(columns) if width is None else (width - margin(rows, width) - 1) // CELL
+    count = math.ceil(len(columns) / max(most, 1)) or 1
+    edges = [len(columns) * i // count for i in range(count + 1)]
+    return [range(start, stop) for start, stop in itertools.pairwise(edges)]
+
+
+def margin(rows: Sequence[str], width: int | None) -> int:
+    """Characters that the words beside the map take: a third of the terminal at most."""
+    longest = max((breadth(row) for row in rows), default=0)
+    return min(longest, BESIDE if width is None else max(min(BESIDE, width // 3), 1))
+
+
+def block(
+    weights: Sequence[Sequence[float]], rows: Sequence[str], columns: Sequence[str], room: int, colour: bool
+) -> list[str]:
+    above = [upright(column) for column in columns]
+    height = max(map(len, above), default=0)
     lines = []
     for i in range(height):
-        letters = (column.rjust(height)[i] for column in columns)
-        lines.append(" " * (margin + 1) + "".join(f"{letter} " for letter in letters))
+        letters = ("" if i < height - len(word) else word[i - height + len(word)] for word in above)
+        lines.append(" " * (room + 1) + "".join(padded(letter, CELL) for letter in letters))
     for label, line in zip(rows, weights, strict=True):
+        short = cut(label, room)
         cells = "".join(cell(weight, colour) for weight in line)
-        lines.append(f"{label:>{margin}} {cells}")
+        lines.append(f"{' ' * (room - breadth(short))}{short} {cells}")
     return [line.rstrip() if not colour else line for line in lines]
 
 
 def cell(weight: float, colour: bool) -> str:
-    """Two characters wide, so that a cell is about square."""
     level = math.sqrt(min(max(weight, 0.0), 1.0))
     if not colour:
-        return SHADES[round(level * (len(SHADES) - 1))] * 2
+        return SHADES[round(level * (len(SHADES) - 1))] * CELL
     red, green, blue = (round(a + (b - a) * level) for a, b in zip(PAPER, INK, strict=True))
-    return f"\x1b[48;2;{red};{green};{blue}m  \x1b[0m"
+    return f"\x1b[48;2;{red};{green};{blue}m{' ' * CELL}\x1b[0m"
+
+
+# Letters: some are two characters wide, and some stand upon the one before --------------------------
+
+
+def breadth(text: str) -> int:
+    """Characters that it takes in a terminal."""
+    return sum(map(across, text))
+
+
+def across(letter: str) -> int:
+    if unicodedata.category(letter) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+
+
+def padded(text: str, width: int) -> str:
+    return text + " " * (width - breadth(text))
+
+
+def cut(text: str, width: int) -> str:
+    """Its beginning and "…", if the whole is too wide."""
+    if breadth(text) <= width:
+        return text
+    kept = ""
+    for letter in text:
+        if breadth(kept + letter) > width - 1:
+            break
+        kept += letter
+    return kept + "…"
+
+
+def upright(word: str) -> list[str]:
+    """Letter below letter, each with its accents."""
+    letters: list[str] = []
+    for letter in word:
+        if letters and not across(letter):
+            letters[-1] += letter
+        else:
+            letters.append(letter)
+    return letters if len(letters) <= ABOVE else [*letters[: ABOVE - 1], "⋮"]

@@ -15,7 +15,7 @@ def named_model(name: str) -> Model:
     if (folder / "run.toml").is_file():
         if not (folder / "model").is_dir():
             raise InputError(
-                "this run is not finished, so it has no model yet",
+                "this run has no model: it is not finished, or its folder model/ is gone",
                 where=name,
                 fix=f"go on with it: regard resume {quote(name)}",
             )

@@ -7,7 +7,6 @@ since the line before, {"step": 100, "held_out": {"loss": 3.2, "bleu": 12.0}} wh
 import io
 import math
 import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -71,8 +70,7 @@ class Curve:
 def draw(lines: Iterable[Mapping[str, Any]], folder: Path) -> None:
     """Write both pictures into a run's folder, each whole or not at all."""
     folder = Path(folder)
-    with style.family(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # a run may have any name
+    with style.family():
         picture = page(curves_of(lines), folder.resolve().name)
         for kind in ("svg", "png"):
             raw = io.BytesIO()
@@ -130,7 +128,7 @@ def page(curves: Sequence[Curve], title: str) -> Figure:
     rows = [*in_rows(LITTLE, list(others.values())[:SMALL]), *in_rows(LOW, [[curve] for curve in beside])]
     note = summary(loss) + (f"  {len(others) - SMALL} more measures are in the journal." if len(others) > SMALL else "")
     y = (LARGE if loss else 0.0) + sum(row.height for row in rows)
-    figure = style.page(shortened(title, 70), note, height=style.head(note) + y)
+    figure = style.page(style.literal(shortened(title, 70)), note, height=style.head(note) + y)
     figure.set_layout_engine("none")  # counted by hand all panels stand in line, and it takes half the time
     for text in figure.texts:
         text.set_parse_math(False)  # a $ in a name is no mathematics

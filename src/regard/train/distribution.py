@@ -89,8 +89,7 @@ ALONE = World()
 def joined(device: str = "cpu") -> Iterator[World]:
     """The world that torchrun describes; without it, a world of one. When one process fails, so do the others, for they
     miss it: only the one that was first to fail raises its own error."""
-    size = int(os.environ.get("WORLD_SIZE", "1"))
-    if size == 1:
+    if processes() == 1:
         yield World(device=torch.device(device))
         return
     local = int(os.environ.get("LOCAL_RANK", "0"))
@@ -119,6 +118,19 @@ def joined(device: str = "cpu") -> Iterator[World]:
         raise error
     finally:
         dist.destroy_process_group()
+
+
+def processes() -> int:
+    """How many torchrun says there are."""
+    told = os.environ.get("WORLD_SIZE", "1")
+    missing = [name for name in ("RANK", "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
+    if not told.isdecimal() or int(told) < 1 or (int(told) > 1 and missing):
+        raise InputError(
+            "WORLD_SIZE makes this one process of several, but not which",
+            got=f"WORLD_SIZE={told}" + (f" without {', '.join(missing)}" if missing else ""),
+            fix="start it with torchrun, or unset WORLD_SIZE",
+        )
+    return int(told)
 
 
 def finish_speaking() -> None:

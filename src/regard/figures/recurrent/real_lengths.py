@@ -73,7 +73,7 @@ def draw(numbers: Numbers) -> Figure:
     note = (
         f"BLEU of {numbers['captions']:,} captions of Multi30k, German to English, by the words of the German one."
         " -15: trained on captions of up to\n15 words; -30: on all"
-        f" ({100 * numbers['of up to 30']:.1f} % of them have up to 30). In brackets: BLEU of all captions together."
+        f" ({100 * numbers['of up to 30']:.1f} % of them have up to 30). In brackets: BLEU of all; one seed."
     )
     figure = style.page(TITLE, note, height=5.4)
     axes = figure.subplots()
