@@ -331,7 +331,12 @@ MUTATIONS = [
     Mutation("evaluation is shuffled", "run/arranging.py", "        shuffled = split == \"train\"", "        shuffled = True", "train/verbs /translate"),
     Mutation("a batch of any size", "run/arranging.py", "budget=run.data.budget", "budget=10 * run.data.budget", "train/verbs train/memory"),
     Mutation("long rows pass uncut", "run/arranging.py", "*row[: self.longest - 1]", "*row", "train/verbs"),
-    Mutation("an unfinished run has a model", "run/named.py", "if not (folder / \"model\").is_dir():", "if False:", "train/mended"),
+    Mutation("an unfinished run has a model", "model.py", 'if (folder / "model").is_dir():', "if True:", "train/mended"),
+    # texts that go on
+    Mutation("a text is not read again", "decode/writer.py", "if read.shape[1] > length:", "if False:", "/generate"),
+    Mutation("all of a text is read again", "decode/writer.py", "ids = read = read[:, -half:]", "ids = read = read[:, -length:]", "/generate"),
+    Mutation("phrases with their frames", "tasks/writing.py", "literal.unframed(needed(decoding))", "literal.ids(needed(decoding))", "/generate"),
+    Mutation("a choice is judged from the wrong place", "tasks/generating.py", "start, whole = start - cut, whole[cut:]", "start, whole = start, whole[cut:]", "/prompting"),
     # experts
     Mutation("no gate", "nn/switch.py", "y * gate[order, None]", "y", "/switch"),
     Mutation("one row for all", "nn/switch.py", "places // max(x.shape[1], 1)", "places * 0", "/switch"),

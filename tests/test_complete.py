@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from regard.cli import keyboard
 from regard.cli.app import main
 from regard.cli.complete import Session
+from regard.look.terminal import breadth
 from regard.tasks import completing
 from regard.tasks.completing import Completing, Completion, in_word
 
@@ -366,9 +367,9 @@ def test_a_screen_has_no_orders_but_its_own() -> None:
     assert "\x07" not in written
     rows = [row.split("\x1b")[0] for row in written.split("\r\n")[1:]]
     assert [len(row) for row in rows] == [5, 39]
-    assert keyboard.cells("a中\u0308") == 3
+    assert breadth("a中\u0308") == 3
     line = written.split("\r> ")[1].split("\r")[0]
-    assert keyboard.cells(line) <= 37
+    assert breadth(line) <= 37
 
 
 def test_in_a_terminal(play: Path) -> None:

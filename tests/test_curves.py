@@ -70,6 +70,11 @@ def test_a_run_may_have_any_name(name: str, tmp_path: Path) -> None:
     assert (tmp_path / name / "curves.svg").exists()
 
 
+def test_its_name_is_drawn_as_it_stands() -> None:
+    title = page(curves_of([{"step": 1, "loss": 1.0}]), "costs $5 or $10").texts[0]
+    assert (title.get_text(), title.get_parse_math()) == ("costs $5 or $10", False)
+
+
 def test_numbers_go_to_their_curves() -> None:
     lines: list[Line] = [
         {"step": 10, "epoch": 0.5, "loss": 3.0, "rate": 1, "word": "x", "yes": True},

@@ -1,6 +1,7 @@
 """Folder format 1: it is written whole, read exactly, and a committed one loads for ever."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,16 @@ def test_a_path_that_is_no_model_is_refused(tmp_path: Path) -> None:
         regard.load(tmp_path)
     with pytest.raises(InputError, match="no such folder"):
         regard.load(tmp_path / "nowhere")
+
+
+def test_the_folder_of_a_run_is_its_model(tmp_path: Path) -> None:
+    regard.save(tiny(), tmp_path / "model")
+    (tmp_path / "run.toml").write_text("")
+    assert regard.load(tmp_path).config == tiny().config
+    assert main(["export", str(tmp_path), str(tmp_path / "theirs")]) == 0
+    shutil.rmtree(tmp_path / "model")
+    with pytest.raises(InputError, match="regard resume"):
+        regard.load(tmp_path)
 
 
 def test_build_names_the_nearest() -> None:

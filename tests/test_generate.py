@@ -1,7 +1,9 @@
 """Texts that go on: whole or piece by piece, one prompt or many, within what a model can read."""
 
+import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,9 +11,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers.processors import TemplateProcessing
 
 import regard
 from regard.cli.app import main
+from regard.data.text import Text
 from regard.data.vocabulary import Vocabulary, symbols_of
 from regard.decode.beam import Beam
 from regard.decode.choice import Sampling
@@ -92,12 +96,35 @@ def test_cached_is_uncached(model: Model) -> None:
         ids.append(token)
 
 
-def test_no_more_is_written_than_can_be_read(model: Model) -> None:
-    long = "a bird sings " * 30
-    found = one(model.generate(long, decoding=Decoding(beam=Beam(beams=1), longest=50)))
-    assert len(found.nbest[0].ids) == 1  # of a prompt that fills all, the end is read, and there is one place left
-    short = one(model.generate("a", decoding=Decoding(beam=Beam(beams=1), longest=500, shortest=10)))
-    assert len(short.nbest[0].ids) < LENGTH
+def test_a_text_may_be_longer_than_what_can_be_read(model: Model) -> None:
+    """Where no place is left, the last half is read again; a prompt that is too long counts with its end."""
+    for prompt in ("a", "a bird sings " * 30):
+        found = one(
+            model.generate(prompt, decoding=Decoding(beam=Beam(beams=1), longest=3 * LENGTH, shortest=3 * LENGTH))
+        )
+        ids = found.nbest[0].ids
+        assert len(ids) == 3 * LENGTH
+        window = model.generating().encode(prompt)
+        for token in ids[: 2 * LENGTH]:
+            with torch.no_grad():
+                logits = model.net(torch.tensor([window]))[0, -1]
+            never = [model.symbols.begin, model.symbols.pad, *model.symbols.end]
+            logits[[i for i in never if i is not None]] = -torch.inf
+            assert int(logits.argmax()) == token
+            window.append(token)
+            if len(window) > LENGTH:
+                window = window[-(LENGTH // 2) :]
+
+
+@pytest.mark.parametrize("way", ["beam", "drawn"])
+def test_a_long_batch_is_its_prompts_one_by_one(model: Model, way: str) -> None:
+    decoding = replace(WAYS[way], longest=2 * LENGTH, shortest=2 * LENGTH - 1)
+    together = model.generate(["a bird", "sings", ""], decoding=decoding)
+    assert isinstance(together, list)
+    for number, prompt in enumerate(["a bird", "sings", ""]):
+        if way == "beam" or number == 0:
+            alone = one(model.generate(prompt, decoding=decoding))
+            assert [x.ids for x in alone.nbest] == [x.ids for x in together[number].nbest]
 
 
 @pytest.mark.parametrize(
@@ -145,6 +172,39 @@ def test_the_verb(folder: str, model: Model, capsys: pytest.CaptureFixture[str])
 def test_a_beam_or_a_temperature_of_nothing_is_not_asked_for(folder: str) -> None:
     assert main(["generate", folder, "a", "--tokens", "3", "--temperature", "0", "--beam", "2", "--groups", "2"]) == 0
     assert main(["generate", folder, "a", "--tokens", "3", "--beam", "0", "--top-k", "2", "--seed", "1"]) == 0
+
+
+def test_lines_of_a_pipe_are_prompts(folder: str, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    for words in ([], ["-"]):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a bird\nsings\n")))
+        assert main(["generate", folder, *words, "--tokens", "3", "--json"]) == 0
+        told = [json.loads(line)["prompt"] for line in capsys.readouterr().out.splitlines()]
+        assert told == ["a bird", "sings"]
+
+
+def test_what_is_not_read_of_a_prompt_is_told(folder: str, capsys) -> None:
+    assert main(["generate", folder, "a bird sings " * 30, "--tokens", "2"]) == 0
+    assert "tokens are not read" in capsys.readouterr().err
+
+
+def test_who_makes_texts_from_texts_does_not_go_on_with_them(capsys) -> None:
+    """Nor is anything printed before that is known."""
+    assert main(["generate", "tatoeba-en-de", "Hello"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "regard translate" in said.err
+
+
+def test_phrases_of_a_tokenizer_that_frames_its_texts(model: Model) -> None:
+    """The tokens that it puts around a text are no part of a phrase."""
+    begin = model.symbols.begin
+    assert begin is not None
+    framing = Text.from_bytes(model.text().to_bytes(), "a twin")
+    name = framing.tokenizer.id_to_token(begin)
+    framing.tokenizer.post_processor = TemplateProcessing(single=f"{name} $A", special_tokens=[(name, begin)])
+    twin = Model("gpt", model.net, framing, "language", "", model.symbols)
+    decoding = Decoding(beam=Beam(beams=4), longest=12, phrases=("sings",))
+    assert "sings" in one(twin.generate("a bird", decoding=decoding)).text
 
 
 def test_a_prompt_is_read_once_for_all_draws(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,6 +62,32 @@ def test_an_answer_ends_with_its_line(model: Model) -> None:
     assert found.answer == whole.text.lstrip(" ").split("\n")[0].rstrip()
 
 
+def test_a_choice_is_judged_by_its_own_tokens_where_it_just_does_not_fit(model: Model) -> None:
+    """The prompt alone can be read, with the choice behind it only its end can."""
+    prompt = "ab" * 46
+    letters = model.text().ids([f"{prompt} a" + "bc" * 4])[0]
+    row = torch.tensor([[model.symbols.begin, *letters]])[:, -97:]
+    logp = model.net(row[:, :-1])[0].log_softmax(-1).gather(1, row[0, 1:, None])[:, 0]
+    score = model.generating().likelihood(prompt, " a" + "bc" * 4)
+    assert score == pytest.approx(float(logp[-10:].mean()), rel=1e-4)
+
+
+def test_more_examples_than_can_be_read_are_refused(model: Model) -> None:
+    with pytest.raises(InputError, match="more than this model can read") as error:
+        model.prompt("ab", examples=[("xy", "yx")] * 12)
+    assert "tokens too many" in str(error.value)
+    with pytest.raises(InputError, match="a choice is empty"):
+        model.prompt("ab", choices=["a", " "])
+
+
+@pytest.mark.parametrize("table", ["output,input\nba,ab\ndc,cd\n", "ab,ba\ncd,dc\n"])
+def test_names_of_columns_are_no_example(model: Model, tmp_path: Path, capsys, table: str) -> None:
+    save(model, tmp_path / "m")
+    (tmp_path / "x.csv").write_text(table)
+    assert main(["generate", str(tmp_path / "m"), "ef", "--examples", str(tmp_path / "x.csv"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["prompt"] == "ab => ba\ncd => dc\nef =>"
+
+
 def test_no_weight_changes(model: Model) -> None:
     before = {name: x.clone() for name, x in model.state_dict().items()}
     found = model.prompt("ab", choices=["a", "b"])

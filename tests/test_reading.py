@@ -4,12 +4,14 @@ import io
 import json
 import sys
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from tokenizers import processors
 
 import regard
 from regard.cli.app import main
@@ -17,6 +19,7 @@ from regard.data.vocabulary import Vocabulary, framing
 from regard.errors import InputError
 from regard.model import Model, save
 from regard.nn.pool import mean
+from regard.tasks.answering import best_spans
 
 WORDS = [f"w{i}" for i in range(40)]
 TEXTS = ["w1 w2 w3", "w4", " ".join(WORDS[5:20]), "w7 w8"]
@@ -95,6 +98,13 @@ def test_a_long_text_is_tagged_in_parts() -> None:
     assert found.tags[:22] == made.tag([words[:22]])[0].tags
 
 
+def test_one_text_is_one_text() -> None:
+    """And not its letters."""
+    made = model("label")
+    assert made.classify("w1 w2") == made.classify(["w1 w2"])[0]
+    assert model("tags").tag("w1 w2").words == ("w1", "w2")
+
+
 def test_nothing_to_tag() -> None:
     made = model("tags")
     assert made.tag(["", "w1"])[0].words == ()
@@ -126,7 +136,7 @@ def test_an_answer_is_the_best_span_of_all() -> None:
     spans = {(i, j): first[i] * last[j] for i in range(5) for j in range(i, 5)}
     i, j = max(spans, key=lambda span: spans[span])
     assert found.text.split() == context.split()[i : j + 1]
-    assert context[found.start :].startswith(found.text)
+    assert context[found.start : found.end] == found.text
     assert found.probability == pytest.approx(spans[i, j], rel=1e-4)
 
 
@@ -134,17 +144,62 @@ def test_a_long_context_is_read_in_overlapping_parts() -> None:
     made = model("span", length=24)
     context = "  ".join(WORDS[i % 40] for i in range(100))
     found = made.answer("w1 w2", context)
-    assert context[found.start : found.start + len(found.text)] == found.text
-    parts = list(made.reading().overlapping("w1 w2", context))
-    assert "".join(context[start : start + len(part)] for start, part in parts[:1]) == parts[0][1]
-    covered = set()
-    for start, part in parts:
-        assert context[start : start + len(part)] == part
-        assert len(made.text().framed([("w1 w2", part)])[0].ids) <= 24
-        covered |= set(range(start, start + len(part)))
-    assert all(i in covered for i, letter in enumerate(context) if letter != " ")
+    assert context[found.start : found.end] == found.text
+    parts = made.reading().overlapping("w1 w2", context)
+    covered: list[set[int]] = []
+    chances = []
+    for part in parts:
+        assert len(part.ids) <= 24
+        own = [place for place, text in enumerate(part.texts) if text == 1]
+        covered.append({i for place in own for i in range(*part.offsets[place])})
+        piece = context[part.offsets[own[0]][0] : part.offsets[own[-1]][1]]
+        chances.append(made.answer("w1 w2", piece).probability)
+    assert all(i in set().union(*covered) for i, letter in enumerate(context) if letter != " ")
+    assert all(one & two for one, two in pairwise(covered))
+    assert found.probability == pytest.approx(max(chances), rel=1e-4)
     with pytest.raises(InputError, match="no room"):
         made.answer(" ".join(WORDS[:20]), context)
+
+
+@pytest.mark.parametrize(("question", "context"), [("", "w1"), ("w1", ""), (" \n", "w1"), ("w1", " \t")])
+def test_nothing_to_answer(question: str, context: str) -> None:
+    with pytest.raises(InputError, match=f"the {'question' if context.strip() else 'context'} is empty"):
+        model("span").answer(question, context)
+
+
+def test_an_answer_has_no_space_around_it() -> None:
+    """Byte-level pieces begin with the space before a word, and letters may take several of them."""
+    context = "ab  cd  x 日本 ab"
+    made = replace(model("span", vocab=300), processor=framing(Vocabulary("bpe", 262).learn(["ab", "cd"])))
+    for question in ("ab", "cd", "x", "cd ab"):
+        found = made.answer(question, context)
+        assert found.text == found.text.strip()
+        assert context[found.start : found.end] == found.text
+
+
+def test_two_texts_of_a_tokenizer_that_knows_one_segment() -> None:
+    """Which tokens are the context's is known all the same."""
+    made = model("span", segments=0)
+    ends = [(name, made.text().id_of(name)) for name in ("<begin>", "<end>")]
+    pair = "<begin> $A <end> <end> $B <end>"  # as RoBERTa's: all are of segment 0
+    made.text().tokenizer.post_processor = processors.TemplateProcessing(
+        single="<begin> $A <end>", pair=pair, special_tokens=ends
+    )
+    assert made.answer("w1", "w5").text == "w5"
+    assert made.answer("w1", "w5").probability == pytest.approx(1.0)
+
+
+def test_an_answer_is_not_endless() -> None:
+    made = model("span", length=80)
+    found = {len(made.answer(f"w{i}", " ".join(WORDS)).text.split()) for i in range(40)}
+    assert max(found) <= 30
+    rated = torch.zeros(1, 40, 2)
+    rated[0, 0, 0] = rated[0, 39, 1] = 50.0  # first and last are too far from each other
+    spans = best_spans(rated, torch.ones(1, 40, dtype=torch.bool))
+    assert int(spans.last - spans.first) < 30
+    rated[0, 29, 1] = 49.0
+    spans = best_spans(rated, torch.ones(1, 40, dtype=torch.bool))
+    assert (int(spans.first), int(spans.last)) == (0, 29)
 
 
 def test_what_a_model_was_not_made_for() -> None:
@@ -198,6 +253,38 @@ def test_tag_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[s
     )
     assert main(["tag", name, "w1\x1b[31m", "--spaces"]) == 0
     assert "\x1b" not in capsys.readouterr().out
+
+
+def test_answer_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: Any) -> None:
+    made = model("span")
+    name = folder(made, tmp_path / "m")
+    context = "w9 w8\nw7 w6"
+    wanted = made.answer("w1", context)
+    (tmp_path / "page.txt").write_bytes(b"\xef\xbb\xbf" + context.encode())
+    assert main(["answer", name, "w1", context, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told.pop("probability") == pytest.approx(wanted.probability, rel=1e-4)
+    assert told == {"question": "w1", "text": wanted.text, "start": wanted.start, "end": wanted.end}
+    assert main(["answer", name, "w1", "--file", str(tmp_path / "page.txt")]) == 0
+    shown = capsys.readouterr().out
+    assert shown == f"{wanted.text}  {wanted.probability:.1%}\n".replace("w8\nw7", "w8·w7")
+    for words in ([], ["-"]):
+        lines(context)
+        assert main(["answer", name, "w1", *words]) == 0
+        assert capsys.readouterr().out == shown
+    (tmp_path / "bad.txt").write_bytes(b"w1 \xff")
+    (tmp_path / "none.txt").write_bytes(b"")
+    for words, told_of in (
+        (["w1", context, "--file", str(tmp_path / "page.txt")], "from a file"),
+        (["w1", "--file", str(tmp_path / "nowhere.txt")], "nowhere.txt"),
+        (["w1", "--file", str(tmp_path / "bad.txt")], "UTF-8"),
+        (["w1", "--file", str(tmp_path / "none.txt")], "context is empty"),
+        (["", context], "question is empty"),
+    ):
+        assert main(["answer", name, *words]) == 2
+        assert told_of in capsys.readouterr().err
+    assert main(["answer", folder(model("tags"), tmp_path / "t"), "w1", "w2"]) == 2
+    assert "answers no questions" in capsys.readouterr().err
 
 
 def test_embed_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -388,9 +388,9 @@ def test_parts_of_a_map_are_the_whole() -> None:
 
 def test_columns_stand_below_their_words_whatever_their_letters() -> None:
     """A letter of Chinese is two characters wide, an accent of its own none."""
-    lines = heat(torch.eye(3).tolist(), ["漢字", "e\u0301", "x"], ["漢字", "e\u0301", "x"], colour=False)
+    lines = heat(torch.eye(3).tolist(), ["漢字", "e\u0301", "x"], ["漢字", "e\u0301", "x"], colour=False, width=80)
     assert lines == ["     漢", "     字e\u0301 x", "漢字 ██", "   e\u0301   ██", "   x     ██"]
-    assert len(heat([[1.0]], ["x"], ["m" * 500], colour=False)) < 30, "a word cannot fill the screen"
+    assert len(heat([[1.0]], ["x"], ["m" * 500], colour=False, width=80)) < 30, "a word cannot fill the screen"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any, TypeVar
+from shlex import quote
+from typing import Any, TypeVar, overload
 
 import torch
 from torch import Tensor, nn
@@ -175,10 +176,12 @@ class Model:
         return Translating(self.net, self.text(), self.symbols)
 
     def generating(self) -> Generating:
-        able = self.family in ("gpt", "switchlm", "recurrent") and getattr(self.config, "head", "words") == "words"
-        if not able or self.task not in (None, "language"):
-            expected = "a gpt, a switchlm or a recurrent network, trained on language"
-            raise InputError(f"this {self.family} does not go on with texts", expected=expected)
+        if self.family not in ("gpt", "switchlm", "recurrent") or getattr(self.config, "head", "words") != "words":
+            raise InputError(
+                f"this {self.family} does not go on with texts",
+                expected="a gpt, a switchlm or a recurrent network that foretells words",
+                fix="`regard translate` makes texts from texts" if self.translates() else "",
+            )
         return Generating(self.net, self.text(), self.symbols, getattr(self.config, "length", None))
 
     def embed(self, texts: str | Sequence[str], batch: int = 32) -> Tensor:
@@ -189,18 +192,30 @@ class Model:
             raise InputError("a batch holds at least one text", got=str(batch))
         return self.reading().embed([texts] if isinstance(texts, str) else list(texts), batch)
 
-    def classify(self, texts: Sequence[str | tuple[str, str]]) -> list[Labelled]:
-        """The label of each text, or of each pair of texts."""
+    @overload
+    def classify(self, texts: str) -> Labelled: ...  # type: ignore[overload-overlap]  # a str is a sequence too
+    @overload
+    def classify(self, texts: Sequence[str | tuple[str, str]]) -> list[Labelled]: ...
+    def classify(self, texts: str | Sequence[str | tuple[str, str]]) -> Labelled | list[Labelled]:
+        """The label of one text, or of each of many, which may be pairs of texts."""
         if getattr(self.config, "head", "") != "label":
             raise InputError(f"this {self.family} gives texts no labels", expected="a model with head = 'label'")
-        return self.reading().classify([(text,) if isinstance(text, str) else tuple(text) for text in texts])
+        several = [texts] if isinstance(texts, str) else texts
+        found = self.reading().classify([(text,) if isinstance(text, str) else tuple(text) for text in several])
+        return found[0] if isinstance(texts, str) else found
 
-    def tag(self, texts: Sequence[str | Sequence[str]]) -> list[Tagged]:
-        """A tag for each word of each text, which may be cut into words already."""
+    @overload
+    def tag(self, texts: str) -> Tagged: ...  # type: ignore[overload-overlap]
+    @overload
+    def tag(self, texts: Sequence[str | Sequence[str]]) -> list[Tagged]: ...
+    def tag(self, texts: str | Sequence[str | Sequence[str]]) -> Tagged | list[Tagged]:
+        """A tag for each word of one text, or of each of many, which may be cut into words already."""
         if getattr(self.config, "head", "") != "tags":
             raise InputError(f"this {self.family} gives words no tags", expected="a model with head = 'tags'")
-        words = [words_of(text) if isinstance(text, str) else list(text) for text in texts]
-        return self.reading().tag(words, last=last_piece(self.family))
+        several = [texts] if isinstance(texts, str) else texts
+        words = [words_of(text) if isinstance(text, str) else list(text) for text in several]
+        found = self.reading().tag(words, last=last_piece(self.family))
+        return found[0] if isinstance(texts, str) else found
 
     def answer(self, question: str, context: str) -> Answer:
         """The part of the context that answers the question."""
@@ -267,7 +282,7 @@ class Generated:
 
 
 def load(model: str | Path) -> Model:
-    """A shipped model by its name, or a folder: of ours, or with a Hugging Face checkpoint.
+    """A shipped model by its name, or a folder: of ours, of a run that is finished, or with a Hugging Face checkpoint.
 
     A bare string is a name; a path contains a separator or is a Path. Every tensor is accounted for, or it is an error.
     """
@@ -284,6 +299,14 @@ def load(model: str | Path) -> Model:
     folder = Path(model)
     if (folder / "regard.json").exists():
         return load_ours(folder)
+    if (folder / "run.toml").is_file():
+        if (folder / "model").is_dir():
+            return load(folder / "model")
+        raise InputError(
+            "this run has no model: it is not finished, or its folder model/ is gone",
+            where=str(folder),
+            fix=f"go on with it: regard resume {quote(str(folder))}",
+        )
     if (folder / "config.json").exists():
         weights, said = weights_of(folder), read_json(folder / "config.json")
         return load_theirs(folder, said, weights.shapes(), lambda names: weights.only(names).read(torch.float32))
@@ -294,7 +317,7 @@ def load(model: str | Path) -> Model:
     raise InputError(
         "this is no model folder" if folder.is_dir() else "there is no such folder",
         where=str(folder),
-        expected="a folder with regard.json, or with config.json and *.safetensors",
+        expected="a folder with regard.json, or with config.json and *.safetensors, or of a run",
     )
 
 

@@ -248,6 +248,12 @@ def test_a_student_of_hidden_words(place: Path, capsys: pytest.CaptureFixture[st
     assert "different tokens" in told
 
 
+def test_one_label_is_nothing_to_learn(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(place, labelled())
+    (place / "reviews.tsv").write_text("text\tmood\n" + "a film\tgood\n" * 40)
+    assert "the same label" in refused(capsys, "check", str(path))
+
+
 def test_a_teacher_of_something_else(place: Path, base: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(place, labelled())
     same = f"data.vocabulary.file={base / 'tokenizer.json'}"

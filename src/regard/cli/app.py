@@ -23,7 +23,7 @@ from regard.errors import ElsewhereError, InputError
 
 # Each verb is `run` in the file of its name. Its summary stands here too, so that help need not load the file.
 VERBS = {
-    "demo": "Let two shipped models go on with a story and translate a sentence, and draw what they looked at.",
+    "demo": "Let shipped models go on with a story, translate a sentence, write verse, and draw what they looked at.",
     "init": "Print a run file for a task, every default in it and every key explained.",
     "check": "Read a run's data and try a few steps: bad rows, shapes, memory and time, before any work is done.",
     "train": "Train what a run file describes: progress, curves, samples and checkpoints go to the run's folder.",
@@ -34,6 +34,7 @@ VERBS = {
     "generate": "Go on with a text, token by token as it is written.",
     "classify": "Give texts a label, or the lines of standard input; two texts of a line stand on both sides of a tab.",
     "tag": "Give each word a tag: a word, a tab and its tag in each line, a blank line after each text.",
+    "answer": "Find the answer to a question in a text.",
     "embed": "Turn texts into vectors of length 1: alike texts point the same way. Few texts are compared in a table.",
     "complete": "Complete words as you type, by counts of letters in a text of yours.",
     "compare": "Compare attentions in one model: what each costs, what it learns, how far it is from exact attention.",

@@ -13,6 +13,7 @@ from regard.cli.options import Json
 
 STORY = "Anna sings . Boris paints . Clara dances . Dora writes . Boris"
 SENTENCE = "She has never seen such a big dog."
+VERSE, LETTERS = "ROMEO:\n", 240
 
 
 def run(
@@ -21,7 +22,7 @@ def run(
     out: Annotated[Path | None, typer.Option("--out", help="Draw the story into a .png or .svg file too.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Let two shipped models go on with a story and translate a sentence, and draw what they looked at.
+    """Let shipped models go on with a story, translate a sentence, write verse, and draw what they looked at.
 
     Example: regard demo "Ida reads . Leo runs . Hugo cooks . Leo"
     """
@@ -43,11 +44,12 @@ def run(
         with family():
             draw(found).savefig(out)
     german = translate.looked(sentence)
+    verse = written()
     if as_json:
         layer, head = found.back
         shown = {"name": layer, "head": head, "words": list(found.words), "weights": weights.tolist()}
         told = {"story": story, "answer": found.answer, "probability": found.probability, "map": shown}
-        print(json.dumps(told | {"translation": translate.data(german)}))
+        print(json.dumps(told | {"translation": translate.data(german), "verse": verse}))
         return
     source = int(weights[-1].argmax())
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
@@ -64,4 +66,19 @@ def run(
     print("  Where it looked while it wrote, the mean of all heads and layers: each row looks at the words above.\n")
     for line in translate.drawn(german):
         print("  " + line)
-    print('\n  Your own: regard translate "..." --look\n')
+    print("\n  A model of letters that has read Shakespeare writes:\n")
+    for line in verse.splitlines():
+        print(f"    {line}")
+    print('\n  Your own: regard translate "..." --look, regard generate shakespeare "JULIET:"\n')
+
+
+def written() -> str:
+    """What a person of the play says."""
+    from regard.decode.choice import Sampling
+    from regard.decode.settings import Decoding
+    from regard.model import Generated, load, prepare
+
+    decoding = Decoding(sampling=Sampling(temperature=0.5), longest=LETTERS)
+    found = prepare(load("shakespeare")).generate(VERSE, decoding=decoding)
+    assert isinstance(found, Generated)
+    return VERSE + found.text.partition("\n\n")[0]

@@ -10,7 +10,7 @@ from regard.cli.outcome import written
 
 
 def run(
-    model: Annotated[str, typer.Argument(help="A model's name, or its folder (a path has a separator: ./mine).")],
+    model: Annotated[str, typer.Argument(help="A shipped model, a run's folder, or a model's.")],
     out: Annotated[Path, typer.Argument(help="The folder to write.")],
     to: Annotated[str, typer.Option("--to", help="The format: hf is Hugging Face's.")] = "hf",
     as_json: Json = False,
@@ -22,5 +22,6 @@ def run(
     Example: regard export runs/mine exported --to hf
     """
     from regard.model import export
+    from regard.run.named import named_model
 
-    written({"model": model, "out": str(out), "to": to}, export(model, out, to), as_json)
+    written({"model": model, "out": str(out), "to": to}, export(named_model(model), out, to), as_json)

@@ -20,6 +20,7 @@ from regard.cli.options import (
     Typical,
     refuse_unused,
 )
+from regard.cli.piping import chunks, given, note
 from regard.cli.translate import alone
 
 if TYPE_CHECKING:
@@ -31,7 +32,10 @@ ANSWER = 50  # tokens
 def run(
     context: typer.Context,
     model: Annotated[str, typer.Argument(help="A shipped model, a run's folder, or a model's.")],
-    prompts: Annotated[list[str] | None, typer.Argument(help="What the texts begin with; none: an empty one.")] = None,
+    prompts: Annotated[
+        list[str] | None,
+        typer.Argument(help="What the texts begin with; without any, the lines of a pipe (or -), else an empty one."),
+    ] = None,
     tokens: Annotated[int, typer.Option(help="To write at most.")] = 200,
     temperature: Annotated[float, typer.Option(help="The lower the safer; 0 takes the likeliest token.")] = 0.8,
     top_k: TopK = 0,
@@ -44,10 +48,14 @@ def run(
     diversity: Diversity = 0.5,
     shortest: Shortest = 0,
     no_repeat: NoRepeat = 0,
-    phrase: Annotated[list[str] | None, typer.Option(help="What it must hold; needs --beam.")] = None,
+    phrase: Annotated[
+        list[str] | None, typer.Option(help="What it must hold, with the space before it; needs --beam.")
+    ] = None,
     examples: Annotated[
         Path | None,
-        typer.Option(help="A tsv, csv or jsonl file of inputs and outputs: the prompt is a few-shot query."),
+        typer.Option(
+            help="A jsonl, csv or tsv file with input and output, or two columns: the prompt is a few-shot query."
+        ),
     ] = None,
     shots: Annotated[int | None, typer.Option(help="So many of the examples; all, if not given.")] = None,
     instruction: Annotated[str, typer.Option(help="The first line of a few-shot prompt.")] = "",
@@ -85,9 +93,11 @@ def run(
         raise InputError("this cannot be asked of a text", got=str(error)) from None
     alone()
     loaded = prepare(named_model(model))
+    generating = loaded.generating()  # or it is refused before anything is printed
+    prompts = texts_of(prompts)
     if examples is not None or instruction or choice or shots is not None:
         asked = replace(asked, longest=min(tokens, ANSWER))
-        for query in prompts or [""]:
+        for query in prompts:
             tell(
                 loaded.prompt(
                     query, examples=read(examples, shots), instruction=instruction, choices=choice or (), decoding=asked
@@ -95,10 +105,15 @@ def run(
                 as_json,
             )
         return
-    for i, prompt in enumerate(prompts or [""]):
+    for i, prompt in enumerate(prompts):
+        if surplus := generating.surplus(prompt):
+            note(f"prompt {i + 1} is longer than what can be read at once: its first {surplus:,} tokens are not read")
         if as_json or beam or nbest > 1:
             found = loaded.generate(prompt, decoding=asked)
             assert isinstance(found, Generated)
+            if not found.nbest:
+                fix = "allow more --tokens, or search with a larger --beam"
+                raise InputError("no text was found that holds all that it shall", where=repr(prompt[:40]), fix=fix)
             several = [{"text": x.text, "score": x.score, "logp": x.logp, "ended": x.ended} for x in found.nbest]
             if as_json:
                 print(json.dumps({"prompt": prompt, "text": found.text, "nbest": several}, ensure_ascii=False))
@@ -112,8 +127,17 @@ def run(
         print()
 
 
+def texts_of(prompts: list[str] | None) -> list[str]:
+    """Those of the command line, or the lines of a pipe; in a terminal, one that is empty."""
+    if given(prompts):
+        return prompts or []
+    if not prompts and (sys.stdin is None or sys.stdin.isatty()):
+        return [""]
+    return [line for some in chunks() for line in some]
+
+
 def read(path: Path | None, shots: int | None) -> list[tuple[str, str]]:
-    """The first examples of a file with two columns; of jsonl, its keys "input" and "output"."""
+    """The first examples of a file: its columns "input" and "output", or where a table names none, its first two."""
     from regard.errors import InputError
     from regard.run.sources import form_of, table_rows
 
@@ -123,7 +147,12 @@ def read(path: Path | None, shots: int | None) -> list[tuple[str, str]]:
         return []
     if not path.is_file():
         raise InputError("there is no such file", where=str(path))
-    rows = table_rows(path, ["input", "output"] if form_of(path) in ("json", "jsonl") else [1, 2])
+    try:
+        rows = table_rows(path, ["input", "output"])
+    except InputError:
+        if form_of(path) in ("json", "jsonl"):
+            raise
+        rows = table_rows(path, [1, 2])
     if rows.faults:
         raise InputError("an example cannot be read", got=str(rows.faults[0]))
     count = len(rows) if shots is None else shots

@@ -7,9 +7,10 @@ import select
 import sys
 import termios
 import tty
-import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+
+from regard.look.terminal import breadth
 
 ENTER, BACK, TAKE, UP, DOWN, LEAVE = "enter", "back", "take", "up", "down", "leave"  # longer than any letter
 NAMES = {"\n": ENTER, "\r": ENTER, "\x7f": BACK, "\b": BACK, "\t": TAKE, "\x04": LEAVE, "\x1b": LEAVE}
@@ -58,15 +59,9 @@ def shown(text: str) -> str:
     return "".join(letter if letter.isprintable() else "·" for letter in text)
 
 
-def cells(text: str) -> int:
-    """How wide a terminal shows it."""
-    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
-    return len(text) + wide - sum(unicodedata.category(letter) in ("Mn", "Me") for letter in text)
-
-
 def fitted(text: str, width: int) -> str:
     """As much of the end as fits."""
-    while cells(text) > width:
+    while breadth(text) > width:
         text = text[1:]
     return text
 
@@ -78,4 +73,4 @@ def screen(typed: str, below: Sequence[str], width: int) -> str:
     rows = [fitted(shown(row), width - 1) for row in below]
     down, up = "\n" * len(rows), f"\x1b[{len(rows)}A" if rows else ""
     listed = "".join(f"\r\n{row}\x1b[K" for row in rows)
-    return f"\r\x1b[J{down}{up}\r> {line}{listed}{up}\r\x1b[{cells(line) + 2}C"
+    return f"\r\x1b[J{down}{up}\r> {line}{listed}{up}\r\x1b[{breadth(line) + 2}C"

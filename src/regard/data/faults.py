@@ -20,6 +20,12 @@ class Fault:
         return f"{self.file}:{self.line}: {self.reason}" if self.line else f"{self.file}: {self.reason}"
 
 
+def fault_at(where: str, reason: str) -> Fault:
+    """Of a row, by the words in which it says where it stands."""
+    file, _, line = where.rpartition(":")
+    return Fault(file, int(line), reason)
+
+
 def tolerate(faults: Sequence[Fault], total: int, share: float = 0.01, name: str = "") -> None:
     """Stop if more than this share of all rows is bad, or if none is left. ``total`` counts good and bad ones;
     ``name`` says which data it is, where no row does."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from .answers import Question
 from .conllu import Tagged
 from .labelled import LabelledText
 from .text import Framed, Text, padded
@@ -27,6 +28,18 @@ class LabelledBatch(Texts):
 class TaggedBatch(Texts):
     tags: Tensor  # (b, n), -1 where a piece stands for no word
     words: Tensor  # (b,): how many each text has, also those that were cut off
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerBatch(Texts):
+    """Questions beside their contexts; where several parts of a long context are read, each is a row."""
+
+    context: Tensor  # (b, n), True at the tokens of the context
+    starts: Tensor  # (b,): the answer's first token; -1 in a part from which it is not learned
+    ends: Tensor  # (b,): its last
+    offsets: Tensor  # (b, n, 2): the letters of its text that each token stands for
+    numbers: Tensor  # (b,): which of the questions each row is of
+    questions: tuple[Question, ...]
 
 
 def together(rows: Sequence[Framed]) -> Texts:
@@ -87,6 +100,78 @@ class TagMaker:
         wanted = padded([[tag + 1 for tag in row] for row in tags]).ids - 1  # what is filled up has no tag either
         words = torch.tensor([len(row.words) for row in rows])
         return TaggedBatch(texts.ids, texts.segments, texts.keys, wanted, words)
+
+
+class AnswerMaker:
+    """Of a context that is longer than the model reads, one part: that which holds most of the answer and, of several,
+    the one with most text on both sides of it. Where ``whole``, all parts are read, as when a model is used: to pick
+    the right one tells something of the answer."""
+
+    def __init__(self, text: Text, longest: int | None, *, whole: bool) -> None:
+        self.text, self.longest, self.whole = text.literal(), longest, whole
+
+    def __call__(self, rows: Sequence[Question]) -> AnswerBatch:
+        asked = self.short([row.question for row in rows])
+        pairs = [(question, row.context) for question, row in zip(asked, rows, strict=True)]
+        found = self.text.framed_parts(pairs, self.longest)
+        framed: list[Framed] = []
+        spans: list[tuple[int, int]] = []
+        numbers: list[int] = []
+        for number, (row, parts) in enumerate(zip(rows, found, strict=True)):
+            held = [answer_places(part, row) for part in parts]
+            best = max(range(len(parts)), key=lambda i: fitness(parts[i], held[i]))
+            for i in range(len(parts)) if self.whole else [best]:
+                framed.append(parts[i])
+                spans.append(held[i] if i == best else NOWHERE)
+                numbers.append(number)
+        texts = together(framed)
+        offsets = [padded([[pair[side] for pair in one.offsets] for one in framed]).ids for side in range(2)]
+        return AnswerBatch(
+            texts.ids,
+            texts.segments,
+            texts.keys,
+            context=padded([context_places(one) for one in framed]).ids.bool(),
+            starts=torch.tensor([first for first, _ in spans]),
+            ends=torch.tensor([last for _, last in spans]),
+            offsets=torch.stack(offsets, -1),
+            numbers=torch.tensor(numbers),
+            questions=tuple(rows),
+        )
+
+    def short(self, questions: Sequence[str]) -> Sequence[str]:
+        """At most half of what is read: the rest is for the context."""
+        if self.longest is None:
+            return questions
+        most = max((self.longest - self.text.tokenizer.num_special_tokens_to_add(True)) // 2, 1)
+        ends = [own.offsets[:most][-1:] for own in self.text.pieces(questions)]  # none where nothing is left
+        return [question[: end[0][1]] if end else "" for question, end in zip(questions, ends, strict=True)]
+
+
+NOWHERE = (-1, -1)
+
+
+def context_places(framed: Framed) -> list[bool]:
+    """True at the tokens of the second text."""
+    return [number == 1 for number in framed.texts]
+
+
+def answer_places(framed: Framed, row: Question) -> tuple[int, int]:
+    """The first and the last token that stand for a letter of the answer, as far as this part goes."""
+    start, end = row.start, row.start + len(row.answer)
+    own = [
+        place
+        for place, (inside, (first, last)) in enumerate(zip(context_places(framed), framed.offsets, strict=True))
+        if inside and first < last and first < end and last > start
+    ]
+    return (own[0], own[-1]) if own else NOWHERE
+
+
+def fitness(framed: Framed, held: tuple[int, int]) -> tuple[int, int]:
+    """How much of the answer a part holds, and how much there is to be read on both sides of it."""
+    if held == NOWHERE:
+        return 0, 0
+    places = [place for place, inside in enumerate(context_places(framed)) if inside]
+    return held[1] - held[0] + 1, min(held[0] - places[0], places[-1] - held[1])
 
 
 def tagged_places(framed: Framed, count: int, *, last: bool) -> list[int | None]:

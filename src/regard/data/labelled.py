@@ -7,7 +7,7 @@ import numpy as np
 
 from regard.errors import InputError
 
-from .faults import Fault
+from .faults import Fault, fault_at
 from .rows import Numbers, Rows
 
 MANY = 10_000  # labels: more are none
@@ -40,7 +40,7 @@ class LabelledTexts:
         self.labels = np.array([numbers.get(name, -1) for name in found], np.int64)
         self.kept = np.flatnonzero(self.labels >= 0)
         self.lengths: Numbers = rows.lengths[self.kept, :-1]
-        unknown = [place(rows.where(int(i)), found[i]) for i in np.flatnonzero(self.labels < 0)]
+        unknown = [fault_at(rows.where(int(i)), strange(found[i])) for i in np.flatnonzero(self.labels < 0)]
         self.faults: Sequence[Fault] = [*rows.faults, *unknown] if unknown else rows.faults
 
     def __len__(self) -> int:
@@ -61,6 +61,5 @@ def in_order(name: str) -> tuple[int, str]:
     return (int(name), "") if name.isdecimal() and len(name) < 10 else (1 << 62, name)
 
 
-def place(where: str, name: str) -> Fault:
-    file, _, line = where.rpartition(":")
-    return Fault(file, int(line), f"the label {name[:40]!r} does not occur in the training data")
+def strange(name: str) -> str:
+    return f"the label {name[:40]!r} does not occur in the training data"

@@ -1,6 +1,6 @@
 """Text into token ids and back, by the ``tokenizers`` library."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -38,6 +38,8 @@ class Framed:
     segments: list[int]  # 0 in the first text, 1 in the second
     free: list[bool]  # False at the tokens that were put there
     words: list[int | None]  # which word each piece is of, in its text
+    texts: list[int | None]  # which text it is of, 0 or 1; segments do not tell where a tokenizer has but one
+    offsets: list[tuple[int, int]]  # the letters of its text that it stands for
 
 
 class Text:
@@ -99,13 +101,34 @@ class Text:
 
     def framed(self, rows: Sequence[Sequence[str]], longest: int | None = None) -> list[Framed]:
         """One text or two of each row as the tokenizer frames them, cut to ``longest`` in all: of two, the longer."""
-        flat = [text for row in rows for text in row]
-        self.whole(flat)
-        try:
-            found = iter(self.tokenizer.encode_batch(flat, add_special_tokens=False))
-        except Exception as error:  # the library raises bare Exceptions
-            raise self.unreadable(flat, str(error)) from None
+        found = self.pieces([text for row in rows for text in row])
         return [self.frame([next(found) for _ in row], longest) for row in rows]
+
+    def framed_parts(self, rows: Sequence[tuple[str, str]], longest: int | None = None) -> list[list[Framed]]:
+        """Two texts of each row as the tokenizer frames them. Of a second one that is too long, several parts, each of
+        which begins in the middle of the one before."""
+        found = self.pieces([text for row in rows for text in row])
+        return [self.parts(next(found), next(found), longest) for _ in rows]
+
+    def parts(self, first: Encoding, second: Encoding, longest: int | None) -> list[Framed]:
+        if longest is not None:
+            asked = len(first.ids) + self.tokenizer.num_special_tokens_to_add(True)
+            if (room := longest - asked) < 1:
+                raise InputError(
+                    "beside the first of two texts there is no room for the second",
+                    got=f"{asked} tokens",
+                    expected=f"less than {longest}",
+                )
+            second.truncate(room, stride=room - max(room // 2, 1))  # their stride is what two parts have in common
+        return [self.frame([first, part], None) for part in (second, *second.overflowing)]
+
+    def pieces(self, texts: Sequence[str]) -> Iterator[Encoding]:
+        """Of each text, and nothing around it."""
+        self.whole(texts)
+        try:
+            return iter(self.tokenizer.encode_batch(list(texts), add_special_tokens=False))
+        except Exception as error:  # the library raises bare Exceptions
+            raise self.unreadable(texts, str(error)) from None
 
     def framed_words(self, rows: Sequence[Sequence[str]], longest: int | None = None) -> list[Framed]:
         """Texts that are cut into words already."""
@@ -122,7 +145,8 @@ class Text:
             for part, size in zip(parts, shared([len(part.ids) for part in parts], max(room, 0)), strict=True):
                 part.truncate(size)
         whole = self.tokenizer.post_process(parts[0], parts[1] if len(parts) == 2 else None)
-        return Framed(whole.ids, whole.type_ids, [not x for x in whole.special_tokens_mask], whole.word_ids)
+        free = [not x for x in whole.special_tokens_mask]
+        return Framed(whole.ids, whole.type_ids, free, whole.word_ids, whole.sequence_ids, whole.offsets)
 
     def widths(self) -> list[int] | None:
         """How many bytes of text each token stands for; None where some text is lost between tokens."""

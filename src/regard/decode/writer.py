@@ -41,14 +41,33 @@ class Translator:
 
 
 class Continuer:
-    """Of a net that only writes: what it goes on from is the prompt."""
+    """Of a net that only writes: what it goes on from is the prompt.
 
-    def __init__(self, net: Any) -> None:
-        self.net = net
+    ``length`` is how many tokens it can read. Where a text becomes longer, the net reads the last half of them again
+    and goes on from there.
+    """
+
+    def __init__(self, net: Any, length: int | None = None) -> None:
+        self.net, self.length = net, length
 
     def __call__(self, ids: Tensor, keys: Tensor | None, cache: Cache) -> Tensor:
+        if self.length is not None:
+            ids, keys = self.within(self.length, ids, keys, cache)
         logits: Tensor = self.net.logits(self.net.read(ids, keys=keys, cache=cache))
         return logits
+
+    def within(self, length: int, ids: Tensor, keys: Tensor | None, cache: Cache) -> tuple[Tensor, Tensor | None]:
+        """What the net is to read next; the cache keeps the tokens that stand in it, so that they are reordered too."""
+        own, half = cache.at("read").slot(self.net), max(length // 2, 1)
+        read = torch.cat((own["ids"], ids), 1) if "ids" in own else ids
+        if read.shape[1] > length:
+            if cache.keys is not None:
+                new = torch.ones_like(ids, dtype=torch.bool) if keys is None else keys
+                keys = torch.cat((cache.keys, new), 1)[:, -half:]
+            ids = read = read[:, -half:]
+            cache.clear()
+        cache.at("read").slot(self.net)["ids"] = read
+        return ids, keys
 
     def keep(self, sentences: Tensor) -> None:
         pass

@@ -17,7 +17,7 @@ def heat(
     columns: Sequence[str],
     *,
     colour: bool,
-    width: int | None = None,
+    width: int,
 ) -> list[str]:
     """Lines of a heat map, rows looking at columns, with the columns' words upright above it.
 
@@ -35,18 +35,18 @@ def heat(
     return lines
 
 
-def parts(rows: Sequence[str], columns: Sequence[str], width: int | None) -> list[range]:
+def parts(rows: Sequence[str], columns: Sequence[str], width: int) -> list[range]:
     """The columns that stand side by side, about as many in each part."""
-    most = len(columns) if width is None else (width - margin(rows, width) - 1) // CELL
+    most = (width - margin(rows, width) - 1) // CELL
     count = math.ceil(len(columns) / max(most, 1)) or 1
     edges = [len(columns) * i // count for i in range(count + 1)]
     return [range(start, stop) for start, stop in itertools.pairwise(edges)]
 
 
-def margin(rows: Sequence[str], width: int | None) -> int:
+def margin(rows: Sequence[str], width: int) -> int:
     """Characters that the words beside the map take: a third of the terminal at most."""
     longest = max((breadth(row) for row in rows), default=0)
-    return min(longest, BESIDE if width is None else max(min(BESIDE, width // 3), 1))
+    return min(longest, BESIDE, max(width // 3, 1))
 
 
 def block(

@@ -106,6 +106,11 @@ class Cache:
             self.keys = F.pad(self.keys, (0, n), value=True)
         return Mask(causal=True, start=start, keys=self.keys)
 
+    def clear(self) -> None:
+        """Forget what was read, but not the contexts."""
+        self.slots.clear()
+        self.length, self.keys = 0, None
+
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
         """Keep the given rows, in that order; and of the contexts the given sentences, when some are finished."""
         for slot in self.slots.values():

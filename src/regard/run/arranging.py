@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from regard.data.answers import Question
 from regard.data.batches import Batches, Drawing, Drawn
 from regard.data.conllu import Tagged
 from regard.data.draws import fractions
-from regard.data.framed import CoupleMaker, LabelMaker, TagMaker
+from regard.data.framed import AnswerMaker, CoupleMaker, LabelMaker, TagMaker
 from regard.data.images import Images
 from regard.data.labelled import LabelledText
 from regard.data.masking import Masking, Neighbours
@@ -30,8 +31,8 @@ from regard.tasks.language import Tokens, next_tokens
 from regard.tasks.reading import last_piece
 
 from .beginning import kind_of, whose_words
-from .goals import LanguageModel, MaskedModel, MissingSpans, Similarity, Tagging
-from .inputs import ImageFiles, LabelledFiles, PairFiles, Reverse, TaggedFiles, TextFiles, Vocabulary
+from .goals import Answering, LanguageModel, MaskedModel, MissingSpans, Similarity, Tagging
+from .inputs import AnswerFiles, ImageFiles, LabelledFiles, PairFiles, Reverse, TaggedFiles, TextFiles, Vocabulary
 from .settings import Run
 from .sources import Opened, found
 
@@ -72,6 +73,8 @@ def texts_of(row: Any) -> Sequence[str]:
     """The texts of a row, whatever else it has."""
     if isinstance(row, LabelledText):
         return row.texts
+    if isinstance(row, Question):
+        return row.question, row.context
     return [" ".join(row.words)] if isinstance(row, Tagged) else row
 
 
@@ -92,8 +95,8 @@ def vocabulary_of(run: Run, rows: Rows, base: Path) -> Text | None:
         return with_sentinels(text, SENTINELS)
     if isinstance(run.task, MaskedModel):
         with_mask(text)
-    whole = isinstance(run.task, MaskedModel | Similarity) or isinstance(run.data, LabelledFiles | TaggedFiles)
-    return framing(text) if whole else text
+    whole = isinstance(run.task, MaskedModel | Similarity | Answering)
+    return framing(text) if whole or isinstance(run.data, LabelledFiles | TaggedFiles) else text
 
 
 def arranged(run: Run, data: Opened, text: Text | None, length: int | None, symbols: Symbols) -> Sources:
@@ -116,12 +119,13 @@ def arranged(run: Run, data: Opened, text: Text | None, length: int | None, symb
         if isinstance(run.task, MaskedModel) and run.task.follows:
             rows = Neighbours(rows)
         lengths = token_lengths(rows, text)
-        if isinstance(rows, Neighbours) or isinstance(run.data, LabelledFiles):
+        if isinstance(rows, Neighbours) or isinstance(run.data, LabelledFiles | AnswerFiles):
             lengths = lengths.sum(1, keepdims=True)  # of two texts in one row
         if longest is not None:
             if shuffled:
                 cut = float(np.maximum(lengths - longest, 0).sum() / max(lengths.sum(), 1))
-            lengths = np.minimum(lengths, longest)
+            whole = isinstance(run.data, AnswerFiles) and not shuffled  # all parts, and each token is in two of them
+            lengths = np.where(lengths > longest, 2 * lengths if whole else longest, lengths)
         order = Order(len(rows), lengths, budget=run.data.budget, seed=run.seed, shuffle=shuffled)
         splits[split] = batches(run, rows, order, text, longest, data.names, symbols)
     return Sources(splits, text, data.names, data.images, longest, cut)
@@ -143,6 +147,8 @@ def batches(
         return Drawn(rows, order, Masking(text, longest, task.chosen, others), run.seed)
     if isinstance(task, Tagging):
         return Batches(rows, order, TagMaker(text, longest, names, last=last_piece(kind_of(run)[0])))
+    if isinstance(task, Answering):
+        return Batches(rows, order, AnswerMaker(text, longest, whole=not order.shuffle))
     if isinstance(task, Similarity):
         return Batches(rows, order, CoupleMaker(text, longest))
     if isinstance(run.data, LabelledFiles):

@@ -18,7 +18,7 @@ from .inputs import Vocabulary
 from .named import named_model
 from .settings import LEARNS, Run, Start
 
-HEADS = ("label", "tags", "span", "words", "follows", "head")  # what may be new: the part that is of a task
+HEADS = ("label", "tags", "span", "words", "follows", "head", "pooler")  # what may be new: the part that is of a task
 SHOWN = 6
 
 

@@ -73,6 +73,13 @@ class Tagging:
 
 
 @dataclass(frozen=True)
+class Answering:
+    """Where in a text the answer to a question stands."""
+
+    kind: Literal["answer"] = "answer"
+
+
+@dataclass(frozen=True)
 class MaskedModel:
     """Guess hidden tokens from all that surrounds them."""
 
@@ -113,4 +120,4 @@ class Similarity:
         refuse(not_above_zero(self, "temperature"))
 
 
-Goal = Translation | LanguageModel | Classification | Tagging | MaskedModel | MissingSpans | Similarity
+Goal = Translation | LanguageModel | Classification | Tagging | Answering | MaskedModel | MissingSpans | Similarity

@@ -7,6 +7,8 @@ from regard.data.vocabulary import BYTES, Kind
 from regard.nn.config import below, not_above_zero, not_positive, not_shares, refuse
 from regard.train.runfile import required, setting
 
+LEAST = 16  # tokens in which a question and some of its text find room
+
 
 @dataclass(frozen=True)
 class Vocabulary:
@@ -129,6 +131,35 @@ class TaggedFiles:
 
 
 @dataclass(frozen=True)
+class AnswerFiles:
+    """Questions, each with a text in which its answer stands."""
+
+    kind: Literal["answers"] = "answers"
+    train: tuple[str, ...] = required("one tsv, csv or jsonl file")
+    held_out: tuple[str, ...] = setting((), "a file to evaluate on while training; none: a share of train")
+    test: tuple[str, ...] = setting((), "a file for `regard evaluate --split test`")
+    question: int | str = setting(1, "the column of the question, by number or name; of jsonl: the key")
+    context: int | str = setting(2, "the column or key of the text that answers it")
+    answer: int | str = setting(3, "the column or key of the answer, as it stands in that text")
+    start: int | str = setting(
+        "", "the column or key of the place where the answer begins there, in letters from 0; none: where it first is"
+    )
+    share: float = setting(0.1, "what is held out of train, where no file is given")
+    bad: float = setting(0.01, "more than this share of bad rows stops the run before it begins")
+    budget: int = setting(4096, "tokens of a batch, padding included")
+    longest: int = setting(
+        0, "tokens of question and text: of a longer text, a part with the answer; 0: what the model reads, at most 512"
+    )
+    vocabulary: Vocabulary = setting(Vocabulary(), "how text is cut into tokens, learned from train")
+
+    def __post_init__(self) -> None:
+        wrong = not_positive(self, "budget") + below(0, self, "longest") + no_files(self.train)
+        if self.longest is not None and 0 < self.longest < LEAST:
+            wrong += [f"longest = {self.longest} is neither 0 nor at least {LEAST}"]
+        refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
+
+
+@dataclass(frozen=True)
 class ImageFiles:
     """Images with labels: a folder with a folder for each label, or with a table of labels, or with idx files."""
 
@@ -155,5 +186,5 @@ def no_files(train: tuple[str, ...] | None) -> list[str]:
     return ["train names no file"] if train is not None and not train else []
 
 
-Data = PairFiles | Reverse | TextFiles | LabelledFiles | TaggedFiles | ImageFiles
-Written = PairFiles | TextFiles | LabelledFiles | TaggedFiles  # data with a vocabulary
+Data = PairFiles | Reverse | TextFiles | LabelledFiles | TaggedFiles | AnswerFiles | ImageFiles
+Written = PairFiles | TextFiles | LabelledFiles | TaggedFiles | AnswerFiles  # data with a vocabulary

@@ -12,6 +12,7 @@ from regard.errors import InputError
 from regard.interop.symbols import NONE
 from regard.model import Model
 from regard.nn.block import replay_blocks
+from regard.tasks.answering import FindAnswer
 from regard.tasks.classify import Classify, ClassifyText
 from regard.tasks.distil import Distil
 from regard.tasks.language import Language
@@ -25,7 +26,16 @@ from regard.train.update import sow
 
 from .arranging import Sources, arranged
 from .beginning import Begun, begin_with, kind_of, whose_words
-from .goals import Classification, LanguageModel, MaskedModel, MissingSpans, Similarity, Tagging, Translation
+from .goals import (
+    Answering,
+    Classification,
+    LanguageModel,
+    MaskedModel,
+    MissingSpans,
+    Similarity,
+    Tagging,
+    Translation,
+)
 from .inputs import ImageFiles
 from .named import named_model
 from .settings import Run
@@ -59,6 +69,8 @@ def prepare(run: Run, folder: Path, data: Opened, text: Text | None) -> Job:
     if (head := head_of(run, config)) and changes.setdefault("head", head) != head:
         got = f"model.head = {changes['head']!r}"
         raise InputError(f"the task {run.task.kind!r} needs another head", got=got, expected=repr(head))
+    if isinstance(run.task, Answering):
+        changes.setdefault("pooler", False)  # nothing reads it, and with this head theirs has none
     if data.names:
         enough(changes, "classes", len(data.names), "labels of the data", len(data.names))
     sow(run.seed, 0, -1 % (1 << 32))  # the same weights in every process
@@ -82,7 +94,14 @@ def head_of(run: Run, config: Any) -> str:
     """What a model with several heads must have one of; empty where it has no choice."""
     if not hasattr(config, "head"):
         return ""
-    heads = {"language": "words", "classify": "label", "tag": "tags", "masked": "words", "similar": "none"}
+    heads = {
+        "language": "words",
+        "classify": "label",
+        "tag": "tags",
+        "answer": "span",
+        "masked": "words",
+        "similar": "none",
+    }
     if isinstance(run.task, MaskedModel) and run.task.follows:
         return "pretraining"
     return heads[run.task.kind]
@@ -105,6 +124,8 @@ def task_of(run: Run, model: Model, sources: Sources) -> Task:
         return Masked(model.net, model.text(), teacher_of(task, model))
     if isinstance(task, Tagging):
         return Tag(model.net, model.text(), sources.names)
+    if isinstance(task, Answering):
+        return FindAnswer(model.net)
     if isinstance(task, Similarity):
         return Similar(model.net, task.temperature)
     assert isinstance(task, Classification)

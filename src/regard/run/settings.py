@@ -91,7 +91,7 @@ def model_flaws(model: Mapping[str, Any]) -> list[str]:
     """What is wrong with single keys; if nothing is, with those that do not fit together or into this model."""
     name = model.get("name")
     if not isinstance(name, str):
-        return ["model has no name: give one that `regard models` lists"]
+        return ["model has no name: give one that `regard models` lists, unless [start] names earlier weights"]
     if name not in PRESETS:
         return [f"model.name: no model is called {name!r}{near(name, PRESETS)}; `regard models` lists all of them"]
     kind = FAMILIES[PRESETS[name]].config
@@ -110,6 +110,7 @@ LEARNS = {
     "language": ("gpt", "switchlm", "reformer", "recurrent"),
     "classify": ("vit", "mixer", "perceiver", "workspace", "mlp", "bert", "recurrent"),
     "tag": ("bert", "recurrent"),
+    "answer": ("bert",),
     "masked": ("bert",),
     "spans": ("t5", "switch", "transformer"),
     "similar": ("bert",),
@@ -121,6 +122,7 @@ SERVES = {
     "language": ("text",),
     "classify": ("images", "labelled"),
     "tag": ("tagged",),
+    "answer": ("answers",),
     "masked": ("text",),
     "spans": ("text",),
     "similar": ("pairs",),

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from regard.data.answers import Questions
 from regard.data.conllu import Sentences, open_conllu
 from regard.data.draws import HOLDOUT, chance, shuffled
 from regard.data.faults import Fault, tolerate
@@ -21,7 +22,7 @@ from regard.zoo import shipped
 
 from .beginning import kind_of
 from .goals import Classification, MaskedModel, Translation
-from .inputs import ImageFiles, LabelledFiles, PairFiles, Reverse, TaggedFiles, TextFiles
+from .inputs import AnswerFiles, ImageFiles, LabelledFiles, PairFiles, Reverse, TaggedFiles, TextFiles
 from .settings import Run
 
 
@@ -91,9 +92,12 @@ def opened(run: Run, base: Path) -> Opened:
     return checked(splits, data.bad, data.share, run.seed, names=names)
 
 
-def read_rows(data: PairFiles | TextFiles | TaggedFiles, paths: Sequence[Path]) -> Rows:
+def read_rows(data: PairFiles | TextFiles | TaggedFiles | AnswerFiles, paths: Sequence[Path]) -> Rows:
     if isinstance(data, TaggedFiles):
         return open_conllu(only(paths), data.tags)
+    if isinstance(data, AnswerFiles):
+        columns = [data.question, data.context, data.answer, *([] if data.start == "" else [data.start])]
+        return Questions(table_rows(only(paths), columns))
     return pair_rows(paths, data.columns) if isinstance(data, PairFiles) else text_rows(paths, data.key)
 
 
@@ -109,6 +113,13 @@ def opened_labelled(data: LabelledFiles, paths: dict[str, list[Path]], seed: int
     """The labels are those of train. Where few rows are asked for, they are drawn after a part was held out."""
     columns = (*data.text, data.label)
     train = LabelledTexts(table_rows(only(paths["train"]), columns))
+    if len(train.names) < 2:
+        raise InputError(
+            "all texts have the same label, so there is nothing to learn",
+            where=str(only(paths["train"])),
+            got=", ".join(map(repr, train.names)) or "none",
+            fix="see that data.label names the column of the labels",
+        )
     splits: dict[str, Rows] = {"train": train}
     for split in paths.keys() - {"train"}:
         splits[split] = LabelledTexts(table_rows(only(paths[split]), columns), train.names)

@@ -7,8 +7,17 @@ from regard.train.runtext import write
 from regard.train.schedules import Cosine, InverseSqrt, Linear
 from regard.train.settings import Train
 
-from .goals import Classification, LanguageModel, MaskedModel, MissingSpans, Similarity, Tagging, Translation
-from .inputs import ImageFiles, LabelledFiles, PairFiles, TaggedFiles, TextFiles
+from .goals import (
+    Answering,
+    Classification,
+    LanguageModel,
+    MaskedModel,
+    MissingSpans,
+    Similarity,
+    Tagging,
+    Translation,
+)
+from .inputs import AnswerFiles, ImageFiles, LabelledFiles, PairFiles, TaggedFiles, TextFiles
 from .settings import Run, Start
 
 TEMPLATES: dict[str, Run] = {
@@ -67,6 +76,14 @@ TEMPLATES: dict[str, Run] = {
         train=Train(steps=2000, evaluate=200, save=200, log=20),
         optimizer=Adam(rate=3e-3),
         schedule=Cosine(warmup=50),
+    ),
+    "answer": Run(
+        task=Answering(),
+        data=AnswerFiles(train=("questions.tsv",)),
+        model={"name": "bert-mini", "length": 256},
+        train=Train(steps=5000, evaluate=250, save=250, log=25),
+        optimizer=AdamW(rate=3e-4, betas=(0.9, 0.999), decay=0.01),
+        schedule=Linear(warmup=250),
     ),
     "masked": Run(
         task=MaskedModel(),

@@ -19,40 +19,47 @@ TOKENS = 200  # that are written, unless told otherwise
 
 
 class Generating:
-    """A net with its tokenizer and its symbols; ``length`` is how many tokens it can read, the prompt's among them."""
+    """A net with its tokenizer and its symbols; ``length`` is how many tokens it can read at once."""
 
     def __init__(self, net: Any, text: Text, symbols: Symbols, length: int | None) -> None:
         self.net, self.text, self.symbols, self.length = net, text, symbols, length
         self.literal = text.literal()
 
     def encode(self, prompt: str) -> list[int]:
+        """Of a prompt that is too long, the end counts."""
+        row = self.whole(prompt)
+        return row if self.length is None else row[-max(self.length - 1, 1) :]
+
+    def whole(self, prompt: str) -> list[int]:
         """A model that has a token for the beginning of a text is given it. Where the same token ends texts (GPT-2),
-        only an empty prompt begins with it. Of a prompt that is too long, the end counts."""
+        only an empty prompt begins with it."""
         row, begin = self.literal.ids([clean(prompt)])[0], self.symbols.begin
         if begin is not None and row[:1] != [begin] and (begin not in self.symbols.end or not row):
             row = [begin, *row]
         if not row:
             raise InputError("the prompt is empty, and this model has no token that a text begins with")
-        return row if self.length is None else row[-(self.length - 1) :]
+        return row
 
-    def room(self, row: Sequence[int], decoding: Decoding) -> int:
-        """How many tokens can be written behind a prompt."""
-        least = asked_for(decoding, self.literal)
-        wanted = decoding.longest or max(TOKENS, least)
-        return wanted if self.length is None else min(wanted, self.length - len(row))
+    def surplus(self, prompt: str) -> int:
+        """How many of a prompt's tokens are more than can be read."""
+        return len(self.whole(prompt)) - len(self.encode(prompt))
+
+    def longest(self, decoding: Decoding) -> int:
+        """How many tokens may be written behind a prompt."""
+        return decoding.longest or max(TOKENS, asked_for(decoding, self.literal))
 
     def generate(self, prompts: Sequence[str], decoding: Decoding) -> list[list[Said]]:
         """The texts that each prompt goes on with, the best first: a batch gives the same as its prompts one by one."""
         rows = [self.encode(prompt) for prompt in prompts]
         found: dict[int, list[Said]] = {}
-        for size in sorted({len(row) for row in rows}):  # those of one length, so that all have the same room
+        for size in sorted({len(row) for row in rows}):  # those of one length: all are read again at the same time
             some = [i for i, row in enumerate(rows) if len(row) == size]
             found |= dict(zip(some, self.batch([rows[i] for i in some], some, decoding), strict=True))
         return [found[i] for i in range(len(rows))]
 
     @torch.inference_mode()
     def batch(self, rows: Sequence[Sequence[int]], numbers: Sequence[int], decoding: Decoding) -> list[list[Said]]:
-        longest = self.room(rows[0], decoding)
+        longest = self.longest(decoding)
         found = write(
             self.writer(rows, longest),
             numbers,
@@ -70,7 +77,7 @@ class Generating:
         """The text piece by piece, each as soon as it is chosen: the likeliest, or drawn. No search can do that."""
         check_stream(decoding)
         row = self.encode(prompt)
-        longest = self.room(row, decoding)
+        longest = self.longest(decoding)
         return pieces(
             lambda: self.writer([row], longest),
             0,
@@ -84,10 +91,12 @@ class Generating:
     @torch.inference_mode()
     def likelihood(self, prompt: str, text: str) -> float:
         """The mean log-probability of the tokens of a text behind a prompt."""
-        given, whole = self.encode(prompt), self.encode(prompt + text)
+        given, whole = self.whole(prompt), self.whole(prompt + text)
         start = next((i for i, (a, b) in enumerate(zip(given, whole, strict=False)) if a != b), len(given))
         if start >= len(whole):
             raise InputError("there is no token to be judged", got=repr(text[:40]))
+        cut = 0 if self.length is None else max(len(whole) - 1 - self.length, 0)
+        start, whole = start - cut, whole[cut:]
         states = self.net.read(torch.tensor([whole[:-1]]))
         logits = self.net.logits(states)[0, max(start, 1) - 1 :].log_softmax(-1)
         wanted = torch.tensor(whole[max(start, 1) :])
@@ -95,7 +104,8 @@ class Generating:
 
     def writer(self, rows: Sequence[Sequence[int]], longest: int) -> Writer:
         tokens = padded(rows)
-        return Writer(Continuer(self.net), tokens.ids, tokens.keys, room=longest)
+        room = longest if self.length is None else min(longest, self.length - len(rows[0]))
+        return Writer(Continuer(self.net, self.length), tokens.ids, tokens.keys, room=room)
 
     def after(self, prompt: Sequence[int], ids: Sequence[int]) -> str:
         """What was written behind the prompt: a first word by itself would lose the space before it."""

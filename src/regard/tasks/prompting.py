@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from regard.decode.settings import Decoding
+from regard.errors import InputError
 from regard.interop.digest import weights_digest
 
 from .generating import Generating
@@ -45,6 +46,15 @@ def answered(
 ) -> Prompted:
     """What the model writes up to the end of the line; or the likeliest choice, by the mean log-probability of its
     tokens. ``calibrated``: less what it has without the examples, so that frequent answers have no advantage."""
+    if surplus := generating.surplus(prompt):
+        raise InputError(
+            "these examples are more than this model can read at once",
+            got=f"{surplus} tokens too many",
+            expected=f"below {generating.length} tokens, the answer's among them",
+            fix="give fewer or shorter examples",
+        )
+    if not all(text.strip() for text in choices):
+        raise InputError("a choice is empty")
     before = weights_digest(generating.net.state_dict())
     found: list[Choice] = []
     if choices:

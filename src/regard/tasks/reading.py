@@ -9,13 +9,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.data.framed import Texts, tagged_places, together
+from regard.data.framed import Texts, context_places, tagged_places, together
 from regard.data.text import Framed, Text
 from regard.errors import InputError
 from regard.nn.pool import mean
 
+from .answering import best_spans
+
 WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")  # words, and every other mark by itself
 BATCH = 32
+LEAST = 8  # tokens of a context that must fit beside a question
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,8 @@ class Tagged:
 @dataclass(frozen=True)
 class Answer:
     text: str  # as it stands in the context
-    start: int  # the place of its first character there
+    start: int  # the place of its first letter there
+    end: int  # the place behind its last: context[start:end] is the text
     probability: float
 
 
@@ -103,42 +107,28 @@ class Reading:
 
     def answer(self, question: str, context: str) -> Answer:
         """The span of the context that answers best. Of a long one, overlapping parts are read."""
-        best: Answer | None = None
-        for start, part in self.overlapping(question, context):
-            (own,) = self.literal.framed([(question, part)])
-            offsets = self.literal.tokenizer.encode(question, part).offsets
-            texts = together([own])
-            with torch.inference_mode():
-                found = self.net.spanned(texts.ids, segments=texts.segments, keys=texts.keys)
-            chances = found[0].masked_fill(~torch.tensor(own_places(own))[:, None], -torch.inf).softmax(0)
-            joint = (chances[:, 0, None] * chances[:, 1]).triu().tril(LONGEST_ANSWER)
-            place = int(joint.argmax())
-            first, last = divmod(place, len(own.ids))
-            if best is None or float(joint.max()) > best.probability:
-                begin, end = offsets[first][0], offsets[last][1]
-                best = Answer(part[begin:end], start + begin, float(joint.max()))
-        assert best is not None
-        return best
+        parts = self.overlapping(question, context)
+        found = self.read(parts, lambda some: self.net.spanned(some.ids, segments=some.segments, keys=some.keys))
+        answers = []
+        for own, logits in zip(parts, found, strict=True):
+            spans = best_spans(logits[None, : len(own.ids)], torch.tensor([context_places(own)]))
+            start, end = bounds(context, own.offsets[int(spans.first)][0], own.offsets[int(spans.last)][1])
+            answers.append(Answer(context[start:end], start, end, float(spans.chances)))
+        return max(answers, key=lambda answer: answer.probability)
 
-    def overlapping(self, question: str, context: str) -> Iterator[tuple[int, str]]:
-        """The context in parts that fit beside the question, each with the place where it begins."""
-        if self.length is None:
-            yield 0, context
-            return
-        asked = len(self.literal.framed([(question, "")])[0].ids)
-        room = self.length - asked
-        if room < 8:
-            got, most = f"{asked} tokens", self.length - 8
+    def overlapping(self, question: str, context: str) -> list[Framed]:
+        """The context in parts that fit beside the question."""
+        asked, read = (len(own.ids) for own in self.literal.pieces([question, context]))
+        for name, text, size in (("question", question, asked), ("context", context, read)):
+            if not text.strip() or not size:
+                fix = f"give a {name} of at least one word that the model can read"
+                raise InputError(f"the {name} is empty", got=f"{text[:40]!r}", fix=fix)
+        asked += self.literal.tokenizer.num_special_tokens_to_add(True)
+        if self.length is not None and self.length - asked < LEAST:
+            got, most = f"{asked} tokens", self.length - LEAST
             raise InputError("the question leaves no room for a text", got=got, expected=f"at most {most}")
-        offsets = self.literal.tokenizer.encode(context, add_special_tokens=False).offsets
-        for i in range(0, max(len(offsets), 1), room // 2):
-            some = offsets[i : i + room]
-            if not some:
-                yield 0, context
-                return
-            yield some[0][0], context[some[0][0] : some[-1][1]]
-            if i + room >= len(offsets):
-                return
+        (parts,) = self.literal.framed_parts([(question, context)], self.length)
+        return parts
 
     def read(self, framed: Sequence[Framed], ask: Callable[[Texts], Tensor], batch: int = BATCH) -> list[Tensor]:
         """Alike lengths together: little padding. What comes of each text is the same in any company."""
@@ -155,12 +145,11 @@ class Reading:
         return self.labels[i] if self.labels else str(i)
 
 
-LONGEST_ANSWER = 30  # tokens
-
-
-def own_places(framed: Framed) -> list[bool]:
-    """Tokens of the context: the second text."""
-    return [free and segment == 1 for free, segment in zip(framed.free, framed.segments, strict=True)]
+def bounds(text: str, start: int, end: int) -> tuple[int, int]:
+    """Of some letters without the space around them: tokens may begin with it."""
+    own = text[start:end]
+    start += len(own) - len(own.lstrip())
+    return start, start + len(own.strip())
 
 
 def last_piece(family: str) -> bool:

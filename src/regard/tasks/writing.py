@@ -39,7 +39,7 @@ def rules_of(decoding: Decoding, symbols: Symbols, literal: Text) -> list[Rule]:
     rules: list[Rule] = [never([i for i in silent if i is not None])] if silent else []
     if decoding.shortest:
         rules.append(at_least(decoding.shortest, symbols.end))
-    prefix = literal.ids([decoding.prefix])[0] if decoding.prefix else []
+    prefix = literal.unframed([decoding.prefix])[0] if decoding.prefix else []
     if decoding.no_repeat:
         rules.append(no_repeat(decoding.no_repeat, len(prefix)))
     if prefix:
@@ -49,7 +49,7 @@ def rules_of(decoding: Decoding, symbols: Symbols, literal: Text) -> list[Rule]:
 
 def asked_for(decoding: Decoding, literal: Text) -> int:
     """How many tokens a text must have at least to hold all that it shall; more than it may have is refused."""
-    forced = sum(map(len, literal.ids([x for x in (decoding.prefix, *needed(decoding)) if x])))
+    forced = sum(map(len, literal.unframed([x for x in (decoding.prefix, *needed(decoding)) if x])))
     if decoding.longest is not None and forced > decoding.longest:
         raise InputError(
             "what a text shall begin with and hold is longer than it may be",
@@ -81,7 +81,7 @@ def write(
     for cannot be, or where a net's scores are no numbers."""
     rules, end = rules_of(decoding, symbols, literal), symbols.end
     if decoding.sampling is None:
-        phrases = tuple(tuple(row) for row in literal.ids(needed(decoding))) if needed(decoding) else None
+        phrases = tuple(tuple(row) for row in literal.unframed(needed(decoding))) if needed(decoding) else None
         asked = None if phrases is None else [phrases] * len(numbers)
         search = Search(writer, decoding.beam, end, longest=longest, rules=rules, phrases=asked)
         return [own[: decoding.nbest] for own in search.run()]

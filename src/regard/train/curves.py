@@ -128,7 +128,7 @@ def page(curves: Sequence[Curve], title: str) -> Figure:
     rows = [*in_rows(LITTLE, list(others.values())[:SMALL]), *in_rows(LOW, [[curve] for curve in beside])]
     note = summary(loss) + (f"  {len(others) - SMALL} more measures are in the journal." if len(others) > SMALL else "")
     y = (LARGE if loss else 0.0) + sum(row.height for row in rows)
-    figure = style.page(style.literal(shortened(title, 70)), note, height=style.head(note) + y)
+    figure = style.page(shortened(title, 70), note, height=style.head(note) + y)
     figure.set_layout_engine("none")  # counted by hand all panels stand in line, and it takes half the time
     for text in figure.texts:
         text.set_parse_math(False)  # a $ in a name is no mathematics

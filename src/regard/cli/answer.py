@@ -1,0 +1,58 @@
+"""`regard answer`."""
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.cli.options import Json, plain
+
+
+def run(
+    model: Annotated[str, typer.Argument(help="A run's folder, or a model's.")],
+    question: Annotated[str, typer.Argument(help="What is asked.")],
+    context: Annotated[
+        str | None, typer.Argument(help="The text that holds the answer; without one, or with -, standard input.")
+    ] = None,
+    file: Annotated[Path | None, typer.Option(help="A file with that text.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Find the answer to a question in a text.
+
+    Example: regard answer ./runs/answers "Who sings?" "Anna sings and Ben plays."
+    """
+    from regard.errors import InputError
+
+    if context is not None and file is not None:
+        raise InputError("the text comes from the command line or from a file", got=f"both, --file {file}")
+    from regard.cli.translate import alone
+    from regard.model import prepare
+    from regard.run.named import named_model
+
+    text = read(context, file)
+    loaded = prepare(named_model(model))
+    alone()
+    found = loaded.answer(question, text)
+    if as_json:
+        print(json.dumps({"question": question} | asdict(found), ensure_ascii=False))
+    else:
+        print(f"{plain(found.text)}  {found.probability:.1%}")
+
+
+def read(context: str | None, file: Path | None) -> str:
+    """The whole text, from wherever it is."""
+    if context not in (None, "-"):
+        return context
+    from regard.errors import InputError
+
+    if file is None and sys.stdin is None:
+        raise InputError("there is no standard input to read from", fix="give the text as an argument")
+    raw = sys.stdin.buffer.read() if file is None else file.read_bytes()
+    try:
+        return raw.decode("utf-8-sig")  # a mark before the text is none of its letters
+    except UnicodeDecodeError as error:
+        where = "standard input" if file is None else str(file)
+        raise InputError("this is no text in UTF-8", where=where, got=f"a wrong byte at {error.start + 1}") from None
