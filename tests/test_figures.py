@@ -71,13 +71,18 @@ def test_reading_the_table_imports_nothing_heavy():
 # What was recorded ------------------------------------------------------------------------------
 
 
+def near(got: Any) -> Any:
+    """Equal up to rounding, which another machine's least squares may do otherwise."""
+    return pytest.approx(got, rel=1e-9, abs=1e-12) if isinstance(got, float) else got
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_record_is_small_and_follows_from_its_numbers(name):
     path, result, code = table.RESULTS / f"{name}.json", recorded(name), module(name)
     assert path.stat().st_size < 20_000
     assert (result["id"], result["title"], result["seed"]) == (name, code.TITLE, code.SEED)
     checks = [vars(check) for check in code.holds(result["numbers"])]
-    assert result["checks"] == checks
+    assert [said | {"got": near(said["got"])} for said in result["checks"]] == checks
     assert result["holds"] is True
     assert result["failed"] == []
 

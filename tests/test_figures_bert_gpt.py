@@ -57,6 +57,11 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("ahead.right", [1500, 1500, 1500]),
         ("masked.places.0.0", 10),
     ],
+    "4.1e": [
+        ("guessing", [[1.0, 5.0], [2.0, 6.0]]),
+        ("right.reviews-500-scratch", [0.99] * 3),
+        ("right.reviews-500", [0.1] * 3),
+    ],
     "4.2": [
         ("anatomy.parts.0.kind", "feed-forward"),
         ("anatomy.parts.1.norm", "after"),
@@ -77,6 +82,7 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("data.GPT-3", 176),
         ("quoted.paper", 176),
     ],
+    "4.2c": [("weights.LSTM", 1), ("bits.GPT", 9.0), ("bits.LSTM", 9.0), ("bits.7", 2.09), ("bits.5", 2.2)],
     "4.6": [
         ("pairs", 100),
         ("overlap", 0.5),

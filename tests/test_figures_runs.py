@@ -2,11 +2,13 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from regard.errors import InputError
 from regard.figures import runs
 from regard.figures.learning import caption_students
 from regard.figures.recurrent import captioned, real_lengths
@@ -46,6 +48,14 @@ def test_a_model_is_trained_once_and_gone_on_with(elsewhere, monkeypatch):
     assert same(runs.trained("mine", RUN).net, first.net)
     monkeypatch.setattr(runs, "resume", never)
     assert same(runs.trained("mine", RUN).net, first.net)
+
+
+@pytest.mark.parametrize("other", [{"seed": 1}, {"model": {**RUN.model, "dim": 32}}, {"train": Train(steps=7)}])
+def test_a_run_with_other_settings_is_not_taken(elsewhere, monkeypatch, other):
+    runs.trained("mine", RUN)
+    monkeypatch.setattr(runs, "load", never)
+    with pytest.raises(InputError, match=f"another {next(iter(other))}"):
+        runs.trained("mine", replace(RUN, **other))
 
 
 def test_its_curve_is_what_was_measured_while_it_was_trained(elsewhere):

@@ -81,11 +81,11 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("likely.1", [0.9, 0.9, 0.1]),
     ],
     "4.5b": [
-        *((f"{experts}.losses", [[3.0] * 13] * 2) for experts in (2, 4, 8)),
+        *((f"{experts}.losses", [[3.0] * 31] * 3) for experts in (2, 4, 8)),
         ("4.operations", 200_000),
         ("8.weights", 60_000),
     ],
-    "4.5c": [("steps.2", 540.0), ("steps.4", 540.0), ("steps.8", 540.0), ("steps.1", 600.0)],
+    "4.5c": [("steps.2", 1400.0), ("steps.4", 1400.0), ("steps.8", 1400.0), ("steps.1", 1500.0)],
     "4.5d": [
         ("with.evenness.0.-1", [0.85, 0.95]),
         ("without.evenness.0.1", [0.5, 0.8]),

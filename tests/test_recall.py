@@ -45,11 +45,13 @@ def test_the_demo_shows_what_it_computed(capsys: pytest.CaptureFixture[str]) -> 
     assert shown["map"]["words"][int(rows[-1].argmax())] == "paints"
     assert shown["translation"]["text"] == "Sie hat noch nie so einen großen Hund gesehen."
     assert list(shown["translation"]["maps"]) == ["decoder.0.cross", "decoder.1.cross"]
+    assert shown["verse"].startswith("ROMEO:\n")
+    assert 40 < len(shown["verse"]) < 260
     assert main(["demo"]) == 0
     text = capsys.readouterr().out
     assert "paints" in text
     assert "Sie hat noch nie so einen großen Hund gesehen." in text
-    assert text.index("paints") < text.index("gesehen")
+    assert text.index("paints") < text.index("gesehen") < text.index("ROMEO")
     assert "█" in text
 
 

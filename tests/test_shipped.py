@@ -1,5 +1,7 @@
-"""The translators that ship: small, documented, and as good as their cards say."""
+"""The translators and the writer that ship: small, documented, and as good as their cards say."""
 
+import math
+import re
 from importlib.resources import files
 from pathlib import Path
 
@@ -101,3 +103,38 @@ def test_unseen_sentences(name: str, shared_data: Path) -> None:
     found = regard.load(name).translate([source for source, _ in pairs], decoding=Decoding(beam=Beam(beams=1)))
     assert isinstance(found, list)
     assert quality([one.text for one in found], [target for _, target in pairs]).bleu > least
+
+
+SONNET = """Shall I compare thee to a summer's day?
+Thou art more lovely and more temperate:
+Rough winds do shake the darling buds of May,
+And summer's lease hath all too short a date;
+"""  # of no play, so it has not read it
+
+
+def test_the_writer_is_small_and_its_card_tells() -> None:
+    folder = Path(str(files("regard"))).joinpath("pretrained", "shakespeare")
+    assert sum(x.stat().st_size for x in folder.iterdir()) < 10_000_000
+    card = (folder / "card.md").read_text("utf-8")
+    for word in ("public domain", "regard train shakespeare", "2.11 bits", "Limits"):
+        assert word in card
+
+
+@torch.no_grad()
+def test_it_foretells_letters_of_a_sonnet() -> None:
+    model = regard.load("shakespeare")
+    ids = torch.tensor(model.generating().whole(SONNET))[None]
+    loss = torch.nn.functional.cross_entropy(model.net(ids[:, :-1])[0], ids[0, 1:])
+    assert float(loss) / math.log(2) < 3.0
+    assert float(torch.nn.functional.cross_entropy(model.net(ids[:, :-1].flip(1))[0], ids[0, 1:].flip(0))) > float(loss)
+
+
+def test_it_writes_a_scene(capsys: pytest.CaptureFixture[str]) -> None:
+    """Longer than what it reads at once, with names, lines and words."""
+    assert main(["generate", "shakespeare", "ROMEO:\n", "--tokens", "400", "--temperature", "0.3"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("ROMEO:\n")
+    assert len(told) == len("ROMEO:\n") + 400 + 1
+    words = re.findall("[a-z]+", told.lower())
+    assert len(words) > 60
+    assert sum(word in {"the", "and", "to", "of", "my", "that", "thou", "i", "you", "a", "in"} for word in words) > 12

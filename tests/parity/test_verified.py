@@ -357,6 +357,7 @@ def test_the_catalog_tells(verified: dict[str, Any]) -> None:
     assert rows.pop("perceiver-imagenet") is None  # nor have several looks
     assert rows.pop("perceiver-mnist") is None
     assert rows.pop("workspace-hard") is None  # nor has a competition
+    assert rows.pop("shakespeare") is None  # nor have rotary positions among GPT-2's norms
     names |= {"perceiver-io-language": "perceiverlm"}
     for name, row in rows.items():
         if name.startswith(("gpt3", "fnet-hybrid", "linformer", "synthesizer")):

@@ -1,7 +1,7 @@
 """Models that a figure trains for minutes or hours, each in the folder of a run: an interrupted figure goes on with it.
 
 The folders are those of `regard train`, in runs/ below the folder that the figure is computed in. One that is there
-already is taken as it is.
+already serves if it was made with the same settings.
 """
 
 from dataclasses import replace
@@ -10,8 +10,9 @@ from pathlib import Path
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from regard.errors import InputError
 from regard.model import Model, load
-from regard.run.settings import Run
+from regard.run.settings import Run, read_run
 from regard.run.start import FILE, find_run, reopen, resume, train
 from regard.train.journal import METRICS, TIMING, read_lines
 from regard.train.progress import reporter
@@ -19,6 +20,7 @@ from regard.train.runtext import write
 
 RUNS = Path("runs")
 COUNTED = 4  # steps whose operations are counted
+TELLING = ("seed", "model", "train", "optimizer", "schedule")  # the rest may say where files are
 
 
 def trained(name: str, run: Run) -> Model:
@@ -27,22 +29,37 @@ def trained(name: str, run: Run) -> Model:
     if not (folder / FILE).is_file():
         RUNS.mkdir(exist_ok=True)
         path.write_text(write(replace(run, folder=str(folder))), "utf-8")
-    return finished(folder, path)
+    return finished(folder, path, run)
 
 
 def by_recipe(name: str) -> Model:
     """What comes out of a recipe that ships."""
-    return finished(RUNS / name, find_run(name))
+    path = find_run(name)
+    return finished(RUNS / name, path, read_run(path))
 
 
-def finished(folder: Path, path: Path) -> Model:
+def finished(folder: Path, path: Path, run: Run) -> Model:
     """Begun, gone on with, or there already."""
+    if (folder / FILE).is_file():
+        check_alike(folder, run)
     if not (folder / "model").is_dir():
         if (folder / FILE).is_file():
             resume(folder, reporter(machine=False))
         else:
             train(path, (f"folder={folder}",), reporter(machine=False))
     return load(folder / "model")
+
+
+def check_alike(folder: Path, run: Run) -> None:
+    """A folder may hold a run of the same name that someone tried with other settings."""
+    there = read_run(folder / FILE)
+    if odd := [name for name in TELLING if getattr(there, name) != getattr(run, name)]:
+        raise InputError(
+            "the run in this folder was made with other settings than the figure's",
+            where=str(folder),
+            got="another " + ", ".join(odd),
+            fix="move the folder away, and the figure makes its own",
+        )
 
 
 def curve(name: str) -> list[tuple[float, float]]:

@@ -178,8 +178,8 @@ def draw(numbers: Numbers) -> Figure:
     note = (
         f"Of {numbers['blanks']:,} blanks in captions, how many are guessed rightly, by nets of "
         f"{numbers['masked']['weights'] / 1000:.0f}k and {numbers['ahead']['weights'] / 1000:.0f}k weights;\n"
-        f"left, mean and range of {SEEDS} starts (dashed, who always says “a”); right, by the blank’s place; below, "
-        "some blanks and guesses."
+        f"left, mean and range of {SEEDS} starts (dashed, who always says “a”); right, by the blank’s place;\n"
+        "below, some blanks and the word that each net puts there, in its colour."
     )
     figure = style.page(TITLE, note, height=6.0)
     grid = figure.add_gridspec(2, 2, width_ratios=(1, 1.9), height_ratios=(3.2, 1))

@@ -2,6 +2,7 @@
 
 Tiny Shakespeare, the last tenth held out. Every other layer has experts in place of its feed-forward, so that a model
 with one expert is a dense one. All start with the same rate, which falls with the root of the step, as in the paper.
+Positions are rotary: with learned ones most of the steps go by before a net looks further back than one letter.
 """
 
 import math
@@ -18,8 +19,8 @@ from regard.figures.foundations.play import numbered, words
 from regard.models.switchlm import Config, SwitchLM
 from regard.nn.tap import capture
 
-LENGTH, BATCH, STEPS, EVERY = 64, 16, 600, 50
-ROWS = 64  # of the held-out text
+LENGTH, BATCH, STEPS, EVERY = 64, 16, 1500, 50
+ROWS = 200  # of the held-out text
 
 
 @dataclass(frozen=True)
@@ -31,13 +32,14 @@ class Way:
     warm: int = 100  # steps up to the full rate
     capacity: float = 1.25
     steps: int = STEPS
+    rotary: float | None = 10000.0
 
     def part(self, step: int) -> float:
         """Of the rate: up along a line, then down with the root."""
         return float(min((step + 1) / self.warm, (max(step, self.warm) / self.warm) ** -0.5))
 
 
-def config(experts: int, vocab: int, capacity: float = 1.25) -> Config:
+def config(experts: int, vocab: int, way: Way) -> Config:
     return Config(
         vocab=vocab,
         length=LENGTH,
@@ -45,8 +47,9 @@ def config(experts: int, vocab: int, capacity: float = 1.25) -> Config:
         depth=4,
         heads=2,
         hidden=128,
+        rotary=way.rotary,
         experts=experts,
-        capacity=capacity,
+        capacity=way.capacity,
         dropout=0.0,
         attention_dropout=0.0,
         embedding_dropout=0.0,
@@ -94,7 +97,7 @@ def trained(experts: int, seed: int, way: Way) -> Run:
         return text.train[torch.randint(len(text.train) - LENGTH, (BATCH, 1)) + torch.arange(LENGTH + 1)]
 
     with seeded(seed):
-        net, looks = SwitchLM(config(experts, text.vocab, way.capacity)), list[Look]()
+        net, looks = SwitchLM(config(experts, text.vocab, way)), list[Look]()
     with seeded(seed):  # all read the same batches, however many random numbers their weights took
         learn(net, drawn, way, lambda: looks.append(look(net, text.rows)))
     return Run(net.eval(), looks)

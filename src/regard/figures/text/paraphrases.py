@@ -132,7 +132,8 @@ def draw(numbers: Numbers) -> Figure:
     total = numbers["pairs"]
     note = (
         f"{total} pairs of English sentences with the same German translation and few words in common. How often a "
-        f"sentence’s partner\nis the nearest of {total}; pale, among the ten nearest. Right, what is nearest to some."
+        f"sentence’s partner\nis the nearest of {total}; pale, among the ten nearest. Right, what is nearest to some, "
+        "in the bars’ colours."
     )
     figure = style.page(TITLE, note, height=5.6)
     grid = figure.add_gridspec(1, 2, width_ratios=(1, 1.35))
