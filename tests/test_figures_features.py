@@ -1,4 +1,4 @@
-"""The figure of random features: every check can fail."""
+"""The figures of random features: every check can fail."""
 
 from typing import Any
 
@@ -13,6 +13,17 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("errors.large.positive, orthogonal", [0.9, 0.6, 0.4, 0.3, 0.2, 0.1, 0.05]),
         ("errors.large.sines and cosines.6", 0.2),
         ("errors.large.with noise added", [0.3] * 7),
+    ],
+    "10.3c": [
+        ("losses.softmax.-1", 9.0),
+        ("losses.Performer.-1", 9.0),
+        ("losses.swapped.0", 0.1),
+        ("losses.swapped.-1", 9.0),
+    ],
+    "10.3d": [
+        *((f"rivals.{name}.losses.-1", 0.1) for name in ("softmax", "Linformer", "Reformer")),
+        ("rivals.Performer.losses.-1", 9.0),
+        ("rivals.Performer.steps", 1),
     ],
 }
 

@@ -24,7 +24,24 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("trained.small", 0.4),
         ("untrained.small", 0.1),
     ],
+    "10.1c": [
+        ("losses.strided.-1", 9.0),
+        ("losses.full.-1", 9.0),
+        ("right.full.-1", 0.5),
+        ("right.strided.-1", 0.5),
+        ("right.local.-1", 0.5),
+    ],
     "10.4": [("compared.changed", [1]), ("dense.changed", [0, 1]), ("random.changed", [1])],
+    "10.4b": [
+        ("last.fixed random", [0.1, 0.1]),
+        ("losses.random.-1", 9.0),
+        ("losses.random + vanilla.-1", 9.0),
+    ],
+    "10.4c": [
+        ("right.softmax.-1", 0.5),
+        ("right.random + vanilla.-1", 0.5),
+        *((f"right.{name}.-1", 0.9) for name in ("dense", "random", "fixed random")),
+    ],
     "10.5": [
         ("random.127", 0.8),
         ("product.127", 0.99),
@@ -51,6 +68,13 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("parameters.64", 383),
         ("parameters.128", 4096),
         ("parameters.256", 65536),
+    ],
+    "10.5d": [("softmax", 9.0), ("windows.2", 9.0), ("whole matrices.2", 9.0)],
+    "10.5e": [
+        ("losses.64 sums.0", 9.0),
+        ("losses.64 sums.-1", 9.0),
+        ("seconds.32 sums.-1", 99.0),
+        ("seconds.softmax.-1", 1e-9),
     ],
 }
 

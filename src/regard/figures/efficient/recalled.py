@@ -1,0 +1,113 @@
+"""10.4c: look-up by content, on which synthesizers (Tay et al., 2021) are tested: keys and what belongs to each, then
+keys again in another order, of which each asks for what belongs to it.
+
+Where an answer stands hangs on what is asked, so no score that is the same for all rows can point to it, and none that
+is guessed from the query alone: it knows the key, not its place. Two layers, learned positions.
+"""
+
+import torch
+import torch.nn.functional as F
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from regard import style
+from regard.figures.curves import named
+from regard.figures.efficient.letters import CHOICES
+from regard.figures.efficient.training import learn, marks
+from regard.figures.figure import Check, Numbers, above, below, seeded
+from regard.models.gpt import GPT, Config
+
+TITLE = "What only comparing finds"
+DECKS = ("003",)
+CLAIM = "Asked for what belongs to a key, compared scores find it; scores guessed, learned or drawn find it seldom."
+COST = 450.0
+SEED = 0
+
+KEYS, VALUES, PAIRS = 16, 16, 8  # kinds of each, and how many pairs a row shows and asks for
+STEPS, BATCH, RATE, TESTS = 2000, 64, 3e-3, 1024
+NAMES = {
+    "softmax": "compared",
+    "random + vanilla": "learned and compared",
+    "dense": "guessed from the query",
+    "random": "learned",
+    "fixed random": "drawn and left",
+}
+TINTS = dict(zip(NAMES.values(), (style.INK, style.WEIGHT, style.KEY, style.SECOND, style.EDGE), strict=True))
+
+
+def rows(count: int) -> Tensor:
+    """k v k v ... of different keys, then the same pairs in another order.  -> (count, 4 PAIRS)"""
+    keys = torch.rand(count, KEYS).argsort(1)[:, :PAIRS]
+    pairs = torch.stack((keys, KEYS + torch.randint(VALUES, (count, PAIRS))), -1)
+    order = torch.rand(count, PAIRS).argsort(1)[..., None].expand(-1, -1, 2)
+    return torch.cat((pairs, pairs.gather(1, order)), 1).flatten(1)
+
+
+def answered(net: GPT, given: Tensor) -> Tensor:
+    """(b, n) -> (b, PAIRS, v): what is said after each key that is asked"""
+    logits: Tensor = net(given[:, :-1])[:, 2 * PAIRS :: 2]
+    return logits
+
+
+def wanted(given: Tensor) -> Tensor:
+    return given[:, 2 * PAIRS + 1 :: 2]
+
+
+def accuracy(net: GPT) -> float:
+    with seeded(1000):
+        tests = rows(TESTS)
+    hits = [(answered(net, some).argmax(-1) == wanted(some)).float().mean() for some in tests.split(BATCH)]
+    return float(torch.stack(hits).mean())
+
+
+def taught(name: str) -> list[float]:
+    """The share of answers that are right, at the marks of a course."""
+    with seeded(SEED):
+        config = Config(
+            vocab=KEYS + VALUES,
+            length=4 * PAIRS,
+            dim=64,
+            depth=2,
+            heads=4,
+            dropout=0.0,
+            attention_dropout=0.0,
+            embedding_dropout=0.0,
+            attention=CHOICES[name],
+        )
+        net = GPT(config)
+
+        def loss() -> Tensor:
+            given = rows(BATCH)
+            return F.cross_entropy(answered(net, given).flatten(0, 1), wanted(given).flatten())
+
+        return learn(net, loss, lambda: accuracy(net), steps=STEPS, rate=RATE)
+
+
+def compute() -> Numbers:
+    return {"right": {name: taught(name) for name in NAMES}}
+
+
+def draw(numbers: Numbers) -> Figure:
+    note = (
+        f"Rows of {PAIRS} keys, each followed by what belongs to it, then the same keys in another order: answers that"
+        f" are right.\nDotted: any of the {PAIRS} that were shown, by chance."
+    )
+    figure = style.page(TITLE, note, height=5.2)
+    axes = figure.subplots()
+    axes.set_ylim(0, 1.03)
+    axes.axhline(1 / PAIRS, color=style.EDGE, lw=1, ls=":")
+    named(axes, {NAMES[name]: (marks(STEPS), right) for name, right in numbers["right"].items()}, TINTS, wide=0.32)
+    axes.set_xlabel("steps")
+    axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25", "50", "75", "100 %"])
+    return figure
+
+
+def holds(numbers: Numbers) -> list[Check]:
+    right = {name: shares[-1] for name, shares in numbers["right"].items()}
+    return [
+        above("compared: right answers", right["softmax"], 0.95),
+        above("learned and compared: right answers", right["random + vanilla"], 0.95),
+        below("guessed from the query: right answers", right["dense"], 0.6),
+        below("learned: right answers", right["random"], 0.35),
+        below("drawn and left: right answers", right["fixed random"], 0.35),
+    ]
