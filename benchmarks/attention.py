@@ -57,6 +57,12 @@ def ours(choice: Choice, *, causal: bool = False) -> Callable[[int], Attend]:
     return build
 
 
+def hashed(n: int, *, causal: bool = False) -> Attend:
+    """Queries are keys, too."""
+    attend = ours(LSH, causal=causal)(n)
+    return lambda q, _, v: attend(q, q, v)
+
+
 def performer_pytorch(n: int, *, causal: bool = False) -> Attend:
     from performer_pytorch.performer_pytorch import FastAttention
 
@@ -108,9 +114,9 @@ SUBJECTS: dict[str, Subject] = {
     "performer, causal": Subject(ours(PERFORMER, causal=True), "performer-pytorch, causal", causal=True),
     "random-features": Subject(ours({"kind": "random-features", "features": FEATURES // 2})),
     "reformer-pytorch": Subject(reformer_pytorch, estimates="shared"),
-    "lsh": Subject(ours(LSH), "reformer-pytorch", estimates="shared"),
+    "lsh": Subject(hashed, "reformer-pytorch", estimates="shared"),
     "reformer-pytorch, causal": Subject(partial(reformer_pytorch, causal=True), causal=True),
-    "lsh, causal": Subject(ours(LSH, causal=True), "reformer-pytorch, causal", causal=True),
+    "lsh, causal": Subject(partial(hashed, causal=True), "reformer-pytorch, causal", causal=True),
     "linformer, package": Subject(linformer),
     "linformer": Subject(ours({"kind": "linformer", "rank": FEATURES, "shared": "heads"}), "linformer, package"),
     "perceiver": Subject(latents),
