@@ -1,5 +1,5 @@
 """10.4c: look-up by content, on which synthesizers (Tay et al., 2021) are tested: keys and what belongs to each, then
-keys again in another order, of which each asks for what belongs to it.
+the keys alone in another order, each asking for what belongs to it.
 
 Where an answer stands hangs on what is asked, so no score that is the same for all rows can point to it, and none that
 is guessed from the query alone: it knows the key, not its place. Two layers, learned positions.
@@ -36,21 +36,22 @@ TINTS = dict(zip(NAMES.values(), (style.INK, style.WEIGHT, style.KEY, style.SECO
 
 
 def rows(count: int) -> Tensor:
-    """k v k v ... of different keys, then the same pairs in another order.  -> (count, 4 PAIRS)"""
+    """k v k v ... of different keys, then the keys in another order, then what they ask for.  -> (count, 4 PAIRS)"""
     keys = torch.rand(count, KEYS).argsort(1)[:, :PAIRS]
     pairs = torch.stack((keys, KEYS + torch.randint(VALUES, (count, PAIRS))), -1)
     order = torch.rand(count, PAIRS).argsort(1)[..., None].expand(-1, -1, 2)
-    return torch.cat((pairs, pairs.gather(1, order)), 1).flatten(1)
+    asked, answers = pairs.gather(1, order).unbind(-1)
+    return torch.cat((pairs.flatten(1), asked, answers), 1)
 
 
 def answered(net: GPT, given: Tensor) -> Tensor:
-    """(b, n) -> (b, PAIRS, v): what is said after each key that is asked"""
-    logits: Tensor = net(given[:, :-1])[:, 2 * PAIRS :: 2]
+    """(b, 4 PAIRS) -> (b, PAIRS, v): what is said to each key that is asked; no answer is told"""
+    logits: Tensor = net(given[:, : 3 * PAIRS])[:, 2 * PAIRS :]
     return logits
 
 
 def wanted(given: Tensor) -> Tensor:
-    return given[:, 2 * PAIRS + 1 :: 2]
+    return given[:, 3 * PAIRS :]
 
 
 def accuracy(net: GPT) -> float:
@@ -65,7 +66,7 @@ def taught(name: str) -> list[float]:
     with seeded(SEED):
         config = Config(
             vocab=KEYS + VALUES,
-            length=4 * PAIRS,
+            length=3 * PAIRS,
             dim=64,
             depth=2,
             heads=4,

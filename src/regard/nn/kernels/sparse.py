@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from .. import attention
 from ..attention import Kernel, Mixer, Softmax, by_rows, spread
+from ..config import not_positive, refuse
 from ..mask import ALL, Bias, Mask, count, masked_softmax, over_heads
 from ..replay import Part
 from ..site import Site
@@ -368,6 +369,9 @@ class StridedSettings:
     stride: int | None = None  # the root of the longest input unless given, and 128 where none is known
     looks: Looks = "split"
 
+    def __post_init__(self) -> None:
+        refuse(not_positive(self, "stride"))
+
 
 def strided(settings: StridedSettings, site: Site) -> Mixer:
     one_sequence(site, "strided")
@@ -382,6 +386,9 @@ class FixedSettings:
     block: int | None = None  # the root of the longest input unless given, and 128 where none is known
     summary: int | None = None  # last places of a block that all may see; one in 16 unless given, as 8 of 128
     looks: Looks = "split"
+
+    def __post_init__(self) -> None:
+        refuse(not_positive(self, "block", "summary"))
 
 
 def fixed(settings: FixedSettings, site: Site) -> Mixer:

@@ -26,6 +26,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..attention import Kernel, Mixer, by_rows, spread
+from ..config import not_positive, refuse
 from ..mask import ALL, Bias, Mask, add_bias, count, masked_softmax
 from ..site import Site
 
@@ -227,6 +228,9 @@ class DenseSettings:
     form: Literal["full", "factorised"] = "full"
     length: int | None = None  # of the longest input; as the model says unless given
 
+    def __post_init__(self) -> None:
+        refuse(not_positive(self, "length"))
+
 
 @dataclass(frozen=True, kw_only=True)
 class RandomSettings:
@@ -234,12 +238,18 @@ class RandomSettings:
     rank: int = 8  # of the factorised form
     length: int | None = None  # of the longest input; as the model says unless given
 
+    def __post_init__(self) -> None:
+        refuse(not_positive(self, "rank", "length"))
+
 
 @dataclass(frozen=True, kw_only=True)
 class MixtureSettings:
     parts: tuple[Word, ...] = ("random", "vanilla")
     rank: int = 8  # of the factorised random part
     length: int | None = None  # of the longest input; as the model says unless given
+
+    def __post_init__(self) -> None:
+        refuse(not_positive(self, "rank", "length"))
 
 
 def dense(settings: DenseSettings, site: Site) -> Mixer:
