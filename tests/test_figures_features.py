@@ -17,6 +17,7 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
     "10.3c": [
         ("losses.softmax.-1", 9.0),
         ("losses.Performer.-1", 9.0),
+        ("losses.Performer alone.-1", 0.1),
         ("losses.swapped.0", 0.1),
         ("losses.swapped.-1", 9.0),
     ],

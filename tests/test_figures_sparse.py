@@ -38,9 +38,9 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("losses.random + vanilla.-1", 9.0),
     ],
     "10.4c": [
-        ("right.softmax.-1", 0.5),
-        ("right.random + vanilla.-1", 0.5),
-        *((f"right.{name}.-1", 0.9) for name in ("dense", "random", "fixed random")),
+        ("last.softmax.0", 0.5),
+        ("last.random + vanilla.0", 0.5),
+        *((f"last.{name}.0", 0.9) for name in ("dense", "random", "fixed random")),
     ],
     "10.5": [
         ("random.127", 0.8),

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from .attention import Mixer, Softmax
-from .config import near, not_above_zero, not_finite, not_positive, parse, refuse, shown
+from .config import near, not_above_zero, not_finite, parse, refuse, shown
 from .kernels import chunked, linformer, lsh, performer, rfa, sparse, synthesizer
 from .kernels.additive import Additive
 from .kernels.cosine import Cosine
@@ -45,24 +45,15 @@ class Scaled:
 class Window:
     window: int = 10  # keys on either side
 
-    def __post_init__(self) -> None:
-        refuse(not_positive(self, "window"))
-
 
 @dataclass(frozen=True, kw_only=True)
 class Band:
     window: int = 256  # keys, the query's own among them
 
-    def __post_init__(self) -> None:
-        refuse(not_positive(self, "window"))
-
 
 @dataclass(frozen=True, kw_only=True)
 class Keep:
     keep: int = 8  # keys for each query
-
-    def __post_init__(self) -> None:
-        refuse(not_positive(self, "keep"))
 
 
 def local_p(settings: Window, site: Site) -> Mixer:

@@ -21,11 +21,15 @@ from regard.nn.mechanisms import Choice
 DIM, DEPTH, HEADS = 64, 3, 4
 HELD = 1 << 14  # letters held out, in rows as long as those that are learned from
 
+NEAR: Choice = {"kind": "local", "window": 32}
+FEATURES: Choice = {"kind": "performer", "features": 128}
 CHOICES: dict[str, Choice] = {
     "softmax": "softmax",
-    "local": {"kind": "local", "window": 32},
+    "local": NEAR,
     "strided": {"kind": "strided", "stride": 22},
-    "performer": {"kind": "performer", "features": 128},
+    "performer": FEATURES,
+    "local, softmax": (NEAR, "softmax", "softmax"),
+    "local, performer": (NEAR, FEATURES, FEATURES),
     "dense": "synthesizer-dense",
     "random": "synthesizer-random",
     "fixed random": {"kind": "synthesizer-random", "form": "fixed"},

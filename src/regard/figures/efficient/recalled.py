@@ -15,16 +15,17 @@ from regard.figures.curves import named
 from regard.figures.efficient.letters import CHOICES
 from regard.figures.efficient.training import learn, marks
 from regard.figures.figure import Check, Numbers, above, below, seeded
+from regard.figures.toys import means
 from regard.models.gpt import GPT, Config
 
 TITLE = "What only comparing finds"
 DECKS = ("003",)
 CLAIM = "Asked for what belongs to a key, compared scores find it; scores guessed, learned or drawn find it seldom."
-COST = 450.0
+COST = 220.0
 SEED = 0
 
 KEYS, VALUES, PAIRS = 16, 16, 8  # kinds of each, and how many pairs a row shows and asks for
-STEPS, BATCH, RATE, TESTS = 2000, 64, 3e-3, 1024
+SEEDS, STEPS, BATCH, RATE, TESTS = 3, 800, 64, 1e-3, 1024
 NAMES = {
     "softmax": "compared",
     "random + vanilla": "learned and compared",
@@ -61,9 +62,9 @@ def accuracy(net: GPT) -> float:
     return float(torch.stack(hits).mean())
 
 
-def taught(name: str) -> list[float]:
+def taught(name: str, seed: int) -> list[float]:
     """The share of answers that are right, at the marks of a course."""
-    with seeded(SEED):
+    with seeded(seed):
         config = Config(
             vocab=KEYS + VALUES,
             length=3 * PAIRS,
@@ -85,13 +86,17 @@ def taught(name: str) -> list[float]:
 
 
 def compute() -> Numbers:
-    return {"right": {name: taught(name) for name in NAMES}}
+    runs = {name: [taught(name, seed) for seed in range(SEED, SEED + SEEDS)] for name in NAMES}
+    return {
+        "right": {name: [round(share, 5) for share in means(some)] for name, some in runs.items()},
+        "last": {name: [shares[-1] for shares in some] for name, some in runs.items()},
+    }
 
 
 def draw(numbers: Numbers) -> Figure:
     note = (
-        f"Rows of {PAIRS} keys, each followed by what belongs to it, then the same keys in another order: answers that"
-        f" are right.\nDotted: any of the {PAIRS} that were shown, by chance."
+        f"Rows of {PAIRS} keys, each followed by what belongs to it, then the keys in another order: answers that are"
+        f" right, mean of {SEEDS} seeds.\nDotted: any of the {PAIRS} that were shown, by chance."
     )
     figure = style.page(TITLE, note, height=5.2)
     axes = figure.subplots()
@@ -104,11 +109,11 @@ def draw(numbers: Numbers) -> Figure:
 
 
 def holds(numbers: Numbers) -> list[Check]:
-    right = {name: shares[-1] for name, shares in numbers["right"].items()}
+    last = numbers["last"]
     return [
-        above("compared: right answers", right["softmax"], 0.95),
-        above("learned and compared: right answers", right["random + vanilla"], 0.95),
-        below("guessed from the query: right answers", right["dense"], 0.6),
-        below("learned: right answers", right["random"], 0.35),
-        below("drawn and left: right answers", right["fixed random"], 0.35),
+        above("compared: right answers, worst seed", min(last["softmax"]), 0.95),
+        above("learned and compared: right answers, worst seed", min(last["random + vanilla"]), 0.95),
+        below("guessed from the query: right answers, best seed", max(last["dense"]), 0.6),
+        below("learned: right answers, best seed", max(last["random"]), 0.35),
+        below("drawn and left: right answers, best seed", max(last["fixed random"]), 0.35),
     ]

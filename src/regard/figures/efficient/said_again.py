@@ -6,6 +6,7 @@ same net looks at all keys; a net with softmax, whose queries and keys are two p
 """
 
 from itertools import pairwise
+from statistics import fmean
 
 import torch
 from matplotlib.figure import Figure
@@ -15,6 +16,7 @@ from regard.figures.curves import named
 from regard.figures.efficient.doubled import Task, accuracy, built, rehash, taught
 from regard.figures.efficient.training import marks
 from regard.figures.figure import Check, Numbers, above
+from regard.figures.toys import means
 from regard.models.gpt import GPT
 from regard.nn.mechanisms import Choice
 
@@ -23,10 +25,11 @@ DECKS = ("002", "003")
 CLAIM = (
     "A net that learned to repeat a row with four rounds of hashing does it the better, the more rounds it is given."
 )
-COST = 200.0
+COST = 160.0
 SEED = 0
 
-TASK = Task(word=31, symbols=127, depth=1, batch=32, steps=1000, rate=4e-3)
+TASK = Task(word=31, symbols=127, depth=1, batch=32, steps=300, rate=4e-3)
+SEEDS = 3
 CHUNK, LEARNED, ROUNDS, DRAWS = 4, 4, [1, 2, 4, 8], 4  # keys of a bucket; rounds; tests with other hashes
 TINTS = {"full attention": style.INK, "four rounds": style.WEIGHT}
 
@@ -36,14 +39,23 @@ def hashed(rounds: int) -> Choice:
 
 
 def compute() -> Numbers:
-    full, ours = taught("softmax", TASK, SEED), taught(hashed(LEARNED), TASK, SEED)
     everyone: Choice = {"kind": "lsh", "chunk": TASK.length, "rounds": 1, "buckets": 1}
+    seeds = range(SEED, SEED + SEEDS)
+    full = [taught("softmax", TASK, seed) for seed in seeds]
+    ours = [taught(hashed(LEARNED), TASK, seed) for seed in seeds]
     return {
-        "learning": {"full attention": full.right, "four rounds": ours.right},
-        "rounds": [tested(ours.net, hashed(rounds)) for rounds in ROUNDS],
-        "everyone": tested(ours.net, everyone),
-        "full": full.right[-1],
+        "learning": {
+            "full attention": rounded(means([one.right for one in full])),
+            "four rounds": rounded(means([one.right for one in ours])),
+        },
+        "runs": [[tested(one.net, hashed(rounds)) for rounds in ROUNDS] for one in ours],
+        "everyone": [tested(one.net, everyone) for one in ours],
+        "full": [one.right[-1] for one in full],
     }
+
+
+def rounded(shares: list[float]) -> list[float]:
+    return [round(share, 5) for share in shares]
 
 
 def tested(net: GPT, choice: Choice) -> float:
@@ -59,9 +71,9 @@ def tested(net: GPT, choice: Choice) -> float:
 
 def draw(numbers: Numbers) -> Figure:
     note = (
-        f"After a row of {TASK.word} symbols, of {TASK.symbols} kinds, say it again. Left, learning with four rounds of"
-        f" hashing and with full attention.\nRight, the former asked with so many rounds; with no hashing, so that all"
-        " keys are seen; and the latter."
+        f"After a row of {TASK.word} symbols, of {TASK.symbols} kinds, say it again; mean of {SEEDS} seeds. Left,"
+        " learning with four rounds of hashing and\nwith full attention. Right, the former asked with so many rounds;"
+        " with no hashing, so that all keys are seen; and the latter."
     )
     figure = style.page(TITLE, note, height=5.2)
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.25))
@@ -73,18 +85,18 @@ def draw(numbers: Numbers) -> Figure:
     left.set_title("symbols said rightly")
     labels = [f"{rounds} round{'s' if rounds > 1 else ''}" for rounds in ROUNDS] + ["all keys", "full\nattention"]
     tints = [style.mix(style.WEIGHT, 0.35 + 0.16 * i) for i in range(len(ROUNDS))] + [style.WEIGHT, style.INK]
-    heights = [*numbers["rounds"], numbers["everyone"], numbers["full"]]
+    heights = [*means(numbers["runs"]), fmean(numbers["everyone"]), fmean(numbers["full"])]
     style.bars(right, labels, heights, color=tints, form=lambda share: style.percent(share, 1), top=1.12)
     right.set_title("when asked")
     return figure
 
 
 def holds(numbers: Numbers) -> list[Check]:
-    rounds = numbers["rounds"]
-    steps = [after - before for before, after in pairwise(rounds)]
+    runs = numbers["runs"]
+    steps = [after - before for rounds in runs for before, after in pairwise(rounds)]
     return [
-        above("full attention: right", numbers["full"], 0.97),
-        above("least gain from twice as many rounds", min(steps), 0.0),
-        above("eight rounds less one", rounds[-1] - rounds[0], 0.1),
-        above("eight rounds: right", rounds[-1], 0.9),
+        above("full attention: right, worst seed", min(numbers["full"]), 0.97),
+        above("gain from twice as many rounds, least of all seeds", min(steps), -0.002),
+        above("eight rounds less one, worst seed", min(rounds[-1] - rounds[0] for rounds in runs), 0.05),
+        above("eight rounds: right, worst seed", min(rounds[-1] for rounds in runs), 0.9),
     ]

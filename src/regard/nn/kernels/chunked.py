@@ -16,7 +16,6 @@ from torch import Tensor
 
 from .. import attention
 from ..attention import Kernel, Mixer, Softmax, by_rows, spread
-from ..config import below, not_positive, refuse
 from ..mask import ALL, Bias, Mask, count, masked_softmax, over_heads
 from ..replay import Part, in_parts
 from ..site import Site
@@ -28,9 +27,6 @@ NAME = "attention in chunks"
 class Settings:
     chunk: int = 64
     after: int = 0  # chunks after its own that a query sees, where it may look ahead
-
-    def __post_init__(self) -> None:
-        refuse(not_positive(self, "chunk"), below(0, self, "after"))
 
 
 def build(settings: Settings, site: Site) -> Mixer:

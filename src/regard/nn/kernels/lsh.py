@@ -58,7 +58,7 @@ class Settings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        several = self.buckets if isinstance(self.buckets, list | tuple) else [self.buckets]
+        several = self.buckets if isinstance(self.buckets, list | tuple) else (self.buckets or 0,)
         wrong = self.buckets is not None and (not several or not 1 <= math.prod(several) <= MOST)
         refuse(
             not_positive(self, "chunk", "rounds"),

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ..attention import Kernel, Mixer
 from ..cache import Slot
-from ..config import below, not_positive, refuse
+from ..config import below, refuse
 from ..mask import ALL, Bias, Mask
 from ..site import Site
 from .directions import Directions, Layout, Norms
@@ -43,7 +43,7 @@ class Settings:
     redraw: int = 1000  # calls in training until others are drawn; 0 is never
 
     def __post_init__(self) -> None:
-        refuse(not_positive(self, "features"), below(0, self, "redraw"), below(0, self, "added"))
+        refuse(below(0, self, "added"))
 
 
 def build(settings: Settings, site: Site) -> Mixer:

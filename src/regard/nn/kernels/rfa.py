@@ -21,7 +21,6 @@ from torch import Tensor, nn
 
 from ..attention import Kernel, Mixer, spread
 from ..cache import Slot
-from ..config import below, not_positive, refuse
 from ..mask import ALL, Bias, Mask
 from ..site import Site
 from .directions import Directions, Layout, Norms
@@ -37,9 +36,6 @@ class Settings:
     directions: Layout = "independent"
     norms: Norms = "chi"
     redraw: int = 1000  # calls in training until others are drawn; 0 is never
-
-    def __post_init__(self) -> None:
-        refuse(not_positive(self, "features"), below(0, self, "redraw"))
 
 
 def build(settings: Settings, site: Site) -> Mixer:
