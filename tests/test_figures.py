@@ -219,7 +219,11 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
     "2.8": [("curves.softmax, explicit.bytes.-1", 1)]
     + [(f"curves.{mechanism}.seconds.-1", 99.0) for mechanism in ("additive", "softmax, fused")],
     "2.8b": [("counts.3.weights", 6), ("counts.3.operations", 1), ("counts.6.weights", 6), ("counts.6.operations", 1)],
-    "2.8c": [("curves", {}), *((f"curves.{mechanism}.seconds.-1", 99.0) for mechanism in MECHANISMS)],
+    "2.8c": [
+        ("curves", {}),
+        *((f"curves.{mechanism}.seconds.-1", 99.0) for mechanism in [*MECHANISMS, "perceiver"]),
+        *((f"curves.{mechanism}.bytes.-1", 1e12) for mechanism in [*MECHANISMS, "perceiver"]),
+    ],
 }
 
 

@@ -1,8 +1,10 @@
-"""2.8c: seconds of a forward pass against the number of tokens, for every row of the table of mechanisms.
+"""2.8c: seconds and peak bytes of a forward pass against the number of tokens, for every row of the table of mechanisms
+and for a Perceiver's 64 latents.
 
 Each is built by its word and runs as a layer, projections included. What must be said for a curve to be of one
 mechanism is said: Linformer keeps 64 sums at every length, and hashing has two rounds. Some end early: those that have
-a score for every pair of places among their weights, or a state for every pair.
+a score for every pair of places among their weights, or a state for every pair. Bytes are those of all tensors that a
+pass makes, at their peak: what compares all pairs need not keep them, a few rows of scores at a time will do.
 """
 
 import math
@@ -15,21 +17,21 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from regard import style
-from regard.comparison.measure import seconds, slope
+from regard.comparison.measure import peak_bytes, seconds, slope
 from regard.figures.curves import spread
-from regard.figures.figure import Check, Numbers, equal, seeded, within
+from regard.figures.figure import Check, Numbers, below, equal, seeded, within
 from regard.nn.mechanisms import MECHANISMS, Choice, build_mixer
 from regard.nn.site import Site
 
 TITLE = "What all of them cost"
 DECKS = ("000", "003", "004", "001", "002")
 CLAIM = "Whatever compares all pairs takes time as N^2; sums, features, windows and slots as N, and hashing nearly so."
-COST = 180.0
+COST = 150.0
 SEED = 0
 
-SIZES = [512, 1024, 2048, 4096, 8192]
-WIDTH, ROUNDS, FITTED = 64, 5, 3  # slopes are those of the longest three
-APART = 0.033  # of the height of a chart: two names
+SIZES = [1024, 2048, 4096, 8192]
+WIDTH, LATENTS, ROUNDS = 64, 64, 5
+APART = 0.042  # of the height of a chart: two names
 
 
 @dataclass(frozen=True)
@@ -41,10 +43,11 @@ class Growth:
     tint: str
 
 
-SQUARE = Growth(1.7, 2.3, style.SOFT)
+SQUARE = Growth(1.8, 2.1, style.SOFT)
 MIDDLE = Growth(1.2, 2.1, style.KEY)  # stride and block are the root of the length; of each block the end is seen
-HASHED = Growth(0.8, 1.3, style.SECOND)
-LINEAR = Growth(0.8, 1.25, style.WEIGHT)
+HASHED = Growth(0.9, 1.8, style.SECOND)
+LINEAR = Growth(0.9, 1.2, style.WEIGHT)
+LEAN = 1.2  # the exponent of bytes at most, where no pair of places has a weight of its own
 
 GROWTHS = {
     "softmax": SQUARE,
@@ -70,6 +73,7 @@ GROWTHS = {
     "fourier": LINEAR,
     "token-mlp": LINEAR,
     "workspace": LINEAR,
+    "perceiver": LINEAR,
 }
 SAID: dict[str, Choice] = {
     "local": {"kind": "local", "window": 128},
@@ -82,10 +86,11 @@ LONGEST = {"additive": 2048, "concat": 2048, "synthesizer": 4096, "synthesizer-r
 def compute() -> Numbers:
     numbers: Numbers = {"curves": {}}
     with seeded(SEED), torch.no_grad():
-        for name in MECHANISMS:
+        for name in GROWTHS:
             sizes = [size for size in SIZES if size <= LONGEST.get(name, SIZES[-1])]
-            works = [layer(SAID.get(name, name), size) for size in sizes]
-            numbers["curves"][name] = {"sizes": sizes, "seconds": seconds(works, ROUNDS)}
+            works = [looks(size) if name == "perceiver" else layer(SAID.get(name, name), size) for size in sizes]
+            costs = {"seconds": seconds(works, ROUNDS), "bytes": [peak_bytes(work) for work in works]}
+            numbers["curves"][name] = {"sizes": sizes} | costs
     return numbers
 
 
@@ -94,39 +99,50 @@ def layer(choice: Choice, size: int) -> Callable[[], Tensor]:
     return lambda: mixer(x)
 
 
-def growth(found: dict[str, list[float]]) -> float:
-    return slope([int(size) for size in found["sizes"][-FITTED:]], found["seconds"][-FITTED:])
+def looks(size: int) -> Callable[[], Tensor]:
+    """As in a Perceiver: some latents look at all tokens."""
+    mixer = build_mixer("softmax", Site(dim=WIDTH, heads=1, cross=True)).eval()
+    latents, x = torch.randn(1, LATENTS, WIDTH), torch.randn(1, size, WIDTH)
+    return lambda: mixer(latents, x)
+
+
+def growth(found: dict[str, list[float]], what: str = "seconds") -> float:
+    return slope([int(size) for size in found["sizes"]], found[what])
 
 
 def draw(numbers: Numbers) -> Figure:
     note = (
-        f"A forward pass of one layer, one head of width {WIDTH}, one thread of a CPU. Exponents: of the longest"
-        " three.\nLeft, what compares all pairs of tokens, or has a score for each; right, all others."
+        f"A forward pass of one layer, one head of width {WIDTH}, one thread of a CPU. Above seconds, below MB at the"
+        " peak.\nLeft, what compares all pairs of tokens, or has a score for each; right, all others."
     )
-    figure = style.page(TITLE, note, height=7.2)
+    figure = style.page(TITLE, note, height=11.5)
     curves = numbers["curves"]
     squares = {name: found for name, found in curves.items() if GROWTHS[name] is SQUARE}
     others = {name: found for name, found in curves.items() if name not in squares}
-    panels = list(zip(figure.subplots(1, 2, sharey=True), (squares, others), strict=True))
-    for axes, some in panels:
-        for name, found in some.items():
-            axes.plot(found["sizes"], found["seconds"], color=GROWTHS[name].tint, lw=1.5, alpha=0.8)
-    for axes, some in panels:
-        style.logarithmic(axes, SIZES, "N", "seconds")
-        names_at_ends(axes, some)
-        axes.set_xlim(460, 60000)
+    for line, what in zip(figure.subplots(2, 2, sharey="row"), ("seconds", "bytes"), strict=True):
+        for axes, some in zip(line, (squares, others), strict=True):
+            for name, found in some.items():
+                axes.plot(found["sizes"], shown(found, what), color=GROWTHS[name].tint, lw=1.5, alpha=0.8)
+        for axes, some in zip(line, (squares, others), strict=True):
+            style.logarithmic(axes, SIZES, "N", "seconds" if what == "seconds" else "MB")
+            names_at_ends(axes, some, what)
+            axes.set_xlim(900, 60000)
     return figure
 
 
-def names_at_ends(axes: Axes, curves: dict[str, dict[str, list[float]]]) -> None:
+def shown(found: dict[str, list[float]], what: str) -> list[float]:
+    return found[what] if what == "seconds" else [size / 1e6 for size in found[what]]
+
+
+def names_at_ends(axes: Axes, curves: dict[str, dict[str, list[float]]], what: str) -> None:
     """In one column, each as high as its curve would end at the longest size, if there is room."""
     low, high = map(math.log, axes.get_ylim())
     ends = {
-        name: math.log(found["seconds"][-1]) + growth(found) * math.log(SIZES[-1] / found["sizes"][-1])
+        name: math.log(shown(found, what)[-1]) + growth(found, what) * math.log(SIZES[-1] / found["sizes"][-1])
         for name, found in curves.items()
     }
     for name, place in spread(ends, APART * (high - low)).items():
-        text = f"{name}  $N^{{{growth(curves[name]):.1f}}}$"
+        text = f"{name}  $N^{{{growth(curves[name], what):.1f}}}$"
         style.end_label(axes, SIZES[-1], math.exp(place), text, GROWTHS[name].tint, size=9.5)
 
 
@@ -137,5 +153,10 @@ def holds(numbers: Numbers) -> list[Check]:
         *(
             within(f"seconds: growth of {name}", growth(curves[name]), GROWTHS[name].low, GROWTHS[name].high)
             for name in curves
+        ),
+        *(
+            below(f"bytes: growth of {name}", growth(found, "bytes"), LEAN)
+            for name, found in curves.items()
+            if GROWTHS[name] in (LINEAR, HASHED) or name == "softmax"
         ),
     ]
