@@ -19,7 +19,7 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
     ],
     "10.1b": [
         ("trained.held", [[0.4] * 10] * 6),
-        ("trained.held", [[0.85] * 10] * 6),
+        ("writer.held", [[0.4] * 10] * 6),
         ("untrained.held", [[0.3] * 10] * 6),
         ("trained.small", 0.4),
         ("untrained.small", 0.1),

@@ -58,7 +58,7 @@ def draw(numbers: Numbers) -> Figure:
     steps = marks(COURSE.steps)[1:]
     named(left, {name: (steps, bits(numbers["losses"][name])[1:]) for name in TINTS}, TINTS)
     left.set_title("bits of a letter held out")
-    right.set_ylim(0, 1.03)
+    right.set_ylim(-0.07, 1.05)
     right.axhline(1 / TASK.symbols, color=style.EDGE, lw=1, ls=":")
     named(right, {name: (marks(TASK.steps), numbers["right"][name]) for name in TINTS}, TINTS)
     right.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25", "50", "75", "100 %"])
