@@ -19,6 +19,15 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("convolutional.straight", [0.8, 0.8, 0.8]),
         ("convolutional.mixed.1", 0.95),
     ],
+    "10.7c": [
+        ("calls.0", "look latents.again"),
+        ("calls", ["look latents.cross"]),
+        ("inputs.0", 49),
+        ("inputs.1", 3),
+        ("weights", 10_000_000),
+        ("latents.0", 50_000),
+        ("scores", 1e12),
+    ],
     "10.8b": [
         ("ways.all look at all.weights", 10_000),
         ("ways.all look at all.scores", 10_000),

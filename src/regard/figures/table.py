@@ -153,6 +153,7 @@ FIGURES: dict[str, str] = {
     "10.6g": "regard.figures.efficient.pixel_by_pixel",
     "10.7": "regard.figures.efficient.tartan",
     "10.7b": "regard.figures.efficient.any_order",
+    "10.7c": "regard.figures.efficient.asks_again",
     "10.8": "regard.figures.efficient.workspace",
     "10.8b": "regard.figures.efficient.equilateral",
     "10.9": "regard.figures.efficient.mixer_sizes",

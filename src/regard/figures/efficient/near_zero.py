@@ -67,10 +67,16 @@ def draw(numbers: Numbers) -> Figure:
     left.set(xlabel="weight", ylim=(0, None))
     left.set_xticks([-7, -5, -3, -1], ["less", "$10^{-5}$", "$10^{-3}$", "0.1"])
     left.set_yticks([0, 0.25, 0.5], ["0", "25 %", "50 %"])
-    for name, tint, text in (("writer", style.KEY, "letter model"), ("trained", style.WEIGHT, "encoder")):
+    sides = (
+        ("writer", style.KEY, "letter model", (-9, 6), "right"),
+        ("trained", style.WEIGHT, "encoder", (9, -9), "left"),
+    )
+    for name, tint, text, away, side in sides:
         found = mean_at(numbers, name, 0.05)
         told = f"{text} {style.percent(found)}"
-        right.annotate(told, (0.05, found), (9, -9), textcoords="offset points", color=tint, size=10.5, weight="bold")
+        right.annotate(
+            told, (0.05, found), away, textcoords="offset points", color=tint, size=10.5, weight="bold", ha=side
+        )
     right.text(0.13, 0.1, "untrained", color=style.SECOND, weight="bold")
     right.set(xscale="log", xlabel="share of the weights, largest first", ylim=(0, 1.03))
     right.set_xticks([0.01, 0.05, 0.2, 1], ["1 %", "5 %", "20 %", "all"])
