@@ -28,9 +28,11 @@ def named(
     axes.set_xticks([tick for tick in axes.get_xticks() if 0 <= tick <= end])
     axes.grid(axis="y")
     axes.spines["left"].set_visible(False)
-    ends = spread({name: y[-1] for name, (_, y) in curves.items()}, APART * (high - low))
+    gap = APART * (high - low)
+    ends = spread({name: y[-1] for name, (_, y) in curves.items()}, gap)
+    up = max(low + gap / 2 - min(ends.values()), 0.0)  # none stands on the axis
     for name, place in ends.items():
-        style.end_label(axes, end, place, name, tints[name], size=10.5)
+        style.end_label(axes, end, place + up, name, tints[name], size=10.5)
 
 
 def spread(places: Mapping[str, float], gap: float) -> dict[str, float]:

@@ -37,8 +37,8 @@ def compute() -> Numbers:
 
 def draw(numbers: Numbers) -> Figure:
     note = (
-        f"Letter models on Shakespeare, {COURSE.length} letters at a time. In each round a letter sees the last 32 that"
-        " fell into its bucket."
+        f"Letter models on Shakespeare, {COURSE.length} letters at a time, one seed. In each round a letter sees the"
+        " last 32 that fell into its bucket."
     )
     figure = style.page(TITLE, note, height=5.4)
     axes = figure.subplots()
