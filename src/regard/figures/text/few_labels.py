@@ -22,7 +22,7 @@ from regard.train.progress import Silent
 
 TITLE = "First read, then be told"
 DECKS = ("001", "003", "004")
-CLAIM = "After half an hour of guessing words, a small BERT learns from 500 labels a little better, in the mean."
+CLAIM = "After half an hour of guessing words a small BERT learns from 500 labels a little better; not in every draw."
 COST = 2400.0
 SEED = 0
 
@@ -48,8 +48,9 @@ def draw(numbers: Numbers) -> Figure:
     note = (
         "Reviews of films, good or bad, by a BERT of 1.9 M weights. Left, the loss of hidden words, on reviews"
         " held out.\nRight, labels of 2,000 reviews that are right after 500 were told; a dot for each draw of the 500."
+        f"\nWho has read is ahead in {ahead(numbers['right'])} of {SEEDS} draws; one standard error is about a point."
     )
-    figure = style.page(TITLE, note, height=4.8)
+    figure = style.page(TITLE, note, height=5.0)
     left, right = figure.subplots(1, 2)
     minutes, losses = zip(*numbers["guessing"], strict=True)
     left.plot(minutes, losses, color=style.WEIGHT, marker="o", ms=4)
@@ -66,6 +67,11 @@ def draw(numbers: Numbers) -> Figure:
     right.axhline(0.5, color=style.EDGE, lw=1, ls=":")
     right.set_title("right labels")
     return figure
+
+
+def ahead(found: dict[str, list[float]]) -> int:
+    """In how many draws."""
+    return sum(read > new for read, new in zip(found[TOLD], found[SCRATCH], strict=True))
 
 
 def gain(found: dict[str, list[float]]) -> float:
