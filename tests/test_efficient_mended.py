@@ -9,6 +9,7 @@ import torch
 import regard
 from regard.comparison.nets import Nets
 from regard.comparison.textual import DECODER, Textual, generated
+from regard.decode.writer import Rereader, Writer
 from regard.errors import ConfigError
 from regard.nn.attention import Kernel, MultiHeadAttention
 from regard.nn.mask import ALL, CAUSAL, Mask
@@ -146,3 +147,28 @@ def test_bare_reads_any_preset() -> None:
     for name in ("performer-small", "performer-base"):
         assert regard.catalog(name)[0].paper.startswith("Choromanski")
         bare("gpt", FAMILIES["gpt"].presets[name])
+
+
+# Writing
+
+
+def test_what_reads_only_whole_texts_reads_them_again_for_every_token() -> None:
+    """Chunks are cut from the whole text, so there is nothing to keep; a band keeps its keys."""
+    whole = {"kind": "lsh", "form": "chunks", "chunk": 4, "rounds": 1}
+    net = regard.build(
+        "reformer-tiny", vocab=30, length=16, grid=None, attention=whole, dim=16, heads=2, depth=2
+    ).net.eval()
+    assert not net.stepwise
+    assert regard.build("reformer-tiny").net.stepwise
+    ids = torch.randint(30, (2, 5))
+    with torch.inference_mode():
+        writer = Writer(Rereader(net, 16), ids)
+        written = [writer.first.argmax(-1)]
+        for _ in range(14):  # more than it reads at once
+            written.append(writer.next(written[-1]).argmax(-1))
+            read = torch.cat((ids, torch.stack(written[:-1], 1)), 1)[:, -16:]
+            assert torch.equal(written[-1], net(read)[:, -1].argmax(-1))
+        writer.keep(torch.tensor([1, 0]))
+        close(
+            writer.next(written[-1].flip(0)), net(torch.cat((ids, torch.stack(written, 1)), 1)[:, -16:])[:, -1].flip(0)
+        )
