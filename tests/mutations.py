@@ -192,7 +192,7 @@ MUTATIONS = [
     Mutation("columns of a grid start anew", SPARSE, "inner = Mask(mask.causal, line, keys)", "inner = Mask(mask.causal, 0, keys)", "sparse"),
     Mutation("what fills a grid is seen", SPARSE, "behind = mask.causal and mask.start + rows <= columns", "behind = True", "sparse", 2),
     Mutation("a merged head counts itself twice", SPARSE, "(others < own[:, None]) if mask.causal", "(others <= own[:, None]) if mask.causal", "sparse"),
-    Mutation("a block's first words sum it up", SPARSE, "torch.arange(kernel.block - kernel.summary, kernel.block, device=device)", "torch.arange(kernel.summary, device=device)", "sparse"),
+    Mutation("a block's first words sum it up", SPARSE, "torch.arange(first, max(min(block, columns), first), device=device)", "torch.arange(kernel.summary, device=device)", "sparse"),
     Mutation("a summary in one's own block counts twice", SPARSE, "earlier(mask, ~twice, far)", "earlier(mask, torch.ones_like(twice), far)", "sparse"),
     Mutation("blocks start with the padding", SPARSE, "positions = positions if mask.keys is None else count(mask.keys)[..., near]", "pass", "sparse"),
     Mutation("all heads look near", SPARSE, "half = (q.shape[-3] + 1) // 2", "half = q.shape[-3]", "sparse"),

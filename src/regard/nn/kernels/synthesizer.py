@@ -193,7 +193,7 @@ def synthesize(words: Sequence[Word], rank: int, length: int | None, site: Site)
         raise ValueError("a synthesizer compares no queries with keys, so it cannot take rotary positions")
     n = length or site.length
     if n is None:
-        raise ValueError("a synthesizer has scores for each position, so it cannot serve any length: give the longest")
+        raise ValueError("a synthesizer has scores for each position, so it must know the longest input: give its `length`")
     if not words:
         raise ValueError("a synthesizer needs at least one part; parts is an empty list")
     if rank < 1:
@@ -239,7 +239,7 @@ class RandomSettings:
     length: int | None = None  # of the longest input; as the model says unless given
 
     def __post_init__(self) -> None:
-        refuse(not_positive(self, "rank", "length"))
+        refuse(not_positive(self, "length"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,7 +249,7 @@ class MixtureSettings:
     length: int | None = None  # of the longest input; as the model says unless given
 
     def __post_init__(self) -> None:
-        refuse(not_positive(self, "rank", "length"))
+        refuse(not_positive(self, "length"))
 
 
 def dense(settings: DenseSettings, site: Site) -> Mixer:
