@@ -3,8 +3,9 @@
 All 49 patches of Fashion-MNIST's images are put into one other order, the same for every image, and each net is trained
 anew. ViT has learned positions and Mixer a weight for each place, which mean nothing before training: started along
 with the patches, both learn the same, step by step; started as ever, they differ by chance. A convolutional net expects
-what belongs together side by side. The tiles are rows of the first layer's weights over the patches: learned on
-shuffled images and put back into order, they look like those of the others. Needs fashion_mnist_30k below REGARD_DATA.
+what belongs together side by side. The tiles are rows of the first layer's weights over the patches, less those that
+training began with: learned on shuffled images and put back into order, they look like those of the others.
+Needs fashion_mnist_30k below REGARD_DATA.
 """
 
 from collections.abc import Callable
@@ -109,10 +110,11 @@ def compute() -> Numbers:
             for seed in range(SEED, SEED + SEEDS):
                 with seeded(seed):
                     net = make()
+                    first = over_patches(net).clone() if isinstance(net, Mixer) else None
                     learn(net, own, labels, steps=STEPS, batch=BATCH, rate=RATE)
                 numbers[name][kind].append(right(net, asked, wanted))
-                if isinstance(net, Mixer) and seed == SEED:
-                    table = over_patches(net)
+                if isinstance(net, Mixer) and first is not None and seed == SEED:
+                    table = over_patches(net) - first
                     put_back = table if kind == "in order" else table[:, order.argsort()]
                     numbers["alike"][kind] = neighbours_alike(table)
                     numbers["alike"][f"{kind}, put back"] = neighbours_alike(put_back)
@@ -161,8 +163,8 @@ TINTS = {"Mixer": style.WEIGHT, "ViT": style.KEY, "convolutional": style.SECOND}
 def draw(numbers: Numbers) -> Figure:
     note = (
         f"Fashion-MNIST, {numbers['tested']:,} test images labelled rightly: patches in order (left bars), or shuffled "
-        f"and trained\nanew (right bars); {SEEDS} starts each, dots. Below, what Mixer learned: weights of {TILES} "
-        "hidden units over the\n7 x 7 patches, learned in order, and learned shuffled and put back into order."
+        f"and trained\nanew (right bars); {SEEDS} starts each, dots. Below, how the weights of {TILES} of Mixer’s "
+        "hidden units\nover the 7 x 7 patches have changed: learned in order, and learned shuffled and put back."
     )
     figure = style.page(TITLE, note, height=6.6)
     halves = figure.add_gridspec(2, 1, height_ratios=(1.5, 1))

@@ -193,7 +193,9 @@ def synthesize(words: Sequence[Word], rank: int, length: int | None, site: Site)
         raise ValueError("a synthesizer compares no queries with keys, so it cannot take rotary positions")
     n = length or site.length
     if n is None:
-        raise ValueError("a synthesizer has scores for each position, so it must know the longest input: give its `length`")
+        raise ValueError(
+            "a synthesizer has scores for each position, so it must know the longest input: give its `length`"
+        )
     if not words:
         raise ValueError("a synthesizer needs at least one part; parts is an empty list")
     if rank < 1:
