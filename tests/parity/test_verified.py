@@ -79,6 +79,8 @@ CLAIMS = {
     "reformer": Claim("transformers", "ReformerModelWithLMHead", {}),
     "vit": Claim("transformers", "ViTForImageClassification", {"pool": "class"}),
     "mixer": Claim("timm", "MlpMixer", {}),
+    "resnet": Claim("transformers", "ResNetForImageClassification", {"stem": "large"}),
+    "detr": Claim("transformers", "DetrForObjectDetection", {"stem": "large"}),
     "perceiver": Claim("transformers", "PerceiverForImageClassification", {"looks": 1, "pool": "query"}),
     "perceiverlm": Claim("transformers", "PerceiverForMaskedLM", {}),
     "workspace": Claim("torch", "nn.MultiheadAttention, the paper's equations around it", {"keep": None}),
