@@ -35,6 +35,9 @@ Parts = dict[str, dict[str, Tensor]]
 
 def freeze(family: str, folder: Path) -> None:
     """Ask the reference, and write what it says."""
+    from tests.guard import mend_torchvision
+
+    mend_torchvision()
     from tests.parity.twins import batch, paired
 
     case = CASES.get(family, family)

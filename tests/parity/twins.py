@@ -216,7 +216,9 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     "vit-pooled": lambda: transformers.ViTModel(vit_config(layer_norm_eps=1e-3)),
     "vit-bare": lambda: transformers.ViTModel(vit_config(num_attention_heads=1), add_pooling_layer=False),
     "resnet": lambda: transformers.ResNetForImageClassification(resnet_config(num_labels=5)),
-    "resnet-basic": lambda: transformers.ResNetForImageClassification(resnet_config(layer_type="basic", num_channels=1)),
+    "resnet-basic": lambda: transformers.ResNetForImageClassification(
+        resnet_config(layer_type="basic", num_channels=1)
+    ),
     "resnet-first": lambda: transformers.ResNetForImageClassification(resnet_config(downsample_in_bottleneck=True)),
     "resnet-bare": lambda: transformers.ResNetModel(resnet_config(depths=[2, 1], hidden_sizes=[4, 4])),
     "detr": detr,

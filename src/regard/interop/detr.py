@@ -121,7 +121,6 @@ def export_config(ours: Config) -> dict[str, Any]:
         "model_type": "detr",
         "backbone_config": resnet.export_backbone(ours) | {"out_features": [f"stage{len(ours.depths)}"]},
         "use_timm_backbone": False,
-        "backbone": None,
         "num_channels": ours.channels,
         "num_queries": ours.queries,
         "d_model": ours.dim,

@@ -60,15 +60,17 @@ class Sizes:
 @dataclass(frozen=True, kw_only=True)
 class Config(Sizes):
     classes: int = 1000  # 0: no head, the pooled features come out
-    looks: tuple[int, ...] = ()  # stages, the first is 1, that end with a non-local block
-    look: Form = "embedded"
-    pool: int = 1  # of keys and values there: the largest of each square of so many pixels a side
+    nonlocals: tuple[int, ...] = ()  # stages, the first is 1, that end with a non-local block
+    form: Form = "embedded"
+    subsample: int = 1  # of keys and values there: the largest of each square of so many pixels a side
 
     def __post_init__(self) -> None:
         found = self.wrong()
-        if self.looks and self.depths and not set(self.looks) <= set(range(1, len(self.depths) + 1)):
-            found.append(f"looks = {list(self.looks)} names stages that are not there, from 1 to {len(self.depths)}")
-        refuse(found, below(0, self, "classes"), not_positive(self, "pool"))
+        if self.nonlocals and self.depths and not set(self.nonlocals) <= set(range(1, len(self.depths) + 1)):
+            found.append(
+                f"nonlocals = {list(self.nonlocals)} names stages that are not there, from 1 to {len(self.depths)}"
+            )
+        refuse(found, below(0, self, "classes"), not_positive(self, "subsample"))
 
 
 PRESETS = {
@@ -86,7 +88,7 @@ LECUN = (
 )
 PAPERS = {"cnn-small": LECUN}
 
-AXES = {"backbone.stages.*.look.attention": ("pixels", "pixels")}
+AXES = {"backbone.stages.*.non_local.attention": ("pixels", "pixels")}
 
 
 class Layer(nn.Module):
@@ -124,14 +126,14 @@ class Stage(nn.Module):
     def __init__(self, layers: list[Layer], stride: int, look: NonLocal | None) -> None:
         super().__init__()
         self.layers, self.stride = nn.ModuleList(layers), stride
-        self.look = look
+        self.non_local = look
 
     def forward(self, x: Tensor, sizes: Tensor | None = None) -> Tensor:
         """(b, d, h, w) -> (b, out, h/stride, w/stride)"""
         for i, layer in enumerate(self.layers):
             x = layer(x, sizes)
             sizes = after(sizes, 1 if i else self.stride)
-        return x if self.look is None else self.look(x, sizes)
+        return x if self.non_local is None else self.non_local(x, sizes)
 
 
 class Backbone(nn.Module):
@@ -178,7 +180,7 @@ class ResNet(nn.Module):
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.config = config
-        looks = {i: NonLocal(config.dims[i - 1], config.look, config.pool) for i in config.looks}
+        looks = {i: NonLocal(config.dims[i - 1], config.form, config.subsample) for i in config.nonlocals}
         self.backbone = Backbone(config, BatchNorm, looks)
         self.head = nn.Linear(config.dims[-1], config.classes) if config.classes else None
 
