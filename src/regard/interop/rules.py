@@ -90,7 +90,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Idle:
-    """A tensor of theirs that no output depends on, and why, but that they want to find: ``make`` gives what is written.
+    """A tensor of theirs that no output depends on, and why, but that they want to find: ``make`` gives its value.
 
     There is one beside each of our tensors that ``beside`` names.
     """
