@@ -101,12 +101,12 @@ def resnet_config(**changes: Any) -> Any:
     return transformers.ResNetConfig(**sizes | changes)
 
 
-def detr(backbone: dict[str, Any] | None = None, **changes: Any) -> nn.Module:
+def detr(within: dict[str, Any] | None = None, **changes: Any) -> nn.Module:
     """It freezes the convolutions, too; all shall have gradients here."""
     sizes = {"d_model": 16, "num_queries": 5, "num_labels": 4, "encoder_layers": 1, "decoder_layers": 2}
     for side in ("encoder", "decoder"):
         sizes |= {f"{side}_attention_heads": HEADS, f"{side}_ffn_dim": 12}
-    own = {"use_timm_backbone": False, "backbone_config": resnet_config(**backbone or {})}
+    own = {"use_timm_backbone": False, "backbone_config": resnet_config(**within or {})}
     own = {} if "backbone" in changes else own
     return transformers.DetrForObjectDetection(transformers.DetrConfig(**own | sizes | changes)).requires_grad_()
 
