@@ -1,5 +1,6 @@
 """Detection against the reference: its loss, its boxes in pixels, padded images one by one, and timm's backbones."""
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -103,8 +104,14 @@ def test_a_backbone_of_timm(name: str, tmp_path: Path) -> None:
     model = detr(backbone=name).eval()
     model.set_attn_implementation("eager")
     redraw(model, 0, size=0.05)
-    ours = regard.load(saved(model, tmp_path))
+    folder = saved(model, tmp_path)
     inputs = {"images": torch.randn(1, 3, 40, 70)}
     theirs = run_reference("detr", model, inputs)
-    found = ours(inputs["images"])
-    assert_close({"logits": found.logits, "boxes": found.boxes}, theirs.outputs)
+    said = json.loads((folder / "config.json").read_text())
+    older = {key: x for key, x in said.items() if key != "backbone_config"}  # as it was said when they were published
+    older |= {"backbone": name, "use_timm_backbone": True, "use_pretrained_backbone": True, "scale_embedding": False}
+    older |= {"num_hidden_layers": said["encoder_layers"], "max_position_embeddings": 1024, "backbone_config": None}
+    for config in (said, older):
+        (folder / "config.json").write_text(json.dumps(config))
+        found = regard.load(folder)(inputs["images"])
+        assert_close({"logits": found.logits, "boxes": found.boxes}, theirs.outputs)
