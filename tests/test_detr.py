@@ -161,6 +161,17 @@ def test_the_backbones_norms_never_change() -> None:
     assert all(torch.equal(x, before[name]) for name, x in model.named_buffers())
 
 
+def test_a_backbone_from_nothing_learns_its_norms() -> None:
+    """Of images of one size, as batch norm must."""
+    model, images = DETR(replace(SMALL, backbone_norm="batch")).train(), torch.randn(2, 3, 12, 16)
+    before = {name: x.clone() for name, x in model.named_buffers()}
+    model(images)
+    assert all(not torch.equal(x, before[name]) for name, x in model.named_buffers())
+    with pytest.raises(ValueError, match="batch norm would count padding"):
+        model(images, torch.tensor([[12, 16], [5, 7]]))
+    model.eval()(images, torch.tensor([[12, 16], [5, 7]]))
+
+
 def test_dim_for_two_axes_of_sines_and_cosines() -> None:
     with pytest.raises(ValueError, match="dim = 18 is not a multiple of 4"):
         replace(SMALL, dim=18)

@@ -68,6 +68,7 @@ OTHER: dict[str, Any] = {
     "nonlocals": (1,),
     "form": "dot",
     "subsample": 2,
+    "backbone_norm": "batch",
 }
 # What a key needs beside it to mean anything.
 BESIDE: dict[str, dict[str, Any]] = {
@@ -84,7 +85,7 @@ BESIDE: dict[str, dict[str, Any]] = {
 }
 LATENT = ("perceiver", "perceiverlm")
 # Keys that say something of training alone.
-TRAINING = ("capacity", "jitter")
+TRAINING = ("capacity", "jitter", "backbone_norm")
 
 
 @pytest.mark.parametrize("name", PRESETS)

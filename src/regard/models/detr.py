@@ -13,6 +13,7 @@ Shapes: b batch, h rows and w columns of the map, n = h*w of its pixels, q queri
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +22,7 @@ from regard.models.resnet import Backbone, Sizes
 from regard.nn.attention import MultiHeadAttention, Softmax, silence
 from regard.nn.axis import Axis
 from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
-from regard.nn.convolution import FrozenBatchNorm, after, real
+from regard.nn.convolution import BatchNorm, FrozenBatchNorm, after, real
 from regard.nn.feedforward import ACTIVATIONS, MLP, activation
 from regard.nn.mask import ALL, Mask
 from regard.nn.residual import Branch, PostNorm
@@ -42,6 +43,7 @@ class Config(Sizes):
     hidden_dropout: float = 0.1  # between the two layers of a feed-forward
     eps: float = 1e-5
     activation: str = "relu"
+    backbone_norm: Literal["frozen", "batch"] = "frozen"  # a backbone without trained weights needs "batch"
 
     def __post_init__(self) -> None:
         odd = self.dim is not None and self.dim % 4 != 0
@@ -62,6 +64,7 @@ PRESETS = {
     "detr-small": Config(
         width=32, stem="small", layer="basic", depths=(1, 1, 1, 1), dims=(32, 32, 64, 64), classes=3, queries=10,
         dim=64, depth=2, heads=4, hidden=128, dropout=0.0, attention_dropout=0.0, hidden_dropout=0.0,
+        backbone_norm="batch",
     ),
 }  # fmt: skip
 
@@ -125,7 +128,7 @@ class DETR(nn.Module):
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.config = config
-        self.backbone = Backbone(config, FrozenBatchNorm)
+        self.backbone = Backbone(config, FrozenBatchNorm if config.backbone_norm == "frozen" else BatchNorm)
         self.input = nn.Conv2d(config.dims[-1], config.dim, 1)
         self.queries = nn.Parameter(torch.empty(config.queries, config.dim))
         decoder_depth = config.depth if config.decoder_depth is None else config.decoder_depth
