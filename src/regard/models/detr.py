@@ -62,7 +62,7 @@ PRESETS = {
     "detr-resnet-50": Config(),
     "detr-resnet-101": Config(depths=(3, 4, 23, 3)),
     "detr-small": Config(
-        width=32, stem="small", layer="basic", depths=(1, 1, 1, 1), dims=(32, 32, 64, 64), classes=3, queries=10,
+        width=32, layer="basic", depths=(1, 1), dims=(32, 64), classes=3, queries=10,
         dim=64, depth=2, heads=4, hidden=128, dropout=0.0, attention_dropout=0.0, hidden_dropout=0.0,
         backbone_norm="batch",
     ),
