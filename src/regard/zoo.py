@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 from regard.errors import ConfigError, InputError
 from regard.models import (
     bert,
+    detr,
     gpt,
     mixer,
     mlp,
@@ -22,6 +23,7 @@ from regard.models import (
     perceiverlm,
     recurrent,
     reformer,
+    resnet,
     rnn,
     switch,
     switchlm,
@@ -139,6 +141,23 @@ FAMILIES: dict[str, Family] = {
         mixer.AXES,
         "Tolstikhin et al. 2021, MLP-Mixer",
         "https://arxiv.org/abs/2105.01601",
+    ),
+    "resnet": Family(
+        resnet.Config,
+        resnet.ResNet,
+        resnet.PRESETS,
+        resnet.AXES,
+        "He et al. 2016, Deep Residual Learning for Image Recognition",
+        "https://arxiv.org/abs/1512.03385",
+        resnet.PAPERS,
+    ),
+    "detr": Family(
+        detr.Config,
+        detr.DETR,
+        detr.PRESETS,
+        detr.AXES,
+        "Carion et al. 2020, End-to-End Object Detection with Transformers",
+        "https://arxiv.org/abs/2005.12872",
     ),
     "perceiver": Family(
         perceiver.Config,

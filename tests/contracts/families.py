@@ -44,6 +44,13 @@ SMALL: dict[str, Any] = {
     "experts": 3,
     "align": 8,
     "maxout": 6,
+    "width": 6,
+    "stem": "small",
+    "layer": "basic",
+    "depths": (1, 2),
+    "dims": (8, 12),
+    "nonlocals": (2,),
+    "queries": 5,
 }
 
 
@@ -102,7 +109,8 @@ def inputs(family: str, batch: int = 3, n: int = 6) -> dict[str, Tensor]:
     found: dict[str, Tensor] = {}
     for name, parameter in inspect.signature(FAMILIES[family].net.forward).parameters.items():
         if name == "images":
-            found[name] = torch.randn(batch, small.channels, small.image, small.image, dtype=torch.float64)
+            side = getattr(small, "image", 8)  # some take any
+            found[name] = torch.randn(batch, small.channels, side, side, dtype=torch.float64)
         elif name != "self" and parameter.default is inspect.Parameter.empty:
             found[name] = torch.randint(small.vocab, (batch, n + len(found)))
     return found

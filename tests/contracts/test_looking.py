@@ -49,7 +49,7 @@ def test_recorded_maps_are_the_explicit_ones(family: str, key: str, name: str) -
 # Whose weights are sums of sines and cosines, which cancel and leave their rounding.
 CANCELLING = {"random-features", "random-features-gate", "performer-waves"}
 # Whose weights need not sum to 1.
-FREE = {"talking", "local-p", "local-p-window"} | CANCELLING
+FREE = {"mean-dot", "mean-concat", "talking", "local-p", "local-p-window"} | CANCELLING
 
 
 @pytest.fixture

@@ -47,6 +47,13 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "vit, bare": ("vit-tiny", {"depth": 1, "classes": 0, "qkv_bias": False}),
     "mixer": ("mixer-s32", {"depth": 1}),
     "mixer, bare": ("mixer-s32", {"depth": 1, "classes": 0}),
+    "resnet": ("resnet-50", {"depths": [1, 1], "dims": [8, 12], "width": 4}),
+    "resnet, basic, looking": (
+        "resnet-18",
+        {"depths": [1, 1], "dims": [8, 12], "width": 4, "nonlocals": [1, 2], "form": "concat"},
+    ),
+    "resnet, plain, bare": ("cnn-small", {"classes": 0, "nonlocals": [3], "form": "gaussian"}),
+    "detr": ("detr-small", {"depth": 1, "decoder_depth": 2}),
     "perceiver": ("perceiver-mnist", {"depth": 1}),
     "perceiver, one look and a query": ("perceiver-mnist", {"depth": 1, "looks": 1, "pool": "query"}),
     "perceiver, learned positions": ("perceiver-mnist", {"depth": 1, "positions": "learned", "features": 5}),

@@ -65,6 +65,17 @@ def perceiver(net: nn.Module, inputs: Inputs) -> Tensors:
     return {"logits": net(inputs["images"])}
 
 
+def resnet(net: nn.Module, inputs: Inputs) -> Tensors:
+    if net.config.classes:
+        return {"logits": net(inputs["images"])}
+    return {"states": net.features(inputs["images"])}
+
+
+def detr(net: nn.Module, inputs: Inputs) -> Tensors:
+    out = net(inputs["images"], inputs.get("sizes"))
+    return {"logits": out.logits, "boxes": out.boxes}
+
+
 def translator(net: nn.Module, inputs: Inputs) -> Tensors:
     source_keys, keys = inputs.get("source_keys"), inputs.get("keys")
     memory = net.encode(inputs["source"], source_keys)
@@ -90,6 +101,8 @@ OURS: dict[str, Callable[[nn.Module, Inputs], Tensors]] = {
     "bert": bert,
     "vit": vit,
     "mixer": mixer,
+    "resnet": resnet,
+    "detr": detr,
     "perceiver": perceiver,
     "perceiverlm": gpt,
     "transformer": translator,

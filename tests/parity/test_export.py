@@ -26,7 +26,7 @@ def reloaded(case: str, like: nn.Module, folder: Path) -> nn.Module:
 
         model = timm.create_model(f"local-dir:{folder}", pretrained=True)
         return model.eval()
-    bare = {"add_pooling_layer": False} if case.endswith("-bare") else {}
+    bare = {"add_pooling_layer": False} if case.endswith("-bare") and FAMILIES[case] != "resnet" else {}
     eager = {} if "fnet" in case or FAMILIES[case] in FIXED else {"attn_implementation": "eager"}
     model, info = type(like).from_pretrained(folder, output_loading_info=True, **eager, **bare)
     assert {key: found for key, found in info.items() if found} == {}
@@ -58,6 +58,8 @@ def test_import_then_export_is_the_identity(case: str, tmp_path: Path) -> None:
         alien = {"image_size"} if case != "perceiver-learned" else set()
         alien |= {"d_model", "vocab_size", "max_position_embeddings"} if FAMILIES[case] == "perceiver" else set()
         said |= {key: meant[key] for key in alien}
+    if kind == "detr":  # read from a file, it is told twice what the numbers are, and forgets a key
+        said |= {"use_timm_backbone": False, "backbone_config": said["backbone_config"] | {"dtype": None}}
     if kind == "t5":  # there it says true, whatever is meant
         said["tie_word_embeddings"] = meant["tie_word_embeddings"]
     assert {k: v for k, v in said.items() if k not in LOST} == {k: v for k, v in meant.items() if k not in LOST}

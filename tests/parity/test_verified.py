@@ -79,6 +79,8 @@ CLAIMS = {
     "reformer": Claim("transformers", "ReformerModelWithLMHead", {}),
     "vit": Claim("transformers", "ViTForImageClassification", {"pool": "class"}),
     "mixer": Claim("timm", "MlpMixer", {}),
+    "resnet": Claim("transformers", "ResNetForImageClassification", {"stem": "large"}),
+    "detr": Claim("transformers", "DetrForObjectDetection", {"stem": "large", "backbone_norm": "frozen"}),
     "perceiver": Claim("transformers", "PerceiverForImageClassification", {"looks": 1, "pool": "query"}),
     "perceiverlm": Claim("transformers", "PerceiverForMaskedLM", {}),
     "workspace": Claim("torch", "nn.MultiheadAttention, the paper's equations around it", {"keep": None}),
@@ -357,6 +359,8 @@ def test_the_catalog_tells(verified: dict[str, Any]) -> None:
     assert rows.pop("perceiver-imagenet") is None  # nor have several looks
     assert rows.pop("perceiver-mnist") is None
     assert rows.pop("workspace-hard") is None  # nor has a competition
+    for name in ("resnet-20", "cnn-small", "detr-small"):
+        assert rows.pop(name) is None  # nor has a stem for small images, nor a backbone that learns its norms
     assert rows.pop("shakespeare") is None  # nor have rotary positions among GPT-2's norms
     names |= {"perceiver-io-language": "perceiverlm"}
     for name, row in rows.items():

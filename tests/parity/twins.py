@@ -96,6 +96,21 @@ def vit_config(**changes: Any) -> Any:
     return transformers.ViTConfig(**sizes | depth | changes)
 
 
+def resnet_config(**changes: Any) -> Any:
+    sizes = {"embedding_size": 4, "hidden_sizes": [8, 12], "depths": [1, 2], "out_features": ["stage2"]}
+    return transformers.ResNetConfig(**sizes | changes)
+
+
+def detr(within: dict[str, Any] | None = None, **changes: Any) -> nn.Module:
+    """It freezes the convolutions, too; all shall have gradients here."""
+    sizes = {"d_model": 16, "num_queries": 5, "num_labels": 4, "encoder_layers": 1, "decoder_layers": 2}
+    for side in ("encoder", "decoder"):
+        sizes |= {f"{side}_attention_heads": HEADS, f"{side}_ffn_dim": 12}
+    own = {"use_timm_backbone": False, "backbone_config": resnet_config(**within or {})}
+    own = {} if "backbone" in changes else own
+    return transformers.DetrForObjectDetection(transformers.DetrConfig(**own | sizes | changes)).requires_grad_()
+
+
 def perceiver(kind: str, **changes: Any) -> nn.Module:
     """Their decoder of words has 8 heads, so a token is a multiple of that."""
     sizes = {"vocab_size": VOCAB, "max_position_embeddings": LENGTH, "d_model": 16, "num_latents": 5}
@@ -200,6 +215,15 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     "vit-relu": lambda: transformers.ViTForImageClassification(vit_config(num_labels=3, hidden_act="relu")),
     "vit-pooled": lambda: transformers.ViTModel(vit_config(layer_norm_eps=1e-3)),
     "vit-bare": lambda: transformers.ViTModel(vit_config(num_attention_heads=1), add_pooling_layer=False),
+    "resnet": lambda: transformers.ResNetForImageClassification(resnet_config(num_labels=5)),
+    "resnet-basic": lambda: transformers.ResNetForImageClassification(
+        resnet_config(layer_type="basic", num_channels=1)
+    ),
+    "resnet-first": lambda: transformers.ResNetForImageClassification(resnet_config(downsample_in_bottleneck=True)),
+    "resnet-bare": lambda: transformers.ResNetModel(resnet_config(depths=[2, 1], hidden_sizes=[4, 4])),
+    "detr": detr,
+    "detr-basic": lambda: detr({"layer_type": "basic", "depths": [1, 1]}, encoder_layers=2, decoder_layers=1),
+    "detr-gelu": lambda: detr({"downsample_in_bottleneck": True}, activation_function="gelu", num_queries=1),
     "perceiver": lambda: perceiver("ImageClassificationFourier", num_labels=5, qk_channels=8, v_channels=DIM),
     "perceiver-learned": lambda: perceiver("ImageClassificationLearned", num_labels=4),
     "perceiver-fourier": lambda: perceiver(
@@ -230,7 +254,7 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     ),
 }
 FAMILIES = {case: case.split("-")[0] for case in CASES}
-FIXED = ("mixer", "perceiver", "perceiverlm")  # there is but one way to compute them
+FIXED = ("mixer", "perceiver", "perceiverlm", "resnet")  # there is but one way to compute them
 UNNAMED = [case for case in CASES if FAMILIES[case] == "mixer" and "named" not in case]  # timm builds what has a name
 TRANSLATORS = ("transformer", "t5", "switch")
 
@@ -250,6 +274,11 @@ def redraw(model: nn.Module, seed: int, size: float = 0.2) -> None:
     for name, x in free(model).items():
         centre = 1.0 if x.ndim == 1 and name.endswith("weight") else 0.0
         x.copy_(centre + size * torch.randn(x.shape, generator=draw))
+    for module in (module for module in model.modules() if "BatchNorm" in type(module).__name__):
+        for name, x in module.named_buffers():  # what was measured, and in a frozen one all that it has
+            if x.is_floating_point():
+                centre = 0.0 if name in ("bias", "running_mean", "mean") else 1.0
+                x.copy_((centre + size * torch.randn(x.shape, generator=draw)).clamp(min=centre - 0.5))
 
 
 def free(model: nn.Module) -> Tensors:
@@ -264,6 +293,8 @@ def free(model: nn.Module) -> Tensors:
 def batch(case: str, *, length: int = 7, padding: str = "none", seed: int = 1) -> Tensors:
     """Inputs for a case. Padded rows have ``length``, about half of it, and one real token."""
     draw = torch.Generator().manual_seed(seed)
+    if FAMILIES[case] in ("resnet", "detr"):
+        return {"images": torch.randn(2, 1 if case == "resnet-basic" else 3, 20, 28, generator=draw)}
     if FAMILIES[case] == "perceiver":
         return {"images": torch.randn(3, 3, 6, 6, generator=draw)}
     if FAMILIES[case] in ("vit", "mixer"):
@@ -313,6 +344,11 @@ def run_reference(case: str, model: nn.Module, inputs: Inputs) -> Run:
         with entering(inputs) as entered:
             states = model.forward_features(inputs["images"])
         return Run({"states": states, "logits": model.forward_head(states)}, {}, entered)
+    if FAMILIES[case] == "resnet":
+        with entering(inputs) as entered:
+            out = model(inputs["images"])
+        logits, states = out.get("logits"), out.get("last_hidden_state")
+        return Run(some(logits=logits, states=states), {}, entered)
     if FAMILIES[case].startswith("perceiver"):
         return run_perceiver(FAMILIES[case], model, inputs)
     blind = "fnet" in case  # it has no attention
@@ -325,6 +361,10 @@ def run_reference(case: str, model: nn.Module, inputs: Inputs) -> Run:
         with entering(inputs) as entered:
             out = model(inputs["images"], interpolate_pos_encoding=True, **see)
         outputs = some(logits=out.get("logits"), states=out.get("last_hidden_state"), pooled=out.get("pooler_output"))
+    elif family == "detr":
+        with entering(inputs) as entered:
+            out = model(inputs["images"], **see)
+        outputs = {"logits": out.logits, "boxes": out.pred_boxes}
     elif family in TRANSLATORS:
         masks = {} if keys is None else {"decoder_attention_mask": keys.long()}
         masks |= {"attention_mask": inputs["source_keys"].long()} if "source_keys" in inputs else {}
@@ -535,7 +575,7 @@ class Pair:
             passed.backward()
             found.append({f"entered.{i}": x.grad for i, x in enumerate(passed.entered)})
         ours = {name: x.grad for name, x in self.ours.named_parameters()}
-        theirs = {name: x.to(ours[name]) for name, x in gradients(self.theirs, folder).items()}
+        theirs = {name: x.to(ours[name]) for name, x in gradients(self.theirs, folder).items() if name in ours}
         return ours | found[0], theirs | found[1]
 
     def run_ours(self, inputs: Inputs) -> Run:

@@ -14,6 +14,7 @@ from regard.zoo import bare, config_data
 from . import (
     albert,
     bert,
+    detr,
     distilbert,
     fnet,
     gpt1,
@@ -24,6 +25,7 @@ from . import (
     mixer,
     perceiver,
     reformer,
+    resnet,
     switch,
     t5,
     vit,
@@ -66,6 +68,9 @@ KINDS: dict[str, Kind] = {
         "reformer", reformer.config, reformer.complete, reformer.rules, reformer.export_config, reformer.SYMBOLS
     ),
     "vit": Kind("vit", vit.config, vit.complete, vit.rules, vit.export_config, {}),
+    "resnet": Kind("resnet", resnet.config, resnet.complete, resnet.rules, resnet.export_config, {}),
+    "detr": Kind("detr", detr.config, as_it_is, detr.rules, detr.export_config, {}),
+    detr.TIMM: Kind("detr", detr.config_timm, as_it_is, detr.rules_timm, detr.export_timm, {}),
     "perceiver": Kind("perceiver", perceiver.images, as_it_is, perceiver.image_rules, perceiver.export_images, {}),
     perceiver.TEXT: Kind("perceiverlm", perceiver.text, as_it_is, perceiver.text_rules, perceiver.export_text, {}),
     mixer.KIND: Kind("mixer", mixer.config, as_it_is, mixer.rules, mixer.export_config, {}),
@@ -88,6 +93,8 @@ def kind_of(data: Mapping[str, Any]) -> str:
     """Its name in KINDS, if it has one; timm's configs have an architecture, no model_type; one of theirs is of two."""
     if "model_type" not in data and str(data.get("architecture")).startswith("mixer_"):
         return mixer.KIND
+    if data.get("model_type") == "detr" and detr.of_timm(data):
+        return detr.TIMM
     if data.get("model_type") == "perceiver" and perceiver.architecture(data) == perceiver.WORDS:
         return perceiver.TEXT
     return str(data.get("model_type"))
@@ -224,12 +231,13 @@ def tried(kind: Kind, config: Any, state: Mapping[str, Tensor]) -> tuple[Kind, d
 
 def believable(config: Any, tensors: int, where: str) -> None:
     """A config must not promise more layers than the file could hold: building them would take for ever."""
-    for key in ("depth", "decoder_depth"):
-        depth = getattr(config, key, None)
+    for key in ("depth", "decoder_depth", "depths"):
+        told = getattr(config, key, None)
+        depth = sum(told) if isinstance(told, tuple) else told
         if depth is not None and depth > tensors:
             raise CheckpointError(
                 "the config promises more layers than there are tensors",
                 where=where,
-                got=f"{key} = {depth}, {tensors} tensors",
+                got=f"{key} = {told}, {tensors} tensors",
                 expected="a config that belongs to these weights",
             )

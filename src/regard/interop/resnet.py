@@ -1,0 +1,118 @@
+"""ResNet <-> Hugging Face (model_type resnet): with a classifier, or the bare net."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any, Literal
+
+import torch
+
+from regard.models.resnet import Config, Sizes
+
+from .foreign import Foreign
+from .rules import Entry, Idle, Rule
+
+
+def config(theirs: Foreign) -> Config:
+    theirs.ignore("id2label", "out_features", "out_indices")  # what it gives to a larger net
+    labels = theirs.data.get("id2label")
+    count = len(labels) if isinstance(labels, dict) else theirs.size("num_labels", 2, least=0)
+    return Config(classes=count, **vars(backbone(theirs)))
+
+
+def backbone(theirs: Foreign) -> Sizes:
+    """The convolutions, of a ResNet or as part of a larger net."""
+    theirs.expect("hidden_act", "relu")  # between the convolutions of a layer theirs has it in any case
+    theirs.expect("downsample_in_first_stage", False)
+    theirs.ignore("stage_names")
+    layers: dict[str, Literal["basic", "bottleneck"]] = {"basic": "basic", "bottleneck": "bottleneck"}
+    layer = theirs.take("layer_type", str, "bottleneck")
+    if layer not in layers:
+        theirs.guess(f"layer_type = {layer[:60]!r} is not supported, only {', '.join(layers)}")
+    depths, dims = several(theirs, "depths", (3, 4, 6, 3)), several(theirs, "hidden_sizes", (256, 512, 1024, 2048))
+    if theirs.tensors is not None and sum(depths) > theirs.tensors:
+        theirs.guess(f"depths = {str(list(depths))[:60]} promises more layers than there are tensors, {theirs.tensors}")
+    if len(depths) != len(dims):
+        theirs.guess(f"depths and hidden_sizes are of {len(depths)} and of {len(dims)} stages")
+        dims = (1,) * len(depths)
+    return Sizes(
+        channels=theirs.size("num_channels", 3),
+        width=theirs.size("embedding_size", 64),
+        layer=layers.get(layer, "basic"),
+        depths=depths,
+        dims=dims,
+        halving="first" if theirs.take("downsample_in_bottleneck", bool, False) else "middle",
+    )
+
+
+def several(theirs: Foreign, key: str, default: tuple[int, ...]) -> tuple[int, ...]:
+    """A list of sizes."""
+    theirs.ignore(key)
+    value = theirs.data.get(key, default)
+    right = isinstance(value, list | tuple) and all(type(x) is int and 1 <= x < 1 << 40 for x in value)
+    if not right or not value or len(value) > 100:
+        theirs.guess(f"{key} = {value!r}"[:100] + " is not a list of sizes")
+        return (1,)
+    return tuple(value)
+
+
+def complete(ours: Config, names: Collection[str]) -> Config:
+    """A bare net has no classifier."""
+    return ours if any(name.startswith("classifier.") for name in names) else replace(ours, classes=0)
+
+
+def export_config(ours: Config) -> dict[str, Any]:
+    labels = {str(i): f"LABEL_{i}" for i in range(ours.classes)}
+    named = {"id2label": labels, "label2id": {label: int(i) for i, label in labels.items()}} if labels else {}
+    return {
+        "architectures": ["ResNetForImageClassification" if ours.classes else "ResNetModel"],
+        **export_backbone(ours),
+        **named,
+    }
+
+
+def export_backbone(ours: Sizes) -> dict[str, Any]:
+    return {
+        "model_type": "resnet",
+        "num_channels": ours.channels,
+        "embedding_size": ours.width,
+        "hidden_sizes": list(ours.dims),
+        "depths": list(ours.depths),
+        "layer_type": "bottleneck" if ours.layer == "bottleneck" else "basic",
+        "hidden_act": "relu",
+        "downsample_in_first_stage": False,
+        "downsample_in_bottleneck": ours.halving == "first",
+    }
+
+
+def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
+    prefix = "resnet." if ours.classes else ""
+    table = [entry for one in places(prefix) for entry in (*convolution(*one), counter(*one))]
+    return [*table, Rule("classifier.1.{p}", "head.{p}")] if ours.classes else table
+
+
+def places(prefix: str) -> list[tuple[str, str]]:
+    """Where a convolution and its norm are, theirs and ours."""
+    theirs, ours = prefix + "encoder.stages.{s}.layers.{i}.", "backbone.stages.{s}.layers.{i}."
+    return [
+        (prefix + "embedder.embedder.", "backbone.stem."),
+        (theirs + "shortcut.", ours + "shortcut."),
+        (theirs + "layer.{j}.", ours + "convolutions.{j}."),
+    ]
+
+
+def convolution(theirs: str, ours: str) -> list[Entry]:
+    return [Rule(theirs + "convolution.weight", ours + "convolution.weight"), *norm(theirs + "normalization.", ours)]
+
+
+def norm(theirs: str, ours: str) -> list[Entry]:
+    return [
+        Rule(theirs + "weight", ours + "norm.weight"),
+        Rule(theirs + "bias", ours + "norm.bias"),
+        Rule(theirs + "running_mean", ours + "norm.mean"),
+        Rule(theirs + "running_var", ours + "norm.variance"),
+    ]
+
+
+def counter(theirs: str, ours: str) -> Entry:
+    why = "how many batches were seen, which matters only without a momentum"
+    return Idle(theirs + "normalization.num_batches_tracked", ours + "norm.mean", lambda: torch.tensor(0), why)
