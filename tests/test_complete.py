@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from regard.cli import keyboard
 from regard.cli.app import main
-from regard.cli.complete import Session
+from regard.cli.complete import MEASURED, Session, some
 from regard.look.terminal import breadth
 from regard.tasks import completing
 from regard.tasks.completing import Completing, Completion, in_word
@@ -294,6 +294,8 @@ def test_other_bad_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     for path in (tmp_path, tmp_path / "cut.gz"):
         assert main(["complete", str(path), "a"]) == 2
         assert "regard: " in capsys.readouterr().err
+    assert main(["complete", ".", "a"]) == 2
+    assert capsys.readouterr().err.startswith("regard: . is not a regular file")
 
 
 def test_measuring(play: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -301,13 +303,30 @@ def test_measuring(play: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     lines = TEXT.splitlines()
     wanted = Completing(lines[:18], 4).typing(lines[18:], 3)
     assert main(["complete", str(play), "--measure", "--order", "4", "--top", "3", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found == {"letters": wanted.letters, "keys": wanted.keys, "saved": wanted.saved, "order": 4, "top": 3}
+    (line,) = capsys.readouterr().out.splitlines()
+    found = json.loads(line)
+    facts = {"letters": wanted.letters, "keys": wanted.keys, "saved": wanted.saved}
+    assert found == facts | {"held_out": wanted.letters, "order": 4, "top": 3}
     assert main(["complete", str(play), "--measure"]) == 0
     assert "% saved" in capsys.readouterr().out
     (tmp_path / "one.txt").write_text("only one line")
     assert main(["complete", str(tmp_path / "one.txt"), "--measure"]) == 2
     assert "too short" in capsys.readouterr().err
+
+
+def test_as_much_is_measured_as_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a last tenth of any size, about as many letters, spread over all of it."""
+    help_of = " ".join(capsys.readouterr().out.split()) if main(["complete", "--help"]) == 0 else ""
+    assert f"{MEASURED:,}" in help_of
+    for count in (30, 45, 75, 130, 1000):
+        lines = [f"{i:04d} {'ab ' * 31}".ljust(100) for i in range(count)]
+        found = some(lines)
+        assert sum(map(len, found)) == pytest.approx(min(100 * count, MEASURED), rel=0.03)
+        assert found == sorted(set(found))
+        assert int(found[-1][:4]) >= count - 1 - count // len(found)
+    (tmp_path / "long.txt").write_text("\n".join(lines))
+    assert main(["complete", str(tmp_path / "long.txt"), "--measure", "--order", "2"]) == 0
+    assert "4,000 of 10,000 letters that were not counted" in capsys.readouterr().out
 
 
 # As you type ------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from regard.cli.app import main
 from regard.errors import CheckpointError, ConfigError, InputError
 from regard.interop.files import Weights
 from regard.interop.symbols import Symbols
-from regard.model import Model, convert, export
+from regard.model import Model, convert, export, foreign_card
 from regard.nn.attention import MultiHeadAttention
 from tests import recall
 
@@ -167,6 +167,32 @@ def test_convert_and_export_go_round(tmp_path: Path) -> None:
     assert one.config == two.config
     assert all(torch.equal(x, two.state_dict()[name]) for name, x in one.state_dict().items())
     assert two.text().encode(["Leo"]).ids.tolist() == [[12]]
+
+
+def test_convert_says_where_a_model_is_from(tmp_path: Path) -> None:
+    """Unless its folder has a card, or it is one of ours."""
+    regard.save(tiny(), tmp_path / "a")
+    export(tmp_path / "a", tmp_path / "hf")
+    convert(tmp_path / "hf", tmp_path / "b")
+    card = regard.load(tmp_path / "b").card
+    for word in ("# b\n", f"`{tmp_path / 'hf'}`", "of the kind gpt2", "licence and limits are those of the source"):
+        assert word in card
+    (tmp_path / "hf" / "card.md").write_text("# Theirs\n")
+    convert(tmp_path / "hf", tmp_path / "c")
+    assert regard.load(tmp_path / "c").card == "# Theirs\n"
+    convert(tmp_path / "a", tmp_path / "d")
+    assert regard.load(tmp_path / "d").card == ""
+    (tmp_path / "none").mkdir()
+    assert "of the kind llama2.c" in foreign_card(tmp_path / "none", tmp_path / "e")
+
+
+def test_what_cannot_be_converted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for source, what in ((tmp_path / "nope", "there is no such folder"), (tmp_path, "this is no foreign model folder")):
+        assert main(["convert", str(source), str(tmp_path / "out")]) == 2
+        told = capsys.readouterr().err
+        assert told.startswith(f"regard: {what}\n  where: {source}\n")
+        assert "config.json" in told
+        assert "llama2.c" in told
 
 
 def test_convert_reads_a_pickled_file_that_load_refuses(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -187,6 +188,37 @@ def test_what_is_not_read_of_a_prompt_is_told(folder: str, capsys) -> None:
     assert "tokens are not read" in capsys.readouterr().err
 
 
+def test_how_much_is_not_read_is_told_to_machines(folder: str, model: Model, capsys) -> None:
+    assert main(["generate", folder, "a", "a bird sings " * 30, "--tokens", "2", "--json"]) == 0
+    short, long = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (short["unread"], long["unread"]) == (0, model.generating().surplus("a bird sings " * 30))
+    assert long["unread"] == one(model.generate("a bird sings " * 30, decoding=WAYS["greedy"])).unread > 0
+
+
+def test_letters_that_a_model_has_no_token_for_are_told(tmp_path: Path, capsys) -> None:
+    """Of a model of letters, each letter once; not of one whose tokens are bytes."""
+    odd = "héllo 😀 日本"
+    assert main(["generate", "shakespeare", odd, "é 7", "hello", "--tokens", "2"]) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "regard: 4 letters are unknown to this model: 'é', '😀', '日', '本'",
+        "regard: a letter is unknown to this model: '7'",
+    ]
+    assert main(["generate", "shakespeare", odd, "hello", "--tokens", "2", "--json"]) == 0
+    told = [json.loads(line)["unknown"] for line in capsys.readouterr().out.splitlines()]
+    assert told == [["é", "😀", "日", "本"], []]
+    (tmp_path / "x.tsv").write_text("ä\tö\n")
+    few = ["generate", "shakespeare", "a", "--examples", str(tmp_path / "x.tsv"), "--choice", "ü", "--choice", "o"]
+    assert main([*few, "--json"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["unknown"] == ["ä", "=", ">", "ö", "ü"]
+    assert said.err == "regard: 5 letters are unknown to this model: 'ä', '=', '>', 'ö', 'ü'\n"
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "wordpiece", "words"])
+def test_nothing_is_told_of_words_and_pieces(kind: Any) -> None:
+    assert Vocabulary(kind, 300).learn(["a bird sings"] * 9).unknown("größer 🙂") == ()
+
+
 def test_who_makes_texts_from_texts_does_not_go_on_with_them(capsys) -> None:
     """Nor is anything printed before that is known."""
     assert main(["generate", "tatoeba-en-de", "Hello"]) == 2
@@ -221,14 +253,23 @@ def test_a_prompt_is_read_once_for_all_draws(model: Model, monkeypatch: pytest.M
 
 
 REFUSED: dict[str, Callable[[str], list[str]]] = {
-    "nbest = 4": lambda folder: [folder, "a", "--beam", "2", "--nbest", "4"],
-    "top_p": lambda folder: [folder, "a", "--top-p", "2"],
+    "--nbest 4 texts need as many beams": lambda folder: [folder, "a", "--beam", "2", "--nbest", "4"],
+    "--top-p 2.0 is above 1": lambda folder: [folder, "a", "--top-p", "2"],
     "no such model": lambda folder: ["nowhere", "a"],
     "phrases": lambda folder: [folder, "a", "--phrase", "x"],
     "leave out --beam, or --temperature": lambda folder: [folder, "a", "--beam", "2", "--temperature", "1"],
     "leave out --beam, or --top-k": lambda folder: [folder, "a", "--beam", "2", "--top-k", "4"],
     "leave out --beam, or --seed": lambda folder: [folder, "a", "--beam", "2", "--seed", "0"],
     "nothing is drawn by chance": lambda folder: [folder, "a", "--temperature", "0", "--seed", "4"],
+    "--tokens 0 is not at least 1": lambda folder: [folder, "a", "--tokens", "0"],
+    "--tokens 0 is not at least 1\n    --shortest 3 is above --tokens 0": lambda folder: [
+        *(folder, "a", "--tokens", "0", "--shortest", "3")
+    ],
+    "--beam -1 is not at least 1": lambda folder: [folder, "a", "--beam", "-1"],
+    "got: --choice --beam\n": lambda folder: [folder, "a", "--choice", "b", "--beam", "2"],
+    "got: --choice --temperature --tokens\n": lambda folder: [
+        *(folder, "a", "--choice", "b", "--temperature", "0.5", "--tokens", "9")
+    ],
     "give --beam above 0": lambda folder: [folder, "a", "--groups", "2"],
 }
 

@@ -88,6 +88,18 @@ def test_names_of_columns_are_no_example(model: Model, tmp_path: Path, capsys, t
     assert json.loads(capsys.readouterr().out)["prompt"] == "ab => ba\ncd => dc\nef =>"
 
 
+@pytest.mark.parametrize(("name", "table"), [("x.csv", "ab,ba,1\ncd,dc,2\n"), ("x.tsv", "ab\tba\t1\n")])
+def test_of_three_columns_without_names_none_is_taken(model: Model, tmp_path: Path, capsys, name, table: str) -> None:
+    save(model, tmp_path / "m")
+    (tmp_path / name).write_text(table)
+    assert main(["generate", str(tmp_path / "m"), "ef", "--examples", str(tmp_path / name)]) == 2
+    told = capsys.readouterr().err
+    assert "these columns have no names" in told
+    assert "input and output" in told
+    (tmp_path / name).write_text(table.replace("ab", "input", 1).replace("ba", "output", 1) + table)
+    assert main(["generate", str(tmp_path / "m"), "ef", "--examples", str(tmp_path / name)]) == 0
+
+
 def test_no_weight_changes(model: Model) -> None:
     before = {name: x.clone() for name, x in model.state_dict().items()}
     found = model.prompt("ab", choices=["a", "b"])

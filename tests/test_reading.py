@@ -240,6 +240,47 @@ def test_classify_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["classify", str(tmp_path / "none"), "w1"]) == 2
 
 
+def test_what_is_not_read_of_a_text_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: Any) -> None:
+    """A text of 30 words has eight more than fit beside the tokens around it; beside a second text, ten."""
+    made, long = model("label"), " ".join(WORDS[:30])
+    name = folder(made, tmp_path / "m")
+    assert [one.unread for one in made.classify(["w1", long, (long, "w1")])] == [0, 8, 10]
+    assert main(["classify", name, "w1", long]) == 0
+    told = "regard: text 2 is longer than what can be read at once: its last 8 tokens are not read\n"
+    assert capsys.readouterr().err == told
+    lines(f"w1\n{long}\n{long}\tw1\n")
+    assert main(["classify", name, "--json"]) == 0
+    said = capsys.readouterr()
+    assert [json.loads(line)["unread"] for line in said.out.splitlines()] == [0, 8, 10]
+    many = "2 texts are longer than what can be read at once, text 2 first: 18 tokens at their ends are not read"
+    assert many in said.err
+    assert main(["classify", name, "w1", "w2"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_letters_that_a_reader_has_no_token_for_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = framing(Vocabulary("characters", 60).learn(["abc "]))
+    made = replace(model("label", vocab=text.tokenizer.get_vocab_size()), processor=text)
+    name = folder(made, tmp_path / "m")
+    assert main(["classify", name, "aé", "éx", "--json"]) == 0
+    said = capsys.readouterr()
+    assert [json.loads(line)["unknown"] for line in said.out.splitlines()] == [["é"], ["é", "x"]]
+    assert said.err == "regard: 2 letters are unknown to this model: 'é', 'x'\n"
+
+
+def test_a_text_that_is_too_long_has_no_vector(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Half of it would be another text's. What spells a token is as long as its letters."""
+    made = model("none")
+    with pytest.raises(InputError, match="too long for this model"):
+        made.embed(" ".join(WORDS[:30]))
+    text = framing(Vocabulary("characters", 60).learn(["abc <end>"]))
+    spelled = replace(model("none", vocab=text.tokenizer.get_vocab_size()), processor=text)
+    with pytest.raises(InputError, match="too long for this model"):
+        spelled.embed("<end>" * 10)
+    assert main(["embed", folder(made, tmp_path / "m"), " ".join(WORDS[:30])]) == 2
+    assert "at most 24" in capsys.readouterr().err
+
+
 def test_tag_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: Any) -> None:
     made = model("tags")
     name = folder(made, tmp_path / "m")
@@ -294,6 +335,11 @@ def test_embed_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "1.000" in capsys.readouterr().out
     np.testing.assert_allclose(np.load(tmp_path / "v.npy"), made.embed(["w1", "w2"]).numpy(), rtol=1e-5, atol=1e-6)
     assert main(["embed", name, "w1", "--out", str(tmp_path / "v.txt")]) == 2
+    capsys.readouterr()
+    assert main(["embed", name, "w1", "--out", str(tmp_path / "nodir" / "v.npy")]) == 2
+    told = capsys.readouterr().err
+    assert f"where: {tmp_path / 'nodir'}\n" in told
+    assert ".part" not in told
     assert main(["embed", name, "w1", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out.splitlines()[-1])["vector"]) == 16
 

@@ -35,6 +35,15 @@ def test_both_translators_are_small() -> None:
     assert 10_000_000 < sum(sizes) < 15_000_000
 
 
+def test_the_table_of_data_names_every_model_that_ships() -> None:
+    """And the sentence that opens the page."""
+    page = (Path(__file__).parents[1] / "docs" / "data.md").read_text("utf-8")
+    there = {x.name for x in Path(str(files("regard"))).joinpath("pretrained").iterdir() if x.is_dir()}
+    opening, table = page.split("\n\n")[1], page.partition("| model that ships |")[2]
+    assert set(re.findall(r"^\| `([\w-]+)`", table, re.MULTILINE)) == there
+    assert set(re.findall(r"`([\w-]+)`", opening)) == there
+
+
 SCORES = {"tatoeba-en-de": ("sacreBLEU 41.4", "chrF 60.1"), "tatoeba-de-en": ("sacreBLEU 51.1", "chrF 64.7")}
 
 

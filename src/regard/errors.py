@@ -1,5 +1,7 @@
 """Errors that a user can act on, all of one form: what, where, got, expected, what to do."""
 
+import re
+
 
 class InputError(ValueError):
     """Bad input. The command line prints it and exits with 2; it never shows a traceback for it."""
@@ -7,11 +9,16 @@ class InputError(ValueError):
     def __init__(self, what: str, *, where: str = "", got: str = "", expected: str = "", fix: str = "") -> None:
         self.what, self.where, self.got, self.expected, self.fix = what, where, got, expected, fix
         lines = (("where", where), ("got", got), ("expected", expected), ("what to do", fix))
-        super().__init__("\n".join([what, *(f"  {name}: {text}" for name, text in lines if text)]))
+        super().__init__("\n".join([what, *(f"  {name}: {indented(text)}" for name, text in lines if text)]))
 
     def as_dict(self) -> dict[str, str]:
         parts = {"what": self.what, "where": self.where, "got": self.got, "expected": self.expected, "fix": self.fix}
         return {name: text for name, text in parts.items() if text}
+
+
+def indented(text: str) -> str:
+    """Every line but the first below it, unless it is indented already."""
+    return re.sub(r"\n(?! )", "\n    ", text)
 
 
 class ElsewhereError(Exception):

@@ -142,8 +142,12 @@ class Model:
     ) -> "Generated | list[Generated]":
         """What one prompt, or each of many, goes on with: the likeliest tokens, unless asked otherwise."""
         several = [prompts] if isinstance(prompts, str) else list(prompts)
-        found = self.generating().generate(several, decoding or GREEDY)
-        done = [Generated(prompt, own[0].text if own else "", own) for prompt, own in zip(several, found, strict=True)]
+        generating = self.generating()
+        found = generating.generate(several, decoding or GREEDY)
+        done = [
+            Generated(prompt, own[0].text if own else "", own, generating.surplus(prompt), generating.unknown(prompt))
+            for prompt, own in zip(several, found, strict=True)
+        ]
         return done[0] if isinstance(prompts, str) else done
 
     def prompt(
@@ -279,6 +283,8 @@ class Generated:
     prompt: str
     text: str  # without the prompt
     nbest: list[Said]  # as many as were asked for, the best first
+    unread: int = 0  # of the prompt's first tokens, that were more than can be read
+    unknown: tuple[str, ...] = ()  # letters of the prompt that the model has no token for
 
 
 def load(model: str | Path) -> Model:
@@ -453,7 +459,11 @@ def convert(source: str | Path, out: str | Path) -> list[str]:
         x.name.endswith((".safetensors", ".safetensors.index.json")) for x in source.iterdir()
     )
     if not safe and not (source / "config.json").exists():
-        raise InputError("this is no foreign model folder", where=str(source), expected="a folder with a config.json")
+        raise InputError(
+            "this is no foreign model folder" if source.is_dir() else "there is no such folder",
+            where=str(source),
+            expected="a folder with config.json and weights, or one of llama2.c, with *.safetensors and tokenizer.bin",
+        )
     if safe:
         model = load(source)
     else:
@@ -461,8 +471,20 @@ def convert(source: str | Path, out: str | Path) -> list[str]:
         header = {name: tuple(x.shape) for name, x in state.items()}
         said = read_json(source / "config.json")
         model = load_theirs(source, said, header, lambda names: {name: x for name, x in state.items() if name in names})
-    save(model, out)
+    save(replace(model, card=model.card or foreign_card(source, Path(out))), out)
     return not_finite(model.state_dict())
+
+
+def foreign_card(source: Path, out: Path) -> str:
+    """Of a model that was made elsewhere: where from, and who can say more. One of ours needs none."""
+    if (source / "regard.json").exists():
+        return ""
+    told = source / "config.json"
+    kind = kind_of(read_json(told)) if told.exists() else llama2c.KIND
+    return (
+        f"# {out.name}\n\nConverted by regard {regard.__version__} from the folder `{source}`, of the kind {kind}.\n\n"
+        "- Data, licence and limits are those of the source: see what was published with it.\n"
+    )
 
 
 def export(model: Model | str | Path, out: str | Path, to: str = "hf") -> list[str]:

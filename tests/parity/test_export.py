@@ -122,6 +122,8 @@ def test_a_model_of_ours_goes_out(name: str, changes: dict[str, object], arch: s
         ("switch-base-8", {"vocab": 60, "dim": 32, "hidden": 48, "depth": 4}, "room"),
         ("switch-base-8", {"vocab": 60, "dim": 32, "hidden": 48, "depth": 5, "every": 3, "room": 9}, "every"),
         ("switch-base-8", {"vocab": 60, "dim": 32, "hidden": 48, "depth": 2, "room": 9, "gated": True}, "gated"),
+        ("switch-base-8", {"vocab": 60, "dim": 32, "hidden": 48, "depth": 2, "room": 9, "scaled": False}, "scaled"),
+        ("albert-base", {"vocab": 60, "narrow": 8, "dim": 24, "heads": 2, "hidden": 48, "head": "follows"}, "head"),
         ("vit-cifar", {"pool": "class", "depth": 1, "representation": 24}, "representation"),
         ("vit-cifar", {"pool": "class", "depth": 1, "drop_path": 0.1}, "drop_path"),
     ],
@@ -133,6 +135,14 @@ def test_what_their_format_cannot_say_is_an_error(
     with pytest.raises(InputError, match=rf"no counterpart(.|\n)*got: .*\b{key} = "):
         export(tmp_path / "ours", tmp_path / "theirs")
     assert not (tmp_path / "theirs").exists()
+
+
+def test_the_families_that_have_a_counterpart_are_each_told_once(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a rnn has no counterpart there") as error:
+        export(regard.build("rnn-cho", vocab=20), tmp_path / "theirs")
+    families = error.value.expected.split(", ")
+    assert families[:3] == ["gpt", "bert", "t5"]
+    assert len(set(families)) == len(families)
 
 
 @pytest.mark.parametrize("case", UNNAMED)

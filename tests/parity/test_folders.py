@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 import regard
 from regard.errors import CheckpointError
+from regard.models.t5 import Config
 from tests.parity.ours import Tensors
 from tests.parity.twins import CASES, reference, saved
 
@@ -98,6 +99,43 @@ def test_gpt2_with_a_copy_of_its_embedding(tmp_path: Path) -> None:
         regard.load(folder)
 
 
+@pytest.mark.parametrize("case", ["gpt-llama", "gpt-llama-groups", "gpt-mistral", "gpt-qwen"])
+def test_a_decoder_alone(case: str, tmp_path: Path) -> None:
+    """A LlamaModel has no prefix and no output matrix, whatever its config says of one: its states are all it gives."""
+    model = reference(case).model
+    folder = saved(model, tmp_path)
+    assert not [name for name in weights(folder) if name.startswith(("model.", "lm_head."))]
+    found, ids = regard.load(folder), torch.tensor([[2, 5, 9, 30]])
+    assert found.config.tied
+    with torch.no_grad():
+        torch.testing.assert_close(found.net.read(ids), model(ids).last_hidden_state, rtol=1e-4, atol=1e-5)
+
+
+def test_a_decoder_with_a_prefix_needs_its_output_matrix(tmp_path: Path) -> None:
+    folder = saved(reference("gpt-llama"), tmp_path)
+    rewrite(folder, {name: x for name, x in weights(folder).items() if name != "lm_head.weight"})
+    with pytest.raises(CheckpointError, match=r"missing:\n      lm_head\.weight"):
+        regard.load(folder)
+
+
+def test_t5_that_is_tied_and_not_scaled(tmp_path: Path) -> None:
+    """As the reference writes version 1.1 today: without an output matrix. With one, it is not tied."""
+    model = reference("t5-v11-tied")
+    folder = saved(model, tmp_path)
+    said = json.loads((folder / "config.json").read_text())
+    assert (said["tie_word_embeddings"], said["scale_decoder_outputs"]) == (True, False)
+    config = regard.load(folder).config
+    assert (config.tied, config.scaled) == (True, False)
+    rewrite(folder, weights(folder) | {"lm_head.weight": model.lm_head.weight.detach().flip(0)})
+    config = regard.load(folder).config
+    assert (config.tied, config.scaled) == (False, True)
+    rewrite(folder, weights(folder), tie_word_embeddings=False, scale_decoder_outputs=True)
+    with pytest.raises(CheckpointError, match="scale_decoder_outputs = True is not supported"):
+        regard.load(folder)
+    with pytest.raises(ValueError, match="scaled = false means nothing"):
+        Config(tied=False, scaled=False)
+
+
 @pytest.mark.parametrize("case", ["bert", "bert-words", "bert-pretraining"])
 def test_bert_as_it_was_published(case: str, tmp_path: Path) -> None:
     """Norms by TensorFlow's names, the counting buffer, both copies of the head, and the keys of its old config."""
@@ -172,6 +210,7 @@ def test_heads_are_found_by_their_names(tmp_path: Path) -> None:
     assert (config("bert-bare").pooler, config("bert-bare").head) == (False, "none")
     assert (config("bert-words").pooler, config("bert-words").head) == (False, "words")
     assert (config("bert-pretraining").pooler, config("bert-pretraining").head) == (True, "pretraining")
+    assert (config("bert-follows").pooler, config("bert-follows").head) == (True, "follows")
     assert (config("vit").classes, config("vit").representation) == (5, None)
     assert config("vit-two-classes").classes == 2
     assert (config("vit-pooled").classes, config("vit-pooled").representation) == (0, 20)

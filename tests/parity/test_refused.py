@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 import regard
 from regard.errors import CheckpointError
-from tests.parity.twins import reference, saved
+from tests.parity.twins import bert_config, gpt, llama, reference, saved, t5, transformers
 
 State = dict[str, Tensor]
 Config = dict[str, Any]
@@ -120,6 +120,28 @@ WRONG: dict[str, tuple[Callable[[State, Config], None], list[str]]] = {
         ],
     ),
 }
+
+
+STRETCHED = {"rope_type": "llama3", "rope_theta": 10000.0, "factor": 8.0, "low_freq_factor": 1.0}
+STRETCHED |= {"high_freq_factor": 4.0, "original_max_position_embeddings": 12}
+UNSUPPORTED: dict[str, tuple[Callable[[], nn.Module], str]] = {
+    "llama3": (lambda: llama(rope_parameters=STRETCHED), "rope_type = 'llama3' is not supported"),
+    "ForMultipleChoice": (lambda: transformers.BertForMultipleChoice(bert_config()), "classifier.weight (1, 20)"),
+    "T5EncoderModel": (lambda: transformers.T5EncoderModel(t5().config), "decoder.block.0.layer.0.SelfAttention.q"),
+    "GPT2ForSequenceClassification": (
+        lambda: transformers.GPT2ForSequenceClassification(gpt().config),
+        "score.weight (2, 20)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNSUPPORTED)
+def test_what_the_page_calls_refused_is(name: str, tmp_path: Path) -> None:
+    make, problem = UNSUPPORTED[name]
+    with pytest.raises(CheckpointError, match="cannot be read exactly") as caught:
+        regard.load(saved(make(), tmp_path))
+    assert problem in str(caught.value)
+    assert name in (Path(__file__).parents[2] / "docs" / "text.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("case", WRONG)

@@ -47,10 +47,14 @@ def llama(kind: str = "Llama", **changes: Any) -> nn.Module:
     return getattr(transformers, f"{kind}ForCausalLM")(config)
 
 
-def t5(**changes: Any) -> nn.Module:
+def t5_as_made(**changes: Any) -> nn.Module:
     sizes = {"vocab_size": VOCAB, "d_model": DIM, "d_kv": 6, "d_ff": 28, "num_layers": 2, "num_heads": HEADS}
     near = {"relative_attention_num_buckets": 8, "relative_attention_max_distance": 10, "decoder_start_token_id": 0}
-    model = transformers.T5ForConditionalGeneration(transformers.T5Config(**sizes | near | changes))
+    return transformers.T5ForConditionalGeneration(transformers.T5Config(**sizes | near | changes))
+
+
+def t5(**changes: Any) -> nn.Module:
+    model = t5_as_made(**changes)
     if not model.config.scale_decoder_outputs:  # as published; made anew, the two would be one
         model.lm_head.weight = nn.Parameter(model.lm_head.weight.detach().clone())
         model.config.tie_word_embeddings = False
@@ -178,6 +182,7 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     "bert-bare": lambda: transformers.BertModel(bert_config(), add_pooling_layer=False),
     "bert-words": lambda: transformers.BertForMaskedLM(bert_config(type_vocab_size=3)),
     "bert-pretraining": lambda: transformers.BertForPreTraining(bert_config()),
+    "bert-follows": lambda: transformers.BertForNextSentencePrediction(bert_config()),
     "bert-relu": lambda: transformers.BertForMaskedLM(bert_config(hidden_act="relu", layer_norm_eps=1e-3)),
     "bert-silu": lambda: transformers.BertForPreTraining(bert_config(hidden_act="silu", num_attention_heads=1)),
     "bert-tanh-gelu": lambda: transformers.BertForMaskedLM(bert_config(hidden_act="gelu_new")),
@@ -196,11 +201,13 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     "bert-fnet-none": lambda: fnet("FNetModel", type_vocab_size=2),
     "bert-fnet-bare": lambda: transformers.FNetModel(fnet("FNetModel").config, add_pooling_layer=False),
     "bert-fnet-words": lambda: fnet("FNetForMaskedLM", hidden_act="relu", layer_norm_eps=1e-3, hidden_size=DIM - 1),
+    "bert-fnet-follows": lambda: fnet("FNetForNextSentencePrediction"),
     "bert-fnet-label": lambda: fnet("FNetForSequenceClassification", num_labels=3),
     "bert-fnet-tags": lambda: fnet("FNetForTokenClassification", num_labels=3),
     "bert-fnet-span": lambda: fnet("FNetForQuestionAnswering"),
     "t5": t5,
     "t5-v11": lambda: t5(feed_forward_proj="gated-gelu", tie_word_embeddings=False),
+    "t5-v11-tied": lambda: t5_as_made(feed_forward_proj="gated-gelu", tie_word_embeddings=False),
     "t5-deep-decoder": lambda: t5(num_decoder_layers=3, num_layers=1, num_heads=3, layer_norm_epsilon=1e-3),
     "switch": switch,
     "switch-full": lambda: switch(expert_capacity=2),  # more than two want the same expert
@@ -486,6 +493,7 @@ def of_bert(model: nn.Module, out: Any) -> Tensors:
     pooled = None if pooler is None else pooler(first).tanh() if "Albert" in kind else pooler(states)
     pooled = model.pre_classifier(first).relu() if hasattr(model, "pre_classifier") else pooled
     logits, follows = out.get("logits"), out.get("seq_relationship_logits", out.get("sop_logits"))
+    follows = logits if kind.endswith("NextSentencePrediction") else follows
     words = out.get("prediction_logits", logits if kind.endswith("MaskedLM") else None)
     return {"states": states} | some(
         pooled=pooled,

@@ -50,6 +50,39 @@ def test_the_best_is_the_smallest_or_the_largest(tmp_path: Path) -> None:
         assert kept(trained) == [step, 8]
 
 
+class Judged(Told):
+    """A reward and a loss at each evaluation."""
+
+    def __init__(self, *pairs: tuple[float, float]) -> None:
+        super().__init__(goal="-reward")
+        self.pairs = iter(pairs)
+
+    def metrics(self, sums: Any) -> dict[str, float]:
+        return dict(zip(("reward", "loss"), next(self.pairs), strict=True))
+
+
+def test_of_two_that_are_as_good_the_lower_loss_is_the_best_then_the_later(tmp_path: Path) -> None:
+    for name, pairs, step, stale in (
+        ("lower", [(0.9, 2.0), (0.9, 1.0), (0.9, 1.5)], 4, 1),
+        ("later", [(0.9, 1.0), (0.9, 1.0)], 4, 1),  # no progress: patience goes on
+        ("better", [(0.8, 1.0), (0.9, 5.0), (0.8, 0.5)], 4, 1),  # the loss has no say where the goal has one
+        ("no number", [(0.9, 1.0), (0.9, math.nan)], 2, 1),
+        ("a number", [(0.9, math.nan), (0.9, 7.0)], 4, 0),
+    ):
+        trained = engine(tmp_path / name, Judged(*pairs), evaluate=2, steps=2 * len(pairs), save=100, keep=1)
+        state = trained.run()
+        assert (state.best_step, state.stale) == (step, stale), name
+        assert step in kept(trained)
+
+
+def test_the_loss_beside_the_best_outlives_an_interruption(tmp_path: Path) -> None:
+    pairs = [(0.9, 1.0), (0.9, 2.0)]
+    engine(tmp_path, Judged(*pairs[:1]), evaluate=2, steps=2).run()
+    again = engine(tmp_path, Judged(*pairs[1:]), evaluate=2, steps=4)
+    again.resume()
+    assert (again.run().best_step, again.state.best_loss) == (2, 1.0)
+
+
 def test_a_metric_that_is_no_number_is_never_the_best(tmp_path: Path) -> None:
     """Nor does it end the run, whose weights may be sound; but it counts as no progress."""
     trained = engine(tmp_path, Told(math.nan, 5.0, math.inf, -math.inf), evaluate=2, steps=8, save=100)

@@ -336,14 +336,15 @@ def test_a_run_with_adapters_goes_on_as_if_it_had_never_stopped(place: Path, bas
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ('[start]\nmodel = "nowhere"\n', ("no such file", "nowhere")),
+        ('[start]\nmodel = "nowhere"\n', ("no such model", "nowhere", "tatoeba-en-de")),
         ('[start]\nmodel = "BASE"\n[model]\nname = "bert-tiny"\n', ("model is that of [start]",)),
         ('[start]\nmodel = "BASE"\n[model]\ndim = 24\n', ("do not fit", "embed.weight", "its head may be another")),
         ('[start]\nmodel = "BASE"\n[model]\ndimm = 24\n', ("dimm",)),
         ('[start]\nmodel = "BASE"\nlearn = "adapters"\nwhere = ["*.mixer.qq"]\n', ("mixer.qq", "no linear map")),
         ('[start]\nmodel = "BASE"\nlearn = "adapters"\nrank = 99\n', ("rank of 99",)),
         ('[data.vocabulary]\nsize = 300\n[start]\nmodel = "BASE"\n', ("tokens are those of the model of [start]",)),
-        ('[start]\nmodel = "recall"\n', ("a gpt cannot classify", "bert")),
+        ('[start]\nmodel = "recall"\n', ("a gpt cannot classify", "a model of the bert or recurrent family")),
+        ('[model]\nname = "gpt-tiny"\n', ("a gpt cannot classify; it takes a model of the bert or recurrent family",)),
     ],
 )
 def test_bad_starts(
@@ -354,6 +355,29 @@ def test_bad_starts(
     told = refused(capsys, "train", str(path), f"folder={place / 'run'}")
     assert not [word for word in words if word not in told], told
     assert not (place / "run").exists()
+
+
+@pytest.mark.parametrize("wrong", ['learn = "adapterz"', "rank = 0", "depth = 2", "model = 3"])
+def test_what_is_wrong_in_a_start_is_told_alone(place: Path, wrong: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """That a model has no name is no fault where [start] stands in the file, readable or not."""
+    more = f"[start]\n{wrong}\n" + ('model = "recall"\n' if "model" not in wrong else "")
+    path = written(place, labelled(model=more).replace(WORDS, ""))
+    told = refused(capsys, "train", str(path), f"folder={place / 'run'}")
+    assert "1 problem" in told, told
+    assert wrong.split()[0] in told.splitlines()[1]
+    assert "has no name" not in told
+
+
+def test_a_model_that_is_nowhere_is_looked_for_in_places_that_can_be_read(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REGARD_DATA", str(place / "data"))
+    path = written(place / "some", labelled(model='[start]\nmodel = "../nomini"\n').replace(WORDS, ""))
+    told = refused(capsys, "train", str(path))
+    lines = told.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("  expected: a shipped model"))
+    assert lines[start + 1] == f"    {(place / 'nomini').resolve()}"
+    assert ".." not in "".join(lines[start:]), told
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.options import Json, plain
-from regard.cli.piping import chunks, given
+from regard.cli.piping import chunks, given, note, note_unknown
 
 if TYPE_CHECKING:
     from regard.tasks.reading import Labelled
@@ -38,18 +38,32 @@ def run(
     texts = given(texts)
     if texts:
         alone()
-        for one in loaded.classify([text if beside is None else (text, beside) for text in texts]):
-            show(one, top, as_json)
-        return
-    for some in chunks():
-        for one in loaded.classify([parted(line, beside) for line in some]):
+    number = 0
+    cut: dict[int, int] = {}
+    unknown: dict[str, None] = {}
+    for some in [texts] if texts else chunks():
+        several = [(text, beside) if beside is not None else text if texts else parted(text) for text in some]
+        for one in loaded.classify(several):
+            number += 1
+            cut |= {number: one.unread} if one.unread else {}
+            unknown |= dict.fromkeys(one.unknown)
             show(one, top, as_json)
         sys.stdout.flush()
+    note_cut(cut)
+    note_unknown(list(unknown))
 
 
-def parted(line: str, beside: str | None) -> str | tuple[str, str]:
-    if beside is not None:
-        return line, beside
+def note_cut(cut: dict[int, int]) -> None:
+    """The tokens that were not read, by the number of their text."""
+    if len(cut) == 1:
+        ((number, unread),) = cut.items()
+        note(f"text {number} is longer than what can be read at once: its last {unread:,} tokens are not read")
+    elif cut:
+        many = f"{len(cut):,} texts are longer than what can be read at once, text {min(cut)} first"
+        note(f"{many}: {sum(cut.values()):,} tokens at their ends are not read")
+
+
+def parted(line: str) -> str | tuple[str, str]:
     first, tab, second = line.partition("\t")
     return (first, second) if tab else line
 
@@ -63,4 +77,5 @@ def show(one: "Labelled", top: int, as_json: bool) -> None:
 
 def data(one: "Labelled", top: int) -> dict[str, Any]:
     ranked = [{"label": name, "probability": chance} for name, chance in one.ranked[:top]]
-    return {"texts": list(one.texts), "label": one.label, "probability": one.probability, "ranked": ranked}
+    unread = {"unread": one.unread, "unknown": list(one.unknown)}
+    return {"texts": list(one.texts), "label": one.label, "probability": one.probability, "ranked": ranked} | unread

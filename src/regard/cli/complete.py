@@ -30,7 +30,10 @@ def run(
     words: Annotated[int, typer.Option(help="Go on to the end of so many words.")] = 1,
     measure: Annotated[
         bool,
-        typer.Option("--measure", help="Tell how many keys it would save in the last tenth, which is not counted."),
+        typer.Option(
+            "--measure",
+            help=f"Tell how many keys it would save in {MEASURED:,} letters of the last tenth, which is not counted.",
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -56,7 +59,8 @@ def run(
         cut = len(lines) * 9 // 10
         if not cut:
             raise InputError("the text is too short to hold a part of it out", where=str(text), got="1 line")
-        tell(Completing(lines[:cut], order).typing(some(lines[cut:]), top), order, top, as_json)
+        keys = Completing(lines[:cut], order).typing(some(lines[cut:]), top)
+        tell(keys, sum(map(len, lines[cut:])), order, top, as_json)
         return
     completing = Completing(lines, order)
     for one in typed or ():
@@ -76,17 +80,18 @@ def run(
 
 
 def some(lines: list[str]) -> list[str]:
-    """Enough of them to tell, evenly."""
-    step = max(sum(map(len, lines)) // MEASURED, 1)
-    return lines[::step]
+    """Enough of them to tell, evenly; all where there are no more."""
+    count = min(max(len(lines) * MEASURED // max(sum(map(len, lines)), 1), 1), len(lines))
+    return [lines[i * len(lines) // count] for i in range(count)]
 
 
-def tell(found: "Keystrokes", order: int, top: int, as_json: bool) -> None:
+def tell(found: "Keystrokes", held_out: int, order: int, top: int, as_json: bool) -> None:
     if as_json:
-        facts = {"letters": found.letters, "keys": found.keys, "saved": found.saved, "order": order, "top": top}
-        print(json.dumps(facts, indent=2))
+        facts = {"letters": found.letters, "keys": found.keys, "saved": found.saved, "held_out": held_out}
+        print(json.dumps(facts | {"order": order, "top": top}))
         return
-    print(f"{found.letters:,} letters that were not counted take {found.keys:,} keys: {found.saved:.1%} saved")
+    letters = f"{found.letters:,} of {held_out:,} letters that were not counted"
+    print(f"{letters} take {found.keys:,} keys: {found.saved:.1%} saved")
     print(f"if one key takes any of {top} completions as soon as the right one is there; order {order}")
 
 

@@ -33,6 +33,9 @@ def run(
 
     if out is not None and out.suffix != ".npy":
         raise InputError("vectors are written into a .npy file", got=str(out))
+    if out is not None and not out.absolute().parent.is_dir():
+        fix = "make it, or write into another"
+        raise InputError("there is no such folder", where=str(out.absolute().parent), got=f"--out {out}", fix=fix)
     import numpy as np
     import torch
 

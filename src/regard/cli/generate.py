@@ -4,11 +4,13 @@ import json
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from regard.cli.options import (
+    DRAWING,
+    SEARCHING,
     Diversity,
     Groups,
     Json,
@@ -18,15 +20,19 @@ from regard.cli.options import (
     TopK,
     TopP,
     Typical,
+    as_typed,
+    asked,
     refuse_unused,
 )
-from regard.cli.piping import chunks, given, note
+from regard.cli.piping import chunks, given, note, note_unknown
 from regard.cli.translate import alone
 
 if TYPE_CHECKING:
+    from regard.model import Generated
     from regard.tasks.prompting import Prompted
 
 ANSWER = 50  # tokens
+WRITING = ("seed", "nbest", "phrase", "shortest", "no_repeat", "tokens")  # what is asked of a text that is written
 
 
 def run(
@@ -76,11 +82,13 @@ def run(
     from regard.run.named import named_model
 
     refuse_unused(context, draws=not beam and temperature != 0)
+    if choice and (idle := asked(context, *SEARCHING, *DRAWING, *WRITING)):
+        raise InputError("choices are judged, and nothing is written", got=" ".join(["--choice", *idle]))
     try:
         drawn = None
         if not beam and temperature:
             drawn = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, typical=typical, seed=seed)
-        asked = Decoding(
+        decoding = Decoding(
             beam=Beam(beams=beam or 1, groups=groups, diversity=diversity),
             sampling=drawn,
             nbest=nbest,
@@ -90,41 +98,52 @@ def run(
             phrases=tuple(phrase or ()),
         )
     except ValueError as error:
-        raise InputError("this cannot be asked of a text", got=str(error)) from None
+        got = as_typed(str(error), {"longest": "tokens", "beams": "beam"})
+        raise InputError("this cannot be asked of a text", got=got) from None
     alone()
     loaded = prepare(named_model(model))
     generating = loaded.generating()  # or it is refused before anything is printed
     prompts = texts_of(prompts)
+    told: set[str] = set()  # letters that are unknown
     if examples is not None or instruction or choice or shots is not None:
-        asked = replace(asked, longest=min(tokens, ANSWER))
+        decoding = replace(decoding, longest=min(tokens, ANSWER))
+        shown = read(examples, shots)
         for query in prompts:
-            tell(
-                loaded.prompt(
-                    query, examples=read(examples, shots), instruction=instruction, choices=choice or (), decoding=asked
-                ),
-                as_json,
+            answer = loaded.prompt(
+                query, examples=shown, instruction=instruction, choices=choice or (), decoding=decoding
             )
+            note_unknown([x for x in answer.unknown if x not in told])
+            told |= set(answer.unknown)
+            tell(answer, as_json)
         return
     for i, prompt in enumerate(prompts):
         if surplus := generating.surplus(prompt):
             note(f"prompt {i + 1} is longer than what can be read at once: its first {surplus:,} tokens are not read")
+        unknown = generating.unknown(prompt)
+        note_unknown([x for x in unknown if x not in told])
+        told |= set(unknown)
         if as_json or beam or nbest > 1:
-            found = loaded.generate(prompt, decoding=asked)
+            found = loaded.generate(prompt, decoding=decoding)
             assert isinstance(found, Generated)
             if not found.nbest:
                 fix = "allow more --tokens, or search with a larger --beam"
                 raise InputError("no text was found that holds all that it shall", where=repr(prompt[:40]), fix=fix)
-            several = [{"text": x.text, "score": x.score, "logp": x.logp, "ended": x.ended} for x in found.nbest]
             if as_json:
-                print(json.dumps({"prompt": prompt, "text": found.text, "nbest": several}, ensure_ascii=False))
+                print(json.dumps(data(found), ensure_ascii=False))
             else:
                 print("\n".join(f"{x.score:8.3f}  {prompt}{x.text}" for x in found.nbest))
             continue
         print(("\n" if i else "") + prompt, end="", flush=True)
-        for piece in loaded.stream(prompt, decoding=asked):
+        for piece in loaded.stream(prompt, decoding=decoding):
             sys.stdout.write(piece)
             sys.stdout.flush()
         print()
+
+
+def data(found: "Generated") -> dict[str, Any]:
+    several = [{"text": x.text, "score": x.score, "logp": x.logp, "ended": x.ended} for x in found.nbest]
+    unread = {"unread": found.unread, "unknown": list(found.unknown)}
+    return {"prompt": found.prompt, "text": found.text, "nbest": several} | unread
 
 
 def texts_of(prompts: list[str] | None) -> list[str]:
@@ -152,6 +171,9 @@ def read(path: Path | None, shots: int | None) -> list[tuple[str, str]]:
     except InputError:
         if form_of(path) in ("json", "jsonl"):
             raise
+        if wider(path):
+            expected, fix = "two columns", "name them in the first line: input and output are taken, in any order"
+            raise InputError("these columns have no names", where=str(path), expected=expected, fix=fix) from None
         rows = table_rows(path, [1, 2])
     if rows.faults:
         raise InputError("an example cannot be read", got=str(rows.faults[0]))
@@ -161,6 +183,18 @@ def read(path: Path | None, shots: int | None) -> list[tuple[str, str]]:
             "there are not so many examples", where=str(path), got=f"--shots {shots}", expected=f"0 to {len(rows)}"
         )
     return [(rows[i][0], rows[i][1]) for i in range(count)]
+
+
+def wider(path: Path) -> bool:
+    """Whether a table has more than two columns."""
+    from regard.errors import InputError
+    from regard.run.sources import table_rows
+
+    try:
+        table_rows(path, [3])
+    except InputError:
+        return False
+    return True
 
 
 def tell(found: "Prompted", as_json: bool) -> None:

@@ -1,5 +1,7 @@
 """Options that several verbs share."""
 
+import re
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -50,6 +52,15 @@ def refuse_unused(context: typer.Context, draws: bool) -> None:
         raise InputError("no search is made here", got=" ".join(searching), fix="give --beam above 0")
     if context.params["groups"] == 1 and asked(context, "diversity"):
         raise InputError("one group of beams differs from no other", got="--diversity", fix="give --groups too")
+
+
+def as_typed(problems: str, names: Mapping[str, str]) -> str:
+    """What is wrong with settings, each by the option that gives it: `longest = 0` as `--tokens 0`."""
+
+    def option(found: re.Match[str]) -> str:
+        return f"--{names.get(found[1], found[1]).replace('_', '-')} "
+
+    return re.sub(r"\b([a-z_]+) = ", option, problems)
 
 
 def plain(text: str) -> str:

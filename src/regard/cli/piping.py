@@ -9,6 +9,7 @@ from typing import TextIO
 
 TOGETHER = 256  # lines of a pipe that are sorted by length and worked on before the first is printed
 PAUSE = 0.2  # seconds after a pipe's first line in which others may join it
+SHOWN = 20  # letters that a notice names
 LONG = 50_000  # letters of a text that takes so long that it is told beforehand
 MARK = b"\xef\xbb\xbf"  # of the order of bytes, as some editors write it before a text
 
@@ -116,6 +117,14 @@ def warn_of_long(texts: Sequence[str], before: int = 0) -> None:
 def note(text: str) -> None:
     if sys.stderr is not None:
         print(f"regard: {text}", file=sys.stderr, flush=True)
+
+
+def note_unknown(letters: Sequence[str]) -> None:
+    """Those that a model has no token for, if there are any."""
+    if letters:
+        many = "a letter is" if len(letters) == 1 else f"{len(letters):,} letters are"
+        more = f" and {len(letters) - SHOWN:,} more" if len(letters) > SHOWN else ""
+        note(f"{many} unknown to this model: {', '.join(map(repr, letters[:SHOWN]))}{more}")
 
 
 def size_of_input() -> int:

@@ -21,6 +21,7 @@ from regard.cli.options import (
     TopK,
     TopP,
     Typical,
+    as_typed,
     asked,
     plain,
     refuse_unused,
@@ -117,7 +118,7 @@ def run(
             phrases=tuple(one.strip() for one in phrase or ()),
         )
     except ValueError as error:
-        raise InputError("this cannot be asked of a translation", got=str(error)) from None
+        raise InputError("this cannot be asked of a translation", got=as_typed(str(error), {"beams": "beam"})) from None
     loaded = named_model(model)
     if texts:
         alone()

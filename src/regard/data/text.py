@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from tokenizers import Encoding, Tokenizer
 from tokenizers.decoders import ByteLevel, Fuse
+from tokenizers.models import WordLevel
 from torch import Tensor
 
 from regard.errors import CheckpointError, InputError
@@ -40,6 +41,7 @@ class Framed:
     words: list[int | None]  # which word each piece is of, in its text
     texts: list[int | None]  # which text it is of, 0 or 1; segments do not tell where a tokenizer has but one
     offsets: list[tuple[int, int]]  # the letters of its text that it stands for
+    unread: int = 0  # tokens that there was no room for
 
 
 class Text:
@@ -140,13 +142,17 @@ class Text:
         return [self.frame([one], longest) for one in found]
 
     def frame(self, parts: Sequence[Encoding], longest: int | None) -> Framed:
+        sizes = [len(part.ids) for part in parts]
+        kept = sizes
         if longest is not None:
             room = longest - self.tokenizer.num_special_tokens_to_add(len(parts) == 2)
-            for part, size in zip(parts, shared([len(part.ids) for part in parts], max(room, 0)), strict=True):
+            kept = shared(sizes, max(room, 0))
+            for part, size in zip(parts, kept, strict=True):
                 part.truncate(size)
         whole = self.tokenizer.post_process(parts[0], parts[1] if len(parts) == 2 else None)
         free = [not x for x in whole.special_tokens_mask]
-        return Framed(whole.ids, whole.type_ids, free, whole.word_ids, whole.sequence_ids, whole.offsets)
+        unread = sum(sizes) - sum(kept)
+        return Framed(whole.ids, whole.type_ids, free, whole.word_ids, whole.sequence_ids, whole.offsets, unread)
 
     def widths(self) -> list[int] | None:
         """How many bytes of text each token stands for; None where some text is lost between tokens."""
@@ -195,6 +201,15 @@ class Text:
         if self.tokenizer.pre_tokenizer is None:
             return text.split()
         return [word for word, _ in self.tokenizer.pre_tokenizer.pre_tokenize_str(text)]
+
+    def unknown(self, text: str) -> tuple[str, ...]:
+        """The letters for which a tokenizer of single letters has no token, each once. To one of words or pieces few
+        texts are wholly known, so of those nothing is told."""
+        single = isinstance(self.tokenizer.model, WordLevel) and isinstance(self.tokenizer.decoder, Fuse)
+        return tuple(x for x in dict.fromkeys(self.words(text)) if not self.has(x)) if single else ()
+
+    def has(self, token: str) -> bool:
+        return self.tokenizer.token_to_id(token) is not None
 
     def knows(self, word: str) -> bool:
         try:

@@ -29,7 +29,7 @@ def unpacked(path: Path) -> Path:
     except OSError as error:
         raise InputError(f"{path.name} cannot be read", where=str(path), got=error.strerror or str(error)) from None
     if not stat.S_ISREG(about.st_mode):
-        raise InputError(f"{path.name} is not a regular file", where=str(path), fix="name a file")
+        raise InputError(f"{path.name or path} is not a regular file", where=str(path), fix="name a file")
     if path.suffix.lower() not in OPENERS:
         return path
     identity = f"{os.path.abspath(path)}\0{about.st_size}\0{about.st_mtime_ns}"

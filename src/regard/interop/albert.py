@@ -39,11 +39,14 @@ def config(theirs: Foreign) -> Config:
 def complete(ours: Config, names: Collection[str]) -> Config:
     """Which heads there are, only the tensors tell; which of two that are called alike, the config."""
     head = heads_of(ours, names, "predictions.", "sop_classifier.")
+    head = "none" if head == "follows" else head  # of which alone they have no model
     return replace(ours, pooler=any("pooler." in name for name in names), head=head)
 
 
 def export_config(ours: Config) -> dict[str, Any]:
-    return export_sizes(ours, "albert", ARCHITECTURES[ours.head]) | {"embedding_size": ours.narrow or ours.dim}
+    return export_sizes(ours, "albert", ARCHITECTURES.get(ours.head, "AlbertModel")) | {
+        "embedding_size": ours.narrow or ours.dim
+    }
 
 
 def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:

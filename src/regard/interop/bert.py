@@ -16,6 +16,7 @@ ARCHITECTURES = {
     "none": "BertModel",
     "words": "BertForMaskedLM",
     "pretraining": "BertForPreTraining",
+    "follows": "BertForNextSentencePrediction",
     "label": "BertForSequenceClassification",
     "tags": "BertForTokenClassification",
     "span": "BertForQuestionAnswering",
@@ -74,6 +75,8 @@ def heads_of(ours: Config, names: Collection[str], words: str, follows: str | No
 
     if there(words):
         return "pretraining" if follows is not None and there(follows) else "words"
+    if follows is not None and there(follows):
+        return "follows"
     if there("qa_outputs."):
         return "span"
     return ours.head if there("classifier.") else "none"
@@ -81,7 +84,9 @@ def heads_of(ours: Config, names: Collection[str], words: str, follows: str | No
 
 def complete(ours: Config, names: Collection[str]) -> Config:
     head = heads_of(ours, names, "cls.predictions.", "cls.seq_relationship.")
-    pooler = head in ("pretraining", "label") or any("pooler.dense." in name for name in names)  # they read the pooler
+    pooler = head in ("pretraining", "follows", "label") or any(
+        "pooler.dense." in name for name in names
+    )  # they read the pooler
     return replace(ours, pooler=pooler, head=head)
 
 
@@ -163,7 +168,7 @@ def guesses(head: Head, norm: list[Entry]) -> list[Entry]:
             Tied("cls.predictions.decoder.weight", "embed.weight"),
             Tied("cls.predictions.decoder.bias", "words.bias"),
         ]
-    if head == "pretraining":
+    if head in ("pretraining", "follows"):
         table.append(Rule("cls.seq_relationship.{p}", "follows.{p}"))
     return table
 

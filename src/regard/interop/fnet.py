@@ -16,6 +16,7 @@ ARCHITECTURES = {
     "none": "FNetModel",
     "words": "FNetForMaskedLM",
     "pretraining": "FNetForPreTraining",
+    "follows": "FNetForNextSentencePrediction",
     "label": "FNetForSequenceClassification",
     "tags": "FNetForTokenClassification",
     "span": "FNetForQuestionAnswering",

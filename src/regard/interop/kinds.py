@@ -52,9 +52,9 @@ def as_it_is(config: Any, names: Collection[str]) -> Any:
 KINDS: dict[str, Kind] = {
     "gpt2": Kind("gpt", gpt2.config, as_it_is, gpt2.rules, gpt2.export_config, gpt2.SYMBOLS),
     "openai-gpt": Kind("gpt", gpt1.config, as_it_is, gpt1.rules, gpt1.export_config, gpt1.SYMBOLS),
-    "llama": Kind("gpt", llama.config, as_it_is, llama.rules, llama.export_config, llama.SYMBOLS),
-    "mistral": Kind("gpt", llama.mistral, as_it_is, llama.rules, llama.export_mistral, llama.SYMBOLS),
-    "qwen2": Kind("gpt", llama.qwen2, as_it_is, llama.rules, llama.export_qwen2, llama.SYMBOLS),
+    "llama": Kind("gpt", llama.config, llama.complete, llama.rules, llama.export_config, llama.SYMBOLS),
+    "mistral": Kind("gpt", llama.mistral, llama.complete, llama.rules, llama.export_mistral, llama.SYMBOLS),
+    "qwen2": Kind("gpt", llama.qwen2, llama.complete, llama.rules, llama.export_qwen2, llama.SYMBOLS),
     llama2c.KIND: Kind("gpt", llama2c.config, llama2c.complete, llama2c.rules, llama2c.export_config, llama2c.SYMBOLS),
     "bert": Kind("bert", bert.config, bert.complete, bert.rules, bert.export_config, bert.SYMBOLS),
     "albert": Kind("bert", albert.config, albert.complete, albert.rules, albert.export_config, albert.SYMBOLS),
@@ -62,7 +62,7 @@ KINDS: dict[str, Kind] = {
         "bert", distilbert.config, distilbert.complete, distilbert.rules, distilbert.export_config, distilbert.SYMBOLS
     ),
     "fnet": Kind("bert", fnet.config, fnet.complete, fnet.rules, fnet.export_config, fnet.SYMBOLS),
-    "t5": Kind("t5", t5.config, as_it_is, t5.rules, t5.export_config, t5.SYMBOLS),
+    "t5": Kind("t5", t5.config, t5.complete, t5.rules, t5.export_config, t5.SYMBOLS),
     "switch_transformers": Kind("switch", switch.config, as_it_is, switch.rules, switch.export_config, t5.SYMBOLS),
     "reformer": Kind(
         "reformer", reformer.config, reformer.complete, reformer.rules, reformer.export_config, reformer.SYMBOLS
@@ -192,7 +192,10 @@ def write_foreign(
     """What their format cannot say is an error, not a loss."""
     kinds = [kind for kind in KINDS.values() if kind.family == family]
     if not kinds:
-        raise InputError(f"a {family} has no counterpart there", expected=", ".join(k.family for k in KINDS.values()))
+        raise InputError(
+            f"a {family} has no counterpart there",
+            expected=", ".join(dict.fromkeys(kind.family for kind in KINDS.values())),
+        )
     found, refusals = [], []
     for kind in kinds:
         try:

@@ -1,6 +1,7 @@
 """Today's decoders <-> Hugging Face: Llama, and its kin that differ in a band (Mistral) or in biases (Qwen2)."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 from regard.models.gpt import LLAMA, Biases, Config
@@ -118,17 +119,25 @@ def export_qwen2(ours: Config) -> dict[str, Any]:
     return export_common(ours, "Qwen2ForCausalLM", "qwen2") | {"use_sliding_window": False}
 
 
+def complete(ours: Config, names: Collection[str]) -> Config:
+    """A decoder alone (LlamaModel) has no output matrix: the embedding stands for it, as in a GPT2Model."""
+    alone = not any(name.startswith(("model.", "lm_head.")) for name in names)
+    return replace(ours, tied=True) if alone else ours
+
+
 def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
-    layer, block = "model.layers.{i}.", "blocks.{i}."
+    """A decoder alone has no ``model.`` before its names."""
+    prefix = "" if names is not None and not any(name.startswith("model.") for name in names) else "model."
+    layer, block = prefix + "layers.{i}.", "blocks.{i}."
     head: Entry = Tied("lm_head.weight", "embed.weight") if ours.tied else Rule("lm_head.weight", "head.weight")
     return [
-        Rule("model.embed_tokens.weight", "embed.weight"),
+        Rule(prefix + "embed_tokens.weight", "embed.weight"),
         *(Rule(f"{layer}self_attn.{x}_proj.{{p}}", f"{block}mixer.{x}.{{p}}") for x in "qkv"),
         Rule(layer + "self_attn.o_proj.{p}", block + "mixer.out.{p}"),
         Dropped(layer + "self_attn.rotary_emb.inv_freq", "a buffer that follows from the base"),
         *(Rule(f"{layer}mlp.{x}_proj.{{p}}", f"{block}ffn.{x}.{{p}}") for x in ("gate", "up", "down")),
         Rule(layer + "input_layernorm.weight", block + "mixer_residual.norm.weight"),
         Rule(layer + "post_attention_layernorm.weight", block + "ffn_residual.norm.weight"),
-        Rule("model.norm.weight", "norm.weight"),
+        Rule(prefix + "norm.weight", "norm.weight"),
         head,
     ]

@@ -1,7 +1,7 @@
 """T5, versions 1.0 and 1.1 <-> Hugging Face (model_type t5)."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from regard.models.t5 import Config
@@ -27,11 +27,19 @@ class Sizes:
 def config(theirs: Foreign) -> Config:
     kind = str(theirs.data.get("feed_forward_proj", "relu"))
     theirs.expect("feed_forward_proj", *FEED_FORWARD)
-    tied = theirs.take("tie_word_embeddings", bool, True)  # newer files say true always, and beside it what is meant
-    tied = theirs.take("scale_decoder_outputs", bool, True) and tied
+    tied = theirs.take("tie_word_embeddings", bool, True)
+    scaled = theirs.take("scale_decoder_outputs", bool, tied)
+    if scaled and not tied:
+        theirs.guess("scale_decoder_outputs = True is not supported where tie_word_embeddings = False")
     theirs.ignore("dense_act_fn", "is_gated_act")
     act, gated = FEED_FORWARD.get(kind, ("relu", False))
-    return Config(**shared(theirs, Sizes()), activation=act, gated=gated, tied=tied)
+    return Config(**shared(theirs, Sizes()), activation=act, gated=gated, tied=tied, scaled=scaled or not tied)
+
+
+def complete(ours: Config, names: Collection[str]) -> Config:
+    """Of version 1.1 newer files say that it is tied, and that its states are not made smaller: where there is an
+    output matrix, only the latter is meant."""
+    return replace(ours, tied=False, scaled=True) if not ours.scaled and "lm_head.weight" in names else ours
 
 
 def shared(theirs: Foreign, sizes: Sizes) -> dict[str, Any]:
@@ -61,7 +69,7 @@ def export_config(ours: Config) -> dict[str, Any]:
         "model_type": "t5",
         **export_shared(ours),
         "feed_forward_proj": kinds.get((ours.activation, ours.gated), "relu"),
-    }
+    } | ({} if ours.scaled else {"scale_decoder_outputs": False})
 
 
 def export_shared(ours: Config) -> dict[str, Any]:

@@ -38,9 +38,9 @@ from regard.nn.residual import Branch, PostNorm
 from regard.nn.site import Site
 from regard.nn.start import deviation
 
-# What is made of the states: nothing; hidden words; those, and whether B follows A; a label for the text; one for each
-# token; where an answer begins and ends.
-Head = Literal["none", "words", "pretraining", "label", "tags", "span"]
+# What is made of the states: nothing; hidden words; those, and whether B follows A; that alone; a label for the text;
+# one for each token; where an answer begins and ends.
+Head = Literal["none", "words", "pretraining", "follows", "label", "tags", "span"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ class Config:
     attention: Choice = "softmax"
 
     def __post_init__(self) -> None:
-        blind = self.head in ("pretraining", "label") and self.pooler is False
+        blind = self.head in ("pretraining", "follows", "label") and self.pooler is False
         turns = isinstance(self.attention, list | tuple) and len(self.attention) > 1
         refuse(
             not_positive(self, "vocab", "length", "narrow", "dim", "depth", "heads", "hidden", "classes"),
@@ -169,7 +169,7 @@ class BERT(nn.Module):
         self.blocks = nn.ModuleList(self.block(choice, common) for choice in layered(config.attention, layers))
         self.pooler = nn.Linear(config.dim, config.dim) if config.pooler else None
         self.words = Words(config) if config.head in ("words", "pretraining") else None
-        self.follows = nn.Linear(config.dim, 2) if config.head == "pretraining" else None
+        self.follows = nn.Linear(config.dim, 2) if config.head in ("pretraining", "follows") else None
         self.label = nn.Linear(config.dim, config.classes) if config.head == "label" else None
         self.tags = nn.Linear(config.dim, config.classes) if config.head == "tags" else None
         self.span = nn.Linear(config.dim, 2) if config.head == "span" else None

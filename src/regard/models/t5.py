@@ -49,6 +49,7 @@ class Config:
     activation: str = "relu"
     gated: bool = False
     tied: bool = True  # the output matrix is the embedding
+    scaled: bool = True  # if it is: the states are made smaller before they meet it
     attention: Choice = "dot"
     cross: Choice = "dot"
 
@@ -60,6 +61,7 @@ class Config:
     def checks(self) -> list[list[str]]:
         few = self.buckets is not None and self.buckets < 4
         near = None not in (self.buckets, self.farthest) and self.farthest <= self.buckets // 2
+        idle = self.tied is False and self.scaled is False
         return [
             not_positive(self, "vocab", "dim", "depth", "decoder_depth", "heads", "head_dim", "hidden", "farthest"),
             not_above_zero(self, "eps"),
@@ -68,6 +70,7 @@ class Config:
             unknown_choices(self, "attention", "cross"),
             [f"buckets = {self.buckets} is not at least 4"] if few else [],
             [f"farthest = {self.farthest} is within the distances that have buckets of their own"] if near else [],
+            ["scaled = false means nothing where tied = false: nothing is made smaller there"] if idle else [],
         ]
 
 
@@ -180,9 +183,9 @@ class T5(EncoderDecoder):
         return self.dropout(norm(x))
 
     def spoken(self, states: Any) -> Tensor:
-        """A tied embedding is large, so the states are made smaller."""
+        """A tied embedding is large, so the states are made smaller, unless it was learned without that."""
         x: Tensor = states
-        return x * self.config.dim**-0.5 if self.head is None else x
+        return x * self.config.dim**-0.5 if self.head is None and self.config.scaled else x
 
     def words(self) -> tuple[Tensor, Tensor | None]:
         return (self.embed if self.head is None else self.head).weight, None

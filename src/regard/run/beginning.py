@@ -16,7 +16,7 @@ from regard.zoo import FAMILIES, bare, preset
 
 from .inputs import Vocabulary
 from .named import named_model
-from .settings import LEARNS, Run, Start
+from .settings import LEARNS, Run, Start, learners
 
 HEADS = ("label", "tags", "span", "words", "follows", "head", "pooler")  # what may be new: the part that is of a task
 SHOWN = 6
@@ -51,7 +51,7 @@ def kind_of(run: Run) -> tuple[str, Any]:
 
 def changed(base: Model, changes: Mapping[str, Any], run: Run) -> Any:
     if base.family not in LEARNS[run.task.kind]:
-        able = " or ".join(LEARNS[run.task.kind])
+        able = learners(run.task.kind, run.data.kind)
         raise InputError(
             f"a {base.family} cannot {run.task.kind}", where="start.model", expected=f"a model of the {able} family"
         )

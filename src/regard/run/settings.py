@@ -64,7 +64,7 @@ class Run:
             wrong += [f"data of kind {self.data.kind!r} cannot serve the task {self.task.kind!r}, which takes {served}"]
         family = PRESETS.get(str(self.model.get("name"))) if self.model is not None else None
         if self.task is not None and family is not None and family not in LEARNS[self.task.kind]:
-            able = " or ".join(LEARNS[self.task.kind])
+            able = learners(self.task.kind, None if self.data is None else self.data.kind)
             wrong += [f"model.name: a {family} cannot {self.task.kind}; it takes a model of the {able} family"]
         elif self.data is not None and family is not None and (family in SEERS) != (self.data.kind == "images"):
             wrong += [f"model.name: a {family} cannot read data of kind {self.data.kind!r}"]
@@ -127,6 +127,11 @@ SERVES = {
     "spans": ("text",),
     "similar": ("pairs",),
 }
+
+
+def learners(task: str, data: str | None) -> str:
+    """The families that can learn a task from data of a kind, or of any where it is not known."""
+    return " or ".join(x for x in LEARNS[task] if data is None or (x in SEERS) == (data == "images"))
 
 
 def read_run(path: Path, overrides: tuple[str, ...] = ()) -> Run:

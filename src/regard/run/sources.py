@@ -38,30 +38,44 @@ class Opened:
 
 def found(name: str, base: Path) -> Path:
     """A path beside the run file, or as it is, or among the data that REGARD_DATA names."""
-    data = os.environ.get("REGARD_DATA")
-    places = [base / name, Path(name), *([Path(data) / name] if data else [])]
-    places = list(dict.fromkeys(place.absolute() for place in places))  # an absolute name is one place
+    places = places_of(name, base)
     for place in places:
         if place.exists():
-            return place.resolve()
-    raise InputError(
-        "there is no such file",
-        got=name,
-        expected=" or ".join(map(str, places)),
-        fix=f"REGARD_DATA, the folder that holds your data, is {data or 'not set'}: set it, or give another path",
-    )
+            return place
+    raise InputError("there is no such file", got=name, expected=" or ".join(map(str, places)), fix=elsewhere())
+
+
+def places_of(name: str, base: Path) -> list[Path]:
+    """Where a file or a folder is looked for, in this order."""
+    data = os.environ.get("REGARD_DATA")
+    places = [base / name, Path(name), *([Path(data) / name] if data else [])]
+    return list(dict.fromkeys(place.resolve() for place in places))  # an absolute name is one place
+
+
+def elsewhere() -> str:
+    data = os.environ.get("REGARD_DATA") or "not set"
+    return f"REGARD_DATA, the folder that holds your data, is {data}: set it, or give another path"
+
+
+def found_model(name: str, base: Path) -> str:
+    """A shipped model by its name, a folder by its path."""
+    if not name or name in shipped():
+        return name
+    places = places_of(name, base)
+    for place in places:
+        if place.exists():
+            return str(place)
+    expected = "\n".join([f"a shipped model ({', '.join(shipped())}), or one of these folders:", *map(str, places)])
+    raise InputError("there is no such model", got=name, expected=expected, fix=elsewhere())
 
 
 def placed(run: Run, base: Path) -> Run:
     """The same run, the models that it names found: shipped ones by name, others where files are looked for."""
-
-    def place(name: str) -> str:
-        return name if not name or name in shipped() else str(found(name, base))
-
     task, start = run.task, run.start
     if isinstance(task, Translation | Classification | MaskedModel):
-        task = replace(task, teacher=place(task.teacher))
-    return replace(run, task=task, start=None if start is None else replace(start, model=place(start.model)))
+        task = replace(task, teacher=found_model(task.teacher, base))
+    start = None if start is None else replace(start, model=found_model(start.model, base))
+    return replace(run, task=task, start=start)
 
 
 def opened(run: Run, base: Path) -> Opened:

@@ -44,6 +44,10 @@ class Generating:
         """How many of a prompt's tokens are more than can be read."""
         return len(self.whole(prompt)) - len(self.encode(prompt))
 
+    def unknown(self, *texts: str) -> tuple[str, ...]:
+        """The letters of some texts that the model has no token for, where its tokens are letters."""
+        return self.literal.unknown("".join(map(clean, texts)))
+
     def longest(self, decoding: Decoding) -> int:
         """How many tokens may be written behind a prompt."""
         return decoding.longest or max(TOKENS, asked_for(decoding, self.literal))

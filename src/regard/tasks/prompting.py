@@ -33,6 +33,7 @@ class Prompted:
     answer: str  # up to the end of the line, or the best choice
     choices: tuple[Choice, ...]  # the best first; empty where the answer is free
     weights: str  # SHA-256 of all weights, the same before and after
+    unknown: tuple[str, ...] = ()  # letters, of the choices too, that the model has no token for
 
 
 def few_shot(instruction: str, examples: Sequence[tuple[str, str]], query: str) -> str:
@@ -69,4 +70,4 @@ def answered(
     after = weights_digest(generating.net.state_dict())
     if before != after:
         raise RuntimeError("the weights have changed while the model was only asked")
-    return Prompted(prompt, answer, tuple(found), after)
+    return Prompted(prompt, answer, tuple(found), after, generating.unknown(prompt, *choices))

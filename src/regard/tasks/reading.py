@@ -29,6 +29,8 @@ class Labelled:
     label: str
     probability: float
     ranked: tuple[tuple[str, float], ...]
+    unread: int = 0  # tokens at the end that were more than the model reads
+    unknown: tuple[str, ...] = ()  # letters that it has no token for
 
 
 @dataclass(frozen=True)
@@ -54,15 +56,15 @@ class Reading:
         self.literal = text.literal()
 
     def classify(self, rows: Sequence[tuple[str, ...]]) -> list[Labelled]:
-        """What is longer than the model reads is cut, as in training."""
+        """What is longer than the model reads is cut, as in training, and that is told."""
         framed = self.literal.framed(rows, self.length)
         found = self.read(framed, lambda some: self.net.labelled(some.ids, segments=some.segments, keys=some.keys))
         told = []
-        for row, logits in zip(rows, found, strict=True):
+        for row, own, logits in zip(rows, framed, found, strict=True):
             chances = logits.softmax(-1)
             order = chances.argsort(descending=True).tolist()
             ranked = tuple((self.name(i), float(chances[i])) for i in order)
-            told.append(Labelled(row, *ranked[0], ranked))
+            told.append(Labelled(row, *ranked[0], ranked, own.unread, self.literal.unknown("".join(row))))
         return told
 
     def tag(self, sentences: Sequence[Sequence[str]], *, last: bool) -> list[Tagged]:
@@ -96,7 +98,7 @@ class Reading:
 
     def embed(self, texts: Sequence[str], batch: int = BATCH) -> Tensor:
         """The mean of the last layer's states, of length 1.  -> (texts, d)"""
-        self.text.checked(texts, self.length, shortest=1)
+        self.literal.checked(texts, self.length, shortest=1)
         framed = self.literal.framed([(text,) for text in texts])
 
         def vectors(some: Texts) -> Tensor:

@@ -47,6 +47,7 @@ class State:
     step: int = 0  # updates done
     window: dict[str, float] | None = None  # sums and counts since the last line of metrics
     best: float | None = None
+    best_loss: float | None = None  # held out, at the best: it decides between two that are as good
     best_step: int = 0
     stale: int = 0  # evaluations since the best
     kept: list[int] = field(default_factory=list)  # the last checkpoints that were due; one that Ctrl-C made was not
@@ -294,20 +295,32 @@ class Engine:
         """Measure on held-out data, and show some examples. -> whether it is the best so far"""
         assert self.held_out is not None
         metrics, shown = self.evaluate(self.held_out)
-        value = self.sign * metrics[self.task.goal.removeprefix("-")]
-        better = math.isfinite(value) and (self.state.best is None or value < self.state.best)
-        if better:
-            self.state.best, self.state.best_step, self.state.stale = value, self.state.step, 0
-        else:
-            self.state.stale += 1
+        best = self.judge(metrics)
         if self.journal is not None:
             self.journal.record({"step": self.state.step, "held_out": metrics})
             if shown:
                 self.journal.keep_sample(self.state.step, shown)
         told = "  ".join(f"{name} {value:.4g}" for name, value in metrics.items())
-        facts = {"step": self.state.step, "held_out": metrics, "best": better, "sample": shown}
+        facts = {"step": self.state.step, "held_out": metrics, "best": best, "sample": shown}
         self.reporter.tell("evaluated", facts, f"step {self.state.step}  held out: {told}\n{shown}".rstrip())
-        return better
+        return best
+
+    def judge(self, metrics: Mapping[str, float]) -> bool:
+        """Of two that are as good by the goal, the one with the lower loss is the best, and of two that are alike in
+        both, the later; only that is no progress. -> whether it is the best so far"""
+        state, value = self.state, self.sign * metrics[self.task.goal.removeprefix("-")]
+        loss = metrics.get("loss", math.inf)
+        found = (value, loss if math.isfinite(loss) else math.inf)
+        before = (
+            math.inf if state.best is None else state.best,
+            math.inf if state.best_loss is None else state.best_loss,
+        )
+        best = math.isfinite(value) and found <= before
+        state.stale = 0 if best and found != before else state.stale + 1
+        if best:
+            state.best, state.best_loss = value, loss if math.isfinite(loss) else None
+            state.best_step = state.step
+        return best
 
     @property
     def sign(self) -> float:

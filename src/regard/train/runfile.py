@@ -225,6 +225,8 @@ class Reading:
                 self.problem(here, f"missing: {wanted(hint)}; {explanation_of(one)}".rstrip("; "), blame=path)
             if len(self.problems) == count:
                 values[name] = value
+            elif NoneType in get_args(hint) and (inner := kinds(hint).get("")) is not None:
+                values[name] = unread(inner)
         for objection in objections(kind, values, told=len(self.problems) > before):
             self.problem(path, objection, blame=(*path, *re.split(r"[^\w.]", objection)[0].split(".")))
         return kind(**values) if len(self.problems) == before else None
@@ -288,6 +290,14 @@ class Reading:
         elsewhere = [repr(dotted(other)) for other in every_key(self.kind) if other[-1] == path[-1] and other != path]
         other = f"; did you mean {elsewhere[0]}?" if elsewhere else f"; known are {', '.join(known)}"
         return near(path[-1], known) or other
+
+
+def unread(kind: type) -> object:
+    """A table that is given and cannot be read: other checks see that it is there, and None for all in it."""
+    table: object = object.__new__(kind)
+    for one in fields(kind):
+        object.__setattr__(table, one.name, None)
+    return table
 
 
 def default_of(one: "Field[Any]") -> Any:
