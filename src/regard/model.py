@@ -68,7 +68,7 @@ class Model:
         if look is None:
             return self.net(*inputs, **named)
         axes: Mapping[str, Axis] = self.net.axes(*inputs)  # type: ignore[operator]
-        axes = {name: self.labelled(axis, x) for (name, axis), x in zip(axes.items(), inputs, strict=False)}
+        axes = {**axes, **{name: self.labelled(axis, x) for (name, axis), x in zip(axes.items(), inputs, strict=False)}}
         table = FAMILIES[self.family].axes
         return look_at(self.net, look, lambda: self.net(*inputs, **named), table=table, axes=axes)
 
