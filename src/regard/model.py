@@ -31,6 +31,7 @@ from regard.look.maps import Looked, Map, axes_of, look_at, side_by_side
 from regard.models.bert import BERT
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.axis import Axis
+from regard.nn.folding import fold
 from regard.tasks.generating import Generating
 from regard.tasks.prompting import Prompted, answered, few_shot
 from regard.tasks.reading import Answer, Labelled, Reading, Tagged, last_piece, words_of
@@ -486,10 +487,12 @@ def not_finite(state: Mapping[str, Tensor]) -> list[str]:
 
 
 def prepare(model: Anything) -> Anything:
-    """A frozen copy for inference, q, k and v in one product. It cannot be trained or saved: keep the original."""
+    """A frozen copy for inference: batch norms are part of the maps beside them, and q, k and v are one product. It
+    cannot be trained or saved: keep the original."""
     if isinstance(model, Model):
         return replace(model, net=prepare(model.net))
     twin = copy.deepcopy(model).eval().requires_grad_(False)
+    fold(twin)
     for module in twin.modules():
         if isinstance(module, MultiHeadAttention):
             module.fuse()

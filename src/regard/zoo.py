@@ -16,6 +16,7 @@ from regard.errors import ConfigError, InputError
 from regard.models import (
     bert,
     gpt,
+    levit,
     mixer,
     mlp,
     perceiver,
@@ -149,6 +150,14 @@ FAMILIES: dict[str, Family] = {
         swinv2.AXES,
         "Liu et al. 2022, Swin Transformer V2",
         "https://arxiv.org/abs/2111.09883",
+    ),
+    "levit": Family(
+        levit.Config,
+        levit.LeViT,
+        levit.PRESETS,
+        levit.AXES,
+        "Graham et al. 2021, LeViT",
+        "https://arxiv.org/abs/2104.01136",
     ),
     "mixer": Family(
         mixer.Config,
