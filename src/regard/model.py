@@ -467,14 +467,15 @@ def convert(source: str | Path, out: str | Path) -> list[str]:
 
 
 def export(model: Model | str | Path, out: str | Path, to: str = "hf") -> list[str]:
-    """A model, or what ``load`` takes, in another library's format.
+    """A model, or what ``load`` takes, in another library's format: of Hugging Face (timm's where they have no such
+    model), or of timm.
 
     -> the names of the written tensors that hold a NaN or an infinity, which are exported as they are
     """
-    if to != "hf":
-        raise InputError("this format is not known", got=to, expected="hf")
+    if to not in ("hf", "timm"):
+        raise InputError("this format is not known", got=to, expected="hf or timm")
     loaded = model if isinstance(model, Model) else load(model)
-    theirs = write_foreign(loaded.family, loaded.config, checked_state(loaded), loaded.symbols, loaded.labels)
+    theirs = write_foreign(loaded.family, loaded.config, checked_state(loaded), loaded.symbols, loaded.labels, to)
     texts = {name: raw for name, raw in extras(loaded).items() if name == "tokenizer.json"}
     if theirs.generation:
         texts["generation_config.json"] = json_bytes(theirs.generation)

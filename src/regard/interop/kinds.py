@@ -18,14 +18,17 @@ from . import (
     fnet,
     gpt1,
     gpt2,
+    levit,
     llama,
     llama2c,
     marian,
     mixer,
     perceiver,
     reformer,
+    swin,
     switch,
     t5,
+    timm_swin,
     vit,
 )
 from .foreign import Foreign
@@ -69,7 +72,22 @@ KINDS: dict[str, Kind] = {
     "perceiver": Kind("perceiver", perceiver.images, as_it_is, perceiver.image_rules, perceiver.export_images, {}),
     perceiver.TEXT: Kind("perceiverlm", perceiver.text, as_it_is, perceiver.text_rules, perceiver.export_text, {}),
     mixer.KIND: Kind("mixer", mixer.config, as_it_is, mixer.rules, mixer.export_config, {}),
+    "swin": Kind("swin", swin.config, swin.complete, swin.rules, swin.export_config, {}),
+    timm_swin.KIND: Kind("swin", timm_swin.config, as_it_is, timm_swin.rules, timm_swin.export_config, {}),
+    "swinv2": Kind("swinv2", swin.second, swin.complete, swin.second_rules, swin.export_second, {}),
+    timm_swin.SECOND: Kind("swinv2", timm_swin.second, as_it_is, timm_swin.second_rules, timm_swin.export_second, {}),
+    "levit": Kind("levit", levit.config, levit.complete, levit.rules, levit.export_config, {}),
+    levit.TIMM: Kind("levit", levit.folder, levit.complete, levit.folder_rules, levit.export_folder, {}),
     "marian": Kind("transformer", marian.config, as_it_is, marian.rules, marian.export_config, marian.SYMBOLS),
+}
+
+
+# How timm's architectures begin.
+ARCHITECTURES = {
+    "mixer_": mixer.KIND,
+    "swin_": timm_swin.KIND,
+    "swinv2_": timm_swin.SECOND,
+    "levit_": levit.TIMM,
 }
 
 
@@ -86,8 +104,10 @@ class Found:
 
 def kind_of(data: Mapping[str, Any]) -> str:
     """Its name in KINDS, if it has one; timm's configs have an architecture, no model_type; one of theirs is of two."""
-    if "model_type" not in data and str(data.get("architecture")).startswith("mixer_"):
-        return mixer.KIND
+    if "model_type" not in data:
+        for start, kind in ARCHITECTURES.items():
+            if str(data.get("architecture")).startswith(start):
+                return kind
     if data.get("model_type") == "perceiver" and perceiver.architecture(data) == perceiver.WORDS:
         return perceiver.TEXT
     return str(data.get("model_type"))
@@ -180,10 +200,17 @@ class Written:
 
 
 def write_foreign(
-    family: str, config: Any, state: Mapping[str, Tensor], symbols: Symbols, labels: Sequence[str] = ()
+    family: str,
+    config: Any,
+    state: Mapping[str, Tensor],
+    symbols: Symbols,
+    labels: Sequence[str] = (),
+    library: str = "",
 ) -> Written:
-    """What their format cannot say is an error, not a loss."""
-    kinds = [kind for kind in KINDS.values() if kind.family == family]
+    """What their format cannot say is an error, not a loss. A ``library`` is asked for by its name in KINDS: timm."""
+    named = {name: kind for name, kind in KINDS.items() if kind.family == family}
+    other = {name: kind for name, kind in named.items() if name.startswith("timm ")}
+    kinds = list((other if library == "timm" else {k: v for k, v in named.items() if k not in other} or other).values())
     if not kinds:
         raise InputError(f"a {family} has no counterpart there", expected=", ".join(k.family for k in KINDS.values()))
     found, refusals = [], []

@@ -11,6 +11,7 @@ Shapes: b batch, r rows, c columns, d width, n positions at the end.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -65,17 +66,17 @@ def not_halved(patch: int | None) -> list[str]:
 PRESETS = {
     "levit-128s": Config(),
     "levit-128": Config(depth=(4, 4, 4), heads=(4, 8, 12)),
-    "levit-192": Config(
-        dim=(192, 288, 384), depth=(4, 4, 4), heads=(3, 5, 6), head_dim=32, hidden=(384, 576, 768)
-    ),
-    "levit-256": Config(
-        dim=(256, 384, 512), depth=(4, 4, 4), heads=(4, 6, 8), head_dim=32, hidden=(512, 768, 1024)
-    ),
-    "levit-384": Config(
-        dim=(384, 512, 768), depth=(4, 4, 4), heads=(6, 9, 12), head_dim=32, hidden=(768, 1024, 1536)
-    ),
+    "levit-192": Config(dim=(192, 288, 384), depth=(4, 4, 4), heads=(3, 5, 6), head_dim=32, hidden=(384, 576, 768)),
+    "levit-256": Config(dim=(256, 384, 512), depth=(4, 4, 4), heads=(4, 6, 8), head_dim=32, hidden=(512, 768, 1024)),
+    "levit-384": Config(dim=(384, 512, 768), depth=(4, 4, 4), heads=(6, 9, 12), head_dim=32, hidden=(768, 1024, 1536)),
     "levit-cifar": Config(
-        image=32, patch=4, classes=10, distilled=False, dim=(96, 128, 192), depth=(2, 2, 2), heads=(3, 4, 6),
+        image=32,
+        patch=4,
+        classes=10,
+        distilled=False,
+        dim=(96, 128, 192),
+        depth=(2, 2, 2),
+        heads=(3, 4, 6),
         hidden=(192, 256, 384),
     ),
 }
@@ -147,8 +148,7 @@ class LeViT(nn.Module):
             raise ValueError(f"dim[0] = {config.dim[0]} cannot be halved {halvings - 1} times, for its convolutions")
         widths = [config.channels, *(config.dim[0] >> i for i in reversed(range(halvings)))]
         self.stem = nn.ModuleList(
-            NormedConvolution(nn.Conv2d(a, b, 3, stride=2, padding=1, bias=False))
-            for a, b in zip(widths[:-1], widths[1:], strict=True)
+            NormedConvolution(nn.Conv2d(a, b, 3, stride=2, padding=1, bias=False)) for a, b in pairwise(widths)
         )
         self.stages = nn.ModuleList(
             Stage(self.shrink(stage) if stage else None, [self.block(stage, i) for i in range(depth)])
@@ -234,11 +234,13 @@ class LeViT(nn.Module):
         """Of each layer: its grid, and of those that shrink it the coarser one of their rows."""
         found: dict[str, Axis] = {}
         for stage, depth in enumerate(self.config.depth):
-            rows, columns = (halved(-(-side // self.config.patch), stage) for side in images.shape[-2:])
-            here = Axis("image", rows * columns, grid=(rows, columns))
+            here = self.grid(images, stage)
             if stage:
                 name = f"stages.{stage}.shrink.look.attention"
-                found |= {f"{name} rows": here, f"{name} columns": before}
+                found |= {f"{name} rows": here, f"{name} columns": self.grid(images, stage - 1)}
             found |= {f"stages.{stage}.blocks.{i}.mixer.attention": here for i in range(depth)}
-            before = here
         return found
+
+    def grid(self, images: Tensor, stage: int) -> Axis:
+        rows, columns = (halved(-(-side // self.config.patch), stage) for side in images.shape[-2:])
+        return Axis("image", rows * columns, grid=(rows, columns))

@@ -2,8 +2,8 @@
 
 Swin Transformer: Hierarchical Vision Transformer using Shifted Windows (Liu et al., 2021),
 https://arxiv.org/abs/2103.14030
-Small patches look at those of their own window alone, in every other block of shifted windows; from stage to stage 2 x 2
-neighbours are merged to one of twice the width, so that the last windows see the whole image.
+Small patches look at those of their own window alone, in every other block of shifted windows; from stage to stage
+2 x 2 neighbours are merged to one of twice the width, so that the last windows see the whole image.
 
 Differs from the paper: what fills an image up to whole patches and windows is never looked at (its code does look).
 
@@ -71,9 +71,7 @@ PRESETS = {
     "swin-base-384": replace(BASE, image=384, window=12),
     "swin-large": LARGE,
     "swin-large-384": replace(LARGE, image=384, window=12),
-    "swin-cifar": Config(
-        image=32, patch=2, classes=10, dim=32, depth=(2, 2, 2), heads=(2, 4, 8), hidden=128, window=4
-    ),
+    "swin-cifar": Config(image=32, patch=2, classes=10, dim=32, depth=(2, 2, 2), heads=(2, 4, 8), hidden=128, window=4),
 }
 
 AXES = {"stages.*.mixer.attention": ("{layer}", "{layer}")}
@@ -128,9 +126,7 @@ class Swin(nn.Module):
             MLP(site.dim, config.hidden * wider, activation(config.activation), dropout=config.dropout),
             lambda: PreNorm(
                 nn.LayerNorm(site.dim, config.eps),
-                Branch(
-                    site.dim, dropout=config.dropout, drop_path=config.drop_path * before / max(all_blocks - 1, 1)
-                ),
+                Branch(site.dim, dropout=config.dropout, drop_path=config.drop_path * before / max(all_blocks - 1, 1)),
             ),
         )
 

@@ -143,9 +143,7 @@ class SwinV2(nn.Module):
             MLP(site.dim, config.hidden * wider, activation(config.activation), dropout=config.dropout),
             lambda: ResPost(
                 nn.LayerNorm(site.dim, config.eps),
-                Branch(
-                    site.dim, dropout=config.dropout, drop_path=config.drop_path * before / max(all_blocks - 1, 1)
-                ),
+                Branch(site.dim, dropout=config.dropout, drop_path=config.drop_path * before / max(all_blocks - 1, 1)),
             ),
         )
 

@@ -138,7 +138,7 @@ def below(least: int, config: object, *names: str) -> list[str]:
     ]
 
 
-def staged(size: int | tuple[int, ...]) -> tuple[int, ...]:
+def staged(size: Any) -> tuple[int, ...]:
     """The sizes of all stages."""
     return tuple(size) if isinstance(size, tuple | list) else (size,)
 

@@ -35,9 +35,7 @@ class BatchNorm(nn.Module):
 
     def of_images(self, x: Tensor) -> Tensor:
         """(b, d, r, c) -> (b, d, r, c)"""
-        return F.batch_norm(
-            x, self.mean, self.variance, self.weight, self.bias, self.training, self.momentum, self.eps
-        )
+        return F.batch_norm(x, self.mean, self.variance, self.weight, self.bias, self.training, self.momentum, self.eps)
 
     def factor(self) -> Tensor:
         """What it multiplies by after training.  -> (d,)"""

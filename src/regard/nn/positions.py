@@ -177,7 +177,7 @@ class BucketBias:
 @lru_cache(maxsize=64)
 def window_offsets(height: int, width: int, device: torch.device) -> Tensor:
     """Swin's relative index: query minus key, row and column, as one number.  -> (height*width, height*width)"""
-    with torch.inference_mode(False):  # remembered tensors must serve training too
+    with torch.inference_mode(False), torch.device("cpu"):  # remembered tensors must serve training too
         y, x = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
         y, x = y.flatten(), x.flatten()
         rows = y[:, None] - y + height - 1
@@ -201,7 +201,7 @@ class WindowBias(nn.Module):
             raise ValueError(
                 f"a table of offsets in windows of {self.height} x {self.width} cannot serve one of {height} x {width}"
             )
-        table = self.weight
+        table: Tensor = self.weight
         if (height, width) != (self.height, self.width):
             table = self.offsets()[self.height - height :, self.width - width :][: 2 * height - 1, : 2 * width - 1]
             table = table.flatten(0, 1)
@@ -235,16 +235,20 @@ class LogBias(nn.Module):
 
     def forward(self, height: int, width: int) -> Tensor:
         """-> (h, n, n), n = height * width"""
-        sides = [self.spaced(side) for side in (height, width)]
-        offsets = torch.stack(torch.meshgrid(*sides, indexing="ij"), -1).flatten(0, 1)
-        numbers = self.down(F.relu(self.up(offsets)))
+        offsets = log_spaced(height, width, self.window).to(self.up.weight)
+        numbers = self.down(F.relu(self.up(offsets.flatten(0, 1))))
         return 16 * torch.sigmoid(numbers[window_offsets(height, width, numbers.device)].movedim(-1, 0))
 
-    def spaced(self, side: int) -> Tensor:
-        """All offsets along one side, 1 - side ... side - 1, by their logarithm.  -> (2 side - 1,)"""
-        away = torch.arange(1 - side, side, device=self.up.weight.device, dtype=self.up.weight.dtype)
-        far = 8 * away / max(self.window - 1, 1)
-        return far.sign() * torch.log2(far.abs() + 1) / math.log2(8)
+
+@lru_cache(maxsize=64)
+def log_spaced(height: int, width: int, window: int) -> Tensor:
+    """All offsets down and across in a window, by their logarithm.  -> (2 height - 1, 2 width - 1, 2), in float64"""
+    with torch.inference_mode(False), torch.device("cpu"):  # remembered tensors must serve training too
+        sides = []
+        for side in (height, width):
+            far = 8 * torch.arange(1 - side, side, dtype=torch.float64) / max(window - 1, 1)
+            sides.append(far.sign() * torch.log2(far.abs() + 1) / math.log2(8))
+        return torch.stack(torch.meshgrid(*sides, indexing="ij"), -1)
 
 
 class OffsetBias(nn.Module):
@@ -261,7 +265,7 @@ class OffsetBias(nn.Module):
 
         -> (h, q, k), k = height * width
         """
-        table = self.weight
+        table: Tensor = self.weight
         if (height, width) != (self.height, self.width):
             grid = table.unflatten(1, (self.height, self.width))[None]
             table = F.interpolate(grid, size=(height, width), mode="bilinear", align_corners=True)[0].flatten(1)
@@ -271,7 +275,7 @@ class OffsetBias(nn.Module):
 @lru_cache(maxsize=64)
 def distances(height: int, width: int, stride: int, device: torch.device) -> Tensor:
     """Rows and columns between a query and a key, as one number.  -> (q, k)"""
-    with torch.inference_mode(False):  # remembered tensors must serve training too
+    with torch.inference_mode(False), torch.device("cpu"):  # remembered tensors must serve training too
         y, x = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
         rows = (y[::stride, ::stride].flatten()[:, None] - y.flatten()).abs()
         columns = (x[::stride, ::stride].flatten()[:, None] - x.flatten()).abs()

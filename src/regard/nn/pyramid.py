@@ -40,7 +40,7 @@ def halved(side: int, times: int) -> int:
 
 
 def filled(images: Tensor, patch: int) -> Tensor:
-    """Images, with zeros below and on the right up to whole patches; those without pixels are left for others to refuse.
+    """Images, with zeros below and on the right up to whole patches; those without pixels others will refuse.
 
     (b, channels, height, width) -> (b, channels, height', width')
     """
