@@ -1,8 +1,11 @@
 """LeViT <-> Hugging Face (model_type levit) and timm's folders: with both heads, one, or the bare encoder."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
+
+import torch
+from torch import Tensor
 
 from regard.errors import InputError
 from regard.models.levit import PRESETS, Config
@@ -30,8 +33,7 @@ def config(theirs: Foreign) -> Config:
     if looks != [2] * len(dim):
         theirs.problems.append(f"attention_ratio = {looks!r}"[:100] + " is not supported, only 2 in every stage")
     steps = theirs.data.get("down_ops")
-    wanted = [["Subsample", width, d // width, 4, ratio, 2] for d, ratio in zip(dim, ratios[1:], strict=False)]
-    wanted = wanted[: len(dim) - 1]
+    wanted = shrinking(dim, width, ratios)
     if steps is not None and [step for step in steps if step != [""]] != wanted:
         theirs.problems.append(f"down_ops = {steps!r}"[:100] + f" is not supported, only {wanted}")
     labels = theirs.data.get("id2label")
@@ -47,6 +49,11 @@ def config(theirs: Foreign) -> Config:
         hidden=tuple(d * ratio for d, ratio in zip(dim, ratios, strict=False)),
         drop_path=theirs.share("drop_path_rate", 0.0),
     )
+
+
+def shrinking(dim: Sequence[int], width: int, ratios: Sequence[int]) -> list[list[Any]]:
+    """The steps between stages, as they tell them: width of keys, heads, how much wider values are, hidden units, stride."""
+    return [["Subsample", width, d // width, 4, ratio, 2] for d, ratio in zip(dim[:-1], ratios[1:], strict=False)]
 
 
 def complete(ours: Config, names: Collection[str]) -> Config:
@@ -88,7 +95,8 @@ def export_config(ours: Config) -> dict[str, Any]:
         "key_dim": [width] * stages,
         "attention_ratio": [2] * stages,
         "mlp_ratio": ratios,
-        "drop_path_rate": ours.drop_path,
+        "down_ops": shrinking(ours.dim, width, ratios),
+        "drop_path_rate": 0,  # of theirs a whole number, so it cannot be anything else
         "kernel_size": 3,
         "stride": 2,
         "padding": 1,
@@ -140,11 +148,15 @@ def norm(theirs: str, ours: str | tuple[str, ...], op: HeadByHead | None = None)
     """A batch norm, or one whose features are those of several of ours."""
     pairs = {"weight": "weight", "bias": "bias", "running_mean": "mean", "running_var": "variance"}
     targets = (ours,) if isinstance(ours, str) else ours
-    found: list[Entry] = [Dropped(f"{theirs}.num_batches_tracked", COUNTER)]
+    found: list[Entry] = [Dropped(f"{theirs}.num_batches_tracked", COUNTER, none_yet)]
     for there, here in pairs.items():
         names = tuple(f"{target}.norm.{here}" for target in targets)
         found.append(Rule(f"{theirs}.{there}", names) if op is None else Rule(f"{theirs}.{there}", names, op))
     return found
+
+
+def none_yet() -> Tensor:
+    return torch.zeros((), dtype=torch.long)
 
 
 def normed(theirs: str, bn: str, ours: str | tuple[str, ...], op: HeadByHead | None = None) -> list[Entry]:
@@ -204,17 +216,19 @@ def folder_rules(ours: Config, names: Collection[str] | None = None) -> list[Ent
     for i in range(4):
         table.append(Rule(f"stem.conv{i + 1}.linear.weight", f"stem.{i}.convolution.weight"))
         table += norm(f"stem.conv{i + 1}.bn", f"stem.{i}")
-    for stage, heads in enumerate(ours.heads):
-        there, block = f"stages.{stage}.blocks.{{i}}.", f"stages.{stage}.blocks.{{i}}."
-        look = block + "mixer.attention."
-        parts = (look + "q", look + "k", look + "v")
-        table += normed(there + "attn.qkv", bn, parts, HeadByHead(heads, (e, e, 2 * e)))
-        table += normed(there + "attn.proj.ln", bn, look + "out")
-        table.append(Rule(there + "attn.attention_biases", block + "mixer.offsets.weight"))
-        table += network(there + "mlp.", ("ln1", "ln2"), bn, block)
+    for stage, (depth, heads) in enumerate(zip(ours.depth, ours.heads, strict=True)):
+        for i in range(depth):
+            there = block = f"stages.{stage}.blocks.{i}."
+            look = block + "mixer.attention."
+            parts = (look + "q", look + "k", look + "v")
+            table += normed(there + "attn.qkv", bn, parts, HeadByHead(heads, (e, e, 2 * e)))
+            table += normed(there + "attn.proj.ln", bn, look + "out")
+            table.append(Rule(there + "attn.attention_biases", block + "mixer.offsets.weight"))
+            table += network(there + "mlp.", ("ln1", "ln2"), bn, block)
         if stage:
             there, block = f"stages.{stage}.downsample.", f"stages.{stage}.shrink."
-            look, down, heads = block + "look.attention.", there + "attn_downsample.", ours.dim[stage - 1] // e
+            look, down = block + "look.attention.", there + "attn_downsample."
+            heads = ours.dim[stage - 1] // e
             table += normed(down + "kv", bn, (look + "k", look + "v"), HeadByHead(heads, (e, 4 * e)))
             table += normed(down + "q.ln", bn, look + "q")
             table += normed(down + "proj.ln", bn, look + "out")

@@ -66,13 +66,15 @@ class Ours:
 
 @dataclass(frozen=True)
 class Dropped:
-    """A tensor of theirs that is knowingly not used, and why."""
+    """A tensor of theirs that is knowingly not used, and why. Where their reader wants one, ``write`` makes it."""
 
     theirs: str
     why: str
+    write: Callable[[], Tensor] | None = None
 
     def __post_init__(self) -> None:
-        list(places(self.theirs))
+        if list(places(self.theirs)) and self.write is not None:
+            raise ValueError(f"Dropped({self.theirs!r}) has {{placeholders}}, so nobody knows how many to write")
         if not self.why.strip():
             raise ValueError(f"Dropped({self.theirs!r}) must say why")
 
@@ -129,6 +131,8 @@ def exported(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> "Run":
                 run.rule(several(entry.ours), several(entry.theirs), entry.op.reverse())
             case Ours():
                 run.left_behind(entry)
+            case Dropped() if entry.write is not None:
+                run.write(entry.theirs, entry.write(), f"Dropped({entry.theirs!r})")
     for entry in rules:
         if isinstance(entry, Tied) and entry.written:
             run.write_again(entry)
