@@ -78,6 +78,9 @@ CLAIMS = {
     "switchlm": Claim("transformers", "GPT2LMHeadModel, SwitchTransformersSparseMLP in it", {}),
     "reformer": Claim("transformers", "ReformerModelWithLMHead", {}),
     "vit": Claim("transformers", "ViTForImageClassification", {"pool": "class"}),
+    "swin": Claim("transformers", "SwinForImageClassification, and timm's", {"attention": "softmax"}),
+    "swinv2": Claim("transformers", "Swinv2ForImageClassification, and timm's", {"attention": "cosine", "every": None}),
+    "levit": Claim("transformers", "LevitForImageClassificationWithTeacher, and timm's", {"attention": "softmax"}),
     "mixer": Claim("timm", "MlpMixer", {}),
     "perceiver": Claim("transformers", "PerceiverForImageClassification", {"looks": 1, "pool": "query"}),
     "perceiverlm": Claim("transformers", "PerceiverForMaskedLM", {}),
@@ -358,6 +361,8 @@ def test_the_catalog_tells(verified: dict[str, Any]) -> None:
     assert rows.pop("perceiver-mnist") is None
     assert rows.pop("workspace-hard") is None  # nor has a competition
     assert rows.pop("shakespeare") is None  # nor have rotary positions among GPT-2's norms
+    assert rows.pop("swinv2-huge") is None  # nor have more norms
+    assert rows.pop("swinv2-giant") is None
     names |= {"perceiver-io-language": "perceiverlm"}
     for name, row in rows.items():
         if name.startswith(("gpt3", "fnet-hybrid", "linformer", "synthesizer")):
