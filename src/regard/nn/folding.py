@@ -103,11 +103,11 @@ def linear_map(weight: Tensor, bias: Tensor) -> nn.Linear:
 
 
 def with_norms(module: Net, *names: str) -> Net:
-    """A module whose linear maps of these names have each a batch norm from now on."""
+    """A module whose linear maps of these names, as far as it has them, have each a batch norm from now on."""
     for name in names:
-        linear = module.get_submodule(name)
-        assert isinstance(linear, nn.Linear)
-        module.register_module(name, Normed(linear))
+        linear = getattr(module, name)
+        if isinstance(linear, nn.Linear):
+            module.register_module(name, Normed(linear))
     return module
 
 
