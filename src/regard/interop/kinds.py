@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from torch import Tensor
 
 from regard.errors import CheckpointError, ConfigError, InputError
+from regard.nn.config import staged
 from regard.nn.mechanisms import simplest
 from regard.zoo import bare, config_data
 
@@ -253,7 +254,7 @@ def believable(config: Any, tensors: int, where: str) -> None:
     """A config must not promise more layers than the file could hold: building them would take for ever."""
     for key in ("depth", "decoder_depth"):
         depth = getattr(config, key, None)
-        if depth is not None and depth > tensors:
+        if depth is not None and sum(staged(depth)) > tensors:
             raise CheckpointError(
                 "the config promises more layers than there are tensors",
                 where=where,

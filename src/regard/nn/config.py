@@ -174,7 +174,7 @@ def not_divided(config: object, whole: str, part: str) -> list[str]:
     Of several stages, one whole for all is that of the first, and doubles from each to the next.
     """
     many, few = getattr(config, whole), getattr(config, part)
-    if many is None or few is None or min(*staged(many), *staged(few)) < 1:
+    if many is None or few is None or min((*staged(many), *staged(few))) < 1:
         return []
     parts = staged(few)
     wholes = staged(many) if isinstance(many, tuple | list) else [many * 2**stage for stage in range(len(parts))]
