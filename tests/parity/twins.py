@@ -265,7 +265,7 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     "swinv2": lambda: swin("Swinv2ForImageClassification", num_labels=5),
     "swinv2-timm": lambda: timm_swin("swinv2_tiny_window8_256"),
     "swinv2-bare": lambda: swin("Swinv2Model", window_size=6, mlp_ratio=2.0),
-    "swinv2-timm-bare": lambda: timm_swin("swinv2_base_window8_256", num_classes=0, in_chans=1),
+    "swinv2-timm-bare": lambda: timm_swin("swinv2_tiny_window8_256", num_classes=0, in_chans=1),
     "swinv2-grown": lambda: swin("Swinv2ForImageClassification", pretrained_window_sizes=[2, 2]),
     "swinv2-timm-grown": lambda: timm_swin(
         "swinv2_tiny_window8_256", pretrained_window_sizes=(2, 2), qkv_bias=False, mlp_ratio=1.25

@@ -52,7 +52,7 @@ def config(theirs: Foreign) -> Config:
 
 
 def shrinking(dim: Sequence[int], width: int, ratios: Sequence[int]) -> list[list[Any]]:
-    """The steps between stages, as they tell them: width of keys, heads, how much wider values are, hidden units, stride."""
+    """The steps between stages, as they tell them: width of keys, heads, width of values, hidden units, stride."""
     return [["Subsample", width, d // width, 4, ratio, 2] for d, ratio in zip(dim[:-1], ratios[1:], strict=False)]
 
 

@@ -105,7 +105,8 @@ def second(theirs: Foreign) -> swinv2.Config:
 
 def nearest(ours: Any, names: dict[str, Any]) -> str:
     """The name of this size, or one from which everything is told that differs."""
-    same = [name for name, x in names.items() if all(getattr(x, key) == getattr(ours, key) for key in WORDS)]
+    words = [*WORDS, *(["trained"] if hasattr(ours, "trained") else [])]
+    same = [name for name, x in names.items() if all(getattr(x, key) == getattr(ours, key) for key in words)]
     return same[0] if same else next(iter(names))
 
 
