@@ -74,7 +74,7 @@ def test_prepared_has_no_norms_and_says_the_same(distilled: bool) -> None:
 
 def test_the_layer_by_its_equations() -> None:
     """Offsets by their absolute value, an activation before the last projection, values twice as wide."""
-    looking = lived(Looking(MultiHeadAttention(8, 2, head_dim=3, value_dim=6, biases=""), 4))
+    looking = lived(Looking(MultiHeadAttention(8, 2, head_dim=3, value_dim=6, biases=""), 2, 4))
     x = numbers(2, 4, 4, 8)
     tokens, attention, table = x.flatten(1, 2), looking.attention, looking.offsets.weight
     q, k = (getattr(attention, name)(tokens).unflatten(-1, (2, 3)) for name in "qk")
@@ -89,14 +89,14 @@ def test_the_layer_by_its_equations() -> None:
 
 def test_a_mirrored_grid_has_the_mirrored_answer() -> None:
     """Nothing but the offsets tells a place, and these are the same on both sides."""
-    looking, x = lived(Looking(MultiHeadAttention(8, 2, biases=""), 5)), numbers(2, 5, 5, 8)
+    looking, x = lived(Looking(MultiHeadAttention(8, 2, biases=""), 2, 5)), numbers(2, 5, 5, 8)
     for axis in (1, 2):
         close(looking(x.flip(axis)), looking(x).flip(axis))
 
 
 def test_every_other_place_looks_at_all() -> None:
     attention = MultiHeadAttention(8, 2, head_dim=3, value_dim=12, biases="")
-    looking = lived(Looking(attention, 5, stride=2))
+    looking = lived(Looking(attention, 2, 5, stride=2))
     bias = looking.offsets(5, 5, 2)
     assert bias.shape == (2, 9, 25)
     close(bias, looking.offsets(5, 5)[:, [0, 2, 4, 10, 12, 14, 20, 22, 24]])

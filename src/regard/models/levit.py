@@ -92,14 +92,15 @@ class Looking(Mixer):
     passes an activation (section 4.2).  (b, r, c, d) -> (b, r, c, d)
 
     With a ``stride``, every so many rows and columns look at all: (b, r, c, d) -> (b, r/stride, c/stride, d')
+    A mixer without queries, keys and values is taken as it is.
     """
 
-    def __init__(self, attention: Mixer, side: int, stride: int = 1) -> None:
+    def __init__(self, attention: Mixer, heads: int, side: int, stride: int = 1) -> None:
         super().__init__()
-        if not isinstance(attention, MultiHeadAttention):
-            raise ValueError("LeViT's attention is between queries, keys and values: this one has none")
-        self.attention = with_norms(attention, "q", "k", "v", "out")
-        self.offsets, self.stride = OffsetBias(attention.heads, side, side), stride
+        self.attention = attention
+        if isinstance(attention, MultiHeadAttention):
+            with_norms(attention, "q", "k", "v", "out")
+        self.offsets, self.stride = OffsetBias(heads, side, side), stride
 
     def forward(
         self,
@@ -113,9 +114,11 @@ class Looking(Mixer):
         if context is not None or mask is not ALL or bias is not None or cache is not None:
             raise ValueError("LeViT's attention is over one whole grid: it takes no context, mask, bias or cache")
         asking, rows, columns = x[:, :: self.stride, :: self.stride], x.shape[1], x.shape[2]
-        keys = x.flatten(1, 2)
+        keys, bias = x.flatten(1, 2), Given(self.offsets(rows, columns, self.stride))
+        if not isinstance(self.attention, MultiHeadAttention):
+            return self.attention(keys, bias=bias).unflatten(1, (rows, columns))
         q, k, v = self.attention.project(keys if self.stride == 1 else asking.flatten(1, 2), keys, keys)
-        y = self.attention.attend(q, k, v, bias=Given(self.offsets(rows, columns, self.stride)))
+        y = self.attention.attend(q, k, v, bias=bias)
         return self.attention.merge(F.hardswish(y)).unflatten(1, asking.shape[1:3])
 
 
@@ -174,7 +177,7 @@ class LeViT(nn.Module):
             biases="",
         )
         choice = layered(config.attention, sum(config.depth))[sum(config.depth[:stage]) + i]
-        looking = Looking(build_mixer(choice, site), self.side(stage))
+        looking = Looking(build_mixer(choice, site), site.heads, self.side(stage))
         return Block(looking, self.ffn(stage), lambda: self.skip(stage))
 
     def shrink(self, stage: int) -> Shrink:
@@ -182,7 +185,9 @@ class LeViT(nn.Module):
         dim, width = config.dim[stage - 1], config.head_dim
         attention = MultiHeadAttention(dim, max(dim // width, 1), head_dim=width, value_dim=4 * width, biases="")
         attention.out = nn.Linear(attention.out.in_features, config.dim[stage], bias=False)
-        return Shrink(Looking(attention, self.side(stage - 1), stride=2), self.ffn(stage), self.skip(stage))
+        return Shrink(
+            Looking(attention, attention.heads, self.side(stage - 1), stride=2), self.ffn(stage), self.skip(stage)
+        )
 
     def ffn(self, stage: int) -> MLP:
         return with_norms(
@@ -196,8 +201,8 @@ class LeViT(nn.Module):
     def reset(self) -> None:
         """As the paper: at first no branch that is added to a skip says anything (section 4.2)."""
         for module in self.modules():
-            if isinstance(module, Block):
-                nn.init.zeros_(module.get_parameter("mixer.attention.out.norm.weight"))
+            if isinstance(module, Looking) and module.stride == 1 and isinstance(module.attention, MultiHeadAttention):
+                nn.init.zeros_(module.get_parameter("attention.out.norm.weight"))
             if isinstance(module, Block | Shrink):
                 nn.init.zeros_(module.get_parameter("ffn.down.norm.weight"))
             if isinstance(module, NormThenLinear):

@@ -177,8 +177,8 @@ class BucketBias:
 @lru_cache(maxsize=64)
 def window_offsets(height: int, width: int, device: torch.device) -> Tensor:
     """Swin's relative index: query minus key, row and column, as one number.  -> (height*width, height*width)"""
-    with torch.inference_mode(False), torch.device("cpu"):  # remembered tensors must serve training too
-        y, x = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+    with torch.inference_mode(False):  # remembered tensors must serve training too
+        y, x = torch.meshgrid(*(torch.arange(side, device="cpu") for side in (height, width)), indexing="ij")
         y, x = y.flatten(), x.flatten()
         rows = y[:, None] - y + height - 1
         columns = x[:, None] - x + width - 1
@@ -243,10 +243,10 @@ class LogBias(nn.Module):
 @lru_cache(maxsize=64)
 def log_spaced(height: int, width: int, window: int) -> Tensor:
     """All offsets down and across in a window, by their logarithm.  -> (2 height - 1, 2 width - 1, 2), in float64"""
-    with torch.inference_mode(False), torch.device("cpu"):  # remembered tensors must serve training too
+    with torch.inference_mode(False):  # remembered tensors must serve training too
         sides = []
         for side in (height, width):
-            far = 8 * torch.arange(1 - side, side, dtype=torch.float64) / max(window - 1, 1)
+            far = 8 * torch.arange(1 - side, side, dtype=torch.float64, device="cpu") / max(window - 1, 1)
             sides.append(far.sign() * torch.log2(far.abs() + 1) / math.log2(8))
         return torch.stack(torch.meshgrid(*sides, indexing="ij"), -1)
 
@@ -275,8 +275,8 @@ class OffsetBias(nn.Module):
 @lru_cache(maxsize=64)
 def distances(height: int, width: int, stride: int, device: torch.device) -> Tensor:
     """Rows and columns between a query and a key, as one number.  -> (q, k)"""
-    with torch.inference_mode(False), torch.device("cpu"):  # remembered tensors must serve training too
-        y, x = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+    with torch.inference_mode(False):  # remembered tensors must serve training too
+        y, x = torch.meshgrid(*(torch.arange(side, device="cpu") for side in (height, width)), indexing="ij")
         rows = (y[::stride, ::stride].flatten()[:, None] - y.flatten()).abs()
         columns = (x[::stride, ::stride].flatten()[:, None] - x.flatten()).abs()
         return (rows * width + columns).to(device)

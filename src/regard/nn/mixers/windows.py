@@ -92,8 +92,8 @@ def together(cut: Cut, device: torch.device) -> Tensor | None:
     """
     if not any(cut.shift) and cut.sides == cut.grid:
         return None
-    with torch.inference_mode(False), torch.device("cpu"):  # remembered tensors must serve training too
-        rows, columns = (torch.arange(side) for side in cut.sides)
+    with torch.inference_mode(False):  # remembered tensors must serve training too
+        rows, columns = (torch.arange(side, device="cpu") for side in cut.sides)
         # before the roll: those of the first rows come to stand below the last ones
         over = 2 * (rows < cut.shift[0])[:, None] + (columns < cut.shift[1]).long()
         real = (rows < cut.grid[0])[:, None] & (columns < cut.grid[1])
