@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_origin, get_type_hints
 
 import pytest
 import torch
@@ -54,11 +54,22 @@ SMALL: dict[str, Any] = {
 }
 
 
+STAGES = 2  # of families whose sizes are told stage by stage
+
+
+def staged(family: str, name: str) -> bool:
+    """Whether a size has a value for each stage."""
+    hint = get_type_hints(FAMILIES[family].config).get(name)
+    return name in SMALL and get_origin(hint) is tuple
+
+
 def config(family: str, **changes: Any) -> Any:
     kind = FAMILIES[family].config
     names = [field.name for field in fields(kind)]
     known = {name: SMALL[name] for name in names if name in SMALL}
-    return kind(**known | {name: 0.0 for name in names if "drop" in name} | changes)
+    known |= {name: 0.0 for name in names if "drop" in name} | changes
+    every = {name: (x,) * STAGES for name, x in known.items() if staged(family, name) and isinstance(x, int)}
+    return kind(**known | every)
 
 
 def net(family: str, **changes: Any) -> nn.Module:
@@ -86,7 +97,7 @@ ATTENDING = [family for family in FAMILIES if hasattr(config(family), "attention
 SERVED = [site for site in SITES if serves(site[0], site[1], CHOICES[site[2]])]
 # Families whose blocks are those of another are asked at every quick turn with the first mechanism alone, and the
 # variants of mechanisms in three families; all else is for the slow tests.
-DERIVED = ("switch", "switchlm", "perceiverlm")
+DERIVED = ("switch", "switchlm", "perceiverlm", "swinv2", "levit")
 WIDELY = ("gpt", "bert", "transformer")
 
 

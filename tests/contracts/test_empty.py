@@ -118,6 +118,11 @@ def test_an_image_without_pixels(pool: str, height: int, width: int) -> None:
         for family in ("perceiver", "resnet", "detr"):
             with pytest.raises(ValueError, match=f"an image of 2 x {height} x {width} cannot be read"):
                 net(family)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
+        for family in ("swin", "swinv2"):
+            with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 4 x 4"):
+                net(family)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
+        with pytest.raises(ValueError, match=f"an image of {height} x {width} has no pixels"):
+            net("levit")(torch.zeros(rows, 2, height, width, dtype=torch.float64))
         for family in ("mlp", "mixer"):
             with pytest.raises(ValueError, match=f"an image of 2 x {height} x {width} is not 2 x 8 x 8"):
                 net(family)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
@@ -147,6 +152,9 @@ def test_every_family_is_here() -> None:
         "gpt",
         "bert",
         "vit",
+        "swin",
+        "swinv2",
+        "levit",
         "mixer",
         "perceiver",
         "perceiverlm",

@@ -61,6 +61,13 @@ def mixer(net: nn.Module, inputs: Inputs) -> Tensors:
     return {"states": net.features(inputs["images"]), "logits": net(inputs["images"])}
 
 
+def grid(net: nn.Module, inputs: Inputs) -> Tensors:
+    if net.config.classes:
+        return {"logits": net(inputs["images"])}
+    states = net.features(inputs["images"])
+    return {"states": states, "pooled": states.mean(1)}
+
+
 def perceiver(net: nn.Module, inputs: Inputs) -> Tensors:
     return {"logits": net(inputs["images"])}
 
@@ -100,6 +107,9 @@ OURS: dict[str, Callable[[nn.Module, Inputs], Tensors]] = {
     "gpt": gpt,
     "bert": bert,
     "vit": vit,
+    "swin": grid,
+    "swinv2": grid,
+    "levit": grid,
     "mixer": mixer,
     "resnet": resnet,
     "detr": detr,

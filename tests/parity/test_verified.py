@@ -78,6 +78,9 @@ CLAIMS = {
     "switchlm": Claim("transformers", "GPT2LMHeadModel, SwitchTransformersSparseMLP in it", {}),
     "reformer": Claim("transformers", "ReformerModelWithLMHead", {}),
     "vit": Claim("transformers", "ViTForImageClassification", {"pool": "class"}),
+    "swin": Claim("transformers", "SwinForImageClassification, and timm's", {"attention": "softmax"}),
+    "swinv2": Claim("transformers", "Swinv2ForImageClassification, and timm's", {"attention": "cosine", "every": None}),
+    "levit": Claim("transformers", "LevitForImageClassificationWithTeacher, and timm's", {"attention": "softmax"}),
     "mixer": Claim("timm", "MlpMixer", {}),
     "resnet": Claim("transformers", "ResNetForImageClassification", {"stem": "large"}),
     "detr": Claim("transformers", "DetrForObjectDetection", {"stem": "large", "backbone_norm": "frozen"}),
@@ -362,6 +365,8 @@ def test_the_catalog_tells(verified: dict[str, Any]) -> None:
     for name in ("resnet-20", "cnn-small", "detr-small"):
         assert rows.pop(name) is None  # nor has a stem for small images, nor a backbone that learns its norms
     assert rows.pop("shakespeare") is None  # nor have rotary positions among GPT-2's norms
+    assert rows.pop("swinv2-huge") is None  # nor have more norms
+    assert rows.pop("swinv2-giant") is None
     names |= {"perceiver-io-language": "perceiverlm"}
     for name, row in rows.items():
         if name.startswith(("gpt3", "fnet-hybrid", "linformer", "synthesizer")):

@@ -144,6 +144,40 @@ def named_mixer(**changes: Any) -> nn.Module:
     return model
 
 
+def swin(kind: str, **changes: Any) -> nn.Module:
+    """Four windows, shifted in the second block, then one."""
+    sizes = {"image_size": 12, "patch_size": 2, "embed_dim": 8, "depths": [2, 1], "num_heads": [2, 4], "window_size": 3}
+    family = kind.partition("For")[0].removesuffix("Model")
+    before = {"pretrained_window_sizes": [0, 0]} if family == "Swinv2" else {}
+    return getattr(transformers, kind)(getattr(transformers, f"{family}Config")(**before | sizes | changes))
+
+
+def levit(kind: str, **changes: Any) -> nn.Module:
+    sizes = {"image_size": 64, "hidden_sizes": [8, 12, 16], "num_attention_heads": [2, 3, 2], "depths": [2, 1, 1]}
+    return getattr(transformers, f"Levit{kind}")(transformers.LevitConfig(**sizes | {"key_dim": [4] * 3} | changes))
+
+
+def timm_model(name: str, **changes: Any) -> nn.Module:
+    """timm's, of a name, and whatever else it lets one choose."""
+    timm = pytest.importorskip("timm", reason="the reference is not installed: pip install regard[parity]")
+    model = timm.create_model(name, **{"num_classes": 5} | changes)
+    model.args = {key: value for key, value in changes.items() if key != "num_classes"}
+    for module in model.modules():
+        if hasattr(module, "fused_attn"):
+            module.fused_attn = False  # the one whose maps can be seen
+    return model
+
+
+def timm_swin(name: str = "swin_tiny_patch4_window7_224", **changes: Any) -> nn.Module:
+    sizes = {"img_size": 12, "patch_size": 2, "embed_dim": 8, "depths": (2, 1), "num_heads": (2, 4), "window_size": 3}
+    return timm_model(name, **sizes | changes)
+
+
+def timm_levit(**changes: Any) -> nn.Module:
+    sizes = {"img_size": 64, "embed_dim": (8, 12, 16), "num_heads": (2, 3, 2), "depth": (2, 1, 1), "key_dim": 4}
+    return timm_model("levit_128s", **sizes | changes)
+
+
 def marian(**changes: Any) -> nn.Module:
     sizes = {"vocab_size": VOCAB, "d_model": DIM, "max_position_embeddings": LENGTH}
     for side in ("encoder", "decoder"):
@@ -247,6 +281,36 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     "mixer-bare": lambda: mixer(num_classes=0),
     "mixer-named": named_mixer,
     "mixer-named-bare": lambda: named_mixer(num_classes=0, in_chans=1, proj_drop_rate=0.1),
+    "swin": lambda: swin("SwinForImageClassification", num_labels=5),
+    "swin-timm": timm_swin,
+    "swin-bare": lambda: swin("SwinModel", hidden_act="relu", mlp_ratio=1.5, drop_path_rate=0.0),
+    "swin-timm-bare": lambda: timm_swin(num_classes=0, in_chans=1, qkv_bias=False, window_size=6, drop_path_rate=0.2),
+    "swin-wide": lambda: swin(
+        "SwinForImageClassification",
+        window_size=2,
+        depths=[1, 2, 2],
+        num_heads=[1, 2, 2],
+        image_size=16,
+        qkv_bias=False,
+    ),
+    "swinv2": lambda: swin("Swinv2ForImageClassification", num_labels=5),
+    "swinv2-timm": lambda: timm_swin("swinv2_tiny_window8_256"),
+    "swinv2-bare": lambda: swin("Swinv2Model", window_size=6, mlp_ratio=2.0),
+    "swinv2-timm-bare": lambda: timm_swin("swinv2_tiny_window8_256", num_classes=0, in_chans=1),
+    "swinv2-grown": lambda: swin("Swinv2ForImageClassification", pretrained_window_sizes=[2, 2]),
+    "swinv2-timm-grown": lambda: timm_swin(
+        "swinv2_tiny_window8_256", pretrained_window_sizes=(2, 2), qkv_bias=False, mlp_ratio=1.25
+    ),
+    "levit": lambda: levit("ForImageClassificationWithTeacher", num_labels=5),
+    "levit-timm": timm_levit,
+    "levit-one-channel": lambda: levit(
+        "ForImageClassification", num_channels=1, image_size=32, num_labels=3, depths=[1, 1, 1]
+    ),
+    "levit-timm-alone": lambda: timm_levit(distilled=False, num_classes=3, in_chans=1),
+    "levit-bare": lambda: levit(
+        "Model", mlp_ratio=[3, 1, 2], down_ops=[["Subsample", 4, 2, 4, 1, 2], ["Subsample", 4, 3, 4, 2, 2]]
+    ),
+    "levit-timm-bare": lambda: timm_levit(num_classes=0),
     "transformer": lambda: marian(activation_function="swish", scale_embedding=True),
     "transformer-unscaled": lambda: marian(activation_function="relu", scale_embedding=False),
     "transformer-deep-encoder": lambda: marian(encoder_layers=3, decoder_layers=1),
@@ -263,13 +327,15 @@ CASES: dict[str, Callable[[], nn.Module]] = {
 FAMILIES = {case: case.split("-")[0] for case in CASES}
 FIXED = ("mixer", "perceiver", "perceiverlm", "resnet")  # there is but one way to compute them
 UNNAMED = [case for case in CASES if FAMILIES[case] == "mixer" and "named" not in case]  # timm builds what has a name
+TIMM = [case for case in CASES if FAMILIES[case] == "mixer" or "-timm" in case]  # not of transformers
+GRIDS = ("swin", "swinv2", "levit")
 TRANSLATORS = ("transformer", "t5", "switch")
 
 
 def reference(case: str, seed: int = 0) -> nn.Module:
     """One of the cases with all its weights drawn anew: norms around 1, all else around 0."""
     model = CASES[case]().train(FAMILIES[case] == "reformer")
-    if "fnet" not in case and FAMILIES[case] not in FIXED:
+    if "fnet" not in case and FAMILIES[case] not in FIXED and case not in TIMM:
         model.set_attn_implementation("eager")  # the one that gives its attention maps
     redraw(model, seed)
     return model
@@ -304,6 +370,11 @@ def batch(case: str, *, length: int = 7, padding: str = "none", seed: int = 1) -
         return {"images": torch.randn(2, 1 if case == "resnet-basic" else 3, 20, 28, generator=draw)}
     if FAMILIES[case] == "perceiver":
         return {"images": torch.randn(3, 3, 6, 6, generator=draw)}
+    if FAMILIES[case] in GRIDS:
+        lone = ("swin-timm-bare", "swinv2-timm-bare", "levit-one-channel", "levit-timm-alone")
+        small = {"swin-wide": 16, "levit-one-channel": 32}
+        side = small.get(case, 64 if FAMILIES[case] == "levit" else 12)
+        return {"images": torch.randn(3, 1 if case in lone else 3, side, side, generator=draw)}
     if FAMILIES[case] in ("vit", "mixer"):
         channels = 1 if case.endswith(("-one-channel", "-named-bare")) else 3
         side = 64 if "-named" in case else 8 if case == "mixer-one-channel" else 12
@@ -356,6 +427,8 @@ def run_reference(case: str, model: nn.Module, inputs: Inputs) -> Run:
             out = model(inputs["images"])
         logits, states = out.get("logits"), out.get("last_hidden_state")
         return Run(some(logits=logits, states=states), {}, entered)
+    if FAMILIES[case] in GRIDS:
+        return run_grid(case, model, inputs)
     if FAMILIES[case].startswith("perceiver"):
         return run_perceiver(FAMILIES[case], model, inputs)
     blind = "fnet" in case  # it has no attention
@@ -415,6 +488,59 @@ def run_perceiver(family: str, model: nn.Module, inputs: Inputs) -> Run:
         maps | {"latents.cross.look": cross} | at_real({"decoder.look": decoder}, inputs, rows=-2),
         entered,
     )
+
+
+def run_grid(case: str, model: nn.Module, inputs: Inputs) -> Run:
+    """Of windows there is a map each; what they do not give is heard where they take a softmax, layer by layer."""
+    forget(model)
+    with entering(inputs) as entered, softmaxed() as heard:
+        if case in TIMM:
+            states = model.forward_features(inputs["images"])
+            pooled = model.forward_head(states)
+            states = states.flatten(1, 2) if states.ndim == 4 else states
+            outputs = {"logits": pooled} if model.num_classes else {"states": states, "pooled": pooled}
+        else:
+            out = model(inputs["images"])
+            outputs = some(
+                logits=out.get("logits"), states=out.get("last_hidden_state"), pooled=out.get("pooler_output")
+            )
+    forget(model)
+    return Run(outputs, dict(zip(layers(case, model), heard, strict=True)) if heard else {}, entered)
+
+
+def layers(case: str, model: nn.Module) -> list[str]:
+    """The names of our attentions in the order in which they look."""
+    stages = getattr(model, "layers", None) or getattr(model, "stages", None)
+    depths = model.config.depths if case not in TIMM else [len(stage.blocks) for stage in stages]
+    found = []
+    for stage, depth in enumerate(depths):
+        found += [f"stages.{stage}.shrink.look.attention"] if stage and FAMILIES[case] == "levit" else []
+        found += [f"stages.{stage}.blocks.{i}.mixer.attention" for i in range(depth)]
+    return found
+
+
+def forget(model: nn.Module) -> None:
+    """LeViT's biases, which theirs keep from the first run on, whatever becomes of the weights."""
+    for module in model.modules():
+        if hasattr(module, "attention_bias_cache"):
+            module.attention_bias_cache = {}
+
+
+@contextmanager
+def softmaxed() -> Iterator[list[Tensor]]:
+    """Whatever is the result of a softmax."""
+    plain, heard = Tensor.softmax, list[Tensor]()
+
+    def told(x: Tensor, *how: Any, **named: Any) -> Tensor:
+        y = plain(x, *how, **named)
+        heard.append(y.detach())
+        return y
+
+    Tensor.softmax = told  # type: ignore[assignment, method-assign]
+    try:
+        yield heard
+    finally:
+        Tensor.softmax = plain  # type: ignore[method-assign]
 
 
 def mend(model: nn.Module) -> None:
@@ -556,7 +682,7 @@ class Pair:
         for buffer in self.theirs.buffers():
             buffer.requires_grad_(False)  # a cast of it would be no leaf
         theirs = copy.deepcopy(self.theirs).double()
-        if self.family == "vit":
+        if self.family == "vit" or (self.family == "swin" and self.case not in TIMM):
             theirs.set_attn_implementation("sdpa")
         if self.family == "perceiver" and self.ours.config.positions == "fourier":
             before = theirs.perceiver.input_preprocessor.position_embeddings
@@ -583,7 +709,8 @@ class Pair:
             passed.backward()
             found.append({f"entered.{i}": x.grad for i, x in enumerate(passed.entered)})
         ours = {name: x.grad for name, x in self.ours.named_parameters()}
-        theirs = {name: x.to(ours[name]) for name, x in gradients(self.theirs, folder).items() if name in ours}
+        learned = gradients(self.theirs, folder)  # and what batch norms remember, which has no gradient
+        theirs = {name: x.to(ours[name]) for name, x in learned.items() if name in ours}
         return ours | found[0], theirs | found[1]
 
     def run_ours(self, inputs: Inputs) -> Run:

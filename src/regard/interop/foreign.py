@@ -118,6 +118,28 @@ class Foreign:
             self.guess(f"{key} = {value} promises more layers than there are tensors, {self.tensors}")
         return value
 
+    def several(self, key: str, default: tuple[int, ...]) -> tuple[int, ...]:
+        """Whole numbers that count something in each stage; of layers there are no more than the file can hold."""
+        self.read.add(key)
+        value = self.data.get(key, list(default))
+        plain = isinstance(value, list | tuple) and len(value) > 0
+        if not plain or not all(type(x) is int and 1 <= x < 1 << 40 for x in value):
+            self.wrong.add(key)
+            self.guess(f"{key} = {value!r}"[:100] + " is not a list of whole numbers, each at least 1")
+            return default
+        if key.startswith("depth") and self.tensors is not None and sum(value) > self.tensors:
+            self.guess(f"{key} = {value!r}"[:100] + f" promises more layers than there are tensors, {self.tensors}")
+            return default
+        return tuple(value)
+
+    def times(self, key: str, default: float, dim: int) -> int:
+        """Hidden units, which they tell as a multiple of the width: a whole number of them."""
+        found = self.above_zero(key, default) * dim
+        if not 1 <= found < 1 << 40 or found != int(found):
+            self.guess(f"{key} = {self.data.get(key)!r}"[:100] + f" does not give a whole number times {dim}")
+            return 1
+        return int(found)
+
     def share(self, key: str, default: float) -> float:
         """A probability."""
         return self.checked(key, float, default, lambda value: 0 <= value < 1, "a share from 0 to below 1")

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from torch import Tensor
 
 from regard.errors import CheckpointError, ConfigError, InputError
+from regard.nn.config import staged
 from regard.nn.mechanisms import simplest
 from regard.zoo import bare, config_data
 
@@ -19,6 +20,7 @@ from . import (
     fnet,
     gpt1,
     gpt2,
+    levit,
     llama,
     llama2c,
     marian,
@@ -26,8 +28,10 @@ from . import (
     perceiver,
     reformer,
     resnet,
+    swin,
     switch,
     t5,
+    timm_swin,
     vit,
 )
 from .foreign import Foreign
@@ -74,7 +78,22 @@ KINDS: dict[str, Kind] = {
     "perceiver": Kind("perceiver", perceiver.images, as_it_is, perceiver.image_rules, perceiver.export_images, {}),
     perceiver.TEXT: Kind("perceiverlm", perceiver.text, as_it_is, perceiver.text_rules, perceiver.export_text, {}),
     mixer.KIND: Kind("mixer", mixer.config, as_it_is, mixer.rules, mixer.export_config, {}),
+    "swin": Kind("swin", swin.config, swin.complete, swin.rules, swin.export_config, {}),
+    timm_swin.KIND: Kind("swin", timm_swin.config, as_it_is, timm_swin.rules, timm_swin.export_config, {}),
+    "swinv2": Kind("swinv2", swin.second, swin.complete, swin.second_rules, swin.export_second, {}),
+    timm_swin.SECOND: Kind("swinv2", timm_swin.second, as_it_is, timm_swin.second_rules, timm_swin.export_second, {}),
+    "levit": Kind("levit", levit.config, levit.complete, levit.rules, levit.export_config, {}),
+    levit.TIMM: Kind("levit", levit.folder, levit.complete, levit.folder_rules, levit.export_folder, {}),
     "marian": Kind("transformer", marian.config, as_it_is, marian.rules, marian.export_config, marian.SYMBOLS),
+}
+
+
+# How timm's architectures begin.
+ARCHITECTURES = {
+    "mixer_": mixer.KIND,
+    "swin_": timm_swin.KIND,
+    "swinv2_": timm_swin.SECOND,
+    "levit_": levit.TIMM,
 }
 
 
@@ -91,8 +110,10 @@ class Found:
 
 def kind_of(data: Mapping[str, Any]) -> str:
     """Its name in KINDS, if it has one; timm's configs have an architecture, no model_type; one of theirs is of two."""
-    if "model_type" not in data and str(data.get("architecture")).startswith("mixer_"):
-        return mixer.KIND
+    if "model_type" not in data:
+        for start, kind in ARCHITECTURES.items():
+            if str(data.get("architecture")).startswith(start):
+                return kind
     if data.get("model_type") == "detr" and detr.of_timm(data):
         return detr.TIMM
     if data.get("model_type") == "perceiver" and perceiver.architecture(data) == perceiver.WORDS:
@@ -187,10 +208,17 @@ class Written:
 
 
 def write_foreign(
-    family: str, config: Any, state: Mapping[str, Tensor], symbols: Symbols, labels: Sequence[str] = ()
+    family: str,
+    config: Any,
+    state: Mapping[str, Tensor],
+    symbols: Symbols,
+    labels: Sequence[str] = (),
+    library: str = "",
 ) -> Written:
-    """What their format cannot say is an error, not a loss."""
-    kinds = [kind for kind in KINDS.values() if kind.family == family]
+    """What their format cannot say is an error, not a loss. A ``library`` is asked for by its name in KINDS: timm."""
+    named = {name: kind for name, kind in KINDS.items() if kind.family == family}
+    other = {name: kind for name, kind in named.items() if name.startswith("timm ")}
+    kinds = list((other if library == "timm" else {k: v for k, v in named.items() if k not in other} or other).values())
     if not kinds:
         raise InputError(
             f"a {family} has no counterpart there",
@@ -235,9 +263,8 @@ def tried(kind: Kind, config: Any, state: Mapping[str, Tensor]) -> tuple[Kind, d
 def believable(config: Any, tensors: int, where: str) -> None:
     """A config must not promise more layers than the file could hold: building them would take for ever."""
     for key in ("depth", "decoder_depth", "depths"):
-        told = getattr(config, key, None)
-        depth = sum(told) if isinstance(told, tuple) else told
-        if depth is not None and depth > tensors:
+        depth = getattr(config, key, None)
+        if depth is not None and sum(staged(depth)) > tensors:
             raise CheckpointError(
                 "the config promises more layers than there are tensors",
                 where=where,

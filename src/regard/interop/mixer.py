@@ -11,6 +11,7 @@ from regard.models.mixer import PRESETS, Config
 
 from .foreign import Foreign
 from .rules import Entry, Rule
+from .timm import pictured, share, table
 
 KIND = "timm mixer"  # they say "architecture": "mixer_b16_224", and have no model_type
 SIZES = {
@@ -52,21 +53,6 @@ def config(theirs: Foreign) -> Config:
     return found
 
 
-def table(theirs: Foreign, key: str) -> dict[str, Any]:
-    value = theirs.data.get(key, {})
-    if isinstance(value, dict):
-        return value
-    theirs.guess(f"{key} = {value!r}"[:100] + " is not a table")
-    return {}
-
-
-def pictured(data: object, usual: Config) -> tuple[int, int]:
-    """Channels and side of the images, where ``pretrained_cfg`` tells them: their input_size is (3, 224, 224)."""
-    size = data.get("input_size") if isinstance(data, dict) else None
-    plain = isinstance(size, list) and len(size) == 3 and all(type(x) is int and x > 0 for x in size)
-    return (size[0], size[-1]) if isinstance(size, list) and plain else (usual.channels, usual.image)
-
-
 def widths(told: Foreign, dim: int) -> tuple[int, int]:
     """Hidden units over patches and over features, which they tell as shares of the width."""
     shares = told.data.get("mlp_ratio", [0.5, 4.0])
@@ -75,12 +61,6 @@ def widths(told: Foreign, dim: int) -> tuple[int, int]:
         told.guess(f"mlp_ratio = {shares!r}"[:100] + " is not two shares of the width")
         return 1, 1
     return int(shares[0] * dim), int(shares[1] * dim)
-
-
-def share(hidden: int, dim: int) -> float:
-    """The way back: a number from which they get the same whole one."""
-    found = hidden / dim
-    return found if int(found * dim) == hidden else (hidden + 0.25) / dim
 
 
 def export_config(ours: Config) -> dict[str, Any]:

@@ -283,7 +283,7 @@ class Run:
             theirs = self.state[name]
             if not theirs.is_meta:
                 ours = entry.make(theirs.shape)
-                same = theirs.is_floating_point() and ours.shape == theirs.shape
+                same = theirs.is_floating_point() >= ours.is_floating_point() and ours.shape == theirs.shape
                 if not same or not torch.allclose(ours.to(theirs.dtype), theirs, rtol=0, atol=1e-3):
                     self.unequal.append(f"{name}: should follow from the config, but holds other values")
 
