@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 from regard.errors import ConfigError, InputError
 from regard.models import (
     bert,
+    deit,
     gpt,
     mixer,
     mlp,
@@ -131,6 +132,14 @@ FAMILIES: dict[str, Family] = {
         vit.AXES,
         "Dosovitskiy et al. 2021, An Image is Worth 16x16 Words",
         "https://arxiv.org/abs/2010.11929",
+    ),
+    "deit": Family(
+        deit.Config,
+        deit.DeiT,
+        deit.PRESETS,
+        deit.AXES,
+        "Touvron et al. 2021, Training data-efficient image transformers & distillation through attention",
+        "https://arxiv.org/abs/2012.12877",
     ),
     "mixer": Family(
         mixer.Config,

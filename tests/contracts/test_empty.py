@@ -113,8 +113,9 @@ def test_an_image_without_pixels(pool: str, height: int, width: int) -> None:
     for rows in (0, 2):
         with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 4 x 4"):
             net("vit", pool=pool)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
-        with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 4 x 4"):
-            net("workspace", pool=pool)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
+        for family in ("workspace", "deit"):
+            with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 4 x 4"):
+                net(family, pool=pool)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
         with pytest.raises(ValueError, match=f"an image of 2 x {height} x {width} cannot be read"):
             net("perceiver")(torch.zeros(rows, 2, height, width, dtype=torch.float64))
         for family in ("mlp", "mixer"):
@@ -138,6 +139,7 @@ def test_every_family_is_here() -> None:
         "gpt",
         "bert",
         "vit",
+        "deit",
         "mixer",
         "perceiver",
         "perceiverlm",

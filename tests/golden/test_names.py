@@ -45,6 +45,8 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "vit, mean": ("vit-tiny", {"depth": 1, "pool": "mean"}),
     "vit, representation": ("vit-tiny", {"depth": 1, "representation": 24}),
     "vit, bare": ("vit-tiny", {"depth": 1, "classes": 0, "qkv_bias": False}),
+    "deit": ("deit-tiny", {"depth": 1}),
+    "deit, one head": ("deit-tiny", {"depth": 1, "pool": "class", "qkv_bias": False}),
     "mixer": ("mixer-s32", {"depth": 1}),
     "mixer, bare": ("mixer-s32", {"depth": 1, "classes": 0}),
     "perceiver": ("perceiver-mnist", {"depth": 1}),

@@ -57,6 +57,16 @@ def vit(net: nn.Module, inputs: Inputs) -> Tensors:
     return states | ({"pooled": net(inputs["images"])} if net.config.representation else {})
 
 
+def deit(net: nn.Module, inputs: Inputs) -> Tensors:
+    images = inputs["images"]
+    if not net.config.classes:
+        return {"states": net.features(images)} | ({"logits": net(images)} if net.config.pool == "both" else {})
+    if net.config.pool == "class":
+        return {"logits": net(images)}
+    said = net.answers(images)
+    return {"logits": net(images), "label": said.label, "teacher": said.teacher}
+
+
 def mixer(net: nn.Module, inputs: Inputs) -> Tensors:
     return {"states": net.features(inputs["images"]), "logits": net(inputs["images"])}
 
@@ -89,6 +99,7 @@ OURS: dict[str, Callable[[nn.Module, Inputs], Tensors]] = {
     "gpt": gpt,
     "bert": bert,
     "vit": vit,
+    "deit": deit,
     "mixer": mixer,
     "perceiver": perceiver,
     "perceiverlm": gpt,

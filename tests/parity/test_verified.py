@@ -78,6 +78,8 @@ CLAIMS = {
     "switchlm": Claim("transformers", "GPT2LMHeadModel, SwitchTransformersSparseMLP in it", {}),
     "reformer": Claim("transformers", "ReformerModelWithLMHead", {}),
     "vit": Claim("transformers", "ViTForImageClassification", {"pool": "class"}),
+    "vit-timm": Claim("timm", "VisionTransformer", {"pool": "mean"}),
+    "deit": Claim("transformers", "DeiTForImageClassificationWithTeacher", {}),
     "mixer": Claim("timm", "MlpMixer", {}),
     "perceiver": Claim("transformers", "PerceiverForImageClassification", {"looks": 1, "pool": "query"}),
     "perceiverlm": Claim("transformers", "PerceiverForMaskedLM", {}),
@@ -353,12 +355,11 @@ def test_the_catalog_tells(verified: dict[str, Any]) -> None:
     names |= {"gpt1": "gpt-one", "llama": "gpt-llama", "llama2": "gpt-llama", "tatoeba": "transformer-pre"}
     names |= dict.fromkeys(("elman", "gru", "lstm", "bilstm"), "recurrent")
     names |= {"albert": "bert-albert", "distilbert": "bert-distil", "fnet": "bert-fnet", "switch-lm-tiny": "switchlm"}
-    assert rows.pop("vit-cifar") is None  # its mean over patches has no counterpart there
     assert rows.pop("perceiver-imagenet") is None  # nor have several looks
     assert rows.pop("perceiver-mnist") is None
     assert rows.pop("workspace-hard") is None  # nor has a competition
     assert rows.pop("shakespeare") is None  # nor have rotary positions among GPT-2's norms
-    names |= {"perceiver-io-language": "perceiverlm"}
+    names |= {"perceiver-io-language": "perceiverlm", "vit-cifar": "vit-timm"}
     for name, row in rows.items():
         if name.startswith(("gpt3", "fnet-hybrid", "linformer", "synthesizer")):
             assert (

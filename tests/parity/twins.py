@@ -125,6 +125,21 @@ def named_mixer(**changes: Any) -> nn.Module:
     return model
 
 
+def deit(kind: str = "ForImageClassificationWithTeacher", **changes: Any) -> nn.Module:
+    sizes = {"image_size": 12, "patch_size": 4, "hidden_size": DIM, "intermediate_size": 28}
+    depth = {"num_hidden_layers": 2, "num_attention_heads": HEADS}
+    return getattr(transformers, f"DeiT{kind}")(transformers.DeiTConfig(**sizes | depth | {"num_labels": 5} | changes))
+
+
+def of_timm(architecture: str, **changes: Any) -> nn.Module:
+    """One of timm's by its name, with what makes it small in its ``model_args``."""
+    timm = pytest.importorskip("timm", reason="the reference is not installed: pip install regard[parity]")
+    sizes = {"img_size": 12, "patch_size": 4, "embed_dim": DIM, "depth": 2, "num_heads": HEADS} | changes
+    model = timm.create_model(architecture, **{"num_classes": 5} | sizes)
+    model.args = {key: value for key, value in sizes.items() if key != "num_classes"}
+    return model
+
+
 def marian(**changes: Any) -> nn.Module:
     sizes = {"vocab_size": VOCAB, "d_model": DIM, "max_position_embeddings": LENGTH}
     for side in ("encoder", "decoder"):
@@ -200,6 +215,15 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     "vit-relu": lambda: transformers.ViTForImageClassification(vit_config(num_labels=3, hidden_act="relu")),
     "vit-pooled": lambda: transformers.ViTModel(vit_config(layer_norm_eps=1e-3)),
     "vit-bare": lambda: transformers.ViTModel(vit_config(num_attention_heads=1), add_pooling_layer=False),
+    "vit-timm": lambda: of_timm("vit_tiny_patch16_224", mlp_ratio=1.4),
+    "vit-timm-one-channel": lambda: of_timm("vit_base_patch16_224_miil", in_chans=1, num_classes=3, num_heads=1),
+    "vit-timm-mean": lambda: of_timm("vit_large_patch32_384", global_pool="avg", class_token=False, fc_norm=False),
+    "vit-timm-none": lambda: of_timm("deit_small_patch16_224", num_classes=0, proj_drop_rate=0.1, pos_drop_rate=0.1),
+    "deit": deit,
+    "deit-one-head": lambda: deit("ForImageClassification", num_labels=2, layer_norm_eps=1e-3, hidden_act="relu"),
+    "deit-bare": lambda: transformers.DeiTModel(deit(qkv_bias=False, num_labels=2).config, add_pooling_layer=False),
+    "deit-timm": lambda: of_timm("deit_tiny_distilled_patch16_224", mlp_ratio=1.4),
+    "deit-timm-none": lambda: of_timm("deit_base_distilled_patch16_384", num_classes=0, qkv_bias=False),
     "perceiver": lambda: perceiver("ImageClassificationFourier", num_labels=5, qk_channels=8, v_channels=DIM),
     "perceiver-learned": lambda: perceiver("ImageClassificationLearned", num_labels=4),
     "perceiver-fourier": lambda: perceiver(
@@ -230,6 +254,7 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     ),
 }
 FAMILIES = {case: case.split("-")[0] for case in CASES}
+TIMM = [case for case in CASES if FAMILIES[case] == "mixer" or "-timm" in case]
 FIXED = ("mixer", "perceiver", "perceiverlm")  # there is but one way to compute them
 UNNAMED = [case for case in CASES if FAMILIES[case] == "mixer" and "named" not in case]  # timm builds what has a name
 TRANSLATORS = ("transformer", "t5", "switch")
@@ -238,9 +263,18 @@ TRANSLATORS = ("transformer", "t5", "switch")
 def reference(case: str, seed: int = 0) -> nn.Module:
     """One of the cases with all its weights drawn anew: norms around 1, all else around 0."""
     model = CASES[case]().train(FAMILIES[case] == "reformer")
-    if "fnet" not in case and FAMILIES[case] not in FIXED:
+    explicit(model)
+    if "fnet" not in case and FAMILIES[case] not in FIXED and case not in TIMM:
         model.set_attn_implementation("eager")  # the one that gives its attention maps
     redraw(model, seed)
+    return model
+
+
+def explicit(model: nn.Module) -> nn.Module:
+    """timm's attentions by the path that has maps."""
+    for module in model.modules():
+        if hasattr(module, "fused_attn"):
+            module.fused_attn = False
     return model
 
 
@@ -266,7 +300,7 @@ def batch(case: str, *, length: int = 7, padding: str = "none", seed: int = 1) -
     draw = torch.Generator().manual_seed(seed)
     if FAMILIES[case] == "perceiver":
         return {"images": torch.randn(3, 3, 6, 6, generator=draw)}
-    if FAMILIES[case] in ("vit", "mixer"):
+    if FAMILIES[case] in ("vit", "deit", "mixer"):
         channels = 1 if case.endswith(("-one-channel", "-named-bare")) else 3
         side = 64 if "-named" in case else 8 if case == "mixer-one-channel" else 12
         return {"images": torch.randn(3, channels, side, side, generator=draw)}
@@ -309,10 +343,8 @@ def positions(keys: Tensor) -> Tensor:
 
 def run_reference(case: str, model: nn.Module, inputs: Inputs) -> Run:
     """The reference's outputs and maps, under our names."""
-    if FAMILIES[case] == "mixer":
-        with entering(inputs) as entered:
-            states = model.forward_features(inputs["images"])
-        return Run({"states": states, "logits": model.forward_head(states)}, {}, entered)
+    if case in TIMM:
+        return run_timm(FAMILIES[case], model, inputs)
     if FAMILIES[case].startswith("perceiver"):
         return run_perceiver(FAMILIES[case], model, inputs)
     blind = "fnet" in case  # it has no attention
@@ -321,10 +353,11 @@ def run_reference(case: str, model: nn.Module, inputs: Inputs) -> Run:
     family, keys = FAMILIES[case], inputs.get("keys")
     masks = {} if keys is None else {"attention_mask": keys.long()}
     places = {} if keys is None else {"position_ids": positions(keys)}
-    if family == "vit":
+    if family in ("vit", "deit"):
         with entering(inputs) as entered:
             out = model(inputs["images"], interpolate_pos_encoding=True, **see)
         outputs = some(logits=out.get("logits"), states=out.get("last_hidden_state"), pooled=out.get("pooler_output"))
+        outputs |= some(label=out.get("cls_logits"), teacher=out.get("distillation_logits"))
     elif family in TRANSLATORS:
         masks = {} if keys is None else {"decoder_attention_mask": keys.long()}
         masks |= {"attention_mask": inputs["source_keys"].long()} if "source_keys" in inputs else {}
@@ -347,6 +380,30 @@ def run_reference(case: str, model: nn.Module, inputs: Inputs) -> Run:
             out = model(inputs["ids"], **segments, **masks, **places, **see)
         outputs = {"logits": out.logits} if family == "gpt" else of_bert(model, out)
     return Run(at_real(outputs, inputs), at_real(maps_of(out), inputs, rows=-2), entered)
+
+
+def run_timm(family: str, model: nn.Module, inputs: Inputs) -> Run:
+    """Its maps are what its attentions drop some weights of."""
+    maps: Tensors = {}
+    handles = []
+    for place, module in model.named_modules():
+        if place.endswith(".attn_drop"):
+
+            def keep(module: nn.Module, given: Any, weights: Tensor, place: str = place) -> None:
+                maps[place.replace(".attn.attn_drop", ".mixer")] = weights.detach()
+
+            handles.append(module.register_forward_hook(keep))
+    with entering(inputs) as entered:
+        states = model.forward_features(inputs["images"])
+        logits = model.forward_head(states)
+    for handle in handles:
+        handle.remove()
+    outputs = {"states": states, "logits": logits}
+    if family == "vit":
+        outputs.pop("states" if model.num_classes else "logits")
+    elif family == "deit" and model.num_classes:
+        outputs = {"logits": logits, "label": model.head(states[:, 0]), "teacher": model.head_dist(states[:, 1])}
+    return Run(outputs, maps, entered)
 
 
 def run_perceiver(family: str, model: nn.Module, inputs: Inputs) -> Run:
@@ -508,7 +565,7 @@ class Pair:
         for buffer in self.theirs.buffers():
             buffer.requires_grad_(False)  # a cast of it would be no leaf
         theirs = copy.deepcopy(self.theirs).double()
-        if self.family == "vit":
+        if self.family in ("vit", "deit") and self.case not in TIMM:
             theirs.set_attn_implementation("sdpa")
         if self.family == "perceiver" and self.ours.config.positions == "fourier":
             before = theirs.perceiver.input_preprocessor.position_embeddings

@@ -14,6 +14,7 @@ from regard.zoo import bare, config_data
 from . import (
     albert,
     bert,
+    deit,
     distilbert,
     fnet,
     gpt1,
@@ -26,6 +27,8 @@ from . import (
     reformer,
     switch,
     t5,
+    timm,
+    timmvit,
     vit,
 )
 from .foreign import Foreign
@@ -66,6 +69,9 @@ KINDS: dict[str, Kind] = {
         "reformer", reformer.config, reformer.complete, reformer.rules, reformer.export_config, reformer.SYMBOLS
     ),
     "vit": Kind("vit", vit.config, vit.complete, vit.rules, vit.export_config, {}),
+    timmvit.KIND: Kind("vit", timmvit.config, as_it_is, timmvit.rules, timmvit.export_config, {}),
+    "deit": Kind("deit", deit.config, deit.complete, deit.rules, deit.export_config, {}),
+    timmvit.DISTILLED: Kind("deit", timmvit.distilled, as_it_is, timmvit.distilled_rules, timmvit.export_distilled, {}),
     "perceiver": Kind("perceiver", perceiver.images, as_it_is, perceiver.image_rules, perceiver.export_images, {}),
     perceiver.TEXT: Kind("perceiverlm", perceiver.text, as_it_is, perceiver.text_rules, perceiver.export_text, {}),
     mixer.KIND: Kind("mixer", mixer.config, as_it_is, mixer.rules, mixer.export_config, {}),
@@ -86,11 +92,19 @@ class Found:
 
 def kind_of(data: Mapping[str, Any]) -> str:
     """Its name in KINDS, if it has one; timm's configs have an architecture, no model_type; one of theirs is of two."""
-    if "model_type" not in data and str(data.get("architecture")).startswith("mixer_"):
-        return mixer.KIND
+    if "model_type" not in data and "architecture" in data:
+        return timm_kind(str(data["architecture"]))
     if data.get("model_type") == "perceiver" and perceiver.architecture(data) == perceiver.WORDS:
         return perceiver.TEXT
     return str(data.get("model_type"))
+
+
+def timm_kind(architecture: str) -> str:
+    """By the first word of the name; without its second token, a DeiT is a ViT."""
+    word, _, rest = architecture.partition("_")
+    if word == "deit" and "distilled" not in rest:
+        word = "vit"
+    return timm.KIND + word
 
 
 Lost = dict[str, tuple[Any, Any]]
@@ -147,7 +161,9 @@ def read_foreign(
 def foreign_labels(data: Mapping[str, Any], config: Any) -> tuple[str, ...]:
     """The names of the classes, if each has one of its own; LABEL_0 and the like, which they write by themselves, are
     none."""
-    told, count = data.get("id2label"), getattr(config, "classes", 0)
+    told, count = data.get("id2label", data.get("label_names")), getattr(config, "classes", 0)
+    if isinstance(told, list):  # timm's, where no number is left out
+        told = {str(i): name for i, name in enumerate(told)}
     if not isinstance(told, dict) or set(told) != {str(i) for i in range(count)}:
         return ()
     names = [told[str(i)] for i in range(count)]
@@ -179,13 +195,22 @@ class Written:
     tensors: dict[str, Tensor]
 
 
+FORMATS = ("hf", "timm")
+
+
 def write_foreign(
-    family: str, config: Any, state: Mapping[str, Tensor], symbols: Symbols, labels: Sequence[str] = ()
+    family: str,
+    config: Any,
+    state: Mapping[str, Tensor],
+    symbols: Symbols,
+    labels: Sequence[str] = (),
+    to: str = "hf",
 ) -> Written:
     """What their format cannot say is an error, not a loss."""
-    kinds = [kind for kind in KINDS.values() if kind.family == family]
+    kinds = kinds_of(family, to)
     if not kinds:
-        raise InputError(f"a {family} has no counterpart there", expected=", ".join(k.family for k in KINDS.values()))
+        known = [name for name in dict.fromkeys(kind.family for kind in KINDS.values()) if kinds_of(name, to)]
+        raise InputError(f"a {family} has no counterpart there", got=f"to {to}", expected=", ".join(known))
     found, refusals = [], []
     for kind in kinds:
         try:
@@ -208,7 +233,17 @@ def write_foreign(
     if labels and "id2label" in data:
         data |= {"id2label": {str(i): name for i, name in enumerate(labels)}}
         data |= {"label2id": {name: i for i, name in enumerate(labels)}}
+    if labels and "architecture" in data:
+        data |= {"label_names": list(labels)}
     return Written(data | ids, {key: x for key, x in ids.items() if x is not None} | silent, tensors)
+
+
+def kinds_of(family: str, to: str) -> list[Kind]:
+    """Those that a family can be written as: of timm alone, or where transformers has it, of transformers."""
+    both = {name: kind for name, kind in KINDS.items() if kind.family == family}
+    theirs = [kind for name, kind in both.items() if name.startswith(timm.KIND)]
+    others = [kind for name, kind in both.items() if not name.startswith(timm.KIND)]
+    return theirs if to == "timm" else others or theirs
 
 
 def tried(kind: Kind, config: Any, state: Mapping[str, Tensor]) -> tuple[Kind, dict[str, Any], Run, Lost]:
