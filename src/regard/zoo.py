@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 from regard.errors import ConfigError, InputError
 from regard.models import (
     bert,
+    cait,
     deit,
     gpt,
     mixer,
@@ -140,6 +141,14 @@ FAMILIES: dict[str, Family] = {
         deit.AXES,
         "Touvron et al. 2021, Training data-efficient image transformers & distillation through attention",
         "https://arxiv.org/abs/2012.12877",
+    ),
+    "cait": Family(
+        cait.Config,
+        cait.CaiT,
+        cait.PRESETS,
+        cait.AXES,
+        "Touvron et al. 2021, Going deeper with Image Transformers",
+        "https://arxiv.org/abs/2103.17239",
     ),
     "mixer": Family(
         mixer.Config,

@@ -113,9 +113,9 @@ def test_an_image_without_pixels(pool: str, height: int, width: int) -> None:
     for rows in (0, 2):
         with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 4 x 4"):
             net("vit", pool=pool)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
-        for family in ("workspace", "deit"):
+        for model in (net("workspace", pool=pool), net("deit", pool=pool), net("cait")):
             with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 4 x 4"):
-                net(family, pool=pool)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
+                model(torch.zeros(rows, 2, height, width, dtype=torch.float64))
         with pytest.raises(ValueError, match=f"an image of 2 x {height} x {width} cannot be read"):
             net("perceiver")(torch.zeros(rows, 2, height, width, dtype=torch.float64))
         for family in ("mlp", "mixer"):
@@ -140,6 +140,7 @@ def test_every_family_is_here() -> None:
         "bert",
         "vit",
         "deit",
+        "cait",
         "mixer",
         "perceiver",
         "perceiverlm",

@@ -209,8 +209,8 @@ def test_maps_have_names_and_axes(family: str) -> None:
             if axis.kind == "text":
                 assert axis.labels is not None
                 assert axis.labels in [tuple(f"word{i}" for i in ids[0].tolist()) for ids in given.values()]
-            elif axis.kind in ("latents", "query"):
-                assert axis.size == {"latents": 5, "query": 1}[axis.kind]
+            elif axis.kind in ("latents", "query", "class"):
+                assert axis.size == {"latents": 5, "query": 1, "class": 1}[axis.kind]
             elif family == "perceiver":
                 assert (axis.kind, axis.grid) == ("image", (8, 8))
             else:

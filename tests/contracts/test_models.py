@@ -244,9 +244,10 @@ def test_no_key_is_ignored(family: str, key: str) -> None:
 def test_depth(family: str) -> None:
     for depth in (1, 3):
         model = net(family, depth=depth)
-        stacks = [x for x in model.modules() if isinstance(x, nn.ModuleList) and len(x)]
+        stacks = {name: x for name, x in model.named_modules() if isinstance(x, nn.ModuleList) and len(x)}
         assert stacks or family == "workspace"  # one layer, applied again and again
-        assert all(len(stack) == depth for stack in stacks)
+        others = {name: x for name, x in vars(model.config).items() if isinstance(x, int)}  # which have their own key
+        assert all(len(stack) == others.get(name, depth) for name, stack in stacks.items())
     assert len(net("transformer", depth=3, decoder_depth=1).decoder) == 1
     if family in ATTENDING:
         with pytest.raises(ValueError, match="empty list"):

@@ -47,6 +47,8 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "vit, bare": ("vit-tiny", {"depth": 1, "classes": 0, "qkv_bias": False}),
     "deit": ("deit-tiny", {"depth": 1}),
     "deit, one head": ("deit-tiny", {"depth": 1, "pool": "class", "qkv_bias": False}),
+    "cait": ("cait-xxs24", {"depth": 1, "looks": 1}),
+    "cait, plain": ("cait-xxs24", {"depth": 1, "looks": 1, "scaled": False, "attention": "softmax", "classes": 0}),
     "mixer": ("mixer-s32", {"depth": 1}),
     "mixer, bare": ("mixer-s32", {"depth": 1, "classes": 0}),
     "perceiver": ("perceiver-mnist", {"depth": 1}),

@@ -54,7 +54,8 @@ def vit(net: nn.Module, inputs: Inputs) -> Tensors:
     if net.config.classes:
         return {"logits": net(inputs["images"])}
     states = {"states": net.features(inputs["images"])}
-    return states | ({"pooled": net(inputs["images"])} if net.config.representation else {})
+    pooled = getattr(net.config, "representation", None)
+    return states | ({"pooled": net(inputs["images"])} if pooled else {})
 
 
 def deit(net: nn.Module, inputs: Inputs) -> Tensors:
@@ -100,6 +101,7 @@ OURS: dict[str, Callable[[nn.Module, Inputs], Tensors]] = {
     "bert": bert,
     "vit": vit,
     "deit": deit,
+    "cait": vit,
     "mixer": mixer,
     "perceiver": perceiver,
     "perceiverlm": gpt,

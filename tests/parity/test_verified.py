@@ -80,6 +80,7 @@ CLAIMS = {
     "vit": Claim("transformers", "ViTForImageClassification", {"pool": "class"}),
     "vit-timm": Claim("timm", "VisionTransformer", {"pool": "mean"}),
     "deit": Claim("transformers", "DeiTForImageClassificationWithTeacher", {}),
+    "cait": Claim("timm", "Cait", {"attention": "talking", "scaled": True}),
     "mixer": Claim("timm", "MlpMixer", {}),
     "perceiver": Claim("transformers", "PerceiverForImageClassification", {"looks": 1, "pool": "query"}),
     "perceiverlm": Claim("transformers", "PerceiverForMaskedLM", {}),

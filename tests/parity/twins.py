@@ -224,6 +224,9 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     "deit-bare": lambda: transformers.DeiTModel(deit(qkv_bias=False, num_labels=2).config, add_pooling_layer=False),
     "deit-timm": lambda: of_timm("deit_tiny_distilled_patch16_224", mlp_ratio=1.4),
     "deit-timm-none": lambda: of_timm("deit_base_distilled_patch16_384", num_classes=0, qkv_bias=False),
+    "cait": lambda: of_timm("cait_xxs24_224", mlp_ratio=1.4, mlp_ratio_token_only=1.4),
+    "cait-looks": lambda: of_timm("cait_s36_384", depth_token_only=3, depth=1, qkv_bias=False),
+    "cait-bare": lambda: of_timm("cait_m48_448", num_classes=0, in_chans=1, num_heads=5),
     "perceiver": lambda: perceiver("ImageClassificationFourier", num_labels=5, qk_channels=8, v_channels=DIM),
     "perceiver-learned": lambda: perceiver("ImageClassificationLearned", num_labels=4),
     "perceiver-fourier": lambda: perceiver(
@@ -254,7 +257,7 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     ),
 }
 FAMILIES = {case: case.split("-")[0] for case in CASES}
-TIMM = [case for case in CASES if FAMILIES[case] == "mixer" or "-timm" in case]
+TIMM = [case for case in CASES if FAMILIES[case] in ("mixer", "cait") or "-timm" in case]
 FIXED = ("mixer", "perceiver", "perceiverlm")  # there is but one way to compute them
 UNNAMED = [case for case in CASES if FAMILIES[case] == "mixer" and "named" not in case]  # timm builds what has a name
 TRANSLATORS = ("transformer", "t5", "switch")
@@ -300,8 +303,8 @@ def batch(case: str, *, length: int = 7, padding: str = "none", seed: int = 1) -
     draw = torch.Generator().manual_seed(seed)
     if FAMILIES[case] == "perceiver":
         return {"images": torch.randn(3, 3, 6, 6, generator=draw)}
-    if FAMILIES[case] in ("vit", "deit", "mixer"):
-        channels = 1 if case.endswith(("-one-channel", "-named-bare")) else 3
+    if FAMILIES[case] in ("vit", "deit", "cait", "mixer"):
+        channels = 1 if case.endswith(("-one-channel", "-named-bare", "cait-bare")) else 3
         side = 64 if "-named" in case else 8 if case == "mixer-one-channel" else 12
         return {"images": torch.randn(3, channels, side, side, generator=draw)}
     if FAMILIES[case] in TRANSLATORS:
@@ -390,7 +393,7 @@ def run_timm(family: str, model: nn.Module, inputs: Inputs) -> Run:
         if place.endswith(".attn_drop"):
 
             def keep(module: nn.Module, given: Any, weights: Tensor, place: str = place) -> None:
-                maps[place.replace(".attn.attn_drop", ".mixer")] = weights.detach()
+                maps[ours_of(place.removesuffix(".attn.attn_drop"))] = weights.detach()
 
             handles.append(module.register_forward_hook(keep))
     with entering(inputs) as entered:
@@ -399,11 +402,15 @@ def run_timm(family: str, model: nn.Module, inputs: Inputs) -> Run:
     for handle in handles:
         handle.remove()
     outputs = {"states": states, "logits": logits}
-    if family == "vit":
+    if family in ("vit", "cait"):
         outputs.pop("states" if model.num_classes else "logits")
     elif family == "deit" and model.num_classes:
         outputs = {"logits": logits, "label": model.head(states[:, 0]), "teacher": model.head_dist(states[:, 1])}
     return Run(outputs, maps, entered)
+
+
+def ours_of(block: str) -> str:
+    return block.replace("blocks_token_only.", "looks.") + ".mixer"
 
 
 def run_perceiver(family: str, model: nn.Module, inputs: Inputs) -> Run:

@@ -14,6 +14,7 @@ from regard.zoo import bare, config_data
 from . import (
     albert,
     bert,
+    cait,
     deit,
     distilbert,
     fnet,
@@ -72,6 +73,7 @@ KINDS: dict[str, Kind] = {
     timmvit.KIND: Kind("vit", timmvit.config, as_it_is, timmvit.rules, timmvit.export_config, {}),
     "deit": Kind("deit", deit.config, deit.complete, deit.rules, deit.export_config, {}),
     timmvit.DISTILLED: Kind("deit", timmvit.distilled, as_it_is, timmvit.distilled_rules, timmvit.export_distilled, {}),
+    cait.KIND: Kind("cait", cait.config, as_it_is, cait.rules, cait.export_config, {}),
     "perceiver": Kind("perceiver", perceiver.images, as_it_is, perceiver.image_rules, perceiver.export_images, {}),
     perceiver.TEXT: Kind("perceiverlm", perceiver.text, as_it_is, perceiver.text_rules, perceiver.export_text, {}),
     mixer.KIND: Kind("mixer", mixer.config, as_it_is, mixer.rules, mixer.export_config, {}),

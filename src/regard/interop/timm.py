@@ -82,6 +82,15 @@ def hidden_units(args: Foreign, key: str, dim: int, usual: int) -> int:
     return int(ratio * dim)
 
 
+def one_dropout(args: Foreign) -> float:
+    """Of what is added to the stream, and of the stream's first state, which here is one share."""
+    dropout = args.share("proj_drop_rate", 0.0)
+    args.expect("pos_drop_rate", dropout)
+    if dropout and "pos_drop_rate" not in args.data:
+        args.problems.append(f"pos_drop_rate is 0 beside proj_drop_rate = {dropout}, here they are one")
+    return dropout
+
+
 def share(hidden: int, dim: int) -> float:
     """The way back: a number from which they get the same whole one."""
     found = hidden / dim

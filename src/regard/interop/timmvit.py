@@ -107,10 +107,6 @@ def settings(theirs: Foreign, told: timm.Told[Any]) -> dict[str, Any]:
     args.ignore("dynamic_img_size", "weight_init", "fix_init")
     args.divides("num_heads", "embed_dim")
     dim = args.size("embed_dim", usual.dim)
-    dropout = args.share("proj_drop_rate", 0.0)
-    args.expect("pos_drop_rate", dropout)
-    if dropout and "pos_drop_rate" not in args.data:
-        args.problems.append(f"pos_drop_rate is 0 beside proj_drop_rate = {dropout}, here they are one")
     found = {
         "image": told.image,
         "patch": args.size("patch_size", usual.patch),
@@ -120,7 +116,7 @@ def settings(theirs: Foreign, told: timm.Told[Any]) -> dict[str, Any]:
         "depth": args.depth("depth", usual.depth),
         "heads": args.size("num_heads", usual.heads),
         "hidden": timm.hidden_units(args, "mlp_ratio", dim, 4 * dim),
-        "dropout": dropout,
+        "dropout": timm.one_dropout(args),
         "attention_dropout": args.share("attn_drop_rate", 0.0),
         "drop_path": args.share("drop_path_rate", 0.0),
         "qkv_bias": args.take("qkv_bias", bool, usual.qkv_bias),
