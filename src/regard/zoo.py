@@ -30,6 +30,7 @@ from regard.models import (
     t5,
     transformer,
     vit,
+    volo,
     workspace,
 )
 from regard.nn.config import flaws, parse
@@ -149,6 +150,14 @@ FAMILIES: dict[str, Family] = {
         cait.AXES,
         "Touvron et al. 2021, Going deeper with Image Transformers",
         "https://arxiv.org/abs/2103.17239",
+    ),
+    "volo": Family(
+        volo.Config,
+        volo.VOLO,
+        volo.PRESETS,
+        volo.AXES,
+        "Yuan et al. 2021, VOLO: Vision Outlooker for Visual Recognition",
+        "https://arxiv.org/abs/2106.13112",
     ),
     "mixer": Family(
         mixer.Config,

@@ -44,13 +44,19 @@ SMALL: dict[str, Any] = {
     "experts": 3,
     "align": 8,
     "maxout": 6,
+    "stem_dim": 6,
+    "fine_dim": 12,
+    "outlookers": 2,
+    "fine_heads": 4,
+    "fine_hidden": 10,
 }
+OWN = {"volo": {"image": 24}}  # of whose tokens four become one
 
 
 def config(family: str, **changes: Any) -> Any:
     kind = FAMILIES[family].config
     names = [field.name for field in fields(kind)]
-    known = {name: SMALL[name] for name in names if name in SMALL}
+    known = {name: SMALL[name] for name in names if name in SMALL} | OWN.get(family, {})
     return kind(**known | {name: 0.0 for name in names if "drop" in name} | changes)
 
 

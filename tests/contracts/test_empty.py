@@ -116,6 +116,8 @@ def test_an_image_without_pixels(pool: str, height: int, width: int) -> None:
         for model in (net("workspace", pool=pool), net("deit", pool=pool), net("cait")):
             with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 4 x 4"):
                 model(torch.zeros(rows, 2, height, width, dtype=torch.float64))
+        with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 8 x 8"):
+            net("volo")(torch.zeros(rows, 2, height, width, dtype=torch.float64))
         with pytest.raises(ValueError, match=f"an image of 2 x {height} x {width} cannot be read"):
             net("perceiver")(torch.zeros(rows, 2, height, width, dtype=torch.float64))
         for family in ("mlp", "mixer"):
@@ -141,6 +143,7 @@ def test_every_family_is_here() -> None:
         "vit",
         "deit",
         "cait",
+        "volo",
         "mixer",
         "perceiver",
         "perceiverlm",

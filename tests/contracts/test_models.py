@@ -60,6 +60,8 @@ OTHER: dict[str, Any] = {
     "decoder_keys": 4,
     "keep": 1,
     "grid": (3, 4),
+    "fine_dim": 8,
+    "fine_heads": 2,
 }
 # What a key needs beside it to mean anything.
 BESIDE: dict[str, dict[str, Any]] = {

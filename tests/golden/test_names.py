@@ -49,6 +49,11 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "deit, one head": ("deit-tiny", {"depth": 1, "pool": "class", "qkv_bias": False}),
     "cait": ("cait-xxs24", {"depth": 1, "looks": 1}),
     "cait, plain": ("cait-xxs24", {"depth": 1, "looks": 1, "scaled": False, "attention": "softmax", "classes": 0}),
+    "volo": ("volo-d1", {"depth": 1, "outlookers": 1, "looks": 1}),
+    "volo, one head": (
+        "volo-d1",
+        {"depth": 1, "outlookers": 1, "looks": 1, "token_head": False, "qkv_bias": True, "classes": 7},
+    ),
     "mixer": ("mixer-s32", {"depth": 1}),
     "mixer, bare": ("mixer-s32", {"depth": 1, "classes": 0}),
     "perceiver": ("perceiver-mnist", {"depth": 1}),

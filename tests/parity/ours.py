@@ -102,6 +102,7 @@ OURS: dict[str, Callable[[nn.Module, Inputs], Tensors]] = {
     "vit": vit,
     "deit": deit,
     "cait": vit,
+    "volo": vit,
     "mixer": mixer,
     "perceiver": perceiver,
     "perceiverlm": gpt,

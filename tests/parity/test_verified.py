@@ -81,6 +81,7 @@ CLAIMS = {
     "vit-timm": Claim("timm", "VisionTransformer", {"pool": "mean"}),
     "deit": Claim("transformers", "DeiTForImageClassificationWithTeacher", {}),
     "cait": Claim("timm", "Cait", {"attention": "talking", "scaled": True}),
+    "volo": Claim("timm", "VOLO", {"attention": "softmax"}),
     "mixer": Claim("timm", "MlpMixer", {}),
     "perceiver": Claim("transformers", "PerceiverForImageClassification", {"looks": 1, "pool": "query"}),
     "perceiverlm": Claim("transformers", "PerceiverForMaskedLM", {}),

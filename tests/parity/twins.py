@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 import regard
@@ -140,6 +141,19 @@ def of_timm(architecture: str, **changes: Any) -> nn.Module:
     return model
 
 
+def volo(**changes: Any) -> nn.Module:
+    """timm's, of sizes that have no name there."""
+    pytest.importorskip("timm", reason="the reference is not installed: pip install regard[parity]")
+    from timm.models.volo import VOLO
+
+    sizes = {"layers": (2, 1, 2, 1), "embed_dims": (8, 12, 12, 12), "num_heads": (2, 3, 3, 3), "mlp_ratio": 1.5}
+    sizes |= {"img_size": 16, "patch_size": 4, "stem_hidden_dim": 6} | changes
+    model = VOLO(**{"num_classes": 5} | sizes)
+    model.pretrained_cfg = {"architecture": "volo_d1_224", "input_size": (3, 16, 16), "fixed_input_size": True}
+    model.args = {key: value for key, value in sizes.items() if key != "num_classes"}
+    return model
+
+
 def marian(**changes: Any) -> nn.Module:
     sizes = {"vocab_size": VOCAB, "d_model": DIM, "max_position_embeddings": LENGTH}
     for side in ("encoder", "decoder"):
@@ -227,6 +241,10 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     "cait": lambda: of_timm("cait_xxs24_224", mlp_ratio=1.4, mlp_ratio_token_only=1.4),
     "cait-looks": lambda: of_timm("cait_s36_384", depth_token_only=3, depth=1, qkv_bias=False),
     "cait-bare": lambda: of_timm("cait_m48_448", num_classes=0, in_chans=1, num_heads=5),
+    "volo": volo,
+    "volo-wide": lambda: volo(embed_dims=(6, 8, 8, 8), num_heads=(3, 2, 2, 2), qkv_bias=True, in_chans=1, img_size=24),
+    "volo-one-head": lambda: volo(use_aux_head=False, layers=(1, 2, 1, 2), patch_size=8, img_size=48),
+    "volo-bare": lambda: volo(num_classes=0, mlp_ratio=3),
     "perceiver": lambda: perceiver("ImageClassificationFourier", num_labels=5, qk_channels=8, v_channels=DIM),
     "perceiver-learned": lambda: perceiver("ImageClassificationLearned", num_labels=4),
     "perceiver-fourier": lambda: perceiver(
@@ -257,9 +275,9 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     ),
 }
 FAMILIES = {case: case.split("-")[0] for case in CASES}
-TIMM = [case for case in CASES if FAMILIES[case] in ("mixer", "cait") or "-timm" in case]
+TIMM = [case for case in CASES if FAMILIES[case] in ("mixer", "cait", "volo") or "-timm" in case]
 FIXED = ("mixer", "perceiver", "perceiverlm")  # there is but one way to compute them
-UNNAMED = [case for case in CASES if FAMILIES[case] == "mixer" and "named" not in case]  # timm builds what has a name
+UNNAMED = [case for case in CASES if FAMILIES[case] in ("mixer", "volo") and "named" not in case]  # there
 TRANSLATORS = ("transformer", "t5", "switch")
 
 
@@ -287,6 +305,11 @@ def redraw(model: nn.Module, seed: int, size: float = 0.2) -> None:
     for name, x in free(model).items():
         centre = 1.0 if x.ndim == 1 and name.endswith("weight") else 0.0
         x.copy_(centre + size * torch.randn(x.shape, generator=draw))
+    for module in (module for module in model.modules() if "BatchNorm" in type(module).__name__):
+        for name, x in module.named_buffers():  # what was measured, and in a frozen one all that it has
+            if x.is_floating_point():
+                centre = 0.0 if name in ("bias", "running_mean", "mean") else 1.0
+                x.copy_((centre + size * torch.randn(x.shape, generator=draw)).clamp(min=centre - 0.5))
 
 
 def free(model: nn.Module) -> Tensors:
@@ -303,6 +326,9 @@ def batch(case: str, *, length: int = 7, padding: str = "none", seed: int = 1) -
     draw = torch.Generator().manual_seed(seed)
     if FAMILIES[case] == "perceiver":
         return {"images": torch.randn(3, 3, 6, 6, generator=draw)}
+    if FAMILIES[case] == "volo":
+        side = {"volo-wide": 24, "volo-one-head": 48}.get(case, 16)
+        return {"images": torch.randn(3, 1 if case == "volo-wide" else 3, side, side, generator=draw)}
     if FAMILIES[case] in ("vit", "deit", "cait", "mixer"):
         channels = 1 if case.endswith(("-one-channel", "-named-bare", "cait-bare")) else 3
         side = 64 if "-named" in case else 8 if case == "mixer-one-channel" else 12
@@ -393,7 +419,8 @@ def run_timm(family: str, model: nn.Module, inputs: Inputs) -> Run:
         if place.endswith(".attn_drop"):
 
             def keep(module: nn.Module, given: Any, weights: Tensor, place: str = place) -> None:
-                maps[ours_of(place.removesuffix(".attn.attn_drop"))] = weights.detach()
+                whole = overlapped(weights) if weights.ndim == 5 else weights
+                maps[ours_of(place.removesuffix(".attn.attn_drop"), model)] = whole.detach()
 
             handles.append(module.register_forward_hook(keep))
     with entering(inputs) as entered:
@@ -402,15 +429,32 @@ def run_timm(family: str, model: nn.Module, inputs: Inputs) -> Run:
     for handle in handles:
         handle.remove()
     outputs = {"states": states, "logits": logits}
-    if family in ("vit", "cait"):
+    if family in ("vit", "cait", "volo"):
         outputs.pop("states" if model.num_classes else "logits")
     elif family == "deit" and model.num_classes:
         outputs = {"logits": logits, "label": model.head(states[:, 0]), "teacher": model.head_dist(states[:, 1])}
     return Run(outputs, maps, entered)
 
 
-def ours_of(block: str) -> str:
-    return block.replace("blocks_token_only.", "looks.") + ".mixer"
+def ours_of(block: str, model: nn.Module) -> str:
+    """network.3.1 of VOLO is the second block of its third stage; the transformer's begin with the fourth part."""
+    stack, _, i = block.rpartition(".")
+    if stack.startswith("network.") and stack != "network.0":
+        before = [len(stage) for stage in list(model.network)[2 : int(stack.removeprefix("network."))]]
+        return f"blocks.{sum(before) + int(i)}.mixer"
+    names = {"network.0": "outlookers", "post_network": "looks", "blocks_token_only": "looks"}
+    return f"{names.get(stack, stack)}.{i}.mixer"
+
+
+@torch.no_grad()
+def overlapped(local: Tensor) -> Tensor:
+    """The map of outlook attention: what its windows, a stride of 2 apart, make of values that are 1 at one place."""
+    b, heads, windows = local.shape[:3]
+    side = 2 * int(windows**0.5)
+    ones = torch.eye(side**2).to(local).view(1, side**2, side, side)
+    cut = F.unfold(ones, 3, padding=1, stride=2).view(side**2, 9, windows)
+    seen = torch.einsum("bhwij,ajw->bhaiw", local, cut).flatten(0, 1).flatten(1, 2)
+    return F.fold(seen, (side, side), 3, padding=1, stride=2).view(b, heads, side**2, side**2).mT
 
 
 def run_perceiver(family: str, model: nn.Module, inputs: Inputs) -> Run:
@@ -599,7 +643,7 @@ class Pair:
             passed.backward()
             found.append({f"entered.{i}": x.grad for i, x in enumerate(passed.entered)})
         ours = {name: x.grad for name, x in self.ours.named_parameters()}
-        theirs = {name: x.to(ours[name]) for name, x in gradients(self.theirs, folder).items()}
+        theirs = {name: x.to(ours[name]) for name, x in gradients(self.theirs, folder).items() if name in ours}
         return ours | found[0], theirs | found[1]
 
     def run_ours(self, inputs: Inputs) -> Run:

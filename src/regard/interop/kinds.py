@@ -31,6 +31,7 @@ from . import (
     timm,
     timmvit,
     vit,
+    volo,
 )
 from .foreign import Foreign
 from .rules import Entry, Groups, Run, converted, counted, exported, listed, misfits, needed, spare
@@ -74,6 +75,7 @@ KINDS: dict[str, Kind] = {
     "deit": Kind("deit", deit.config, deit.complete, deit.rules, deit.export_config, {}),
     timmvit.DISTILLED: Kind("deit", timmvit.distilled, as_it_is, timmvit.distilled_rules, timmvit.export_distilled, {}),
     cait.KIND: Kind("cait", cait.config, as_it_is, cait.rules, cait.export_config, {}),
+    volo.KIND: Kind("volo", volo.config, as_it_is, volo.rules, volo.export_config, {}),
     "perceiver": Kind("perceiver", perceiver.images, as_it_is, perceiver.image_rules, perceiver.export_images, {}),
     perceiver.TEXT: Kind("perceiverlm", perceiver.text, as_it_is, perceiver.text_rules, perceiver.export_text, {}),
     mixer.KIND: Kind("mixer", mixer.config, as_it_is, mixer.rules, mixer.export_config, {}),
