@@ -333,7 +333,7 @@ def test_there_and_back(folder: Path) -> None:
         ({"downsample_in_first_stage": True}, "downsample_in_first_stage = True is not supported"),
         ({"depths": [1, 2, 3]}, "of 3 and of 2 stages"),
         ({"depths": [10**9, 1]}, "more layers than there are tensors"),
-        ({"hidden_sizes": "wide"}, "hidden_sizes = 'wide' is not a list of sizes"),
+        ({"hidden_sizes": "wide"}, "hidden_sizes = 'wide' is not a list of whole numbers"),
         ({"deep_stem": True}, "deep_stem"),
     ],
 )

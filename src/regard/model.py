@@ -19,7 +19,7 @@ from regard.decode.settings import Decoding
 from regard.errors import CheckpointError, InputError
 from regard.interop import llama2c
 from regard.interop.files import weights_of, widened
-from regard.interop.kinds import Found, Read, believable, kind_of, read_foreign, write_foreign
+from regard.interop.kinds import FORMATS, Found, Read, believable, kind_of, read_foreign, write_foreign
 from regard.interop.pickled import read_pickled
 from regard.interop.rules import fit
 from regard.interop.suspicion import listed
@@ -69,7 +69,7 @@ class Model:
         if look is None:
             return self.net(*inputs, **named)
         axes: Mapping[str, Axis] = self.net.axes(*inputs)  # type: ignore[operator]
-        axes = {**axes, **{name: self.labelled(axis, x) for (name, axis), x in zip(axes.items(), inputs, strict=False)}}
+        axes = {**axes, **{name: self.labelled(axes[name], x) for name, x in zip(axes, inputs, strict=False)}}
         table = FAMILIES[self.family].axes
         return look_at(self.net, look, lambda: self.net(*inputs, **named), table=table, axes=axes)
 
@@ -489,13 +489,13 @@ def foreign_card(source: Path, out: Path) -> str:
 
 
 def export(model: Model | str | Path, out: str | Path, to: str = "hf") -> list[str]:
-    """A model, or what ``load`` takes, in another library's format: of Hugging Face (timm's where they have no such
-    model), or of timm.
+    """A model, or what ``load`` takes, in another library's format: "hf", or "timm" for the folders of that library.
+    What transformers does not have goes out in timm's by either word.
 
     -> the names of the written tensors that hold a NaN or an infinity, which are exported as they are
     """
-    if to not in ("hf", "timm"):
-        raise InputError("this format is not known", got=to, expected="hf or timm")
+    if to not in FORMATS:
+        raise InputError("this format is not known", got=to, expected=" or ".join(FORMATS))
     loaded = model if isinstance(model, Model) else load(model)
     theirs = write_foreign(loaded.family, loaded.config, checked_state(loaded), loaded.symbols, loaded.labels, to)
     texts = {name: raw for name, raw in extras(loaded).items() if name == "tokenizer.json"}

@@ -15,6 +15,8 @@ from torch.overrides import TorchFunctionMode
 from regard.errors import ConfigError, InputError
 from regard.models import (
     bert,
+    cait,
+    deit,
     detr,
     gpt,
     levit,
@@ -33,6 +35,7 @@ from regard.models import (
     t5,
     transformer,
     vit,
+    volo,
     workspace,
 )
 from regard.nn.config import flaws, parse
@@ -136,6 +139,30 @@ FAMILIES: dict[str, Family] = {
         vit.AXES,
         "Dosovitskiy et al. 2021, An Image is Worth 16x16 Words",
         "https://arxiv.org/abs/2010.11929",
+    ),
+    "deit": Family(
+        deit.Config,
+        deit.DeiT,
+        deit.PRESETS,
+        deit.AXES,
+        "Touvron et al. 2021, Training data-efficient image transformers & distillation through attention",
+        "https://arxiv.org/abs/2012.12877",
+    ),
+    "cait": Family(
+        cait.Config,
+        cait.CaiT,
+        cait.PRESETS,
+        cait.AXES,
+        "Touvron et al. 2021, Going deeper with Image Transformers",
+        "https://arxiv.org/abs/2103.17239",
+    ),
+    "volo": Family(
+        volo.Config,
+        volo.VOLO,
+        volo.PRESETS,
+        volo.AXES,
+        "Yuan et al. 2021, VOLO: Vision Outlooker for Visual Recognition",
+        "https://arxiv.org/abs/2106.13112",
     ),
     "swin": Family(
         swin.Config,

@@ -51,7 +51,13 @@ SMALL: dict[str, Any] = {
     "dims": (8, 12),
     "nonlocals": (2,),
     "queries": 5,
+    "stem_dim": 6,
+    "fine_dim": 12,
+    "outlookers": 2,
+    "fine_heads": 4,
+    "fine_hidden": 10,
 }
+OWN = {"volo": {"image": 24}}  # of whose tokens four become one
 
 
 STAGES = 2  # of families whose sizes are told stage by stage
@@ -66,7 +72,7 @@ def staged(family: str, name: str) -> bool:
 def config(family: str, **changes: Any) -> Any:
     kind = FAMILIES[family].config
     names = [field.name for field in fields(kind)]
-    known = {name: SMALL[name] for name in names if name in SMALL}
+    known = {name: SMALL[name] for name in names if name in SMALL} | OWN.get(family, {})
     known |= {name: 0.0 for name in names if "drop" in name} | changes
     every = {name: (x,) * STAGES for name, x in known.items() if staged(family, name) and isinstance(x, int)}
     return kind(**known | every)

@@ -113,13 +113,14 @@ def test_an_image_without_pixels(pool: str, height: int, width: int) -> None:
     for rows in (0, 2):
         with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 4 x 4"):
             net("vit", pool=pool)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
-        with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 4 x 4"):
-            net("workspace", pool=pool)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
+        small = [net("workspace", pool=pool), net("deit", pool=pool), *(net(x) for x in ("cait", "swin", "swinv2"))]
+        for model in small:
+            with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 4 x 4"):
+                model(torch.zeros(rows, 2, height, width, dtype=torch.float64))
+        with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 8 x 8"):
+            net("volo")(torch.zeros(rows, 2, height, width, dtype=torch.float64))
         for family in ("perceiver", "resnet", "detr"):
             with pytest.raises(ValueError, match=f"an image of 2 x {height} x {width} cannot be read"):
-                net(family)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
-        for family in ("swin", "swinv2"):
-            with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 4 x 4"):
                 net(family)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
         with pytest.raises(ValueError, match=f"an image of {height} x {width} has no pixels"):
             net("levit")(torch.zeros(rows, 2, height, width, dtype=torch.float64))
@@ -152,6 +153,9 @@ def test_every_family_is_here() -> None:
         "gpt",
         "bert",
         "vit",
+        "deit",
+        "cait",
+        "volo",
         "swin",
         "swinv2",
         "levit",

@@ -84,6 +84,8 @@ OTHER: dict[str, Any] = {
     "backbone_norm": "batch",
     "trained": (3, 3),
     "window": 3,
+    "fine_dim": 8,
+    "fine_heads": 2,
 }
 # What a key needs beside it to mean anything.
 BESIDE: dict[str, dict[str, Any]] = {
@@ -275,9 +277,10 @@ def test_depth(family: str) -> None:
         model = net(family, depth=depth)
         lists = {name: x for name, x in model.named_modules() if isinstance(x, nn.ModuleList) and len(x)}
         lists = {name: x for name, x in lists.items() if not name.startswith("backbone.")}
-        stacks = [x for name, x in lists.items() if name not in ("stages", "stem")]
+        stacks = {name: x for name, x in lists.items() if name not in ("stages", "stem")}
         assert stacks or family == "workspace"  # one layer, applied again and again
-        assert all(len(stack) == depth for stack in stacks)
+        others = {name: x for name, x in vars(model.config).items() if isinstance(x, int)}  # which have their own key
+        assert all(len(stack) == others.get(name, depth) for name, stack in stacks.items())
     assert len(net("transformer", depth=3, decoder_depth=1).decoder) == 1
     if family in ATTENDING:
         with pytest.raises(ValueError, match="empty list"):

@@ -93,5 +93,7 @@ def test_it_is_small_and_says_something(name: str) -> None:
     parts = frozen(name)
     assert all(parts[part] for part in PARTS if part != "maps" or name not in MAPLESS)
     told = [x for part in ("weights", "outputs", "maps") for x in parts[part].values() if x.is_floating_point()]
-    told = [x for x in told if x.numel() > 1 and (x.ndim < 4 or x.shape[-1] > 1)]  # no lone number, nor a lone key's map
+    told = [
+        x for x in told if x.numel() > 1 and (x.ndim < 4 or x.shape[-1] > 1)
+    ]  # no lone number, nor a lone key's map
     assert all(float(x.std()) > 1e-3 for x in told)

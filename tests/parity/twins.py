@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 import regard
@@ -144,6 +145,38 @@ def named_mixer(**changes: Any) -> nn.Module:
     return model
 
 
+def deit(kind: str = "ForImageClassificationWithTeacher", **changes: Any) -> nn.Module:
+    sizes = {"image_size": 12, "patch_size": 4, "hidden_size": DIM, "intermediate_size": 28}
+    depth = {"num_hidden_layers": 2, "num_attention_heads": HEADS}
+    return getattr(transformers, f"DeiT{kind}")(transformers.DeiTConfig(**sizes | depth | {"num_labels": 5} | changes))
+
+
+def of_timm(architecture: str, **changes: Any) -> nn.Module:
+    """One of timm's by its name, with what makes it small in its ``model_args``."""
+    timm = pytest.importorskip("timm", reason="the reference is not installed: pip install regard[parity]")
+    model = timm.create_model(architecture, **{"num_classes": 5} | changes)
+    model.args = {key: value for key, value in changes.items() if key != "num_classes"}
+    return model
+
+
+def timm_vit(architecture: str, **changes: Any) -> nn.Module:
+    sizes = {"img_size": 12, "patch_size": 4, "embed_dim": DIM, "depth": 2, "num_heads": HEADS}
+    return of_timm(architecture, **sizes | changes)
+
+
+def volo(**changes: Any) -> nn.Module:
+    """timm's, of sizes that have no name there."""
+    pytest.importorskip("timm", reason="the reference is not installed: pip install regard[parity]")
+    from timm.models.volo import VOLO
+
+    sizes = {"layers": (2, 1, 2, 1), "embed_dims": (8, 12, 12, 12), "num_heads": (2, 3, 3, 3), "mlp_ratio": 1.5}
+    sizes |= {"img_size": 16, "patch_size": 4, "stem_hidden_dim": 6} | changes
+    model = VOLO(**{"num_classes": 5} | sizes)
+    model.pretrained_cfg = {"architecture": "volo_d1_224", "input_size": (3, 16, 16), "fixed_input_size": True}
+    model.args = {key: value for key, value in sizes.items() if key != "num_classes"}
+    return model
+
+
 def swin(kind: str, **changes: Any) -> nn.Module:
     """Four windows, shifted in the second block, then one."""
     sizes = {"image_size": 12, "patch_size": 2, "embed_dim": 8, "depths": [2, 1], "num_heads": [2, 4], "window_size": 3}
@@ -157,25 +190,14 @@ def levit(kind: str, **changes: Any) -> nn.Module:
     return getattr(transformers, f"Levit{kind}")(transformers.LevitConfig(**sizes | {"key_dim": [4] * 3} | changes))
 
 
-def timm_model(name: str, **changes: Any) -> nn.Module:
-    """timm's, of a name, and whatever else it lets one choose."""
-    timm = pytest.importorskip("timm", reason="the reference is not installed: pip install regard[parity]")
-    model = timm.create_model(name, **{"num_classes": 5} | changes)
-    model.args = {key: value for key, value in changes.items() if key != "num_classes"}
-    for module in model.modules():
-        if hasattr(module, "fused_attn"):
-            module.fused_attn = False  # the one whose maps can be seen
-    return model
-
-
 def timm_swin(name: str = "swin_tiny_patch4_window7_224", **changes: Any) -> nn.Module:
     sizes = {"img_size": 12, "patch_size": 2, "embed_dim": 8, "depths": (2, 1), "num_heads": (2, 4), "window_size": 3}
-    return timm_model(name, **sizes | changes)
+    return of_timm(name, **sizes | changes)
 
 
 def timm_levit(**changes: Any) -> nn.Module:
     sizes = {"img_size": 64, "embed_dim": (8, 12, 16), "num_heads": (2, 3, 2), "depth": (2, 1, 1), "key_dim": 4}
-    return timm_model("levit_128s", **sizes | changes)
+    return of_timm("levit_128s", **sizes | changes)
 
 
 def marian(**changes: Any) -> nn.Module:
@@ -256,6 +278,22 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     "vit-relu": lambda: transformers.ViTForImageClassification(vit_config(num_labels=3, hidden_act="relu")),
     "vit-pooled": lambda: transformers.ViTModel(vit_config(layer_norm_eps=1e-3)),
     "vit-bare": lambda: transformers.ViTModel(vit_config(num_attention_heads=1), add_pooling_layer=False),
+    "vit-timm": lambda: timm_vit("vit_tiny_patch16_224", mlp_ratio=1.4),
+    "vit-timm-one-channel": lambda: timm_vit("vit_base_patch16_224_miil", in_chans=1, num_classes=3, num_heads=1),
+    "vit-timm-mean": lambda: timm_vit("vit_large_patch32_384", global_pool="avg", class_token=False, fc_norm=False),
+    "vit-timm-none": lambda: timm_vit("deit_small_patch16_224", num_classes=0, proj_drop_rate=0.1, pos_drop_rate=0.1),
+    "deit": deit,
+    "deit-one-head": lambda: deit("ForImageClassification", num_labels=2, layer_norm_eps=1e-3, hidden_act="relu"),
+    "deit-bare": lambda: transformers.DeiTModel(deit(qkv_bias=False, num_labels=2).config, add_pooling_layer=False),
+    "deit-timm": lambda: timm_vit("deit_tiny_distilled_patch16_224", mlp_ratio=1.4),
+    "deit-timm-none": lambda: timm_vit("deit_base_distilled_patch16_384", num_classes=0, qkv_bias=False),
+    "cait": lambda: timm_vit("cait_xxs24_224", mlp_ratio=1.4, mlp_ratio_token_only=1.4),
+    "cait-looks": lambda: timm_vit("cait_s36_384", depth_token_only=3, depth=1, qkv_bias=False),
+    "cait-bare": lambda: timm_vit("cait_m48_448", num_classes=0, in_chans=1, num_heads=5),
+    "volo": volo,
+    "volo-wide": lambda: volo(embed_dims=(6, 8, 8, 8), num_heads=(3, 2, 2, 2), qkv_bias=True, in_chans=1, img_size=24),
+    "volo-one-head": lambda: volo(use_aux_head=False, layers=(1, 2, 1, 2), patch_size=8, img_size=48),
+    "volo-bare": lambda: volo(num_classes=0, mlp_ratio=3),
     "resnet": lambda: transformers.ResNetForImageClassification(resnet_config(num_labels=5)),
     "resnet-basic": lambda: transformers.ResNetForImageClassification(
         resnet_config(layer_type="basic", num_channels=1)
@@ -325,9 +363,9 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     ),
 }
 FAMILIES = {case: case.split("-")[0] for case in CASES}
+TIMM = [case for case in CASES if FAMILIES[case] in ("mixer", "cait", "volo") or "-timm" in case]
 FIXED = ("mixer", "perceiver", "perceiverlm", "resnet")  # there is but one way to compute them
-UNNAMED = [case for case in CASES if FAMILIES[case] == "mixer" and "named" not in case]  # timm builds what has a name
-TIMM = [case for case in CASES if FAMILIES[case] == "mixer" or "-timm" in case]  # not of transformers
+UNNAMED = [case for case in CASES if FAMILIES[case] in ("mixer", "volo") and "named" not in case]  # there
 GRIDS = ("swin", "swinv2", "levit")
 TRANSLATORS = ("transformer", "t5", "switch")
 
@@ -335,9 +373,18 @@ TRANSLATORS = ("transformer", "t5", "switch")
 def reference(case: str, seed: int = 0) -> nn.Module:
     """One of the cases with all its weights drawn anew: norms around 1, all else around 0."""
     model = CASES[case]().train(FAMILIES[case] == "reformer")
+    explicit(model)
     if "fnet" not in case and FAMILIES[case] not in FIXED and case not in TIMM:
         model.set_attn_implementation("eager")  # the one that gives its attention maps
     redraw(model, seed)
+    return model
+
+
+def explicit(model: nn.Module) -> nn.Module:
+    """timm's attentions by the path that has maps."""
+    for module in model.modules():
+        if hasattr(module, "fused_attn"):
+            module.fused_attn = False
     return model
 
 
@@ -375,8 +422,11 @@ def batch(case: str, *, length: int = 7, padding: str = "none", seed: int = 1) -
         small = {"swin-wide": 16, "levit-one-channel": 32}
         side = small.get(case, 64 if FAMILIES[case] == "levit" else 12)
         return {"images": torch.randn(3, 1 if case in lone else 3, side, side, generator=draw)}
-    if FAMILIES[case] in ("vit", "mixer"):
-        channels = 1 if case.endswith(("-one-channel", "-named-bare")) else 3
+    if FAMILIES[case] == "volo":
+        side = {"volo-wide": 24, "volo-one-head": 48}.get(case, 16)
+        return {"images": torch.randn(3, 1 if case == "volo-wide" else 3, side, side, generator=draw)}
+    if FAMILIES[case] in ("vit", "deit", "cait", "mixer"):
+        channels = 1 if case.endswith(("-one-channel", "-named-bare", "cait-bare")) else 3
         side = 64 if "-named" in case else 8 if case == "mixer-one-channel" else 12
         return {"images": torch.randn(3, channels, side, side, generator=draw)}
     if FAMILIES[case] in TRANSLATORS:
@@ -418,17 +468,15 @@ def positions(keys: Tensor) -> Tensor:
 
 def run_reference(case: str, model: nn.Module, inputs: Inputs) -> Run:
     """The reference's outputs and maps, under our names."""
-    if FAMILIES[case] == "mixer":
-        with entering(inputs) as entered:
-            states = model.forward_features(inputs["images"])
-        return Run({"states": states, "logits": model.forward_head(states)}, {}, entered)
+    if FAMILIES[case] in GRIDS:
+        return run_grid(case, model, inputs)
+    if case in TIMM:
+        return run_timm(FAMILIES[case], model, inputs)
     if FAMILIES[case] == "resnet":
         with entering(inputs) as entered:
             out = model(inputs["images"])
         logits, states = out.get("logits"), out.get("last_hidden_state")
         return Run(some(logits=logits, states=states), {}, entered)
-    if FAMILIES[case] in GRIDS:
-        return run_grid(case, model, inputs)
     if FAMILIES[case].startswith("perceiver"):
         return run_perceiver(FAMILIES[case], model, inputs)
     blind = "fnet" in case  # it has no attention
@@ -437,10 +485,11 @@ def run_reference(case: str, model: nn.Module, inputs: Inputs) -> Run:
     family, keys = FAMILIES[case], inputs.get("keys")
     masks = {} if keys is None else {"attention_mask": keys.long()}
     places = {} if keys is None else {"position_ids": positions(keys)}
-    if family == "vit":
+    if family in ("vit", "deit"):
         with entering(inputs) as entered:
             out = model(inputs["images"], interpolate_pos_encoding=True, **see)
         outputs = some(logits=out.get("logits"), states=out.get("last_hidden_state"), pooled=out.get("pooler_output"))
+        outputs |= some(label=out.get("cls_logits"), teacher=out.get("distillation_logits"))
     elif family == "detr":
         with entering(inputs) as entered:
             out = model(inputs["images"], **see)
@@ -467,6 +516,52 @@ def run_reference(case: str, model: nn.Module, inputs: Inputs) -> Run:
             out = model(inputs["ids"], **segments, **masks, **places, **see)
         outputs = {"logits": out.logits} if family == "gpt" else of_bert(model, out)
     return Run(at_real(outputs, inputs), at_real(maps_of(out), inputs, rows=-2), entered)
+
+
+def run_timm(family: str, model: nn.Module, inputs: Inputs) -> Run:
+    """Its maps are what its attentions drop some weights of."""
+    maps: Tensors = {}
+    handles = []
+    for place, module in model.named_modules():
+        if place.endswith(".attn_drop"):
+
+            def keep(module: nn.Module, given: Any, weights: Tensor, place: str = place) -> None:
+                whole = overlapped(weights) if weights.ndim == 5 else weights
+                maps[ours_of(place.removesuffix(".attn.attn_drop"), model)] = whole.detach()
+
+            handles.append(module.register_forward_hook(keep))
+    with entering(inputs) as entered:
+        states = model.forward_features(inputs["images"])
+        logits = model.forward_head(states)
+    for handle in handles:
+        handle.remove()
+    outputs = {"states": states, "logits": logits}
+    if family in ("vit", "cait", "volo"):
+        outputs.pop("states" if model.num_classes else "logits")
+    elif family == "deit" and model.num_classes:
+        outputs = {"logits": logits, "label": model.head(states[:, 0]), "teacher": model.head_dist(states[:, 1])}
+    return Run(outputs, maps, entered)
+
+
+def ours_of(block: str, model: nn.Module) -> str:
+    """network.3.1 of VOLO is the second block of its third stage; the transformer's begin with the fourth part."""
+    stack, _, i = block.rpartition(".")
+    if stack.startswith("network.") and stack != "network.0":
+        before = [len(stage) for stage in list(model.network)[2 : int(stack.removeprefix("network."))]]
+        return f"blocks.{sum(before) + int(i)}.mixer"
+    names = {"network.0": "outlookers", "post_network": "looks", "blocks_token_only": "looks"}
+    return f"{names.get(stack, stack)}.{i}.mixer"
+
+
+@torch.no_grad()
+def overlapped(local: Tensor) -> Tensor:
+    """The map of outlook attention: what its windows, a stride of 2 apart, make of values that are 1 at one place."""
+    b, heads, windows = local.shape[:3]
+    side = 2 * int(windows**0.5)
+    ones = torch.eye(side**2).to(local).view(1, side**2, side, side)
+    cut = F.unfold(ones, 3, padding=1, stride=2).view(side**2, 9, windows)
+    seen = torch.einsum("bhwij,ajw->bhaiw", local, cut).flatten(0, 1).flatten(1, 2)
+    return F.fold(seen, (side, side), 3, padding=1, stride=2).view(b, heads, side**2, side**2).mT
 
 
 def run_perceiver(family: str, model: nn.Module, inputs: Inputs) -> Run:
@@ -682,7 +777,7 @@ class Pair:
         for buffer in self.theirs.buffers():
             buffer.requires_grad_(False)  # a cast of it would be no leaf
         theirs = copy.deepcopy(self.theirs).double()
-        if self.family == "vit" or (self.family == "swin" and self.case not in TIMM):
+        if self.family in ("vit", "deit", "swin") and self.case not in TIMM:
             theirs.set_attn_implementation("sdpa")
         if self.family == "perceiver" and self.ours.config.positions == "fourier":
             before = theirs.perceiver.input_preprocessor.position_embeddings

@@ -12,7 +12,7 @@ from . import resnet
 from .foreign import THEIR_ACTIVATIONS, Foreign
 from .rules import Dropped, Entry, Rule
 
-TIMM = "timm detr"  # they say model_type "detr" of both
+TIMM = "detr with timm"  # they say model_type "detr" of both
 NESTED = "backbone_config"
 
 

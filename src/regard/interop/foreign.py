@@ -118,19 +118,24 @@ class Foreign:
             self.guess(f"{key} = {value} promises more layers than there are tensors, {self.tensors}")
         return value
 
-    def several(self, key: str, default: tuple[int, ...]) -> tuple[int, ...]:
-        """Whole numbers that count something in each stage; of layers there are no more than the file can hold."""
+    def several(self, key: str, default: tuple[int, ...], stages: int | None = None) -> tuple[int, ...]:
+        """Whole numbers that count something in each stage, of which there are so many, or some."""
         self.read.add(key)
         value = self.data.get(key, list(default))
-        plain = isinstance(value, list | tuple) and len(value) > 0
+        plain = isinstance(value, list | tuple) and 0 < len(value) <= 100 and stages in (None, len(value))
         if not plain or not all(type(x) is int and 1 <= x < 1 << 40 for x in value):
             self.wrong.add(key)
-            self.guess(f"{key} = {value!r}"[:100] + " is not a list of whole numbers, each at least 1")
-            return default
-        if key.startswith("depth") and self.tensors is not None and sum(value) > self.tensors:
-            self.guess(f"{key} = {value!r}"[:100] + f" promises more layers than there are tensors, {self.tensors}")
+            many = "whole numbers" if stages is None else f"{stages} whole numbers"
+            self.guess(f"{key} = {value!r}"[:100] + f" is not a list of {many}, each at least 1")
             return default
         return tuple(value)
+
+    def depths(self, key: str, default: tuple[int, ...], stages: int | None = None) -> tuple[int, ...]:
+        """How many layers each stage has: in all no more than the file can hold."""
+        value = self.several(key, default, stages)
+        if self.tensors is not None and sum(value) > self.tensors:
+            self.guess(f"{key} = {list(value)}"[:100] + f" promises more layers than there are tensors, {self.tensors}")
+        return value
 
     def times(self, key: str, default: float, dim: int) -> int:
         """Hidden units, which they tell as a multiple of the width: a whole number of them."""

@@ -10,13 +10,22 @@ from torch import Tensor
 from regard.errors import InputError
 from regard.models.levit import PRESETS, Config
 
+from . import timm
 from .foreign import Foreign
 from .ops import HeadByHead
 from .rules import Entry, Idle, Rule
-from .timm import closed, opened, pictured, written
 
-TIMM = "timm levit"  # they say "architecture": "levit_128s", and have no model_type
+TIMM = timm.KIND + "levit"
 NAMES = {f"levit_{size}": PRESETS[f"levit-{size}"] for size in ("128s", "128", "192", "256", "384")}
+KEYS = {
+    "image": "img_size",
+    "channels": "in_chans",
+    "dim": "embed_dim",
+    "depth": "depth",
+    "heads": "num_heads",
+    "head_dim": "key_dim",
+    "drop_path": "drop_path_rate",
+}
 COUNTER = "how many batches it has seen, which no output depends on"
 PATCH = 16  # their four convolutions
 
@@ -25,7 +34,7 @@ def config(theirs: Foreign) -> Config:
     for key, value in (("kernel_size", 3), ("stride", 2), ("padding", 1), ("patch_size", PATCH)):
         theirs.expect(key, value)
     theirs.ignore("id2label", "key_dim", "attention_ratio", "down_ops")
-    dim, depth = theirs.several("hidden_sizes", (128, 256, 384)), theirs.several("depths", (4, 4, 4))
+    dim, depth = theirs.several("hidden_sizes", (128, 256, 384)), theirs.depths("depths", (4, 4, 4))
     keys, looks = theirs.several("key_dim", (16, 16, 16)), theirs.data.get("attention_ratio", [2] * len(dim))
     width, ratios = keys[0], theirs.several("mlp_ratio", (2, 2, 2))
     if set(keys) != {width}:
@@ -106,42 +115,40 @@ def export_config(ours: Config) -> dict[str, Any]:
 
 def folder(theirs: Foreign) -> Config:
     """timm's"""
-    usual, told = NAMES.get(str(theirs.data.get("architecture")), Config()), opened(theirs, list(NAMES))
+    told = timm.opened(theirs, NAMES, "avg")
+    usual, args = told.usual, told.args
     for key, value in (("down_op", "subsample"), ("act_layer", "hard_swish"), ("stem_type", "s16")):
-        told.expect(key, value)
-    told.expect("use_conv", False)
-    told.expect("attn_act_layer", None)
-    told.expect("attn_ratio", 2, 2.0, [2] * 3)
-    told.expect("mlp_ratio", 2, 2.0, [2] * 3)
-    told.ignore("distilled")  # its heads tell
-    channels, side = pictured(theirs.data.get("pretrained_cfg"), usual)
-    dim = told.several("embed_dim", usual.dim)
+        args.expect(key, value)
+    args.expect("use_conv", False)
+    args.expect("attn_act_layer", None)
+    args.expect("attn_ratio", 2, 2.0, [2] * 3)
+    args.expect("mlp_ratio", 2, 2.0, [2] * 3)
+    args.ignore("distilled")  # its heads tell
+    dim = args.several("embed_dim", usual.dim)
     found = Config(
-        image=told.size("img_size", side),
-        channels=told.size("in_chans", channels),
-        classes=theirs.size("num_classes", 1000, least=0),
+        image=told.image,
+        channels=told.channels,
+        classes=told.classes,
         dim=dim,
-        depth=told.several("depth", usual.depth),
-        heads=told.several("num_heads", usual.heads),
-        head_dim=told.size("key_dim", usual.head_dim),
+        depth=args.depths("depth", usual.depth),
+        heads=args.several("num_heads", usual.heads),
+        head_dim=args.size("key_dim", usual.head_dim),
         hidden=tuple(2 * d for d in dim),
-        drop_path=told.share("drop_path_rate", 0.0),
+        drop_path=args.share("drop_path_rate", 0.0),
     )
-    closed(theirs, told)
+    told.join(theirs)
     return found
 
 
 def export_folder(ours: Config) -> dict[str, Any]:
     whole(ours)
-    words = {"image": "img_size", "channels": "in_chans", "dim": "embed_dim", "depth": "depth", "heads": "num_heads"}
-    words |= {"head_dim": "key_dim", "drop_path": "drop_path_rate"}
-    same = [name for name, x in NAMES.items() if all(getattr(x, key) == getattr(ours, key) for key in words)]
-    name = same[0] if same else "levit_128s"
-    changed = {key: getattr(ours, key) for key in words if getattr(ours, key) != getattr(NAMES[name], key)}
-    args: dict[str, Any] = {words[key]: list(x) if isinstance(x, tuple) else x for key, x in changed.items()}
+    name = timm.nearest(ours, NAMES, KEYS)
+    args = timm.differing(ours, NAMES[name], KEYS)
     if not ours.distilled:
         args["distilled"] = False
-    return written(name, ours.classes, ours.dim[-1], args, ours)
+    heads = ["head.linear", "head_dist.linear"] if ours.distilled else ["head.linear"]
+    first, features = "stem.conv1.linear", ours.dim[-1]
+    return timm.written(name, ours, args, pool="avg", features=features, first=first, classifier=heads)
 
 
 def norm(theirs: str, ours: str | tuple[str, ...], op: HeadByHead | None = None) -> list[Entry]:

@@ -28,9 +28,7 @@ def backbone(theirs: Foreign) -> Sizes:
     layer = theirs.take("layer_type", str, "bottleneck")
     if layer not in layers:
         theirs.guess(f"layer_type = {layer[:60]!r} is not supported, only {', '.join(layers)}")
-    depths, dims = several(theirs, "depths", (3, 4, 6, 3)), several(theirs, "hidden_sizes", (256, 512, 1024, 2048))
-    if theirs.tensors is not None and sum(depths) > theirs.tensors:
-        theirs.guess(f"depths = {str(list(depths))[:60]} promises more layers than there are tensors, {theirs.tensors}")
+    depths, dims = theirs.depths("depths", (3, 4, 6, 3)), theirs.several("hidden_sizes", (256, 512, 1024, 2048))
     if len(depths) != len(dims):
         theirs.guess(f"depths and hidden_sizes are of {len(depths)} and of {len(dims)} stages")
         dims = (1,) * len(depths)
@@ -42,17 +40,6 @@ def backbone(theirs: Foreign) -> Sizes:
         dims=dims,
         halving="first" if theirs.take("downsample_in_bottleneck", bool, False) else "middle",
     )
-
-
-def several(theirs: Foreign, key: str, default: tuple[int, ...]) -> tuple[int, ...]:
-    """A list of sizes."""
-    theirs.ignore(key)
-    value = theirs.data.get(key, default)
-    right = isinstance(value, list | tuple) and all(type(x) is int and 1 <= x < 1 << 40 for x in value)
-    if not right or not value or len(value) > 100:
-        theirs.guess(f"{key} = {value!r}"[:100] + " is not a list of sizes")
-        return (1,)
-    return tuple(value)
 
 
 def complete(ours: Config, names: Collection[str]) -> Config:

@@ -26,7 +26,7 @@ def sizes(theirs: Foreign) -> dict[str, Any]:
     theirs.expect("path_norm", True)
     theirs.expect("layer_norm_eps", EPS)
     theirs.ignore("encoder_stride", "out_features", "out_indices", "stage_names", "id2label")
-    depth, dim = theirs.several("depths", (2, 2, 6, 2)), theirs.size("embed_dim", 96)
+    depth, dim = theirs.depths("depths", (2, 2, 6, 2)), theirs.size("embed_dim", 96)
     theirs.expect("num_layers", len(depth))
     theirs.expect("hidden_size", dim * 2 ** (len(depth) - 1))
     labels = theirs.data.get("id2label")
@@ -58,15 +58,20 @@ def config(theirs: Foreign) -> swin.Config:
 
 def second(theirs: Foreign) -> swinv2.Config:
     found = sizes(theirs)
-    theirs.ignore("pretrained_window_sizes")
-    told = theirs.data.get("pretrained_window_sizes") or [0] * len(found["depth"])
-    before = told[: len(found["depth"])] if isinstance(told, list) else told
-    if not isinstance(before, list) or not all(type(x) is int and x >= 0 for x in before):
-        theirs.guess(f"pretrained_window_sizes = {told!r}"[:100] + " is not a list of whole numbers")
-        before = []
+    before = earlier(theirs, len(found["depth"]))
     if not theirs.guessed and odd(found):
         theirs.guess(f"image_size = {found['image']} gives grids of odd sides, whose windows they cut otherwise")
     return trained(swinv2.Config(**found), before)
+
+
+def earlier(theirs: Foreign, stages: int, usual: Sequence[int] = ()) -> list[int]:
+    """The windows of an earlier training, one for each stage; theirs may tell of more stages than there are."""
+    theirs.ignore("pretrained_window_sizes")
+    told = theirs.data.get("pretrained_window_sizes") or list(usual)
+    if isinstance(told, list) and all(type(x) is int and x >= 0 for x in told[:stages]):
+        return told[:stages]
+    theirs.guess(f"pretrained_window_sizes = {told!r}"[:100] + " is not a list of whole numbers")
+    return []
 
 
 def trained(config: swinv2.Config, windows: Sequence[int]) -> swinv2.Config:

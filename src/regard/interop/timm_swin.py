@@ -7,13 +7,13 @@ from typing import Any
 from regard.models import swin, swinv2
 from regard.models.swin import Config
 
+from . import timm
 from .foreign import Foreign
 from .ops import Chunk
 from .rules import Entry, Rule
-from .swin import odd, trained
-from .timm import closed, opened, pictured, share, written
+from .swin import earlier, odd, trained
 
-KIND, SECOND = "timm swin", "timm swinv2"  # they say "architecture": "swin_tiny_patch4_window7_224", and no model_type
+KIND, SECOND = timm.KIND + "swin", timm.KIND + "swinv2"
 NAMES = {
     "swin_tiny_patch4_window7_224": swin.PRESETS["swin-tiny"],
     "swin_small_patch4_window7_224": swin.PRESETS["swin-small"],
@@ -41,8 +41,7 @@ SECOND_NAMES = {
     "swinv2_large_window12to24_192to384": replace(LARGE, image=384, window=24, trained=BEFORE),
 }
 DROP_PATH = 0.1  # where they say nothing
-# our words and theirs, of what a name fixes and ``model_args`` may change
-WORDS = {
+KEYS = {
     "image": "img_size",
     "patch": "patch_size",
     "channels": "in_chans",
@@ -56,82 +55,74 @@ WORDS = {
 }
 
 
-def sizes(theirs: Foreign, told: Foreign, usual: Config | swinv2.Config) -> dict[str, Any]:
-    """What both say alike."""
-    channels, side = pictured(theirs.data.get("pretrained_cfg"), usual)
-    told.divides("patch_size", "img_size")
-    told.expect("always_partition", False)
-    told.ignore("strict_img_size")  # whether they refuse other images
-    dim = told.size("embed_dim", usual.dim)
-    found = {
-        "image": told.size("img_size", side),
-        "patch": told.size("patch_size", usual.patch),
-        "channels": told.size("in_chans", channels),
-        "classes": theirs.size("num_classes", 1000, least=0),
-        "dim": dim,
-        "depth": told.several("depths", usual.depth),
-        "heads": told.several("num_heads", usual.heads),
-        "hidden": told.times("mlp_ratio", 4.0, dim),
-        "window": told.size("window_size", usual.window),
-        "dropout": told.share("proj_drop_rate", 0.0),
-        "attention_dropout": told.share("attn_drop_rate", 0.0),
-        "drop_path": told.share("drop_path_rate", DROP_PATH),
-        "qkv_bias": told.take("qkv_bias", bool, True),
-    }
-    if not told.guessed and odd(found):
-        told.guess(f"img_size = {found['image']} gives grids of odd sides, whose windows they cut otherwise")
-    return found
-
-
 def config(theirs: Foreign) -> Config:
-    told = opened(theirs, list(NAMES))
-    told.expect("head_dim", None)
-    found = sizes(theirs, told, NAMES.get(str(theirs.data.get("architecture")), Config()))
-    closed(theirs, told)
+    told = timm.opened(theirs, NAMES, "avg")
+    told.args.expect("head_dim", None)
+    found = sizes(told)
+    told.join(theirs)
     return Config(**found)
 
 
 def second(theirs: Foreign) -> swinv2.Config:
-    told, usual = opened(theirs, list(SECOND_NAMES)), SECOND_NAMES.get(str(theirs.data.get("architecture")), TINY)
-    found = sizes(theirs, told, usual)
-    told.ignore("pretrained_window_sizes")
-    before = told.data.get("pretrained_window_sizes", list(usual.trained or ()))
-    if not isinstance(before, list) or not all(type(x) is int and x >= 0 for x in before):
-        told.guess(f"pretrained_window_sizes = {before!r}"[:100] + " is not a list of whole numbers")
-        before = []
-    closed(theirs, told)
-    return trained(swinv2.Config(**found), before[: len(found["depth"])])
+    told = timm.opened(theirs, SECOND_NAMES, "avg")
+    found = sizes(told)
+    before = earlier(told.args, len(found["depth"]), told.usual.trained or ())
+    told.join(theirs)
+    return trained(swinv2.Config(**found), before)
 
 
-def nearest(ours: Any, names: dict[str, Any]) -> str:
-    """The name of this size, or one from which everything is told that differs."""
-    words = [*WORDS, *(["trained"] if hasattr(ours, "trained") else [])]
-    same = [name for name, x in names.items() if all(getattr(x, key) == getattr(ours, key) for key in words)]
-    return same[0] if same else next(iter(names))
+def sizes(told: timm.Told[Any]) -> dict[str, Any]:
+    """What both say alike."""
+    usual, args = told.usual, told.args
+    args.divides("patch_size", "img_size")
+    args.expect("always_partition", False)
+    args.ignore("strict_img_size")  # whether they refuse other images
+    dim = args.size("embed_dim", usual.dim)
+    found = {
+        "image": told.image,
+        "patch": args.size("patch_size", usual.patch),
+        "channels": told.channels,
+        "classes": told.classes,
+        "dim": dim,
+        "depth": args.depths("depths", usual.depth),
+        "heads": args.several("num_heads", usual.heads),
+        "hidden": args.times("mlp_ratio", 4.0, dim),
+        "window": args.size("window_size", usual.window),
+        "dropout": args.share("proj_drop_rate", 0.0),
+        "attention_dropout": args.share("attn_drop_rate", 0.0),
+        "drop_path": args.share("drop_path_rate", DROP_PATH),
+        "qkv_bias": args.take("qkv_bias", bool, True),
+    }
+    if not args.guessed and odd(found):
+        args.guess(f"img_size = {found['image']} gives grids of odd sides, whose windows they cut otherwise")
+    return found
 
 
-def differing(ours: Any, usual: Any) -> dict[str, Any]:
-    changed = {key: getattr(ours, key) for key in WORDS if getattr(ours, key) != getattr(usual, key)}
-    args = {WORDS[key]: list(x) if isinstance(x, tuple) else x for key, x in changed.items()}
+def export_config(ours: Config) -> dict[str, Any]:
+    name = timm.nearest(ours, NAMES, KEYS)
+    return written(name, ours, export_args(ours, NAMES[name]))
+
+
+def export_second(ours: swinv2.Config) -> dict[str, Any]:
+    name = timm.nearest(ours, SECOND_NAMES, [*KEYS, "trained"])
+    usual, args = SECOND_NAMES[name], export_args(ours, SECOND_NAMES[name])
+    if ours.trained != usual.trained:
+        args["pretrained_window_sizes"] = list(ours.trained or [0] * len(ours.depth))
+    return written(name, ours, args)
+
+
+def export_args(ours: Config | swinv2.Config, usual: Config | swinv2.Config) -> dict[str, Any]:
+    args = timm.differing(ours, usual, KEYS)
     if ours.hidden != 4 * ours.dim:
-        args["mlp_ratio"] = share(ours.hidden, ours.dim)
+        args["mlp_ratio"] = timm.share(ours.hidden, ours.dim)
     if ours.drop_path != DROP_PATH:
         args["drop_path_rate"] = ours.drop_path
     return args
 
 
-def export_config(ours: Config) -> dict[str, Any]:
-    name = nearest(ours, NAMES)
+def written(name: str, ours: Config | swinv2.Config, args: dict[str, Any]) -> dict[str, Any]:
     features = ours.dim * 2 ** (len(ours.depth) - 1)
-    return written(name, ours.classes, features, differing(ours, NAMES[name]), ours)
-
-
-def export_second(ours: swinv2.Config) -> dict[str, Any]:
-    name = nearest(ours, SECOND_NAMES)
-    usual, args = SECOND_NAMES[name], differing(ours, SECOND_NAMES[name])
-    if ours.trained != usual.trained:
-        args["pretrained_window_sizes"] = list(ours.trained or [0] * len(ours.depth))
-    return written(name, ours.classes, ours.dim * 2 ** (len(ours.depth) - 1), args, ours)
+    return timm.written(name, ours, args, pool="avg", features=features, classifier="head.fc")
 
 
 def shared(ours: Config | swinv2.Config) -> list[Entry]:

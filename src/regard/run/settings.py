@@ -108,7 +108,7 @@ def blamed(problem: str, changes: Mapping[str, Any]) -> str:
 LEARNS = {
     "translate": ("transformer", "rnn", "t5", "switch"),
     "language": ("gpt", "switchlm", "reformer", "recurrent"),
-    "classify": ("vit", "mixer", "perceiver", "workspace", "mlp", "bert", "recurrent"),
+    "classify": ("vit", "deit", "cait", "volo", "mixer", "perceiver", "workspace", "mlp", "bert", "recurrent"),
     "tag": ("bert", "recurrent"),
     "answer": ("bert",),
     "masked": ("bert",),
@@ -116,7 +116,7 @@ LEARNS = {
     "similar": ("bert",),
 }
 ROUTING = ("switch", "switchlm")  # who has experts
-SEERS = ("vit", "mixer", "perceiver", "workspace", "mlp")  # who reads images
+SEERS = ("vit", "deit", "cait", "volo", "mixer", "perceiver", "workspace", "mlp")  # who reads images
 SERVES = {
     "translate": ("pairs", "reverse"),
     "language": ("text",),
