@@ -397,6 +397,24 @@ MUTATIONS = [
     Mutation("other dropout on the way back", "nn/reversible.py", "with then(memory.feeding):", "if True:", "/reversible"),
     Mutation("only the last layer's gradient", "nn/reversible.py", "found[id(weight)] += part", "found[id(weight)].copy_(part)", "/reversible"),
     Mutation("chunks without a ring", "nn/kernels/chunked.py", "[:, None] + step) % chunks * m", "[:, None] + step).clamp(min=0) * m", "/lsh"),
+    # vision: DeiT, CaiT, VOLO and the recipe's parts
+    Mutation("both heads on one token", "models/deit.py", "self.teacher_head(x[:, 1])", "self.teacher_head(x[:, 0])", "/deit"),
+    Mutation("heads added, not averaged", "models/deit.py", "self.teacher_head(teacher))) / 2", "self.teacher_head(teacher)))", "/deit"),
+    Mutation("class attention without the class", "nn/classattention.py", "self.mixer(seen[:, :1], seen)", "self.mixer(seen[:, :1], seen[:, 1:])", "/cait"),
+    Mutation("class attention without LayerScale", "nn/classattention.py", "token + self.branch(self.mixer", "token + (self.mixer", "/cait"),
+    Mutation("one scale for all depths", "models/cait.py", "0.1 if depth <= 18 else", "0.1 if depth <= 19 else", "/cait"),
+    Mutation("windows averaged", "nn/mixers/outlook.py", "return (scores * width**-0.5).softmax(-1)", "return (scores * width**-0.5).softmax(-1) / 9", "/volo"),
+    Mutation("outlook over queries", "nn/mixers/outlook.py", "width**-0.5).softmax(-1)", "width**-0.5).softmax(-2)", "/volo"),
+    Mutation("outlook told by the corner", "nn/mixers/outlook.py", "F.avg_pool2d(x.movedim(-1, 1), self.stride, ceil_mode=True).movedim(1, -1)", "x[:, :: self.stride, :: self.stride]", "/volo"),
+    Mutation("half of the tokens' word", "models/volo.py", "0.5 * said.tokens", "said.tokens", "/volo"),
+    Mutation("the share of an uncut box", "data/mixing.py", "Mix(1 - box.area / (height * width), box)", "Mix(share, box)", "/data_augment"),
+    Mutation("smoothing spares the right class", "data/mixing.py", "(1 - smoothing) + smoothing / classes", "1 + smoothing / classes", "/data_augment"),
+    Mutation("copies are alike", "data/repeated.py", "* self.copies + np.arange(self.copies)", "* self.copies + 0 * np.arange(self.copies)", "/data_augment"),
+    Mutation("epochs grow by copies", "data/repeated.py", "return self.steps", "return len(self.order)", "/data_augment"),
+    Mutation("half a truncation", "nn/start.py", "wide = std / NARROWED", "wide = std", "/data_augment"),
+    Mutation("the token learns the labels", "tasks/token.py", "teacher.detach().argmax(-1)", "labels", "/token"),
+    Mutation("the change falls", "tasks/adversarial.py", "change + step * change.grad.sign()", "change - step * change.grad.sign()", "/token"),
+    Mutation("the clean word moves along", "tasks/adversarial.py", "logits.detach() if clean is None else clean", "logits.detach()", "/token"),
 ]  # fmt: skip
 
 
