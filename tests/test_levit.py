@@ -7,55 +7,17 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 import regard
 from regard.errors import CheckpointError, InputError
 from regard.model import Model, export, prepare
 from regard.models.levit import Config, LeViT, Looking
 from regard.nn.attention import MultiHeadAttention
-from regard.nn.folding import BatchNorm, Normed, NormedConvolution, NormThenLinear
+from regard.nn.batchnorm import BatchNorm
 from regard.nn.positions import OffsetBias
-from tests.contracts.tools import close, numbers, stirred
+from tests.contracts.tools import close, lived, numbers, stirred
 
 SMALL = Config(image=64, classes=3, dim=(16, 24), depth=(2, 1), heads=(2, 3), head_dim=4, hidden=(32, 48))
-
-
-def lived(net: nn.Module) -> nn.Module:
-    """As after some training: batch norms remember something."""
-    stirred(net)
-    for module in net.modules():
-        if isinstance(module, BatchNorm):
-            module.mean.normal_()
-            module.variance.uniform_(0.5, 2.0)
-    return net.eval()
-
-
-def test_a_batch_norm_is_pytorchs() -> None:
-    ours, theirs = BatchNorm(5), nn.BatchNorm1d(5)
-    x = torch.randn(6, 7, 5) * 3 + 1
-    for training in (True, True, False):
-        ours.train(training)
-        theirs.train(training)
-        close(ours(x), theirs(x.transpose(1, 2)).transpose(1, 2), 1e-5)
-    close(ours.mean, theirs.running_mean, 1e-6)
-    close(ours.variance, theirs.running_var, 1e-6)
-    image = nn.BatchNorm2d(5).eval()
-    image.load_state_dict(theirs.state_dict())
-    pixels = torch.randn(2, 5, 3, 4)
-    close(ours.of_images(pixels), image(pixels), 1e-6)
-
-
-@pytest.mark.parametrize("kind", ["linear", "convolution", "before"])
-def test_folded_is_the_same(kind: str) -> None:
-    if kind == "convolution":
-        layer: nn.Module = NormedConvolution(nn.Conv2d(3, 5, 3, stride=2, padding=1, bias=False))
-        x = numbers(2, 3, 6, 7)
-    else:
-        layer = Normed(nn.Linear(4, 5, bias=False)) if kind == "linear" else NormThenLinear(nn.Linear(4, 5))
-        x = numbers(2, 3, 4)
-    wanted = lived(layer)(x)
-    close(layer.folded()(x), wanted)
 
 
 @pytest.mark.parametrize("distilled", [True, False])
@@ -69,7 +31,7 @@ def test_prepared_has_no_norms_and_says_the_same(distilled: bool) -> None:
     assert fused is not None
     assert fused.bias is not None
     quick, plain = prepare(net.float()), net
-    close(quick(images.float()), plain(images.float()), 1e-5)
+    close(quick(images.float()), plain(images.float()), 1e-3)  # of numbers of up to 30
 
 
 def test_the_layer_by_its_equations() -> None:

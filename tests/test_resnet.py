@@ -14,7 +14,8 @@ from regard.errors import CheckpointError, InputError
 from regard.model import Model, export, save
 from regard.models.resnet import PRESETS, Backbone, Config, ResNet
 from regard.nn.attention import Softmax
-from regard.nn.convolution import BatchNorm, Field, FrozenBatchNorm, Window, real, receptive_field
+from regard.nn.batchnorm import BatchNorm, FrozenBatchNorm
+from regard.nn.convolution import Field, Window, real, receptive_field
 from regard.nn.kernels.pairwise import MeanConcat, MeanDot
 from regard.nn.mask import ALL, Mask
 from regard.nn.mixers.non_local import NonLocal

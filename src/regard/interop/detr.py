@@ -9,6 +9,7 @@ from regard.models import resnet as models
 from regard.models.detr import Config
 
 from . import resnet
+from .batchnorm import frozen_norm
 from .foreign import THEIR_ACTIVATIONS, Foreign
 from .rules import Dropped, Entry, Rule
 
@@ -150,21 +151,24 @@ BACKBONE = "model.backbone.conv_encoder.model."
 
 
 def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
-    table = [entry for one in resnet.places(BACKBONE) for entry in resnet.convolution(*one)]
-    return [*table, *transformer()]
+    table = transformer()
+    for theirs, here in resnet.places(BACKBONE):
+        table.append(Rule(theirs + "convolution.weight", here + "convolution.weight"))
+        table += frozen_norm(theirs + "normalization.", here + "norm.")
+    return table
 
 
 def rules_timm(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
     table: list[Entry] = [Rule(BACKBONE + "conv1.weight", "backbone.stem.convolution.weight")]
-    table += resnet.norm(BACKBONE + "bn1.", "backbone.stem.")
+    table += frozen_norm(BACKBONE + "bn1.", "backbone.stem.norm.")
     for s in range(len(ours.depths)):
         theirs, there = f"{BACKBONE}layer{s + 1}.{{i}}.", f"backbone.stages.{s}.layers.{{i}}."
         table.append(Rule(theirs + "downsample.0.weight", there + "shortcut.convolution.weight"))
-        table += resnet.norm(theirs + "downsample.1.", there + "shortcut.")
+        table += frozen_norm(theirs + "downsample.1.", there + "shortcut.norm.")
         table.append(Dropped(theirs + "downsample.1.num_batches_tracked", "nothing is counted in a frozen norm"))
         for j in range(3 if ours.layer == "bottleneck" else 2):
             table.append(Rule(f"{theirs}conv{j + 1}.weight", f"{there}convolutions.{j}.convolution.weight"))
-            table += resnet.norm(f"{theirs}bn{j + 1}.", f"{there}convolutions.{j}.")
+            table += frozen_norm(f"{theirs}bn{j + 1}.", f"{there}convolutions.{j}.norm.")
     return [*table, *transformer()]
 
 

@@ -4,16 +4,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from regard.errors import InputError
 from regard.models.levit import PRESETS, Config
 
 from . import timm
+from .batchnorm import batch_norm
 from .foreign import Foreign
-from .ops import HeadByHead
-from .rules import Entry, Idle, Rule
+from .ops import SAME, HeadByHead, Op
+from .rules import Entry, Rule, several
 
 TIMM = timm.KIND + "levit"
 NAMES = {f"levit_{size}": PRESETS[f"levit-{size}"] for size in ("128s", "128", "192", "256", "384")}
@@ -26,7 +24,6 @@ KEYS = {
     "head_dim": "key_dim",
     "drop_path": "drop_path_rate",
 }
-COUNTER = "how many batches it has seen, which no output depends on"
 PATCH = 16  # their four convolutions
 
 
@@ -151,26 +148,10 @@ def export_folder(ours: Config) -> dict[str, Any]:
     return timm.written(name, ours, args, pool="avg", features=features, first=first, classifier=heads)
 
 
-def norm(theirs: str, ours: str | tuple[str, ...], op: HeadByHead | None = None) -> list[Entry]:
-    """A batch norm, or one whose features are those of several of ours."""
-    pairs = {"weight": "weight", "bias": "bias", "running_mean": "mean", "running_var": "variance"}
-    targets = (ours,) if isinstance(ours, str) else ours
-    found: list[Entry] = [Idle(f"{theirs}.num_batches_tracked", f"{targets[0]}.norm.mean", none_yet, COUNTER)]
-    for there, here in pairs.items():
-        names = tuple(f"{target}.norm.{here}" for target in targets)
-        found.append(Rule(f"{theirs}.{there}", names) if op is None else Rule(f"{theirs}.{there}", names, op))
-    return found
-
-
-def none_yet() -> Tensor:
-    return torch.zeros((), dtype=torch.long)
-
-
-def normed(theirs: str, bn: str, ours: str | tuple[str, ...], op: HeadByHead | None = None) -> list[Entry]:
+def normed(theirs: str, bn: str, ours: str | tuple[str, ...], op: Op = SAME) -> list[Entry]:
     """A linear map and its batch norm."""
-    targets = tuple(f"{x}.linear.weight" for x in ((ours,) if isinstance(ours, str) else ours))
-    linear = f"{theirs}.linear.weight"
-    return [Rule(linear, targets) if op is None else Rule(linear, targets, op), *norm(f"{theirs}.{bn}", ours, op)]
+    linear = Rule(f"{theirs}.linear.weight", tuple(f"{name}.linear.weight" for name in several(ours)), op)
+    return [linear, *batch_norm(f"{theirs}.{bn}.", tuple(f"{name}.norm." for name in several(ours)), op)]
 
 
 def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
@@ -179,7 +160,7 @@ def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
     for i in range(4):
         layer = f"{prefix}patch_embeddings.embedding_layer_{i + 1}."
         table.append(Rule(layer + "convolution.weight", f"stem.{i}.convolution.weight"))
-        table += norm(layer + bn, f"stem.{i}")
+        table += batch_norm(f"{layer}{bn}.", f"stem.{i}.norm.")
     e = ours.head_dim
     for stage, (depth, heads) in enumerate(zip(ours.depth, ours.heads, strict=True)):
         layers = f"{prefix}encoder.stages.{stage}.layers."
@@ -214,7 +195,7 @@ def judging(ours: Config, label: str, teacher: str, bn: str) -> list[Entry]:
     pairs = {label: "head", teacher: "teacher_head"} if ours.distilled else {label: "head"}
     table: list[Entry] = []
     for there, here in pairs.items() if ours.classes else ():
-        table += [Rule(f"{there}.linear.{{p}}", f"{here}.linear.{{p}}"), *norm(f"{there}.{bn}", here)]
+        table += [Rule(f"{there}.linear.{{p}}", f"{here}.linear.{{p}}"), *batch_norm(f"{there}.{bn}.", f"{here}.norm.")]
     return table
 
 
@@ -222,7 +203,7 @@ def folder_rules(ours: Config, names: Collection[str] | None = None) -> list[Ent
     bn, e, table = "bn", ours.head_dim, list[Entry]()
     for i in range(4):
         table.append(Rule(f"stem.conv{i + 1}.linear.weight", f"stem.{i}.convolution.weight"))
-        table += norm(f"stem.conv{i + 1}.bn", f"stem.{i}")
+        table += batch_norm(f"stem.conv{i + 1}.bn.", f"stem.{i}.norm.")
     for stage, (depth, heads) in enumerate(zip(ours.depth, ours.heads, strict=True)):
         for i in range(depth):
             there = block = f"stages.{stage}.blocks.{i}."

@@ -4,12 +4,11 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Literal
 
-import torch
-
 from regard.models.resnet import Config, Sizes
 
+from .batchnorm import batch_norm
 from .foreign import Foreign
-from .rules import Entry, Idle, Rule
+from .rules import Entry, Rule
 
 
 def config(theirs: Foreign) -> Config:
@@ -72,8 +71,10 @@ def export_backbone(ours: Sizes) -> dict[str, Any]:
 
 
 def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
-    prefix = "resnet." if ours.classes else ""
-    table = [entry for one in places(prefix) for entry in (*convolution(*one), counter(*one))]
+    table: list[Entry] = []
+    for theirs, here in places("resnet." if ours.classes else ""):
+        table.append(Rule(theirs + "convolution.weight", here + "convolution.weight"))
+        table += batch_norm(theirs + "normalization.", here + "norm.")
     return [*table, Rule("classifier.1.{p}", "head.{p}")] if ours.classes else table
 
 
@@ -85,21 +86,3 @@ def places(prefix: str) -> list[tuple[str, str]]:
         (theirs + "shortcut.", ours + "shortcut."),
         (theirs + "layer.{j}.", ours + "convolutions.{j}."),
     ]
-
-
-def convolution(theirs: str, ours: str) -> list[Entry]:
-    return [Rule(theirs + "convolution.weight", ours + "convolution.weight"), *norm(theirs + "normalization.", ours)]
-
-
-def norm(theirs: str, ours: str) -> list[Entry]:
-    return [
-        Rule(theirs + "weight", ours + "norm.weight"),
-        Rule(theirs + "bias", ours + "norm.bias"),
-        Rule(theirs + "running_mean", ours + "norm.mean"),
-        Rule(theirs + "running_var", ours + "norm.variance"),
-    ]
-
-
-def counter(theirs: str, ours: str) -> Entry:
-    why = "how many batches were seen, which matters only without a momentum"
-    return Idle(theirs + "normalization.num_batches_tracked", ours + "norm.mean", lambda: torch.tensor(0), why)

@@ -5,15 +5,14 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
-import torch
-
 from regard.errors import InputError
 from regard.models.volo import PRESETS, Config
 
 from . import timm
+from .batchnorm import batch_norm
 from .foreign import Foreign
 from .ops import Chunk, Reshape
-from .rules import Entry, Idle, Rule
+from .rules import Entry, Rule
 
 KIND = timm.KIND + "volo"
 SIDES = {"d1": (224, 384), "d2": (224, 384), "d3": (224, 448), "d4": (224, 448), "d5": (224, 448, 512)}
@@ -36,7 +35,6 @@ KEYS = {
     "drop_path": "drop_path_rate",
 }
 LOOKS = ["ca", "ca"]  # their post_layers
-WHY = "how many batches were seen, which matters only without a momentum"
 
 
 def config(theirs: Foreign) -> Config:
@@ -146,12 +144,7 @@ def stages(ours: Config, names: Collection[str] | None) -> tuple[int, ...]:
 
 def convolution(place: int, ours: str) -> list[Entry]:
     """One of the stem's, and its norm."""
-    norm = f"patch_embed.conv.{place + 1}."
     return [
         Rule(f"patch_embed.conv.{place}.weight", ours + "convolution.weight"),
-        Rule(norm + "weight", ours + "norm.weight"),
-        Rule(norm + "bias", ours + "norm.bias"),
-        Rule(norm + "running_mean", ours + "norm.mean"),
-        Rule(norm + "running_var", ours + "norm.variance"),
-        Idle(norm + "num_batches_tracked", ours + "norm.mean", lambda: torch.tensor(0), WHY),
+        *batch_norm(f"patch_embed.conv.{place + 1}.", ours + "norm."),
     ]

@@ -21,8 +21,9 @@ from torch import Tensor, nn
 from regard.models.resnet import Backbone, Sizes
 from regard.nn.attention import MultiHeadAttention, Softmax, silence
 from regard.nn.axis import Axis
+from regard.nn.batchnorm import BatchNorm, FrozenBatchNorm
 from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
-from regard.nn.convolution import BatchNorm, FrozenBatchNorm, after, real
+from regard.nn.convolution import after, real
 from regard.nn.feedforward import ACTIVATIONS, MLP, activation
 from regard.nn.mask import ALL, Mask
 from regard.nn.residual import Branch, PostNorm

@@ -18,11 +18,13 @@ from torch import Tensor, nn
 
 from regard.nn.attention import Mixer, MultiHeadAttention
 from regard.nn.axis import Axis
+from regard.nn.batchnorm import BatchNorm
 from regard.nn.block import Block
 from regard.nn.cache import Cache
 from regard.nn.config import below, not_divided, not_positive, not_shares, refuse, uneven
+from regard.nn.convolution import Convolution
 from regard.nn.feedforward import MLP
-from regard.nn.folding import NormedConvolution, NormThenLinear, with_norms
+from regard.nn.folding import NormThenLinear, with_norms
 from regard.nn.mask import ALL, Bias, Given, Mask
 from regard.nn.mechanisms import Choice, build_mixer, layered, unknown_choices
 from regard.nn.positions import OffsetBias
@@ -150,9 +152,7 @@ class LeViT(nn.Module):
         if config.dim[0] % 2 ** (halvings - 1):
             raise ValueError(f"dim[0] = {config.dim[0]} cannot be halved {halvings - 1} times, for its convolutions")
         widths = [config.channels, *(config.dim[0] >> i for i in reversed(range(halvings)))]
-        self.stem = nn.ModuleList(
-            NormedConvolution(nn.Conv2d(a, b, 3, stride=2, padding=1, bias=False)) for a, b in pairwise(widths)
-        )
+        self.stem = nn.ModuleList(Convolution(a, b, 3, BatchNorm, stride=2) for a, b in pairwise(widths))
         self.stages = nn.ModuleList(
             Stage(self.shrink(stage) if stage else None, [self.block(stage, i) for i in range(depth)])
             for stage, depth in enumerate(config.depth)

@@ -22,8 +22,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.nn.axis import Axis
+from regard.nn.batchnorm import BatchNorm
 from regard.nn.config import below, not_positive, refuse
-from regard.nn.convolution import BatchNorm, Convolution, Norm, Window, after, blank, fitted_sizes
+from regard.nn.convolution import Convolution, Norm, Window, after, blank, fitted_sizes
 from regard.nn.mixers.non_local import Form, NonLocal
 
 POOL = Window(3, 2)  # behind the stem for large images

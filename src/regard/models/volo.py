@@ -20,10 +20,11 @@ from torch import Tensor, nn
 
 from regard.nn.attention import MultiHeadAttention, Softmax
 from regard.nn.axis import Axis
+from regard.nn.batchnorm import BatchNorm
 from regard.nn.block import Block
 from regard.nn.classattention import ClassBlock
 from regard.nn.config import below, not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
-from regard.nn.convolution import BatchNorm, Convolution
+from regard.nn.convolution import Convolution
 from regard.nn.embed import Patches
 from regard.nn.feedforward import ACTIVATIONS, MLP, activation
 from regard.nn.mechanisms import Choice, build_mixer, layered, unknown_choices

@@ -1,7 +1,5 @@
 """Convolutions: with a norm behind each, blind to padding, and how far they see.
 
-Batch Normalization (Ioffe and Szegedy, 2015), https://arxiv.org/abs/1502.03167
-
 Images of several sizes stand in one batch at its top left, ``sizes`` tells how many rows and columns of each are real,
 and after every convolution what stands at padding is zero again. So each image gets the numbers that it would get
 alone: at its border there are zeros in either case.
@@ -13,46 +11,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-MOMENTUM, EPS = 0.1, 1e-5
+from .batchnorm import BatchNorm, ChannelNorm
+from .folding import Foldable
+
+Norm = Callable[[int], ChannelNorm]
 
 
-class BatchNorm(nn.Module):
-    """Each channel to mean 0 and variance 1: over the batch in training, by their running means afterwards."""
-
-    def __init__(self, dim: int) -> None:
-        super().__init__()
-        self.weight, self.bias = nn.Parameter(torch.ones(dim)), nn.Parameter(torch.zeros(dim))
-        self.register_buffer("mean", torch.zeros(dim))
-        self.register_buffer("variance", torch.ones(dim))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(b, c, h, w) -> (b, c, h, w)"""
-        mean, variance = self.get_buffer("mean"), self.get_buffer("variance")
-        return F.batch_norm(x, mean, variance, self.weight, self.bias, self.training, MOMENTUM, EPS)
-
-
-class FrozenBatchNorm(nn.Module):
-    """The same with nothing to learn: a fixed factor and a fixed shift for each channel, in training too."""
-
-    def __init__(self, dim: int) -> None:
-        super().__init__()
-        for name, start in {"weight": 1.0, "bias": 0.0, "mean": 0.0, "variance": 1.0}.items():
-            self.register_buffer(name, torch.full((dim,), start))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(b, c, h, w) -> (b, c, h, w)"""
-        scale = self.get_buffer("weight") * (self.get_buffer("variance") + EPS).rsqrt()
-        shift = self.get_buffer("bias") - self.get_buffer("mean") * scale
-        return x * scale[:, None, None] + shift[:, None, None]
-
-
-Norm = Callable[[int], nn.Module]
-
-
-class Convolution(nn.Module):
+class Convolution(Foldable):
     """A convolution without a bias, its norm, and zeros at padding; a map as large as the input's, over the stride."""
 
     def __init__(self, dim: int, out: int, kernel: int, norm: Norm, stride: int = 1) -> None:
@@ -60,13 +27,20 @@ class Convolution(nn.Module):
         self.window = Window(kernel, stride)
         self.convolution = nn.Conv2d(dim, out, kernel, stride, padding=kernel // 2, bias=False)
         nn.init.kaiming_normal_(self.convolution.weight, mode="fan_out", nonlinearity="relu")
-        self.norm = norm(out)
+        self.norm: nn.Module = norm(out)
 
     def forward(self, x: Tensor, sizes: Tensor | None = None) -> Tensor:
         """(b, c, h, w) -> (b, out, h/stride, w/stride); sizes are those of what comes in"""
         if sizes is not None and self.training and isinstance(self.norm, BatchNorm):
             raise ValueError("batch norm would count padding in training: freeze it, or give images of one size")
         return blank(self.norm(self.convolution(x)), after(sizes, self.window.stride))
+
+    def folded(self) -> "Convolution":
+        if isinstance(self.norm, ChannelNorm):
+            factor, shift = self.norm.factor(), self.norm.shift()
+            self.convolution.weight = nn.Parameter(self.convolution.weight * factor[:, None, None, None])
+            self.convolution.bias, self.norm = nn.Parameter(shift), nn.Identity()
+        return self
 
 
 def after(sizes: Tensor | None, stride: int) -> Tensor | None:

@@ -20,14 +20,16 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..attention import Kernel, MultiHeadAttention, Softmax, silence
-from ..convolution import BatchNorm, Norm, after, blank, real
+from ..batchnorm import BatchNorm, ChannelNorm
+from ..convolution import Norm, after, blank, real
+from ..folding import Foldable
 from ..kernels.pairwise import MeanConcat, MeanDot
 from ..mask import ALL, Mask
 
 Form = Literal["gaussian", "embedded", "dot", "concat"]
 
 
-class NonLocal(nn.Module):
+class NonLocal(Foldable):
     """``pool`` is the paper's sub-sampling: of each square of so many pixels a side, the largest key and value."""
 
     def __init__(self, dim: int, form: Form = "embedded", pool: int = 1, norm: Norm = BatchNorm) -> None:
@@ -39,9 +41,10 @@ class NonLocal(nn.Module):
             self.attention.add_module("q", nn.Identity())
             self.attention.add_module("k", nn.Identity())
         self.pool = pool
-        self.norm = norm(dim)
+        last = norm(dim)
         with torch.no_grad():
-            self.norm.weight.zero_()  # type: ignore[operator]
+            last.weight.zero_()
+        self.norm: nn.Module = last
 
     def forward(self, x: Tensor, sizes: Tensor | None = None) -> Tensor:
         """(b, c, h, w) -> (b, c, h, w); sizes (b, 2) tells how much of each map is no padding"""
@@ -56,6 +59,16 @@ class NonLocal(nn.Module):
             mask = ALL if few is None else Mask(keys=real(few, *pooled(grid, self.pool)).flatten(1))
         y = self.attention.merge(self.attention.attend(q, k, v, mask)).mT.unflatten(2, grid)
         return x + blank(self.norm(y), sizes)
+
+    def folded(self) -> "NonLocal":
+        """The norm in the last map of the attention."""
+        out = self.attention.out
+        if isinstance(self.norm, ChannelNorm) and isinstance(out, nn.Linear):
+            factor, shift = self.norm.factor(), self.norm.shift()
+            out.weight = nn.Parameter(out.weight * factor[:, None])
+            out.bias = nn.Parameter(shift if out.bias is None else shift + out.bias * factor)
+            self.norm = nn.Identity()
+        return self
 
     def largest(self, part: Tensor, grid: torch.Size, keys: Tensor | None) -> Tensor:
         """(b, 1, h*w, e) -> (b, 1, fewer, e); squares at the border may be cut"""
