@@ -89,11 +89,11 @@ def test_branches_say_nothing_at_first() -> None:
 
 def test_two_heads() -> None:
     net, images = lived(LeViT(SMALL)), numbers(2, 3, 64, 64)
-    both = net.verdicts(images)
+    both = net.answers(images)
     close(net(images), (both.label + both.teacher) / 2)
     assert not torch.allclose(both.label, both.teacher)
     with pytest.raises(ValueError, match="no second head"):
-        LeViT(replace(SMALL, distilled=False)).verdicts(images)
+        LeViT(replace(SMALL, distilled=False)).answers(images)
     alone = LeViT(replace(SMALL, classes=0)).eval()
     assert alone(torch.randn(1, 3, 64, 64)).shape == (1, 24)
 
@@ -101,7 +101,7 @@ def test_two_heads() -> None:
 def test_sizes_that_cannot_be() -> None:
     with pytest.raises(ValueError, match="patch = 12 is not a power of 2"):
         replace(SMALL, patch=12, image=48)
-    with pytest.raises(ValueError, match=r"dim = \(16, 24\), depth = \(2, 1\), heads = \(2,\)"):
+    with pytest.raises(ValueError, match=r"dim = \[16, 24\], depth = \[2, 1\], heads = \[2\]"):
         replace(SMALL, heads=(2,))
     with pytest.raises(ValueError, match="cannot be halved 3 times"):
         LeViT(replace(SMALL, dim=(12, 24)))

@@ -285,9 +285,9 @@ def test_softmax_without_a_scale_is_what_a_block_uses() -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"depths": [1, 2]}, "depths = [1, 2] and dims = [64, 128, 256, 512] are not of the same stages"),
-        ({"dims": [64, 0, 1, 1]}, "dims = [64, 0, 1, 1] is not a list of numbers of at least 1"),
-        ({"depths": []}, "depths = [] is not a list"),
+        ({"depths": [1, 2]}, "depths = [1, 2], dims = [64, 128, 256, 512] are not of one number of stages"),
+        ({"dims": [64, 0, 1, 1]}, "dims = [64, 0, 1, 1] is not at least 1"),
+        ({"depths": []}, "depths = [] is not at least 1"),
         ({"nonlocals": [0]}, "nonlocals = [0] names stages that are not there, from 1 to 4"),
         ({"layer": "dense"}, "layer = 'dense' is not one of"),
     ],

@@ -315,7 +315,7 @@ def test_what_a_mixer_of_windows_cannot_honour() -> None:
 
 
 def test_stages_must_fit() -> None:
-    with pytest.raises(ValueError, match=r"depth = \(2, 2\), heads = \(2, 2, 2\) are not of one number of stages"):
+    with pytest.raises(ValueError, match=r"depth = \[2, 2\], heads = \[2, 2, 2\] are not of one number of stages"):
         replace(SMALL, heads=(2, 2, 2))
     with pytest.raises(ValueError, match=r"dim = 8 is not a multiple of heads = \(2, 3\)"):
         replace(SMALL, heads=(2, 3))

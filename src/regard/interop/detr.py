@@ -10,7 +10,7 @@ from regard.models.detr import Config
 
 from . import resnet
 from .batchnorm import frozen_norm
-from .foreign import THEIR_ACTIVATIONS, Foreign
+from .foreign import THEIR_ACTIVATIONS, Foreign, numbered
 from .rules import Dropped, Entry, Rule
 
 TIMM = "detr with timm"  # they say model_type "detr" of both
@@ -79,15 +79,14 @@ def whole(theirs: Foreign, told: Foreign, backbone: models.Sizes) -> Config:
     theirs.expect("scale_embedding", False)
     theirs.expect("num_hidden_layers", theirs.data.get("encoder_layers", 6))
     theirs.divides("encoder_attention_heads", "d_model")
-    theirs.ignore(*TRAINING, "encoder_layerdrop", "decoder_layerdrop", "max_position_embeddings", "id2label")
+    theirs.ignore(*TRAINING, "encoder_layerdrop", "decoder_layerdrop", "max_position_embeddings")
     heads, hidden = theirs.size("encoder_attention_heads", 8), theirs.size("encoder_ffn_dim", 2048)
     theirs.same("decoder_attention_heads", "encoder_attention_heads")
     theirs.same("decoder_ffn_dim", "encoder_ffn_dim")
     theirs.expect("num_channels", backbone.channels)
-    labels = theirs.data.get("id2label")
     return Config(
         **vars(backbone),
-        classes=len(labels) if isinstance(labels, dict) else theirs.size("num_labels", 2),
+        classes=theirs.classes(least=1),
         queries=theirs.size("num_queries", 100),
         dim=theirs.size("d_model", 256),
         depth=theirs.depth("encoder_layers", 6),
@@ -115,7 +114,6 @@ TRAINING = (
 
 
 def export_config(ours: Config) -> dict[str, Any]:
-    labels = {str(i): f"LABEL_{i}" for i in range(ours.classes)}
     depth = ours.depth if ours.decoder_depth is None else ours.decoder_depth
     return {
         "architectures": ["DetrForObjectDetection"],
@@ -138,8 +136,7 @@ def export_config(ours: Config) -> dict[str, Any]:
         "auxiliary_loss": False,
         "position_embedding_type": "sine",
         "dilation": False,
-        "id2label": labels,
-        "label2id": {label: int(i) for i, label in labels.items()},
+        **numbered(ours.classes),
     }
 
 

@@ -145,6 +145,12 @@ class Foreign:
             return 1
         return int(found)
 
+    def classes(self, least: int = 0) -> int:
+        """How many there are: theirs have each a name, or are counted."""
+        self.ignore("id2label")
+        labels = self.data.get("id2label")
+        return len(labels) if isinstance(labels, dict) else self.size("num_labels", 2, least)
+
     def share(self, key: str, default: float) -> float:
         """A probability."""
         return self.checked(key, float, default, lambda value: 0 <= value < 1, "a share from 0 to below 1")
@@ -201,3 +207,9 @@ class Foreign:
                 self.guess(f"{whole} = {self.sizes[whole]} is not a multiple of {part} = {self.sizes[part]}")
         unknown = [key for key in self.data if key not in self.read and key not in IRRELEVANT]
         return self.problems + [f"{shown(key)} = {str(self.data[key])[:60]!r} is not known" for key in unknown]
+
+
+def numbered(classes: int) -> dict[str, Any]:
+    """The names that they give to classes that have none."""
+    labels = {str(i): f"LABEL_{i}" for i in range(classes)}
+    return {"id2label": labels, "label2id": {label: int(i) for i, label in labels.items()}}

@@ -9,7 +9,7 @@ from regard.models.levit import PRESETS, Config
 
 from . import timm
 from .batchnorm import batch_norm
-from .foreign import Foreign
+from .foreign import Foreign, numbered
 from .ops import SAME, HeadByHead, Op
 from .rules import Entry, Rule, several
 
@@ -30,7 +30,7 @@ PATCH = 16  # their four convolutions
 def config(theirs: Foreign) -> Config:
     for key, value in (("kernel_size", 3), ("stride", 2), ("padding", 1), ("patch_size", PATCH)):
         theirs.expect(key, value)
-    theirs.ignore("id2label", "key_dim", "attention_ratio", "down_ops")
+    theirs.ignore("key_dim", "attention_ratio", "down_ops")
     dim, depth = theirs.several("hidden_sizes", (128, 256, 384)), theirs.depths("depths", (4, 4, 4))
     keys, looks = theirs.several("key_dim", (16, 16, 16)), theirs.data.get("attention_ratio", [2] * len(dim))
     width, ratios = keys[0], theirs.several("mlp_ratio", (2, 2, 2))
@@ -42,12 +42,11 @@ def config(theirs: Foreign) -> Config:
     wanted = shrinking(dim, width, ratios)
     if steps is not None and [step for step in steps if step != [""]] != wanted:
         theirs.problems.append(f"down_ops = {steps!r}"[:100] + f" is not supported, only {wanted}")
-    labels = theirs.data.get("id2label")
     return Config(
         image=theirs.size("image_size", 224),
         patch=PATCH,
         channels=theirs.size("num_channels", 3),
-        classes=len(labels) if isinstance(labels, dict) else theirs.size("num_labels", 2, least=0),
+        classes=theirs.classes(),
         dim=dim,
         depth=depth,
         heads=theirs.several("num_attention_heads", (4, 8, 12)),
@@ -84,8 +83,6 @@ def export_config(ours: Config) -> dict[str, Any]:
             "their format has no counterpart of this levit: hidden is there a multiple of dim",
             got=f"hidden = {ours.hidden}, dim = {ours.dim}",
         )
-    labels = {str(i): f"LABEL_{i}" for i in range(ours.classes)}
-    named = {"id2label": labels, "label2id": {label: int(i) for i, label in labels.items()}} if labels else {}
     with_head = "LevitForImageClassificationWithTeacher" if ours.distilled else "LevitForImageClassification"
     stages, width = len(ours.dim), ours.head_dim
     ratios = [hidden // d for hidden, d in zip(ours.hidden, ours.dim, strict=True)]
@@ -106,7 +103,7 @@ def export_config(ours: Config) -> dict[str, Any]:
         "kernel_size": 3,
         "stride": 2,
         "padding": 1,
-        **named,
+        **(numbered(ours.classes) if ours.classes else {}),
     }
 
 

@@ -7,15 +7,13 @@ from typing import Any, Literal
 from regard.models.resnet import Config, Sizes
 
 from .batchnorm import batch_norm
-from .foreign import Foreign
+from .foreign import Foreign, numbered
 from .rules import Entry, Rule
 
 
 def config(theirs: Foreign) -> Config:
-    theirs.ignore("id2label", "out_features", "out_indices")  # what it gives to a larger net
-    labels = theirs.data.get("id2label")
-    count = len(labels) if isinstance(labels, dict) else theirs.size("num_labels", 2, least=0)
-    return Config(classes=count, **vars(backbone(theirs)))
+    theirs.ignore("out_features", "out_indices")  # what it gives to a larger net
+    return Config(classes=theirs.classes(), **vars(backbone(theirs)))
 
 
 def backbone(theirs: Foreign) -> Sizes:
@@ -47,12 +45,10 @@ def complete(ours: Config, names: Collection[str]) -> Config:
 
 
 def export_config(ours: Config) -> dict[str, Any]:
-    labels = {str(i): f"LABEL_{i}" for i in range(ours.classes)}
-    named = {"id2label": labels, "label2id": {label: int(i) for i, label in labels.items()}} if labels else {}
     return {
         "architectures": ["ResNetForImageClassification" if ours.classes else "ResNetModel"],
         **export_backbone(ours),
-        **named,
+        **(numbered(ours.classes) if ours.classes else {}),
     }
 
 

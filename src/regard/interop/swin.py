@@ -12,7 +12,7 @@ from regard.models import swin, swinv2
 from regard.nn.positions import log_spaced, window_offsets
 from regard.nn.pyramid import halved
 
-from .foreign import THEIR_ACTIVATIONS, Foreign
+from .foreign import THEIR_ACTIVATIONS, Foreign, numbered
 from .rules import Entry, Known, Rule
 
 Either = TypeVar("Either", swin.Config, swinv2.Config)
@@ -25,16 +25,15 @@ def sizes(theirs: Foreign) -> dict[str, Any]:
     theirs.expect("use_absolute_embeddings", False)
     theirs.expect("path_norm", True)
     theirs.expect("layer_norm_eps", EPS)
-    theirs.ignore("encoder_stride", "out_features", "out_indices", "stage_names", "id2label")
+    theirs.ignore("encoder_stride", "out_features", "out_indices", "stage_names")
     depth, dim = theirs.depths("depths", (2, 2, 6, 2)), theirs.size("embed_dim", 96)
     theirs.expect("num_layers", len(depth))
     theirs.expect("hidden_size", dim * 2 ** (len(depth) - 1))
-    labels = theirs.data.get("id2label")
     return {
         "image": theirs.size("image_size", 224),
         "patch": theirs.size("patch_size", 4),
         "channels": theirs.size("num_channels", 3),
-        "classes": len(labels) if isinstance(labels, dict) else theirs.size("num_labels", 2, least=0),
+        "classes": theirs.classes(),
         "dim": dim,
         "depth": depth,
         "heads": theirs.several("num_heads", (3, 6, 12, 24)),
@@ -97,8 +96,6 @@ def complete(ours: Either, names: Collection[str]) -> Either:
 
 
 def export_sizes(ours: swin.Config | swinv2.Config) -> dict[str, Any]:
-    labels = {str(i): f"LABEL_{i}" for i in range(ours.classes)}
-    named = {"id2label": labels, "label2id": {label: int(i) for i, label in labels.items()}} if labels else {}
     return {
         "image_size": ours.image,
         "patch_size": ours.patch,
@@ -115,7 +112,7 @@ def export_sizes(ours: swin.Config | swinv2.Config) -> dict[str, Any]:
         "hidden_act": THEIR_ACTIVATIONS[ours.activation],
         "layer_norm_eps": EPS,
         "use_absolute_embeddings": False,
-        **named,
+        **(numbered(ours.classes) if ours.classes else {}),
     }
 
 

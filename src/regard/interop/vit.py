@@ -6,7 +6,7 @@ from typing import Any
 
 from regard.models.vit import Config
 
-from .foreign import THEIR_ACTIVATIONS, Foreign
+from .foreign import THEIR_ACTIVATIONS, Foreign, numbered
 from .rules import Entry, Rule
 
 
@@ -19,13 +19,12 @@ def settings(theirs: Foreign) -> dict[str, Any]:
     theirs.divides("num_attention_heads", "hidden_size")
     theirs.divides("patch_size", "image_size")
     theirs.expect("pooler_act", "tanh")
-    theirs.ignore("encoder_stride", "pooler_output_size", "id2label")
-    labels = theirs.data.get("id2label")
+    theirs.ignore("encoder_stride", "pooler_output_size")
     return {
         "image": theirs.size("image_size", 224),
         "patch": theirs.size("patch_size", 16),
         "channels": theirs.size("num_channels", 3),
-        "classes": len(labels) if isinstance(labels, dict) else theirs.size("num_labels", 2, least=0),
+        "classes": theirs.classes(),
         "dim": theirs.size("hidden_size", 768),
         "depth": theirs.depth("num_hidden_layers", 12),
         "heads": theirs.size("num_attention_heads", 12),
@@ -51,8 +50,6 @@ def export_config(ours: Config) -> dict[str, Any]:
 
 
 def export_settings(ours: Any, kind: str, architecture: str) -> dict[str, Any]:
-    labels = {str(i): f"LABEL_{i}" for i in range(ours.classes)}
-    named = {"id2label": labels, "label2id": {label: int(i) for i, label in labels.items()}} if labels else {}
     return {
         "architectures": [architecture],
         "model_type": kind,
@@ -68,7 +65,7 @@ def export_settings(ours: Any, kind: str, architecture: str) -> dict[str, Any]:
         "layer_norm_eps": ours.eps,
         "hidden_act": THEIR_ACTIVATIONS[ours.activation],
         "qkv_bias": ours.qkv_bias,
-        **named,
+        **(numbered(ours.classes) if ours.classes else {}),
     }
 
 

@@ -83,8 +83,8 @@ AXES = {"blocks.*.mixer": ("patches", "patches")}
 class Answers:
     """What each head says, (b, c)."""
 
-    label: Tensor  # from the class token
-    teacher: Tensor  # from the distillation token
+    label: Tensor  # of the head that learns labels
+    teacher: Tensor  # of the head that learns from a teacher
 
 
 class DeiT(nn.Module):

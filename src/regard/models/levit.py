@@ -16,6 +16,7 @@ from itertools import pairwise
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.models.deit import Answers
 from regard.nn.attention import Mixer, MultiHeadAttention
 from regard.nn.axis import Axis
 from regard.nn.batchnorm import BatchNorm
@@ -31,6 +32,7 @@ from regard.nn.positions import OffsetBias
 from regard.nn.pyramid import Stage, halved
 from regard.nn.residual import Branch, PreNorm
 from regard.nn.site import Site
+from regard.nn.start import truncated_normal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,14 +138,6 @@ class Shrink(nn.Module):
         return self.ffn_residual(self.look(x), self.ffn)
 
 
-@dataclass(frozen=True, eq=False)
-class Verdicts:
-    """What each head says."""
-
-    label: Tensor  # (b, classes)
-    teacher: Tensor  # (b, classes)
-
-
 class LeViT(nn.Module):
     def __init__(self, config: Config) -> None:
         super().__init__()
@@ -206,7 +200,7 @@ class LeViT(nn.Module):
             if isinstance(module, Block | Shrink):
                 nn.init.zeros_(module.get_parameter("ffn.down.norm.weight"))
             if isinstance(module, NormThenLinear):
-                nn.init.trunc_normal_(module.linear.weight, std=0.02)
+                truncated_normal(module.linear.weight)
                 nn.init.zeros_(module.linear.bias)
 
     def features(self, images: Tensor) -> Tensor:
@@ -228,12 +222,12 @@ class LeViT(nn.Module):
             return x
         return self.head(x) if self.teacher_head is None else (self.head(x) + self.teacher_head(x)) / 2
 
-    def verdicts(self, images: Tensor) -> Verdicts:
+    def answers(self, images: Tensor) -> Answers:
         """What each head says, to train them apart."""
         if self.head is None or self.teacher_head is None:
             raise ValueError("this LeViT was not made to learn from a teacher: it has no second head")
         x = self.features(images).mean(dim=1)
-        return Verdicts(self.head(x), self.teacher_head(x))
+        return Answers(self.head(x), self.teacher_head(x))
 
     def axes(self, images: Tensor) -> dict[str, Axis]:
         """Of each layer: its grid, and of those that shrink it the coarser one of their rows."""

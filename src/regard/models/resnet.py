@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from regard.nn.axis import Axis
 from regard.nn.batchnorm import BatchNorm
-from regard.nn.config import below, not_positive, refuse
+from regard.nn.config import below, not_positive, refuse, uneven
 from regard.nn.convolution import Convolution, Norm, Window, after, blank, fitted_sizes
 from regard.nn.mixers.non_local import Form, NonLocal
 
@@ -43,14 +43,7 @@ class Sizes:
     halving: Literal["first", "middle"] = "middle"  # which convolution of a bottleneck
 
     def wrong(self) -> list[str]:
-        found = not_positive(self, "channels", "width")
-        for name in ("depths", "dims"):
-            several = getattr(self, name)
-            if several is not None and (not several or min(several) < 1):
-                found.append(f"{name} = {list(several)} is not a list of numbers of at least 1")
-        if self.depths is not None and self.dims is not None and len(self.depths) != len(self.dims):
-            found.append(f"depths = {list(self.depths)} and dims = {list(self.dims)} are not of the same stages")
-        return found
+        return [*not_positive(self, "channels", "width", "depths", "dims"), *uneven(self, "depths", "dims")]
 
     @property
     def stride(self) -> int:

@@ -27,6 +27,7 @@ from regard.nn.positions import WindowBias
 from regard.nn.pyramid import Stage, filled, halved, neighbours
 from regard.nn.residual import Branch, PreNorm
 from regard.nn.site import Site
+from regard.nn.start import start_truncated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +106,7 @@ class Swin(nn.Module):
         width = config.dim * 2 ** (len(config.depth) - 1)
         self.norm = nn.LayerNorm(width, config.eps)
         self.head = nn.Linear(width, config.classes) if config.classes else None
-        self.reset()
+        start_truncated(self, 0.02)
 
     def block(self, stage: int, i: int) -> Block:
         config, wider = self.config, 2**stage
@@ -129,13 +130,6 @@ class Swin(nn.Module):
                 Branch(site.dim, dropout=config.dropout, drop_path=config.drop_path * before / max(all_blocks - 1, 1)),
             ),
         )
-
-    def reset(self) -> None:
-        for module in self.modules():
-            if isinstance(module, nn.Linear):
-                nn.init.trunc_normal_(module.weight, std=0.02)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
 
     def features(self, images: Tensor) -> Tensor:
         """(b, channels, height, width) -> (b, n, d)"""

@@ -25,6 +25,7 @@ from regard.nn.positions import LogBias
 from regard.nn.pyramid import Stage, filled, halved, neighbours
 from regard.nn.residual import Branch, ResPost
 from regard.nn.site import Site
+from regard.nn.start import start_truncated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,12 +150,9 @@ class SwinV2(nn.Module):
 
     def reset(self) -> None:
         """As the paper's code: at first no branch says anything, since the norm that it ends with is zero."""
+        start_truncated(self, 0.02)
         for module in self.modules():
-            if isinstance(module, nn.Linear):
-                nn.init.trunc_normal_(module.weight, std=0.02)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
-            elif isinstance(module, ResPost):
+            if isinstance(module, ResPost):
                 nn.init.zeros_(module.norm.weight)  # type: ignore[arg-type]
 
     def features(self, images: Tensor) -> Tensor:

@@ -188,7 +188,7 @@ def uneven(config: object, *names: str) -> list[str]:
     found = {name: getattr(config, name) for name in names if getattr(config, name) is not None}
     if len({len(sizes) for sizes in found.values()}) < 2:
         return []
-    told = ", ".join(f"{name} = {sizes}" for name, sizes in found.items())
+    told = ", ".join(f"{name} = {list(sizes)}" for name, sizes in found.items())
     return [f"{told} are not of one number of stages"]
 
 

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .mask import ALL, Mask, over_heads
+from .start import truncated_normal
 
 Layout = Literal["interleaved", "halves"]
 
@@ -192,7 +193,7 @@ class WindowBias(nn.Module):
         super().__init__()
         self.height, self.width = height, width
         self.weight = nn.Parameter(torch.empty((2 * height - 1) * (2 * width - 1), heads))
-        nn.init.trunc_normal_(self.weight, std=0.02)
+        truncated_normal(self.weight)
 
     def forward(self, height: int | None = None, width: int | None = None) -> Tensor:
         """-> (h, n, n), n = height * width; a smaller window than the table's has the smaller ones of its offsets"""
