@@ -242,14 +242,14 @@ MUTATIONS = [
     Mutation("learned positions beyond the last", POSITIONS, "if last >= len(self.weight):", "if False:", "positions models"),
     Mutation("interpolated grid transposed", POSITIONS, "unflatten(1, old)", "unflatten(1, old[::-1]).transpose(1, 2)", "positions admin"),
     Mutation("interpolated class token", POSITIONS, "torch.cat((table[:, :special], grid", "torch.cat((0 * table[:, :special], grid", "positions admin"),
-    Mutation("interpolated by corners", POSITIONS, "align_corners=False", "align_corners=True", "positions admin"),
+    Mutation("interpolated by corners", POSITIONS, "size=new, mode=\"bicubic\", align_corners=False", "size=new, mode=\"bicubic\", align_corners=True", "positions admin"),
     # configs and tables
     Mutation("true is a whole number", CONFIG, "isinstance(value, int) and not isinstance(value, bool) and abs", "isinstance(value, int) and abs", "config"),
     Mutation("NaN is a number", CONFIG, "isinstance(value, float) and math.isfinite(value)", "isinstance(value, float)", "config"),
     Mutation("any size is sane", CONFIG, "abs(value) <= LARGEST", "True", "config"),
     Mutation("unknown keys pass", CONFIG, 'problems.append(f"unknown key', 'str(f"unknown key', "config models"),
     Mutation("lists stay lists", CONFIG, "tuple(value) if isinstance(value, list) else value", "value", "config models"),
-    Mutation("a size of nothing", CONFIG, "(size := getattr(config, name)) is not None and not size >= least", "(size := getattr(config, name)) and not size >= least", "config models"),
+    Mutation("a size of nothing", CONFIG, "(size := getattr(config, name)) is not None and not min(", "(size := getattr(config, name)) and not min(", "config models"),
     Mutation("eps below zero", CONFIG, "is not None and not value > 0", "is not None and False", "config models"),
     Mutation("only the first kind of problem", CONFIG, 'return str(error).split("\\n")', "return []", "config models"),
     Mutation("attentions do not take turns", "nn/mechanisms.py", "turns[i % len(turns)]", "turns[min(i, len(turns) - 1)]", "config"),
@@ -397,6 +397,10 @@ MUTATIONS = [
     Mutation("other dropout on the way back", "nn/reversible.py", "with then(memory.feeding):", "if True:", "/reversible"),
     Mutation("only the last layer's gradient", "nn/reversible.py", "found[id(weight)] += part", "found[id(weight)].copy_(part)", "/reversible"),
     Mutation("chunks without a ring", "nn/kernels/chunked.py", "[:, None] + step) % chunks * m", "[:, None] + step).clamp(min=0) * m", "/lsh"),
+    # vision: norms that are folded
+    Mutation("folded without its shift", "nn/convolution.py", "nn.Parameter(shift), nn.Identity()", "nn.Parameter(0 * shift), nn.Identity()", "/folding"),
+    Mutation("folded into the columns", "nn/mixers/non_local.py", "out.weight * factor[:, None]", "out.weight * factor[:1]", "/folding"),
+    Mutation("shift without the mean", "nn/batchnorm.py", "self.bias - self.mean * self.factor()", "self.bias", "/folding"),
     # vision: DeiT, CaiT, VOLO and the recipe's parts
     Mutation("both heads on one token", "models/deit.py", "self.teacher_head(x[:, 1])", "self.teacher_head(x[:, 0])", "/deit"),
     Mutation("heads added, not averaged", "models/deit.py", "self.teacher_head(teacher))) / 2", "self.teacher_head(teacher)))", "/deit"),

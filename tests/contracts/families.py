@@ -64,9 +64,9 @@ STAGES = 2  # of families whose sizes are told stage by stage
 
 
 def staged(family: str, name: str) -> bool:
-    """Whether a size has a value for each stage."""
+    """Whether a size, here the same for all stages, has a value for each."""
     hint = get_type_hints(FAMILIES[family].config).get(name)
-    return name in SMALL and get_origin(hint) is tuple
+    return isinstance(SMALL.get(name), int) and get_origin(hint) is tuple
 
 
 def config(family: str, **changes: Any) -> Any:
