@@ -49,6 +49,7 @@ bench: .venv/.stamp-bench ## speed and memory against the peers
 
 bench-attention: .venv/.stamp-bench ## each attention alone: time and memory against the length, and against the peers
 	$(python) -m benchmarks.attention
+	$(python) -m benchmarks.reversible
 
 # A fresh environment, in two steps: first with the run-time dependencies alone, where the main job must work; then with the
 # tests' own, which run once against the installed wheel.

@@ -1,8 +1,9 @@
 """Attentions alone, 8 heads of 64: python -m benchmarks.attention [NAME ...] [--lengths 1024,4096,16384] [--rounds 5]
 
-Seconds of the processor and peak memory of one forward and one backward pass, at each length, with fitted slopes; where
-each becomes faster than fused softmax; and ratios to the package that people use today. Who is compared takes turns,
-each in a process of its own: peak memory is that of a process. What a process holds before, inputs too, does not count.
+Seconds of the processor and peak memory of a forward pass alone, and of one with its backward pass, at each length,
+with fitted slopes; where each becomes faster than fused softmax; and ratios to the package that people use today. Who
+is compared takes turns, each in a process of its own: peak memory is that of a process. What a process holds before,
+inputs too, does not count. At the end stands what was aimed at, and whether it was reached.
 """
 
 import argparse
@@ -32,6 +33,8 @@ from regard.nn.site import Site
 HEADS, WIDTH, FEATURES = 8, 64, 256
 CHUNK, ROUNDS, LATENTS = 64, 4, 256
 ERROR_LENGTH, SPREAD = 512, 0.5  # of queries and keys: at 1, 256 features know less than a plain mean of all values
+LINEAR, HASHED = 1.15, 1.25  # aims: powers of the length
+LONG, TIMES = 4096, 1.5  # from which length on, how much faster and leaner than a peer
 TOPICS = 8  # around which queries lie in the error of hashing: where all are strangers, there is nobody to find
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]  # (1, h, n, e) of each -> (1, h, n, e)
@@ -45,6 +48,7 @@ class Subject:
     longest: int = 1 << 20  # beyond, it takes more memory than there is
     causal: bool = False
     estimates: Estimates | None = None  # the attention that it is nearly, and so has an error
+    steepest: float | None = None  # the power of the length by which time and memory may grow
 
 
 def ours(choice: Choice, *, causal: bool = False) -> Callable[[int], Attend]:
@@ -104,23 +108,26 @@ def latents(n: int) -> Attend:
 
 
 PERFORMER = {"kind": "performer", "features": FEATURES}
+LINFORMER = {"kind": "linformer", "rank": FEATURES, "shared": "heads"}
 LSH = {"kind": "lsh", "chunk": CHUNK, "rounds": ROUNDS}
 SUBJECTS: dict[str, Subject] = {
     "softmax": Subject(ours("softmax")),
     "softmax, causal": Subject(ours("softmax", causal=True), causal=True),
     "performer-pytorch": Subject(performer_pytorch, estimates="softmax"),
-    "performer": Subject(ours(PERFORMER), "performer-pytorch", estimates="softmax"),
+    "performer": Subject(ours(PERFORMER), "performer-pytorch", estimates="softmax", steepest=LINEAR),
     "performer-pytorch, causal": Subject(partial(performer_pytorch, causal=True), longest=2048, causal=True),
-    "performer, causal": Subject(ours(PERFORMER, causal=True), "performer-pytorch, causal", causal=True),
+    "performer, causal": Subject(
+        ours(PERFORMER, causal=True), "performer-pytorch, causal", causal=True, steepest=LINEAR
+    ),
     "random-features": Subject(ours({"kind": "random-features", "features": FEATURES // 2})),
     "reformer-pytorch": Subject(reformer_pytorch, estimates="shared"),
-    "lsh": Subject(hashed, "reformer-pytorch", estimates="shared"),
+    "lsh": Subject(hashed, "reformer-pytorch", estimates="shared", steepest=HASHED),
     "reformer-pytorch, causal": Subject(partial(reformer_pytorch, causal=True), causal=True),
-    "lsh, causal": Subject(partial(hashed, causal=True), "reformer-pytorch, causal", causal=True),
+    "lsh, causal": Subject(partial(hashed, causal=True), "reformer-pytorch, causal", causal=True, steepest=HASHED),
     "linformer, package": Subject(linformer),
-    "linformer": Subject(ours({"kind": "linformer", "rank": FEATURES, "shared": "heads"}), "linformer, package"),
-    "perceiver": Subject(latents),
-    "local": Subject(ours("local")),
+    "linformer": Subject(ours(LINFORMER), "linformer, package", steepest=LINEAR),
+    "perceiver": Subject(latents, steepest=LINEAR),
+    "local": Subject(ours("local"), steepest=LINEAR),
     "strided, causal": Subject(ours("strided", causal=True), causal=True),
     "fixed, causal": Subject(ours("fixed", causal=True), causal=True),
 }
@@ -138,17 +145,25 @@ def work(name: str, n: int) -> None:
     subject = SUBJECTS[name]
     attend, given = subject.build(n), inputs(n)
     subject.build(128)(*inputs(128)).sum().backward()  # what is loaded or made once is no part of it
-    for word in sys.stdin:
-        answer: float
-        if word.strip() == "error":
-            answer = error(subject, n)
-        else:
-            before, start = status("VmRSS"), time.process_time()
-            attend(*given).sum().backward()
-            answer = time.process_time() - start if word.strip() == "time" else status("VmHWM") - before
-            for x in given:
-                x.grad = None
+    for line in sys.stdin:
+        what, *of = line.split()
+        answer = error(subject, n) if what == "error" else cost(attend, given, what, of == ["forward"])
         print(json.dumps(answer), file=answers, flush=True)
+
+
+def cost(attend: Attend, given: list[Tensor], what: str, forward: bool) -> float:
+    """Seconds, or MB at the peak."""
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    before, start = status("VmRSS"), time.process_time()
+    if forward:
+        with torch.no_grad():
+            attend(*given)
+    else:
+        attend(*given).sum().backward()
+    found = time.process_time() - start if what == "time" else status("VmHWM") - before
+    for x in given:
+        x.grad = None
+    return found
 
 
 def error(subject: Subject, n: int) -> float:
@@ -205,15 +220,28 @@ def worker(name: str, n: int) -> Iterator[Worker]:
 
 
 @dataclass(frozen=True)
+class Cost:
+    seconds: float
+    megabytes: float
+
+
+@dataclass(frozen=True)
 class Measured:
     name: str
     length: int
-    seconds: list[float]  # of each round
+    seconds: list[float]  # of each round, forward and backward
     megabytes: float
+    forward: list[float]  # seconds of each round
+    forward_megabytes: float
 
     @property
     def time(self) -> float:
         return statistics.median(self.seconds)
+
+    def costs(self, key: str) -> Cost:
+        if key == "forward":
+            return Cost(statistics.median(self.forward), self.forward_megabytes)
+        return Cost(self.time, self.megabytes)
 
 
 def measure(names: list[str], n: int, rounds: int) -> list[Measured]:
@@ -221,18 +249,54 @@ def measure(names: list[str], n: int, rounds: int) -> list[Measured]:
     names = [name for name in names if n <= SUBJECTS[name].longest]
     with ExitStack() as stack:
         workers = {name: stack.enter_context(worker(name, n)) for name in names}
-        memory = {name: one.ask("memory") for name, one in workers.items()}
+        alone = {name: one.ask("memory forward") for name, one in workers.items()}
+        memory = {name: one.ask("memory both") for name, one in workers.items()}
         times: dict[str, list[float]] = {name: [] for name in names}
+        forward: dict[str, list[float]] = {name: [] for name in names}
         for turn in range(rounds):
             for name in names if turn % 2 else reversed(names):
-                times[name].append(workers[name].ask("time"))
-    return [Measured(name, n, times[name], memory[name]) for name in names]
+                times[name].append(workers[name].ask("time both"))
+                forward[name].append(workers[name].ask("time forward"))
+    return [Measured(name, n, times[name], memory[name], forward[name], alone[name]) for name in names]
 
 
 def slope(lengths: list[int], values: list[float]) -> float:
     """Of the line through the logarithms."""
     x, y = [math.log(n) for n in lengths], [math.log(value) for value in values]
     return statistics.linear_regression(x, y).slope if len(x) > 1 else math.nan
+
+
+def growth(costs: dict[int, Cost]) -> Cost:
+    """The powers of the length by which they grow; memory below 1 MB is none."""
+    lengths = list(costs)
+    memory = [max(x.megabytes, 1.0) for x in costs.values()]
+    return Cost(slope(lengths, [x.seconds for x in costs.values()]), slope(lengths, memory))
+
+
+def verdicts(found: list[Measured], errors: dict[str, float]) -> Iterator[str]:
+    """What was aimed at."""
+    for name in dict.fromkeys(one.name for one in found):
+        subject, rows = SUBJECTS[name], [one for one in found if one.name == name]
+        if subject.steepest is not None and len(rows) > 1:
+            for key in ("both", "forward"):
+                bends = growth({one.length: one.costs(key) for one in rows})
+                worst = max(bends.seconds, bends.megabytes)
+                what = f"{name}, {key}: grows as n^{bends.seconds:.2f} in time, n^{bends.megabytes:.2f} in memory"
+                yield f"{reached(worst <= subject.steepest)}  {what} (aim: at most {subject.steepest:g})"
+        for one in rows:
+            other = next((x for x in found if x.name == subject.peer and x.length == one.length), None)
+            if other is not None and one.length >= LONG:
+                time = statistics.median(a / b for a, b in zip(other.seconds, one.seconds, strict=True))
+                memory = other.megabytes / one.megabytes
+                what = f"{name} against {other.name}, n = {one.length}: x {time:.2f} in time, x {memory:.2f} in memory"
+                yield f"{reached(min(time, memory) >= TIMES)}  {what} (aim: {TIMES:g} each)"
+        if subject.peer in errors and name in errors:
+            what = f"{name}: error {errors[name]:.4f}, {subject.peer} {errors[subject.peer]:.4f}"
+            yield f"{reached(errors[name] <= errors[subject.peer])}  {what} (aim: no more than it)"
+
+
+def reached(good: bool) -> str:
+    return "reached" if good else "missed "
 
 
 def together(names: list[str]) -> list[list[str]]:
@@ -255,14 +319,13 @@ def crossing(own: dict[int, float], other: dict[int, float]) -> str:
 def lines(found: list[Measured], errors: dict[str, float]) -> Iterator[str]:
     names, width = list(dict.fromkeys(one.name for one in found)), max(len(one.name) for one in found)
     table = {name: {one.length: one for one in found if one.name == name} for name in names}
-    for name, row in table.items():
-        times = {n: one.time for n, one in row.items()}
-        memory = {n: one.megabytes for n, one in row.items()}
-        cells = "  ".join(f"{n}: {1000 * times[n]:.0f} ms {memory[n]:.0f} MB" for n in row)
-        bends = (
-            f"slopes {slope(list(times), list(times.values())):.2f}, {slope(list(memory), list(memory.values())):.2f}"
-        )
-        yield f"{name:<{width}}  {cells}  ({bends})"
+    for title, key in (("forward and backward", "both"), ("forward alone", "forward")):
+        yield f"{title}: milliseconds and MB at each length, and the powers of the length by which they grow"
+        for name, row in table.items():
+            costs = {n: one.costs(key) for n, one in row.items()}
+            cells = "  ".join(f"{n}: {1000 * x.seconds:.0f} ms {x.megabytes:.0f} MB" for n, x in costs.items())
+            bends = growth(costs)
+            yield f"{name:<{width}}  {cells}  (n^{bends.seconds:.2f}, n^{bends.megabytes:.2f})"
     for name, row in table.items():
         exact = "softmax, causal" if SUBJECTS[name].causal else "softmax"
         if name != exact and exact in table:
@@ -305,7 +368,8 @@ def main() -> None:
     if chosen.json:
         print(json.dumps({"load": load, "measured": [asdict(one) for one in found], "errors": errors}, indent=2))
         return
-    print(f"one thread, {chosen.rounds} rounds, load {load:.1f}", *lines(found, errors), sep="\n")
+    said = [*lines(found, errors), *verdicts(found, errors)]
+    print(f"one thread, {chosen.rounds} rounds, load {load:.1f}", *said, sep="\n")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from regard.nn.site import Site
 
 DIM, HEADS, HIDDEN, DROPOUT = 256, 4, 1024, 0.1
 KINDS = ("reversible", "ordinary")
+AIM = 1.3  # times the memory of the shallowest stack
 
 
 def stack(depth: int, length: int) -> nn.ModuleList:
@@ -100,7 +101,8 @@ def main() -> None:
     for kind, row in found.items():
         print(kind, *(f"{depth}: {one['megabytes']:.0f} MB {one['seconds']:.1f} s" for depth, one in row.items()))
         last, first = (row[depth]["megabytes"] for depth in (depths[-1], depths[0]))
-        print(f"{kind}: {depths[-1]} layers take {last / first:.2f} times the memory of {depths[0]}")
+        aim = "" if kind == "ordinary" else f" (aim: at most {AIM:g}, {'reached' if last / first <= AIM else 'missed'})"
+        print(f"{kind}: {depths[-1]} layers take {last / first:.2f} times the memory of {depths[0]}{aim}")
 
 
 if __name__ == "__main__":

@@ -144,6 +144,8 @@ def test_where_it_becomes_faster_than_exact_attention() -> None:
     assert found.crossing(rows[1]) == pytest.approx(256)
     assert found.crossing(rows[2]) == 128
     assert [found.crossing(one) for one in (rows[0], rows[3], rows[4])] == [None, None, None]
+    noisy = Row("noisy", "", [Point(2048, step=spread([0.5 * 2048**2, 0.8 * 2048**2, 1.1 * 2048**2, 1.2 * 2048**2]))])
+    assert found.crossing(noisy) is None  # its quartiles reach those of exact attention
 
 
 def test_a_lesson_tells_the_loss_at_any_time() -> None:
@@ -364,6 +366,10 @@ def test_the_command_line_prints_plain_lines_and_json(tmp_path: Path, capsys: py
         (["mlp-mnist"], "no attention to be swapped"),
         (["gpt-tiny", "--lengths", "16,many"], "16,many"),
         (["gpt-tiny", "--lengths", "4"], "at least 16"),
+        (["gpt-tiny", "--lengths", "100000000"], "at most 1,048,576"),
+        (["gpt-tiny", "--seed", "-1"], "seed is too small"),
+        (["gpt-tiny", "--attention", "softmax,,local"], "an attention has no name"),
+        (["gpt-tiny", "--attention", ""], "an attention has no name"),
         (["gpt-tiny", "--rounds", "1"], "at least 3"),
         (["gpt-tiny", "--minutes", "0"], "above 0"),
         (["gpt-tiny", "--minutes", "nan"], "above 0"),

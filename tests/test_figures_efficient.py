@@ -8,6 +8,9 @@ from regard.figures.table import FIGURES
 from tests.test_figures import every_check_fails
 
 SPOILED: dict[str, list[tuple[str, Any]]] = {
+    "10.6e": [("full.0", 0.5), ("runs.0.1", 0.0), ("runs.0.0", 0.99), ("runs.0.3", 0.2)],
+    "10.6f": [("losses.full attention.-1", 9.0), ("losses.8 rounds.-1", 9.0)],
+    "10.6g": [(f"losses.{name}.-1", 9.0) for name in ("full attention", "4 rounds", "1 round")],
     "10.7": [
         ("sums", 0.1),
         ("output moves", 0.1),

@@ -1,4 +1,4 @@
-"""The figure of random features: every check can fail."""
+"""The figures of random features: every check can fail."""
 
 from typing import Any
 

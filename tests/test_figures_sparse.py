@@ -19,12 +19,29 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
     ],
     "10.1b": [
         ("trained.held", [[0.4] * 10] * 6),
-        ("trained.held", [[0.85] * 10] * 6),
+        ("writer.held", [[0.4] * 10] * 6),
         ("untrained.held", [[0.3] * 10] * 6),
         ("trained.small", 0.4),
         ("untrained.small", 0.1),
     ],
+    "10.1c": [
+        ("losses.strided.-1", 9.0),
+        ("losses.full.-1", 9.0),
+        ("right.full.-1", 0.5),
+        ("right.strided.-1", 0.5),
+        ("right.local.-1", 0.5),
+    ],
     "10.4": [("compared.changed", [1]), ("dense.changed", [0, 1]), ("random.changed", [1])],
+    "10.4b": [
+        ("last.fixed random", [0.1, 0.1]),
+        ("losses.random.-1", 9.0),
+        ("losses.random + vanilla.-1", 9.0),
+    ],
+    "10.4c": [
+        ("last.softmax.0", 0.5),
+        ("last.random + vanilla.0", 0.5),
+        *((f"last.{name}.0", 0.9) for name in ("dense", "random", "fixed random")),
+    ],
     "10.5": [
         ("random.127", 0.8),
         ("product.127", 0.99),

@@ -35,6 +35,7 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("runs.1.repeated", 3),
         ("runs.0.after", "0"),
         ("runs.1.after", "0"),
+        ("runs.2.after", "0"),
         ("runs.0.right.0", 0.1),
         ("runs.1.right.8", 0.4),
         ("runs.0.told", 0.9),

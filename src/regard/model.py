@@ -44,6 +44,7 @@ KEYS = ("format", "regard", "model", "config", "task", "processor")
 OPTIONAL = ("symbols", "labels")
 
 GREEDY = Decoding(beam=Beam(beams=1))
+WRITERS = ("gpt", "switchlm", "recurrent", "reformer")  # families that go on with texts
 
 Anything = TypeVar("Anything", "Model", nn.Module)
 
@@ -181,10 +182,11 @@ class Model:
         return Translating(self.net, self.text(), self.symbols)
 
     def generating(self) -> Generating:
-        if self.family not in ("gpt", "switchlm", "recurrent") or getattr(self.config, "head", "words") != "words":
+        causal = getattr(self.config, "causal", True) and getattr(self.config, "head", "words") == "words"
+        if self.family not in WRITERS or not causal:
             raise InputError(
                 f"this {self.family} does not go on with texts",
-                expected="a gpt, a switchlm or a recurrent network that foretells words",
+                expected=f"one of {', '.join(WRITERS)} that foretells words from those before",
                 fix="`regard translate` makes texts from texts" if self.translates() else "",
             )
         return Generating(self.net, self.text(), self.symbols, getattr(self.config, "length", None))

@@ -39,6 +39,7 @@ from regard.models import (
     workspace,
 )
 from regard.nn.config import flaws, parse
+from regard.nn.mechanisms import can_drop
 
 
 @dataclass(frozen=True)
@@ -319,7 +320,10 @@ def misfits(name: str, changes: Mapping[str, Any]) -> list[str]:
 
 
 def changed(name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-    return config_data(FAMILIES[PRESETS[name]].presets[name]) | dict(changes)
+    """With another attention, one that has no weights to drop, dropout of weights is off unless it was asked for."""
+    data = config_data(FAMILIES[PRESETS[name]].presets[name]) | dict(changes)
+    picked = "attention" in changes and "attention_dropout" in data and "attention_dropout" not in changes
+    return data | {"attention_dropout": 0.0} if picked and not can_drop(changes["attention"]) else data
 
 
 def no_such_model(name: str, changes: Mapping[str, Any]) -> InputError:

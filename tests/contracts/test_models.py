@@ -46,6 +46,7 @@ OTHER: dict[str, Any] = {
     "pool": "mean",
     "head": "none",
     "attention": "dot",
+    "decoder_attention": "dot",
     "cross": "dot",
     "eps": 0.3,
     "representation": 7,

@@ -206,7 +206,7 @@ def test_one_map_serves_the_whole_batch() -> None:
 def test_what_cannot_be_is_refused() -> None:
     site = Site(dim=DIM, heads=HEADS, length=N)
     for choice, place, told in [
-        ("synthesizer-dense", Site(dim=DIM, heads=HEADS), "cannot serve any length"),
+        ("synthesizer-dense", Site(dim=DIM, heads=HEADS), "must know the longest input: give its `length`"),
         ("synthesizer", Site(dim=DIM, heads=HEADS, length=N, rotary=Rotary(4)), "cannot take rotary positions"),
         ("synthesizer-random", Site(dim=DIM, heads=HEADS, length=N, cross=True), "cannot serve a context"),
         ({"kind": "synthesizer", "parts": []}, site, "at least one part"),

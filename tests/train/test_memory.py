@@ -61,10 +61,10 @@ class Judged(Told):
         return dict(zip(("reward", "loss"), next(self.pairs), strict=True))
 
 
-def test_of_two_that_are_as_good_the_lower_loss_is_the_best_then_the_later(tmp_path: Path) -> None:
+def test_of_two_that_are_as_good_the_lower_loss_is_the_best(tmp_path: Path) -> None:
     for name, pairs, step, stale in (
         ("lower", [(0.9, 2.0), (0.9, 1.0), (0.9, 1.5)], 4, 1),
-        ("later", [(0.9, 1.0), (0.9, 1.0)], 4, 1),  # no progress: patience goes on
+        ("alike", [(0.9, 1.0), (0.9, 1.0)], 2, 1),  # no progress: patience goes on
         ("better", [(0.8, 1.0), (0.9, 5.0), (0.8, 0.5)], 4, 1),  # the loss has no say where the goal has one
         ("no number", [(0.9, 1.0), (0.9, math.nan)], 2, 1),
         ("a number", [(0.9, math.nan), (0.9, 7.0)], 4, 0),

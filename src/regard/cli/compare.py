@@ -37,10 +37,13 @@ def run(
     tune()  # before torch is loaded
     from regard.comparison.comparing import compare
     from regard.comparison.report import savable
+    from regard.errors import InputError
 
     if out is not None:
         savable(out)
-    names = [name.strip() for name in attention.split(",") if name.strip()]
+    names = [name.strip() for name in attention.split(",")]
+    if not all(names):
+        raise InputError("an attention has no name", got=repr(attention), expected="softmax,local or all")
     ticker = Ticker()
     try:
         found = compare(

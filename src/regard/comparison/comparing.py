@@ -22,7 +22,7 @@ from .textual import KINDS, Bytes, Textual, generated
 from .visual import Visual
 
 LENGTHS = (256, 512, 1024)
-SHORTEST = 16
+SHORTEST, LONGEST = 16, 1 << 20
 LESSON = 0.5  # the share of the time that is for learning
 
 
@@ -46,7 +46,7 @@ def compare(
     be built, or measured within ``minutes``, is a row with its reason. Ctrl-C gives what was measured until then.
     """
     began = time.monotonic()
-    refuse(lengths, steps, minutes, rounds, threads)
+    refuse(lengths, steps, minutes, rounds, threads, seed)
     family, config = preset(model, {})
     text = None if data is None else Bytes(read_text(Path(data), LARGEST), str(data))
     subject = subject_of(family, config, text, seed)
@@ -116,10 +116,12 @@ def in_turn(costs: Costs, asked: Sequence[Contender], sizes: Sequence[int], roun
         costs.measure(able, length, seconds, rounds)
 
 
-def refuse(lengths: Sequence[int], steps: int, minutes: float, rounds: int, threads: int) -> None:
+def refuse(lengths: Sequence[int], steps: int, minutes: float, rounds: int, threads: int, seed: int) -> None:
     if not lengths or min(lengths) < SHORTEST:
         raise InputError("a length is too short", got=", ".join(map(str, lengths)), expected=f"at least {SHORTEST}")
-    least = {"steps": (steps, 0), "rounds": (rounds, LEAST), "threads": (threads, 1)}
+    if max(lengths) > LONGEST:
+        raise InputError("a length is too long", got=str(max(lengths)), expected=f"at most {LONGEST:,}")
+    least = {"seed": (seed, 0), "steps": (steps, 0), "rounds": (rounds, LEAST), "threads": (threads, 1)}
     for name, (value, low) in least.items():
         if value < low:
             raise InputError(f"{name} is too small", got=str(value), expected=f"at least {low}")

@@ -18,7 +18,7 @@ from regard.train.words import age, storage
 
 from . import machine
 from .measure import peak_bytes, slope
-from .nets import Contender, Nets, comparable, outputs, refusal, relative
+from .nets import Contender, Nets, outputs, refusal, relative
 from .progress import Budget
 from .report import EXACT, Point, Row, spread
 
@@ -202,8 +202,9 @@ class Costs:
         try:
             found["step_bytes"] = peak_bytes(work.step)
             found["forward_bytes"] = peak_bytes(work.forward)
-            if comparable(work.net, exact):
-                theirs = outputs(subject, exact, work.batch)
+            reference = self.nets.reference(contender.choice, length, work.net, exact)
+            if reference is not None:
+                theirs = outputs(subject, reference, work.batch)
                 found["error"] = relative(outputs(subject, work.net, work.batch), theirs)
         except CAN_FAIL as error:
             work.failed = refusal(error)

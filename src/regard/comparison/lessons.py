@@ -21,7 +21,7 @@ from regard.train.words import age, storage
 
 from .costs import CAN_FAIL, ROOM, affordable, loss_of
 from .machine import Watch, room
-from .nets import Contender, Nets, comparable, outputs, refusal, relative
+from .nets import Contender, Nets, outputs, refusal, relative
 from .progress import Budget
 from .report import EXACT, Lesson, Row
 
@@ -145,9 +145,10 @@ class Lessons:
         exact = next((pupil.net for pupil in pupils if pupil.contender.choice == EXACT), None)
         if exact is None:
             return
-        theirs = outputs(self.nets.subject, exact, self.held_out[0])
         for pupil in pupils:
             twin = self.nets.like(pupil.contender.choice, self.length, exact)
-            if comparable(twin, exact):
-                error = relative(outputs(self.nets.subject, twin, self.held_out[0]), theirs)
+            reference = self.nets.reference(pupil.contender.choice, self.length, twin, exact)
+            if reference is not None:
+                own, theirs = (outputs(self.nets.subject, net, self.held_out[0]) for net in (twin, reference))
+                error = relative(own, theirs)
                 pupil.row.lesson = replace(pupil.row.lesson, error=error)

@@ -76,6 +76,15 @@ class Nets:
                 weight.data = theirs[name].data
         return net
 
+    def reference(self, choice: Choice, length: int, net: nn.Module, exact: nn.Module) -> nn.Module | None:
+        """Whose output a net's is held against: that of exact attention with the same weights. Hashing has no keys of
+        its own, so for it that is the same net without hashes."""
+        if comparable(net, exact):
+            return exact
+        if pick(choice).kind != "lsh":
+            return None
+        return self.like({"kind": "lsh", "chunk": 2 * length, "rounds": 1, "buckets": 1}, length, net)
+
 
 def weights(net: nn.Module) -> dict[str, Tensor]:
     return dict(net.named_parameters())

@@ -152,15 +152,14 @@ class Comparison:
 
     def crossing(self, row: Row) -> float | None:
         """From which length on a step is faster than that of exact attention, between two lengths by a straight line of
-        logarithms; None if it is not clearly faster at the longest."""
+        logarithms; None if it is not clearly faster at the longest, by more than both vary."""
         exact = next((one for one in self.rows if one.name == EXACT), None)
         if exact is None or row is exact:
             return None
-        theirs = {x.length: x.step.median for x in exact.points if x.step}
-        both = [
-            (x.length, math.log(x.step.median / theirs[x.length])) for x in row.points if x.step and x.length in theirs
-        ]
-        if not both or both[-1][1] >= -CLEARLY:
+        theirs = {x.length: x.step for x in exact.points if x.step}
+        timed = [(x.length, x.step) for x in row.points if x.step and x.length in theirs]
+        both = [(length, math.log(step.median / theirs[length].median)) for length, step in timed]
+        if not both or both[-1][1] >= -CLEARLY or timed[-1][1].high >= theirs[timed[-1][0]].low:
             return None
         for (a, slower), (b, faster) in reversed(list(pairwise(both))):
             if slower > 0 >= faster:

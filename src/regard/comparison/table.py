@@ -57,7 +57,7 @@ def learned(found: Comparison, rows: Sequence[Row], width: int) -> list[str]:
         told.append(f"  {row.name:<{width}}" + "".join(f"{value or '-':>13}" for value in values))
     return [
         *told,
-        f"  error: of the output, with the weights that {EXACT} has learned",
+        f"  error: of the output, with the weights that {EXACT} has learned; of lsh, over the same net without hashes",
         f"  faster from: so many {found.unit} on, a step takes less time than with {EXACT}",
         "",
     ]

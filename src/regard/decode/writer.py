@@ -73,6 +73,25 @@ class Continuer:
         pass
 
 
+class Rereader:
+    """Of a net that reads a text as a whole or not at all: for every new token it reads the last ``length`` again."""
+
+    def __init__(self, net: Any, length: int | None = None) -> None:
+        self.net, self.length = net, length
+
+    def __call__(self, ids: Tensor, keys: Tensor | None, cache: Cache) -> Tensor:
+        own, n = cache.slot(self.net), ids.shape[1]
+        new = {"ids": ids, "keys": torch.ones_like(ids, dtype=torch.bool) if keys is None else keys}
+        for name, x in new.items():
+            known = torch.cat((own[name], x), 1) if name in own else x
+            own[name] = known if self.length is None else known[:, -self.length :]
+        logits: Tensor = self.net.logits(self.net.read(own["ids"], keys=own["keys"]))
+        return logits[:, -n:]
+
+    def keep(self, sentences: Tensor) -> None:
+        pass
+
+
 class Writer:
     """A decoder with its cache. ``prompt`` (s, n) is what each text begins with, ``keys`` False at its padding."""
 

@@ -94,6 +94,16 @@ LLAMA = Config(
     biases="none",
     tied=False,
 )
+PERFORMER = Config(
+    vocab=32000,
+    length=8192,
+    dim=512,
+    depth=6,
+    heads=8,
+    hidden=2048,
+    attention_dropout=0.0,  # what is dropped are weights, and it has none
+    attention={"kind": "performer", "features": 256},
+)  # sizes of our own: the paper tells several, each for another task
 PRESETS = {
     "gpt-tiny": Config(vocab=256, length=256, dim=128, depth=4, heads=4),
     "gpt1": Config(vocab=40478, length=512, norm="post"),
@@ -109,6 +119,8 @@ PRESETS = {
     "gpt3-6.7b": replace(GPT3, dim=4096, depth=32, heads=32),
     "gpt3-13b": replace(GPT3, dim=5140, depth=40, heads=40, head_dim=128),  # 5140 as printed
     "gpt3": replace(GPT3, dim=12288, depth=96, heads=96),
+    "performer-small": replace(PERFORMER, dim=256, depth=4, heads=4, hidden=1024),
+    "performer-base": PERFORMER,
     "llama-15m": replace(LLAMA, length=256, dim=288, depth=6, heads=6, hidden=768, tied=True),
     "llama-7b": replace(LLAMA, eps=1e-6, dim=4096, depth=32, heads=32, hidden=11008),
     "llama-13b": replace(LLAMA, eps=1e-6, dim=5120, depth=40, heads=40, hidden=13824),
@@ -122,6 +134,10 @@ SOURCES = {
         "https://openai.com/index/language-unsupervised",
     ),
     "gpt3": ("Brown et al. 2020, Language Models are Few-Shot Learners", "https://arxiv.org/abs/2005.14165"),
+    "performer": (
+        "Choromanski et al. 2021, Rethinking Attention with Performers",
+        "https://arxiv.org/abs/2009.14794",
+    ),
     "llama": ("Touvron et al. 2023, LLaMA", "https://arxiv.org/abs/2302.13971"),
     "llama2": ("Touvron et al. 2023, Llama 2", "https://arxiv.org/abs/2307.09288"),
 }

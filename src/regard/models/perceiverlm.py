@@ -34,8 +34,6 @@ class Config(Sizes):
     depth: int = 26
     repeats: int = 1
     cross_heads: int = 8
-    key_dim: int | None = 256
-    value_dim: int | None = 1280
     hidden: int = 1280
     cross_hidden: int = 1280
     decoder_heads: int = 8
@@ -51,7 +49,7 @@ class Config(Sizes):
         )
 
 
-PRESETS = {"perceiver-io-language": Config()}
+PRESETS = {"perceiver-io-language": Config(key_dim=256, value_dim=1280)}
 
 AXES = {
     "latents.cross.look": ("latents", "tokens"),

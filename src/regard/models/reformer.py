@@ -29,6 +29,7 @@ from regard.nn.config import not_above_zero, not_one_of, not_positive, not_share
 from regard.nn.dropout import Dropout
 from regard.nn.embed import Lookup
 from regard.nn.feedforward import ACTIVATIONS, MLP, activation
+from regard.nn.kernels.lsh import LSH
 from regard.nn.loss import CrossEntropy, cross_entropy
 from regard.nn.mask import Mask, fitted
 from regard.nn.mechanisms import Choice, build_mixer, layered, pick, unknown_choices
@@ -148,6 +149,11 @@ class Reformer(nn.Module):
             lambda: Branch(config.dim, dropout=config.dropout),
             config.hidden,
         )
+
+    @property
+    def stepwise(self) -> bool:
+        """Whether it decodes with a cache: chunks are cut from the whole text."""
+        return not any(isinstance(part, LSH) and part.form == "chunks" for part in self.modules())
 
     def reset(self) -> None:
         std = deviation(self.config.dim)

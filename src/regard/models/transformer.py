@@ -49,7 +49,8 @@ class Config:
     waves: Layout = "interleaved"  # how sines and cosines are laid out
     scaled: bool = True  # embeddings times sqrt(dim)
     output_bias: bool = False  # one more number per word (Marian)
-    attention: Choice = "softmax"
+    attention: Choice = "softmax"  # of the encoder, and of the decoder unless that is given
+    decoder_attention: Choice | None = None
     cross: Choice = "softmax"
 
     def __post_init__(self) -> None:
@@ -59,10 +60,12 @@ class Config:
             not_shares(self, "dropout", "attention_dropout", "hidden_dropout"),
             not_divided(self, "dim", "heads"),
             not_one_of(ACTIVATIONS, self, "activation"),
-            unknown_choices(self, "attention", "cross"),
+            unknown_choices(self, "attention", "decoder_attention", "cross"),
         )
         if self.decoder_depth == self.depth:  # one way to say it
             object.__setattr__(self, "decoder_depth", None)
+        if self.decoder_attention == self.attention:
+            object.__setattr__(self, "decoder_attention", None)
 
 
 BASE = Config()
@@ -94,13 +97,14 @@ class Transformer(EncoderDecoder):
         self.embed = Lookup(config.vocab, config.dim)
         self.dropout = Dropout(config.dropout)
         decoder_depth = config.depth if config.decoder_depth is None else config.decoder_depth
+        decoder_attention = config.attention if config.decoder_attention is None else config.decoder_attention
         self.encoder = nn.ModuleList(
             self.block(choice, causal=False) for choice in layered(config.attention, config.depth)
         )
         self.decoder = nn.ModuleList(
             self.block(choice, causal=True, cross=cross)
             for choice, cross in zip(
-                layered(config.attention, decoder_depth), layered(config.cross, decoder_depth), strict=True
+                layered(decoder_attention, decoder_depth), layered(config.cross, decoder_depth), strict=True
             )
         )
         final = config.norm == "pre"  # post-norm ends in a norm by itself

@@ -4,8 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from .attention import Mixer, Softmax
-from .config import near, parse, shown
+from .config import near, not_above_zero, not_finite, parse, refuse, shown
 from .kernels import chunked, linformer, lsh, performer, rfa, sparse, synthesizer
 from .kernels.additive import Additive
 from .kernels.cosine import Cosine
@@ -15,7 +17,7 @@ from .kernels.pairwise import MeanConcat, MeanDot
 from .kernels.talking import TalkingHeads
 from .kernels.topk import TopK
 from .mixers import fourier, tokens, workspace
-from .site import Site
+from .site import DropoutError, Site
 
 Choice = str | Mapping[str, Any] | tuple[Any, ...]  # a name, a table with ``kind``, or several that take turns
 
@@ -35,6 +37,9 @@ class Plain:
 @dataclass(frozen=True, kw_only=True)
 class Scaled:
     scale: float | None = None  # 1/sqrt(width of a head) unless given
+
+    def __post_init__(self) -> None:
+        refuse(not_above_zero(self, "scale"), not_finite(self, "scale"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +149,18 @@ def build_mixer(choice: Choice, site: Site) -> Mixer:
         return MECHANISMS[picked.kind].build(picked.settings, site)
     except ValueError as error:
         raise ValueError(f"attention {picked.kind!r}: {error}") from error
+
+
+def can_drop(choice: Choice) -> bool:
+    """Whether single weights can be dropped in training. What is unknown is told of elsewhere."""
+    for one in choice if isinstance(choice, list | tuple) else [choice]:
+        try:
+            with torch.device("meta"):
+                build_mixer(one, Site(dim=4, heads=1, length=4, dropout=0.5))
+        except ValueError as error:
+            if isinstance(error.__cause__, DropoutError):
+                return False
+    return True
 
 
 def unknown_choices(config: object, *names: str) -> list[str]:

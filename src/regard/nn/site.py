@@ -9,6 +9,10 @@ from .attention import Kernel, MultiHeadAttention
 from .positions import Rotary
 
 
+class DropoutError(ValueError):
+    """Dropout of weights, for an attention that has none to drop."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Site:
     """A place in a model that wants an attention; what a mechanism cannot serve there it refuses."""

@@ -8,7 +8,7 @@ import torch
 
 from regard.data.text import Text, padded
 from regard.decode.settings import Decoding
-from regard.decode.writer import Continuer, Writer
+from regard.decode.writer import Continuer, Rereader, Writer
 from regard.errors import InputError
 from regard.interop.symbols import Symbols
 
@@ -109,7 +109,8 @@ class Generating:
     def writer(self, rows: Sequence[Sequence[int]], longest: int) -> Writer:
         tokens = padded(rows)
         room = longest if self.length is None else min(longest, self.length - len(rows[0]))
-        return Writer(Continuer(self.net, self.length), tokens.ids, tokens.keys, room=room)
+        reader = Continuer if getattr(self.net, "stepwise", True) else Rereader
+        return Writer(reader(self.net, self.length), tokens.ids, tokens.keys, room=room)
 
     def after(self, prompt: Sequence[int], ids: Sequence[int]) -> str:
         """What was written behind the prompt: a first word by itself would lose the space before it."""

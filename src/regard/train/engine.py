@@ -306,8 +306,7 @@ class Engine:
         return best
 
     def judge(self, metrics: Mapping[str, float]) -> bool:
-        """Of two that are as good by the goal, the one with the lower loss is the best, and of two that are alike in
-        both, the later; only that is no progress. -> whether it is the best so far"""
+        """Of two that are as good by the goal, the one with the lower loss is the best. -> whether it is so far"""
         state, value = self.state, self.sign * metrics[self.task.goal.removeprefix("-")]
         loss = metrics.get("loss", math.inf)
         found = (value, loss if math.isfinite(loss) else math.inf)
@@ -315,8 +314,8 @@ class Engine:
             math.inf if state.best is None else state.best,
             math.inf if state.best_loss is None else state.best_loss,
         )
-        best = math.isfinite(value) and found <= before
-        state.stale = 0 if best and found != before else state.stale + 1
+        best = math.isfinite(value) and found < before
+        state.stale = 0 if best else state.stale + 1
         if best:
             state.best, state.best_loss = value, loss if math.isfinite(loss) else None
             state.best_step = state.step

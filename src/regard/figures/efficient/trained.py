@@ -1,6 +1,7 @@
-"""The maps of a published encoder (MiniLM, 6 layers of 12 heads) on 512 pieces of Wikipedia, and before it learned.
+"""The maps of a published encoder (MiniLM, 6 layers of 12 heads) on 512 pieces of Wikipedia, and before it learned; and
+those of the language model of letters that ships, on a play's end that it has not read.
 
-Needs weights_minilm_l6 and wikitext2_valid_test below REGARD_DATA.
+Needs weights_minilm_l6, wikitext2_valid_test and tiny_shakespeare below REGARD_DATA.
 """
 
 import lzma
@@ -11,12 +12,14 @@ import torch
 from torch import Tensor
 
 from regard.figures.figure import seeded
+from regard.figures.foundations.play import words
 from regard.model import Model, load
 from regard.nn.tap import capture
 from regard.run.sources import found
 from regard.zoo import FAMILIES
 
 WEIGHTS, TEXT, LENGTH = "weights_minilm_l6", "wikitext2_valid_test/valid.txt.xz", 512
+WRITER, ROWS = "shakespeare", 8  # texts of as many letters as it reads
 
 
 def pieces(model: Model) -> Tensor:
@@ -39,3 +42,16 @@ def maps(*, learned: bool, seed: int) -> Iterator[Tensor]:
         net.eval()(ids)
     for records in seen.values():
         yield records[0][0]
+
+
+@torch.no_grad()
+def writer_maps() -> Iterator[Tensor]:
+    """Layer by layer, (rows * heads, n (n + 1) / 2): the weights of what may be seen."""
+    model = load(WRITER)
+    n, play = model.config.length, words()
+    ids = torch.tensor(model.text().checked([play[-len(play) // 10 :]])[0])[1 : ROWS * n + 1].view(ROWS, n)
+    with capture(model.net, "blocks.*.mixer.weights") as seen:
+        model.net.eval()(ids)
+    past = torch.ones(n, n, dtype=torch.bool).tril()
+    for records in seen.values():
+        yield records[0].flatten(0, 1)[:, past]

@@ -3,19 +3,15 @@
 Both have as many weights, and learn from the same 1,000 images of MNIST; errors are counted on its 10,000 test images.
 """
 
-from pathlib import Path
-
 import torch
 import torch.nn.functional as F
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from regard import style
-from regard.data.idx import find, read_idx
 from regard.figures.figure import Check, Numbers, above, below, seeded
-from regard.figures.toys import fit
+from regard.figures.labelled_images import learn, pixels_of, read, said, shades
 from regard.models.mlp import MLP, Config
-from regard.run.sources import found
 
 TITLE = "Who knows what is near"
 DECKS = ("004",)
@@ -28,12 +24,10 @@ HIDDEN = 36  # so that both have as many weights
 SHOWN = 12  # the first test images that the perceptron reads wrongly and the other rightly
 
 
-def read(split: str) -> tuple[Tensor, Tensor]:
+def digits(split: str) -> tuple[Tensor, Tensor]:
     """-> (n, 1, 28, 28) of mean 0 and spread 1, about; (n,)"""
-    folder = found("mnist", Path())
-    pixels = torch.from_numpy(read_idx(find(folder, split, "images", 3)).copy())[:, None]
-    labels = torch.from_numpy(read_idx(find(folder, split, "labels", 1)).copy())
-    return (pixels / 255 - 0.1307) / 0.3081, labels.long()
+    pixels, labels = read("mnist", split)
+    return (pixels - 0.1307) / 0.3081, labels
 
 
 def convolutional() -> nn.Module:
@@ -54,22 +48,9 @@ def perceptron() -> nn.Module:
     return MLP(Config(hidden=HIDDEN))
 
 
-def learn(model: nn.Module, images: Tensor, labels: Tensor) -> None:
-    def loss() -> Tensor:
-        some = torch.randint(len(images), (BATCH,))
-        return F.cross_entropy(model(images[some]), labels[some])
-
-    fit(model.parameters(), loss, steps=STEPS, rate=RATE)
-
-
-@torch.no_grad()
-def said(model: nn.Module, images: Tensor) -> Tensor:
-    return torch.cat([model(some).argmax(-1) for some in images.split(500)])
-
-
 def compute() -> Numbers:
-    images, labels = read("train")
-    tested, wanted = read("test")
+    images, labels = digits("train")
+    tested, wanted = digits("test")
     numbers: Numbers = {"tested": len(wanted)}
     guesses: dict[str, Tensor] = {}
     for name, make in (("perceptron", perceptron), ("convolutional", convolutional)):
@@ -78,7 +59,7 @@ def compute() -> Numbers:
             with seeded(seed):
                 some = torch.randperm(len(images))[:IMAGES]
                 model = make()
-                learn(model, images[some], labels[some])
+                learn(model, images[some], labels[some], steps=STEPS, batch=BATCH, rate=RATE)
             guess = said(model, tested)
             wrong.append(int((guess != wanted).sum()))
             guesses.setdefault(name, guess)
@@ -87,7 +68,7 @@ def compute() -> Numbers:
     places = missed.nonzero()[:SHOWN, 0]
     small = F.avg_pool2d(tested[places] * 0.3081 + 0.1307, 2)[:, 0]  # half as wide, so that the record stays small
     numbers["shown"] = {
-        "images": [["".join(format(round(float(x) * 15), "x") for x in row) for row in image] for image in small],
+        "images": [shades(image) for image in small],
         "guesses": guesses["perceptron"][places].tolist(),
         "labels": wanted[places].tolist(),
     }
@@ -117,8 +98,7 @@ def draw(numbers: Numbers) -> Figure:
     for i, panel in enumerate(right.subplots(3, 4).flat):
         panel.axis("off")
         if i < len(shown["images"]):
-            pixels = [[int(x, 16) for x in row] for row in shown["images"][i]]
-            panel.imshow(pixels, cmap="gray_r", vmin=0, vmax=15, interpolation="bilinear")
+            panel.imshow(pixels_of(shown["images"][i]), cmap="gray_r", vmin=0, vmax=15, interpolation="bilinear")
             panel.set_title(f"{shown['labels'][i]}, not {shown['guesses'][i]}", loc="center", size=11, pad=2)
     return figure
 

@@ -7,7 +7,6 @@ mnist below the one that REGARD_DATA names.
 """
 
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -16,9 +15,8 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from regard import style
-from regard.data.idx import find, read_idx
+from regard.figures import labelled_images
 from regard.figures.figure import Check, Numbers, above, below, equal, seeded
-from regard.run.sources import found
 from regard.tasks.teacher import divergence
 
 TITLE = "A digit that the student never saw"
@@ -34,8 +32,7 @@ SHOWN = 8
 
 
 def compute() -> Numbers:
-    folder = found("mnist", Path())
-    train, test = digits(folder, "train"), digits(folder, "test")
+    train, test = digits("train"), digits("test")
     numbers: Numbers = {"teacher": [], "before": [], "after": [], "labels": [], "bias": [], "others": [], "shown": 0}
     for seed in range(SEED, SEED + SEEDS):
         with seeded(seed):
@@ -69,10 +66,10 @@ def compute() -> Numbers:
     return numbers
 
 
-def digits(folder: Path, split: str) -> tuple[Tensor, Tensor]:
+def digits(split: str) -> tuple[Tensor, Tensor]:
     """Pixels from 0 to 1, (n, 784), and labels, (n,)"""
-    pixels = torch.tensor(read_idx(find(folder, split, "images", 3)))
-    return pixels.flatten(1).float() / 255, torch.tensor(read_idx(find(folder, split, "labels", 1))).long()
+    pixels, labels = labelled_images.read("mnist", split)
+    return pixels.flatten(1), labels
 
 
 def net(hidden: int, dropout: float) -> nn.Sequential:

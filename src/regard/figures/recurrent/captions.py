@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from regard import style
 from regard.figures.figure import Check, Numbers, above, below, seeded
-from regard.figures.foundations.pixels import convolutional, read
+from regard.figures.foundations.pixels import convolutional, digits
 from regard.figures.toys import fit
 from regard.models.recurrent import Config, RecurrentReader
 from regard.nn.cache import Cache
@@ -77,8 +77,8 @@ def learn(model: Captioner, images: Tensor, labels: Tensor) -> None:
 
 
 def compute() -> Numbers:
-    images, labels = read("train")
-    tested, wanted = read("test")
+    images, labels = digits("train")
+    tested, wanted = digits("test")
     numbers: Numbers = {"tested": len(wanted), "exact": [], "no words": [], "blind": []}
     for seed in range(SEED, SEED + SEEDS):
         with seeded(seed):

@@ -24,6 +24,7 @@ from regard.data.tables import open_tsv
 from regard.data.text import padded
 from regard.figures.figure import Check, Numbers, above, seeded
 from regard.figures.toys import fit
+from regard.models.bert import BERT
 from regard.models.recurrent import Config, RecurrentReader
 from regard.run.sources import found
 
@@ -100,7 +101,7 @@ def batches(rows: Rows, order: Sequence[int], size: int) -> Iterator[tuple[Tenso
         yield tokens.ids, tokens.keys, torch.tensor([label for _, label in some])
 
 
-def learn(model: RecurrentReader | Counted, rows: Rows) -> None:
+def learn(model: RecurrentReader | Counted | BERT, rows: Rows, *, rate: float = RATE) -> None:
     """Phrases of about one length together."""
     by_length = sorted(range(len(rows)), key=lambda i: len(rows[i][0]))
     together = list(batches(rows, by_length, BATCH))
@@ -111,11 +112,11 @@ def learn(model: RecurrentReader | Counted, rows: Rows) -> None:
         ids, keys, labels = together[next(order)]
         return F.cross_entropy(model.labelled(ids, keys=keys), labels)
 
-    fit(model.parameters(), loss, steps=steps, rate=RATE)
+    fit(model.parameters(), loss, steps=steps, rate=rate)
 
 
 @torch.no_grad()
-def right(model: RecurrentReader | Counted, rows: Rows, *, keyed: bool = True) -> float:
+def right(model: RecurrentReader | Counted | BERT, rows: Rows, *, keyed: bool = True) -> float:
     """The share of right labels; without keys, all are read to the end of the longest."""
     model.eval()
     said = [

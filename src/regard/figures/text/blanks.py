@@ -90,17 +90,25 @@ def orders(texts: Sequence[str], seed: int) -> list[list[int]]:
         return [groups[i] for _ in range(EPOCHS) for i in torch.randperm(len(groups)).tolist()]
 
 
+def vocabulary(texts: Sequence[str]) -> Text:
+    return with_mask(framing(Vocabulary("words", WORDS + len(SPECIAL)).learn(texts)))
+
+
+def concealed(text: Text, texts: Sequence[str], steps: Sequence[Sequence[int]], seed: int) -> list[Hidden]:
+    """The captions of each step with some of their words hidden."""
+    hide = Masking(text, LENGTH, SHARE)
+    return [
+        hide([(texts[i],) for i in some], [chance(COLLATE, seed, step, i) for i in some])
+        for step, some in enumerate(steps)
+    ]
+
+
 def learned(kind: str, text: Text, texts: Sequence[str], seed: int) -> BERT | GPT:
     steps = orders(texts, seed)
     with seeded(seed):
         net = build(kind, text.tokenizer.get_vocab_size())
     if isinstance(net, BERT):
-        hide = Masking(text, LENGTH, SHARE)
-        hidden: list[Hidden] = [
-            hide([(texts[i],) for i in some], [chance(COLLATE, seed, step, i) for i in some])
-            for step, some in enumerate(steps)
-        ]
-        loss = lesson(Masked(net, text), hidden)
+        loss = lesson(Masked(net, text), concealed(text, texts, steps, seed))
     else:
         rows = text.checked(texts)
         ahead: list[Tokens] = [next_tokens([rows[i] for i in some]) for some in steps]
@@ -128,7 +136,7 @@ def guesses(net: BERT | GPT, rows: Sequence[Row], mask: int) -> list[Row]:
 
 def compute() -> Numbers:
     texts, tested = captions(TRAIN), captions(TEST)
-    text = with_mask(framing(Vocabulary("words", WORDS + len(SPECIAL)).learn(texts)))
+    text = vocabulary(texts)
     rows, unknown = text.checked(tested), text.id_of(UNKNOWN)
     asked = [(i, k) for i, row in enumerate(rows) for k, token in enumerate(row[1:-1]) if token != unknown]
     counts = torch.bincount(torch.tensor([token for row in text.checked(texts) for token in row[1:-1]]))

@@ -22,8 +22,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..attention import Kernel, Mixer, Softmax, spread
+from ..config import not_positive, refuse
 from ..mask import ALL, Bias, Mask, count
-from ..site import Site
+from ..site import DropoutError, Site
 
 Sharing = Literal["none", "heads", "values", "layers"]  # each shares all that those before it do
 Sums = Literal["learned", "convolution", "mean"]
@@ -162,6 +163,9 @@ class Settings:
     shared: Sharing = "heads"
     sums: Sums = "learned"
 
+    def __post_init__(self) -> None:
+        refuse(not_positive(self, "rank", "length"))
+
 
 def build(settings: Settings, site: Site) -> Mixer:
     if site.causal:
@@ -169,15 +173,13 @@ def build(settings: Settings, site: Site) -> Mixer:
     if site.biased:
         raise ValueError("Linformer has no score for a single key, so it cannot take a bias")
     if site.dropout:
-        raise ValueError(
-            "Linformer has no weight for a single key, so it cannot honour dropout of weights; set it to 0"
-        )
+        raise DropoutError("Linformer has no weight for a single key, so it cannot honour dropout of weights")
     length = settings.length or site.length
     if length is None:
-        raise ValueError("Linformer has a weight for each position, so it cannot serve any length: give the longest")
+        raise ValueError(
+            "Linformer has a weight for each position, so it must know the longest input: give its `length`"
+        )
     rank = max(min(length // 4, 256), 1) if settings.rank is None else settings.rank
-    if rank < 1:
-        raise ValueError(f"Linformer must keep at least one sum of keys, got rank = {rank}")
     heads = site.heads if settings.shared == "none" else 1
 
     def projection() -> Projection:

@@ -32,6 +32,7 @@ from torch import Tensor
 from .. import attention
 from ..attention import Kernel, Mixer, by_rows, spread
 from ..cache import Slot
+from ..config import not_positive, refuse, shown
 from ..mask import ALL, Bias, Mask, masked_softmax, over_heads
 from ..replay import kept
 from ..rounds import FAR, Band, Near, Plan, Ring, as_given, in_rounds
@@ -41,6 +42,7 @@ Hash = Literal["angular", "planes"]
 Form = Literal["chunks", "band"]
 UNKNOWN = 32  # buckets, where nobody said how long a text may be
 MANY = 64  # buckets, from which on a hash is made of two
+MOST = 1 << 16  # buckets: beyond, even a text of millions has none for two
 NAME = "attention by hashing"
 
 
@@ -54,6 +56,14 @@ class Settings:
     alike: bool = False  # whether chunks, too, look at keys of the same bucket alone
     once: bool = True  # a key counts once, however many rounds have met it
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        several = self.buckets if isinstance(self.buckets, list | tuple) else (self.buckets or 0,)
+        wrong = self.buckets is not None and (not several or not 1 <= math.prod(several) <= MOST)
+        refuse(
+            not_positive(self, "chunk", "rounds"),
+            [f"buckets = {shown(self.buckets)} is not from 1 to {MOST}"] if wrong else [],
+        )
 
 
 def build(settings: Settings, site: Site) -> Mixer:

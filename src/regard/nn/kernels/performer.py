@@ -20,6 +20,7 @@ from torch import Tensor
 
 from ..attention import Kernel, Mixer
 from ..cache import Slot
+from ..config import below, refuse
 from ..mask import ALL, Bias, Mask
 from ..site import Site
 from .directions import Directions, Layout, Norms
@@ -40,6 +41,9 @@ class Settings:
     norms: Norms = "chi"
     added: float = 2.0  # standard errors that are added to positive features
     redraw: int = 1000  # calls in training until others are drawn; 0 is never
+
+    def __post_init__(self) -> None:
+        refuse(below(0, self, "added"))
 
 
 def build(settings: Settings, site: Site) -> Mixer:

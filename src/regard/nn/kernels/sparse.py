@@ -76,20 +76,21 @@ class Columns(Kernel):
         if not orderly(q, mask, bias):
             return super().forward(q, k, v, mask, bias)
         assert isinstance(mask.start, int)
-        line, column = divmod(mask.start, self.stride)
         rows, columns, device = q.shape[-2], k.shape[-2], q.device
+        stride = min(self.stride, max(columns, mask.start + rows))  # a line longer than all has as many columns
+        line, column = divmod(mask.start, stride)
         if rows == 1:  # a step of decoding: one column, as it lies there
-            mine = slice(column, min(columns, mask.start + 1) if mask.causal else columns, self.stride)
+            mine = slice(column, min(columns, mask.start + 1) if mask.causal else columns, stride)
             keys = None if mask.keys is None else mask.keys[..., mine]
             return self.softmax(q, k[..., mine, :], v[..., mine, :], Mask(keys=keys))
         behind = mask.causal and mask.start + rows <= columns  # whatever fills the grid comes after every query
-        keys = None if behind and mask.keys is None else real_keys(mask, columns, self.stride, device).mT
-        q, k, v = (grid(x, before, self.stride).movedim(-2, -4) for x, before in ((q, column), (k, 0), (v, 0)))
+        keys = None if behind and mask.keys is None else real_keys(mask, columns, stride, device).mT
+        q, k, v = (grid(x, before, stride).movedim(-2, -4) for x, before in ((q, column), (k, 0), (v, 0)))
         inner = Mask(mask.causal, line, keys)  # (b, l, h, m, e)
         if keys is None and not (self.training and self.dropout.p):
             y = self.softmax(q, k, v, inner)
         else:
-            y = by_rows(self.softmax, q, k, v, inner, None, footprint=self.stride)
+            y = by_rows(self.softmax, q, k, v, inner, None, footprint=stride)
         return y.movedim(-4, -2).flatten(-3, -2)[..., column : column + rows, :]
 
 
@@ -116,6 +117,8 @@ class Merged(Kernel):
         rows, columns, column = q.shape[-2], k.shape[-2], mask.start % self.stride
         if rows == 1:
             return self.one(q, k, v, mask)
+        if self.stride >= max(columns, mask.start + rows):  # all is near
+            return self.softmax(q, k, v, mask)
         k, v = spread(k, q.shape[-3]), spread(v, q.shape[-3])
         q = grid(q, column, self.stride).flatten(-3, -2)
         lines = [grid(x, 0, self.stride).transpose(-3, -2).contiguous() for x in (k, v)]  # (b, h, l, m, e)
@@ -227,6 +230,10 @@ class Fixed(Kernel):
         assert isinstance(mask.start, int)
         place = mask.start % self.block
         first, rows, columns = mask.start - place, q.shape[-2], k.shape[-2]
+        if place + rows <= self.block:  # all in one
+            end = min(first + self.block, columns)
+            own = slice(min(first, end), end)
+            return self.softmax(q, k[..., own, :], v[..., own, :], Mask(mask.causal, place))
         q = grid(q, place, self.block).transpose(-4, -3)  # (b, m, h, l, e)
         last = min(first + q.shape[-4] * self.block, columns)
         lines = [self.lines(x[..., min(first, last) : last, :], q.shape[-4]) for x in (k, v)]
@@ -285,7 +292,8 @@ class Summaries:
 
     @staticmethod
     def of(kernel: Fixed, mask: Mask, columns: int, device: torch.device) -> "Summaries":
-        block, ends = kernel.block, torch.arange(kernel.block - kernel.summary, kernel.block, device=device)
+        block, first = kernel.block, kernel.block - kernel.summary
+        ends = torch.arange(first, max(min(block, columns), first), device=device)
         starts = torch.arange(0, columns, block, device=device)
         positions = (starts[:, None] + ends).flatten()[: kernel.summaries(columns)]
         if mask.keys is None:

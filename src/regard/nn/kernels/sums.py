@@ -28,7 +28,7 @@ from ..attention import spread
 from ..cache import Slot
 from ..mask import Bias, Mask
 from ..replay import Part, followed, in_parts, recompute, same, some
-from ..site import Site
+from ..site import DropoutError, Site
 
 CHUNK = 64  # positions that are compared pair by pair; all before them is read from sums
 TILE = 512  # positions of a tile; as many heads go together as memory allows
@@ -143,8 +143,10 @@ class Linear:
         return self.divided(self.lift(q).values @ total)
 
     def kept_off(self, sums: Tensor) -> Tensor:
-        """Away from zero, on either side."""
-        return torch.where(sums < 0, sums.clamp(max=-self.least), sums.clamp(min=self.least))
+        """Away from zero, on either side. Who sees nothing has sums of zero, and divides by one: what is divided by a
+        tiny number has a huge gradient."""
+        away = torch.where(sums < 0, sums.clamp(max=-self.least), sums.clamp(min=self.least))
+        return away.masked_fill(sums == 0, 1.0)
 
     def divided(self, y: Tensor) -> Tensor:
         return y[..., :-1] / self.kept_off(y[..., -1:])
@@ -203,7 +205,7 @@ def never_formed(site: Site) -> None:
     if site.biased:
         raise ValueError("linear attention never forms the score matrix, so it cannot take a bias")
     if site.dropout:
-        raise ValueError("linear attention never forms the weights, so it cannot honour dropout of them")
+        raise DropoutError("linear attention never forms the weights, so it cannot honour dropout of them")
 
 
 def precise(x: Tensor) -> Tensor:

@@ -26,6 +26,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..attention import Kernel, Mixer, by_rows, spread
+from ..config import not_positive, refuse
 from ..mask import ALL, Bias, Mask, add_bias, count, masked_softmax
 from ..site import Site
 
@@ -192,7 +193,9 @@ def synthesize(words: Sequence[Word], rank: int, length: int | None, site: Site)
         raise ValueError("a synthesizer compares no queries with keys, so it cannot take rotary positions")
     n = length or site.length
     if n is None:
-        raise ValueError("a synthesizer has scores for each position, so it cannot serve any length: give the longest")
+        raise ValueError(
+            "a synthesizer has scores for each position, so it must know the longest input: give its `length`"
+        )
     if not words:
         raise ValueError("a synthesizer needs at least one part; parts is an empty list")
     if rank < 1:
@@ -227,6 +230,9 @@ class DenseSettings:
     form: Literal["full", "factorised"] = "full"
     length: int | None = None  # of the longest input; as the model says unless given
 
+    def __post_init__(self) -> None:
+        refuse(not_positive(self, "length"))
+
 
 @dataclass(frozen=True, kw_only=True)
 class RandomSettings:
@@ -234,12 +240,18 @@ class RandomSettings:
     rank: int = 8  # of the factorised form
     length: int | None = None  # of the longest input; as the model says unless given
 
+    def __post_init__(self) -> None:
+        refuse(not_positive(self, "length"))
+
 
 @dataclass(frozen=True, kw_only=True)
 class MixtureSettings:
     parts: tuple[Word, ...] = ("random", "vanilla")
     rank: int = 8  # of the factorised random part
     length: int | None = None  # of the longest input; as the model says unless given
+
+    def __post_init__(self) -> None:
+        refuse(not_positive(self, "length"))
 
 
 def dense(settings: DenseSettings, site: Site) -> Mixer:

@@ -28,18 +28,20 @@ from .whole import real_of, refuse_site, to_the_front, to_their_places
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     hidden: int | None = None  # half of the width unless given, as in the paper
+    length: int | None = None  # of the longest input; as the model says unless given
 
     def __post_init__(self) -> None:
-        refuse(not_positive(self, "hidden"))
+        refuse(not_positive(self, "hidden", "length"))
 
 
 def build(settings: Settings, site: Site) -> Mixer:
     refuse_site("token mixing", site)
-    if site.length is None:
+    length = settings.length or site.length
+    if length is None:
         raise ValueError(
-            "token mixing has a weight for each position, so it cannot serve any length: one must be known"
+            "token mixing has a weight for each position, so it must know the longest input: give `length`"
         )
-    return Tokens(site.length, settings.hidden or max(site.dim // 2, 1))
+    return Tokens(length, settings.hidden or max(site.dim // 2, 1))
 
 
 class Tokens(Mixer):

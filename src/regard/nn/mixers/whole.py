@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ..cache import Cache
 from ..mask import Bias, Mask
-from ..site import Site
+from ..site import DropoutError, Site
 
 
 def refuse_site(name: str, site: Site, *, dropout: bool = True) -> None:
@@ -20,7 +20,7 @@ def refuse_site(name: str, site: Site, *, dropout: bool = True) -> None:
     if site.biased:
         raise ValueError(f"{name} has no scores, so it cannot take a bias")
     if dropout and site.dropout:
-        raise ValueError(f"{name} has no weights, so it cannot honour dropout of them")
+        raise DropoutError(f"{name} has no weights, so it cannot honour dropout of them")
 
 
 def real_of(
