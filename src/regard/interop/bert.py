@@ -7,7 +7,7 @@ from typing import Any
 from regard.errors import InputError
 from regard.models.bert import Config, Head
 
-from .foreign import THEIR_ACTIVATIONS, Foreign, numbered
+from .foreign import THEIR_ACTIVATIONS, Foreign
 from .rules import Dropped, Entry, Rule, Tied
 from .symbols import PAD
 
@@ -94,7 +94,8 @@ def classified(ours: Config) -> dict[str, Any]:
     """The labels, by number: names are not kept yet."""
     if ours.head not in ("label", "tags"):
         return {}
-    return numbered(ours.classes)
+    labels = {str(i): f"LABEL_{i}" for i in range(ours.classes)}
+    return {"id2label": labels, "label2id": {label: int(i) for i, label in labels.items()}}
 
 
 def export_config(ours: Config) -> dict[str, Any]:
