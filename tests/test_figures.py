@@ -19,6 +19,7 @@ from matplotlib.text import Text
 from regard import style
 from regard.comparison import measure
 from regard.figures import figure, table
+from regard.nn.mechanisms import MECHANISMS
 
 SLOW = 3.0  # seconds: figures that cost more are computed by the slow tests only
 HOURS = 2000.0  # seconds: figures that cost more train whole models, and are computed by their own command only
@@ -218,6 +219,11 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
     "2.8": [("curves.softmax, explicit.bytes.-1", 1)]
     + [(f"curves.{mechanism}.seconds.-1", 99.0) for mechanism in ("additive", "softmax, fused")],
     "2.8b": [("counts.3.weights", 6), ("counts.3.operations", 1), ("counts.6.weights", 6), ("counts.6.operations", 1)],
+    "2.8c": [
+        ("curves", {}),
+        *((f"curves.{mechanism}.seconds.-1", 99.0) for mechanism in [*MECHANISMS, "perceiver"]),
+        *((f"curves.{mechanism}.bytes.-1", 1e12) for mechanism in [*MECHANISMS, "perceiver"]),
+    ],
 }
 
 

@@ -14,6 +14,18 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("errors.large.sines and cosines.6", 0.2),
         ("errors.large.with noise added", [0.3] * 7),
     ],
+    "10.3c": [
+        ("losses.softmax.-1", 9.0),
+        ("losses.Performer.-1", 9.0),
+        ("losses.Performer alone.-1", 0.1),
+        ("losses.swapped.0", 0.1),
+        ("losses.swapped.-1", 9.0),
+    ],
+    "10.3d": [
+        *((f"rivals.{name}.losses.-1", 0.1) for name in ("softmax", "Linformer", "Reformer")),
+        ("rivals.Performer.losses.-1", 9.0),
+        ("rivals.Performer.steps", 1),
+    ],
 }
 
 

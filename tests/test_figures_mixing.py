@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from regard.figures.efficient import any_order, equilateral, shuffled_patches
+from regard.figures.efficient import any_order, equilateral, shuffled_patches, without_attention
 from regard.figures.table import FIGURES
 from tests.test_figures import every_check_fails
 
@@ -45,6 +45,16 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("alike.in order", 0.0),
         ("alike.shuffled", 0.9),
         ("alike.shuffled, put back", 0.0),
+    ],
+    "10.10c": [
+        ("words.none.0", 0.9),
+        ("words.fourier.1", 0.9),
+        ("words.random", [0.9, 0.9]),
+        ("labels.none.1", 0.9),
+        ("labels.fourier", [0.99, 0.99]),
+        ("labels.attention.0", 0.6),
+        ("seconds.256.fourier", 9.0),
+        ("seconds.512.fourier", 9.0),
     ],
 }
 
@@ -106,3 +116,26 @@ def found_corners(image: torch.Tensor) -> torch.Tensor:
         corners.append((near[..., None] * places).sum((0, 1)) / near.sum())
         image = image - near
     return torch.stack(corners)
+
+
+def test_no_mixing_keeps_tokens_apart_and_a_random_matrix_does_not() -> None:
+    torch.manual_seed(0)
+    ids = torch.randint(20, (1, 6))
+    other = ids.clone()
+    other[0, 3] = (ids[0, 3] + 1) % 20
+    for kind, apart in (("none", True), ("random", False), ("fourier", False), ("attention", False)):
+        net = without_attention.build(kind, "words", vocab=20, length=8).eval()
+        with torch.no_grad():
+            moved = (net.read(ids) - net.read(other)).abs().amax(-1)[0]
+        assert moved[3] > 1e-3
+        assert (float(moved[[0, 1, 2, 4, 5]].max()) < 1e-6) == apart, kind
+
+
+def test_padding_is_nothing_to_a_random_matrix() -> None:
+    torch.manual_seed(0)
+    net = without_attention.build("random", "words", vocab=20, length=8).eval()
+    ids = torch.randint(20, (1, 5))
+    longer = torch.cat((ids, torch.zeros(1, 2, dtype=torch.long)), 1)
+    keys = torch.arange(7)[None] < 5
+    with torch.no_grad():
+        assert torch.allclose(net.read(longer, keys=keys)[:, :5], net.read(ids), atol=1e-5)

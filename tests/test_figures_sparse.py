@@ -69,6 +69,13 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("parameters.128", 4096),
         ("parameters.256", 65536),
     ],
+    "10.5d": [("softmax", 9.0), ("windows.2", 9.0), ("whole matrices.2", 9.0)],
+    "10.5e": [
+        ("losses.64 sums.0", 9.0),
+        ("losses.64 sums.-1", 9.0),
+        ("seconds.32 sums.-1", 99.0),
+        ("seconds.softmax.-1", 1e-9),
+    ],
 }
 
 

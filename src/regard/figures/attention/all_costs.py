@@ -1,0 +1,162 @@
+"""2.8c: seconds and peak bytes of a forward pass against the number of tokens, for every row of the table of mechanisms
+and for a Perceiver's 64 latents.
+
+Each is built by its word and runs as a layer, projections included. What must be said for a curve to be of one
+mechanism is said: Linformer keeps 64 sums at every length, and hashing has two rounds. Some end early: those that have
+a score for every pair of places among their weights, or a state for every pair. Bytes are those of all tensors that a
+pass makes, at their peak: what compares all pairs need not keep them, a few rows of scores at a time will do.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from regard import style
+from regard.comparison.measure import peak_bytes, seconds, slope
+from regard.figures.curves import spread
+from regard.figures.figure import Check, Numbers, below, equal, seeded, within
+from regard.nn.mechanisms import MECHANISMS, Choice, build_mixer
+from regard.nn.site import Site
+
+TITLE = "What all of them cost"
+DECKS = ("000", "003", "004", "001", "002")
+CLAIM = "Whatever compares all pairs takes time as N^2; sums, features, windows and slots as N, and hashing nearly so."
+COST = 150.0
+SEED = 0
+
+SIZES = [1024, 2048, 4096, 8192]
+WIDTH, LATENTS, ROUNDS = 64, 64, 5
+APART = 0.042  # of the height of a chart: two names
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Between which two the exponent must be."""
+
+    low: float
+    high: float
+    tint: str
+
+
+SQUARE = Growth(1.8, 2.1, style.SOFT)
+MIDDLE = Growth(1.2, 2.1, style.KEY)  # stride and block are the root of the length; of each block the end is seen
+HASHED = Growth(0.9, 1.8, style.SECOND)
+LINEAR = Growth(0.9, 1.2, style.WEIGHT)
+LEAN = 1.2  # the exponent of bytes at most, where no pair of places has a weight of its own
+
+GROWTHS = {
+    "softmax": SQUARE,
+    "dot": SQUARE,
+    "general": SQUARE,
+    "additive": SQUARE,
+    "concat": SQUARE,
+    "local": LINEAR,
+    "strided": MIDDLE,
+    "fixed": MIDDLE,
+    "linformer": LINEAR,
+    "synthesizer": SQUARE,
+    "synthesizer-dense": SQUARE,
+    "synthesizer-random": SQUARE,
+    "local-p": SQUARE,
+    "cosine": SQUARE,
+    "top-k": SQUARE,
+    "performer": LINEAR,
+    "random-features": LINEAR,
+    "chunked": LINEAR,
+    "lsh": HASHED,
+    "talking": SQUARE,
+    "fourier": LINEAR,
+    "token-mlp": LINEAR,
+    "workspace": LINEAR,
+    "perceiver": LINEAR,
+}
+SAID: dict[str, Choice] = {
+    "local": {"kind": "local", "window": 128},
+    "linformer": {"kind": "linformer", "rank": 64},
+    "lsh": {"kind": "lsh", "rounds": 2},
+}
+LONGEST = {"additive": 2048, "concat": 2048, "synthesizer": 4096, "synthesizer-random": 4096, "top-k": 4096}
+
+
+def compute() -> Numbers:
+    numbers: Numbers = {"curves": {}}
+    with seeded(SEED), torch.no_grad():
+        for name in GROWTHS:
+            sizes = [size for size in SIZES if size <= LONGEST.get(name, SIZES[-1])]
+            works = [looks(size) if name == "perceiver" else layer(SAID.get(name, name), size) for size in sizes]
+            costs = {"seconds": seconds(works, ROUNDS), "bytes": [peak_bytes(work) for work in works]}
+            numbers["curves"][name] = {"sizes": sizes} | costs
+    return numbers
+
+
+def layer(choice: Choice, size: int) -> Callable[[], Tensor]:
+    mixer, x = build_mixer(choice, Site(dim=WIDTH, heads=1, length=size)).eval(), torch.randn(1, size, WIDTH)
+    return lambda: mixer(x)
+
+
+def looks(size: int) -> Callable[[], Tensor]:
+    """As in a Perceiver: some latents look at all tokens."""
+    mixer = build_mixer("softmax", Site(dim=WIDTH, heads=1, cross=True)).eval()
+    latents, x = torch.randn(1, LATENTS, WIDTH), torch.randn(1, size, WIDTH)
+    return lambda: mixer(latents, x)
+
+
+def growth(found: dict[str, list[float]], what: str = "seconds") -> float:
+    return slope([int(size) for size in found["sizes"]], found[what])
+
+
+def draw(numbers: Numbers) -> Figure:
+    note = (
+        f"A forward pass of one layer, one head of width {WIDTH}, one thread of a CPU. Above seconds, below MB at the"
+        " peak.\nLeft, what compares all pairs of tokens, or has a score for each; right, all others."
+    )
+    figure = style.page(TITLE, note, height=11.5)
+    curves = numbers["curves"]
+    squares = {name: found for name, found in curves.items() if GROWTHS[name] is SQUARE}
+    others = {name: found for name, found in curves.items() if name not in squares}
+    for line, what in zip(figure.subplots(2, 2, sharey="row"), ("seconds", "bytes"), strict=True):
+        for axes, some in zip(line, (squares, others), strict=True):
+            for name, found in some.items():
+                axes.plot(found["sizes"], shown(found, what), color=GROWTHS[name].tint, lw=1.5, alpha=0.8)
+        for axes, some in zip(line, (squares, others), strict=True):
+            style.logarithmic(axes, SIZES, "N", "seconds" if what == "seconds" else "MB")
+            names_at_ends(axes, some, what)
+            axes.set_xlim(900, 60000)
+    return figure
+
+
+def shown(found: dict[str, list[float]], what: str) -> list[float]:
+    return found[what] if what == "seconds" else [size / 1e6 for size in found[what]]
+
+
+def names_at_ends(axes: Axes, curves: dict[str, dict[str, list[float]]], what: str) -> None:
+    """In one column, each as high as its curve would end at the longest size, if there is room."""
+    low, high = map(math.log, axes.get_ylim())
+    ends = {
+        name: math.log(shown(found, what)[-1]) + growth(found, what) * math.log(SIZES[-1] / found["sizes"][-1])
+        for name, found in curves.items()
+    }
+    for name, place in spread(ends, APART * (high - low)).items():
+        text = f"{name}  $N^{{{growth(curves[name], what):.1f}}}$"
+        style.end_label(axes, SIZES[-1], math.exp(place), text, GROWTHS[name].tint, size=9.5)
+
+
+def holds(numbers: Numbers) -> list[Check]:
+    curves = numbers["curves"]
+    return [
+        equal("mechanisms of the table without a curve", len(set(MECHANISMS) - set(curves)), 0),
+        *(
+            within(f"seconds: growth of {name}", growth(curves[name]), GROWTHS[name].low, GROWTHS[name].high)
+            for name in curves
+        ),
+        *(
+            below(f"bytes: growth of {name}", growth(found, "bytes"), LEAN)
+            for name, found in curves.items()
+            if GROWTHS[name] in (LINEAR, HASHED) or name == "softmax"
+        ),
+    ]

@@ -1,0 +1,98 @@
+"""10.3d: deck 004 says of Performer that it "beats the LINformer and Reformer while still scaling linearly". Here the
+three and exact attention guess hidden pixels, 784 at a time, each for as many seconds of one processor.
+
+Linformer has no causal form, so all of them are encoders. What a step of each takes is measured first, and tells how
+many steps it is given; all rates go up and down within that.
+"""
+
+from collections.abc import Callable
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from regard import style
+from regard.comparison.measure import on_threads, seconds
+from regard.figures.curves import bits, named
+from regard.figures.efficient.hidden import Course, alone, batch_of, built, taught
+from regard.figures.efficient.training import marks
+from regard.figures.figure import Check, Numbers, above, below, seeded
+from regard.nn.mechanisms import Choice
+
+TITLE = "As many seconds for each"
+DECKS = ("004",)
+CLAIM = "In as many seconds, Performer guesses hidden pixels better than Linformer, Reformer's hashing and softmax."
+COST = 620.0
+SEED = 0
+
+SIDE, BATCH, BUDGET = 28, 3, 130.0  # seconds of learning for each
+RIVALS: dict[str, Choice] = {
+    "softmax": "softmax",
+    "Performer": {"kind": "performer", "features": 64},
+    "Linformer": {"kind": "linformer", "rank": 64},
+    "Reformer": {"kind": "lsh", "chunk": 32, "rounds": 2},
+}
+TINTS = {"softmax": style.INK, "Performer": style.WEIGHT, "Linformer": style.KEY, "Reformer": style.SECOND}
+
+
+def compute() -> Numbers:
+    with seeded(SEED):
+        paces = seconds([step(choice) for choice in RIVALS.values()], rounds=5)
+    numbers: Numbers = {"alone": alone(SIDE), "rivals": {}}
+    for (name, choice), pace in zip(RIVALS.items(), paces, strict=True):
+        steps = max(round(BUDGET / pace), 1)
+        with on_threads(1):
+            losses = taught(choice, Course(SIDE, BATCH, steps), SEED)
+        numbers["rivals"][name] = {"pace": pace, "steps": steps, "losses": losses}
+    return numbers
+
+
+def step(choice: Choice) -> Callable[[], Tensor]:
+    """All of one step, for a watch to be held to it."""
+    net = built(choice, SIDE**2, SEED)
+    loss, optimizer = batch_of(net, SIDE, BATCH), torch.optim.Adam(net.parameters(), fused=True)
+
+    def work() -> Tensor:
+        optimizer.zero_grad()
+        value = loss()
+        value.backward()
+        optimizer.step()
+        return value.detach()
+
+    return work
+
+
+def draw(numbers: Numbers) -> Figure:
+    note = (
+        f"Encoders that guess hidden pixels of clothes, {SIDE} × {SIDE} at a time, each for {BUDGET:.0f} seconds of one"
+        " processor.\nIn brackets, the steps that fit. Deck 004 says of Performer: “Beats the LINformer and Reformer"
+        " while still scaling\nlinearly”, which is of its paper’s tasks. Dotted: who looks at no other pixel."
+    )
+    figure = style.page(TITLE, note, height=5.4)
+    axes = figure.subplots()
+    labels = {name: f"{name} ({numbers['rivals'][name]['steps']:,})" for name in RIVALS}
+    curves = {}
+    for name, one in numbers["rivals"].items():
+        spent = [mark * one["pace"] for mark in marks(one["steps"])][1:]
+        curves[labels[name]] = (spent, bits(one["losses"])[1:])
+    axes.axhline(bits([numbers["alone"]])[0], color=style.EDGE, lw=1.2, ls=":")
+    named(axes, curves, {labels[name]: tint for name, tint in TINTS.items()}, wide=0.28)
+    axes.set_xlabel("seconds of learning")
+    axes.set_title("bits of a hidden pixel")
+    return figure
+
+
+def holds(numbers: Numbers) -> list[Check]:
+    rivals = numbers["rivals"]
+    last = {name: one["losses"][-1] for name, one in rivals.items()}
+    steps = {name: one["steps"] for name, one in rivals.items()}
+    checks = [
+        below(f"seconds: Performer's loss less that of {name}, nats", last["Performer"] - last[name], 0.0)
+        for name in RIVALS
+        if name != "Performer"
+    ]
+    return [
+        *checks,
+        below("seconds: largest loss over that without a look", max(last.values()) / numbers["alone"], 0.9),
+        above("seconds: steps of Performer over those of softmax", steps["Performer"] / steps["softmax"], 1.0),
+    ]
