@@ -112,8 +112,8 @@ def growth(found: dict[str, list[float]], what: str = "seconds") -> float:
 
 def draw(numbers: Numbers) -> Figure:
     note = (
-        f"A forward pass of one layer, one head of width {WIDTH}, one thread of a CPU. Above seconds, below bytes at the"
-        " peak.\nLeft, what compares all pairs of tokens, or has a score for each; right, all others."
+        f"A forward pass of one layer, one head of width {WIDTH}, one thread of a CPU. Above seconds, below bytes at"
+        " the peak.\nLeft, what compares all pairs of tokens, or has a score for each; right, all others."
     )
     figure = style.page(TITLE, note, height=11.5)
     curves = numbers["curves"]

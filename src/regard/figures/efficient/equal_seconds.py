@@ -67,8 +67,8 @@ def draw(numbers: Numbers) -> Figure:
     note = (
         f"Encoders that guess hidden pixels of clothes, {SIDE} × {SIDE} at a time, each for {BUDGET:.0f} seconds of one"
         f" processor; the mean of {SEEDS}\nstarts. In brackets, the steps that fit. Deck 004 says of Performer: “Beats"
-        " the LINformer and Reformer while still scaling\nlinearly”, which is of its paper’s tasks. Dotted: who looks at"
-        " no other pixel."
+        " the LINformer and Reformer while still scaling\nlinearly”, which is of its paper’s tasks. Dotted: who looks"
+        " at no other pixel."
     )
     figure = style.page(TITLE, note, height=5.4)
     axes = figure.subplots()
