@@ -43,9 +43,9 @@ def compute() -> Numbers:
 def draw(numbers: Numbers) -> Figure:
     losses = {name: bits(some) for name, some in numbers["losses"].items()}
     note = (
-        f"Letter models on Shakespeare, {COURSE.length} letters at a time: a layer that sees 32, and two of softmax or"
-        " of Performer with 128\nfeatures; alone, three of Performer. Right, the trained softmax net with its two"
-        " layers swapped for Performer’s, while it learns again."
+        f"Letter models on Shakespeare, {COURSE.length} letters at a time, one seed: a layer that sees 32, and two of"
+        " softmax or of Performer\nwith 128 features; alone, three of Performer. Right, the trained softmax net with"
+        " its two layers swapped for\nPerformer’s, while it learns again; dashed, where the others ended."
     )
     figure = style.page(TITLE, note, height=5.2)
     left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
@@ -56,8 +56,10 @@ def draw(numbers: Numbers) -> Figure:
     right.plot(x, losses["swapped"], color=TINTS["swapped"], marker="o")
     for name in ("softmax", "Performer"):
         right.axhline(losses[name][-1], color=TINTS[name], lw=1.3, ls=(0, (4, 3)))
-    style.end_label(right, 0, losses["swapped"][0], "swapped", TINTS["swapped"], dx=12)
-    right.set_title("after the swap; dashed, where the others ended")
+    style.end_label(right, MORE.steps, losses["swapped"][-1], "swapped", TINTS["swapped"])
+    right.set_xlim(-3, 1.4 * MORE.steps)
+    right.set_xticks(x[::2])
+    right.set_title("after the swap")
     right.grid(axis="y")
     right.spines["left"].set_visible(False)
     for axes in (left, right):
