@@ -19,7 +19,7 @@ from regard.decode.settings import Decoding
 from regard.errors import CheckpointError, InputError
 from regard.interop import llama2c
 from regard.interop.files import weights_of, widened
-from regard.interop.kinds import Found, Read, believable, kind_of, read_foreign, write_foreign
+from regard.interop.kinds import FORMATS, Found, Read, believable, kind_of, read_foreign, write_foreign
 from regard.interop.pickled import read_pickled
 from regard.interop.rules import fit
 from regard.interop.suspicion import listed
@@ -31,6 +31,7 @@ from regard.look.maps import Looked, Map, axes_of, look_at, side_by_side
 from regard.models.bert import BERT
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.axis import Axis
+from regard.nn.folding import fold
 from regard.tasks.generating import Generating
 from regard.tasks.prompting import Prompted, answered, few_shot
 from regard.tasks.reading import Answer, Labelled, Reading, Tagged, last_piece, words_of
@@ -69,7 +70,7 @@ class Model:
         if look is None:
             return self.net(*inputs, **named)
         axes: Mapping[str, Axis] = self.net.axes(*inputs)  # type: ignore[operator]
-        axes = {name: self.labelled(axis, x) for (name, axis), x in zip(axes.items(), inputs, strict=False)}
+        axes = {**axes, **{name: self.labelled(axes[name], x) for name, x in zip(axes, inputs, strict=False)}}
         table = FAMILIES[self.family].axes
         return look_at(self.net, look, lambda: self.net(*inputs, **named), table=table, axes=axes)
 
@@ -490,14 +491,15 @@ def foreign_card(source: Path, out: Path) -> str:
 
 
 def export(model: Model | str | Path, out: str | Path, to: str = "hf") -> list[str]:
-    """A model, or what ``load`` takes, in another library's format.
+    """A model, or what ``load`` takes, in another library's format: "hf", or "timm" for the folders of that library.
+    What transformers does not have goes out in timm's by either word.
 
     -> the names of the written tensors that hold a NaN or an infinity, which are exported as they are
     """
-    if to != "hf":
-        raise InputError("this format is not known", got=to, expected="hf")
+    if to not in FORMATS:
+        raise InputError("this format is not known", got=to, expected=" or ".join(FORMATS))
     loaded = model if isinstance(model, Model) else load(model)
-    theirs = write_foreign(loaded.family, loaded.config, checked_state(loaded), loaded.symbols, loaded.labels)
+    theirs = write_foreign(loaded.family, loaded.config, checked_state(loaded), loaded.symbols, loaded.labels, to)
     texts = {name: raw for name, raw in extras(loaded).items() if name == "tokenizer.json"}
     if theirs.generation:
         texts["generation_config.json"] = json_bytes(theirs.generation)
@@ -510,10 +512,12 @@ def not_finite(state: Mapping[str, Tensor]) -> list[str]:
 
 
 def prepare(model: Anything) -> Anything:
-    """A frozen copy for inference, q, k and v in one product. It cannot be trained or saved: keep the original."""
+    """A frozen copy for inference: batch norms are part of the maps beside them, and q, k and v are one product. It
+    cannot be trained or saved: keep the original."""
     if isinstance(model, Model):
         return replace(model, net=prepare(model.net))
     twin = copy.deepcopy(model).eval().requires_grad_(False)
+    fold(twin)
     for module in twin.modules():
         if isinstance(module, MultiHeadAttention):
             module.fuse()

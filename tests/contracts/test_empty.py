@@ -113,13 +113,28 @@ def test_an_image_without_pixels(pool: str, height: int, width: int) -> None:
     for rows in (0, 2):
         with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 4 x 4"):
             net("vit", pool=pool)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
-        with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 4 x 4"):
-            net("workspace", pool=pool)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
-        with pytest.raises(ValueError, match=f"an image of 2 x {height} x {width} cannot be read"):
-            net("perceiver")(torch.zeros(rows, 2, height, width, dtype=torch.float64))
+        small = [net("workspace", pool=pool), net("deit", pool=pool), *(net(x) for x in ("cait", "swin", "swinv2"))]
+        for model in small:
+            with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 4 x 4"):
+                model(torch.zeros(rows, 2, height, width, dtype=torch.float64))
+        with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 8 x 8"):
+            net("volo")(torch.zeros(rows, 2, height, width, dtype=torch.float64))
+        for family in ("perceiver", "resnet", "detr"):
+            with pytest.raises(ValueError, match=f"an image of 2 x {height} x {width} cannot be read"):
+                net(family)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
+        with pytest.raises(ValueError, match=f"an image of {height} x {width} has no pixels"):
+            net("levit")(torch.zeros(rows, 2, height, width, dtype=torch.float64))
         for family in ("mlp", "mixer"):
             with pytest.raises(ValueError, match=f"an image of 2 x {height} x {width} is not 2 x 8 x 8"):
                 net(family)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
+
+
+def test_no_images() -> None:
+    nothing = torch.zeros(0, 2, 8, 8, dtype=torch.float64)
+    assert net("resnet")(nothing).shape == (0, 5)
+    for sizes in (None, torch.zeros(0, 2, dtype=torch.long)):
+        found = net("detr")(nothing, sizes)
+        assert (found.logits.shape, found.boxes.shape) == ((0, 5, 6), (0, 5, 4))
 
 
 @pytest.mark.parametrize("decoder", ["sutskever", "cho", "bahdanau", "luong"])
@@ -138,6 +153,12 @@ def test_every_family_is_here() -> None:
         "gpt",
         "bert",
         "vit",
+        "deit",
+        "cait",
+        "volo",
+        "swin",
+        "swinv2",
+        "levit",
         "mixer",
         "perceiver",
         "perceiverlm",
@@ -146,5 +167,7 @@ def test_every_family_is_here() -> None:
         "switch",
         "switchlm",
         "reformer",
+        "resnet",
+        "detr",
     }
     assert set(FAMILIES) == here, "say what a new family makes of no tokens"

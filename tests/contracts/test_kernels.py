@@ -43,9 +43,9 @@ PLACED = BANDED | HASHED | CHUNKED
 
 # Whose rows do not sum to 1: local-p fades what is far from its place, talking heads add weights of other heads; all
 # that a mask allows may be outside of a window or in another bucket. A key's part in Linformer's sums may be negative,
-# and so may be what is estimated by sines and cosines.
+# and so may be what is estimated by sines and cosines, and a mean of products.
 AT_MOST_ONE = PLACED | LOCAL_P
-FREE = {"talking", "random-features", "random-features-gate", "performer-waves"} | LINFORMER
+FREE = {"talking", "random-features", "random-features-gate", "performer-waves", "mean-dot", "mean-concat"} | LINFORMER
 # Who knows where a key stands, so that shuffled keys are another question.
 POSITIONAL = PLACED | LOCAL_P | LINFORMER | SYNTHESIZERS | {"random-features-gate"}
 

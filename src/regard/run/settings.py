@@ -105,10 +105,11 @@ def blamed(problem: str, changes: Mapping[str, Any]) -> str:
     return next((f"model.{key}" for key in changes if re.search(rf"\b{re.escape(key)}\b", problem)), "model")
 
 
+SEERS = ("vit", "deit", "cait", "volo", "swin", "swinv2", "levit", "mixer", "perceiver", "workspace", "mlp")  # images
 LEARNS = {
     "translate": ("transformer", "rnn", "t5", "switch"),
     "language": ("gpt", "switchlm", "reformer", "recurrent"),
-    "classify": ("vit", "mixer", "perceiver", "workspace", "mlp", "bert", "recurrent"),
+    "classify": (*SEERS, "bert", "recurrent"),
     "tag": ("bert", "recurrent"),
     "answer": ("bert",),
     "masked": ("bert",),
@@ -116,7 +117,6 @@ LEARNS = {
     "similar": ("bert",),
 }
 ROUTING = ("switch", "switchlm")  # who has experts
-SEERS = ("vit", "mixer", "perceiver", "workspace", "mlp")  # who reads images
 SERVES = {
     "translate": ("pairs", "reverse"),
     "language": ("text",),
