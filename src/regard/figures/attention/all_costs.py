@@ -112,7 +112,7 @@ def growth(found: dict[str, list[float]], what: str = "seconds") -> float:
 
 def draw(numbers: Numbers) -> Figure:
     note = (
-        f"A forward pass of one layer, one head of width {WIDTH}, one thread of a CPU. Above seconds, below MB at the"
+        f"A forward pass of one layer, one head of width {WIDTH}, one thread of a CPU. Above seconds, below bytes at the"
         " peak.\nLeft, what compares all pairs of tokens, or has a score for each; right, all others."
     )
     figure = style.page(TITLE, note, height=11.5)
@@ -122,23 +122,19 @@ def draw(numbers: Numbers) -> Figure:
     for line, what in zip(figure.subplots(2, 2, sharey="row"), ("seconds", "bytes"), strict=True):
         for axes, some in zip(line, (squares, others), strict=True):
             for name, found in some.items():
-                axes.plot(found["sizes"], shown(found, what), color=GROWTHS[name].tint, lw=1.5, alpha=0.8)
+                axes.plot(found["sizes"], found[what], color=GROWTHS[name].tint, lw=1.5, alpha=0.8)
         for axes, some in zip(line, (squares, others), strict=True):
-            style.logarithmic(axes, SIZES, "N", "seconds" if what == "seconds" else "MB")
+            style.logarithmic(axes, SIZES, "N", what)
             names_at_ends(axes, some, what)
             axes.set_xlim(900, 60000)
     return figure
-
-
-def shown(found: dict[str, list[float]], what: str) -> list[float]:
-    return found[what] if what == "seconds" else [size / 1e6 for size in found[what]]
 
 
 def names_at_ends(axes: Axes, curves: dict[str, dict[str, list[float]]], what: str) -> None:
     """In one column, each as high as its curve would end at the longest size, if there is room."""
     low, high = map(math.log, axes.get_ylim())
     ends = {
-        name: math.log(shown(found, what)[-1]) + growth(found, what) * math.log(SIZES[-1] / found["sizes"][-1])
+        name: math.log(found[what][-1]) + growth(found, what) * math.log(SIZES[-1] / found["sizes"][-1])
         for name, found in curves.items()
     }
     for name, place in spread(ends, APART * (high - low)).items():
