@@ -55,6 +55,8 @@ GROWTHS = {
     "general": SQUARE,
     "additive": SQUARE,
     "concat": SQUARE,
+    "mean-dot": LINEAR,
+    "mean-concat": SQUARE,
     "local": LINEAR,
     "strided": MIDDLE,
     "fixed": MIDDLE,
