@@ -103,7 +103,7 @@ ATTENDING = [family for family in FAMILIES if hasattr(config(family), "attention
 SERVED = [site for site in SITES if serves(site[0], site[1], CHOICES[site[2]])]
 # Families whose blocks are those of another are asked at every quick turn with the first mechanism alone, and the
 # variants of mechanisms in three families; all else is for the slow tests.
-DERIVED = ("switch", "switchlm", "perceiverlm", "swinv2", "levit")
+DERIVED = ("switch", "switchlm", "perceiverlm", "swinv2", "levit", "deit", "cait", "volo", "captioner")
 WIDELY = ("gpt", "bert", "transformer")
 
 
@@ -131,6 +131,11 @@ def inputs(family: str, batch: int = 3, n: int = 6) -> dict[str, Tensor]:
         elif name != "self" and parameter.default is inspect.Parameter.empty:
             found[name] = torch.randint(small.vocab, (batch, n + len(found)))
     return found
+
+
+def words(given: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The inputs that are ids of tokens, and so may be padded."""
+    return {name: x for name, x in given.items() if not x.is_floating_point()}
 
 
 def tensors(output: object) -> dict[str, Tensor]:

@@ -45,6 +45,7 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "vit, mean": ("vit-tiny", {"depth": 1, "pool": "mean"}),
     "vit, representation": ("vit-tiny", {"depth": 1, "representation": 24}),
     "vit, bare": ("vit-tiny", {"depth": 1, "classes": 0, "qkv_bias": False}),
+    "captioner": ("captioner-tiny", {"depth": 1, "decoder_depth": 1}),
     "deit": ("deit-tiny", {"depth": 1}),
     "deit, one head": ("deit-tiny", {"depth": 1, "pool": "class", "qkv_bias": False}),
     "cait": ("cait-xxs24", {"depth": 1, "looks": 1}),
