@@ -176,7 +176,9 @@ def holds(numbers: Numbers) -> list[Check]:
         below("captions that fit another image, share", numbers["another image"], 0.05),
         above("look on the shape that is named, over its share of patches", ratio(numbers, "on its shape"), 3),
         above(
-            "look on the shape that is named, over that on the other", numbers["on its shape"] / numbers["on the other"], 2
+            "look on the shape that is named, over that on the other",
+            numbers["on its shape"] / numbers["on the other"],
+            2,
         ),
     ]
 
