@@ -144,13 +144,14 @@ def draw(numbers: Numbers) -> Figure:
 def names_at_ends(axes: Axes, curves: dict[str, dict[str, list[float]]], what: str) -> None:
     """In one column, each as high as its curve would end at the longest size, if there is room."""
     low, high = map(math.log, axes.get_ylim())
+    last = max(size for found in curves.values() for size in found["sizes"])
     ends = {
-        name: math.log(found[what][-1]) + growth(found, what) * math.log(SIZES[-1] / found["sizes"][-1])
+        name: math.log(found[what][-1]) + growth(found, what) * math.log(last / found["sizes"][-1])
         for name, found in curves.items()
     }
     for name, place in spread(ends, APART * (high - low)).items():
         text = f"{name}  $N^{{{growth(curves[name], what):.1f}}}$"
-        style.end_label(axes, SIZES[-1], math.exp(place), text, GROWTHS[name].tint, size=9.5)
+        style.end_label(axes, last, math.exp(place), text, GROWTHS[name].tint, size=9.5)
 
 
 def holds(numbers: Numbers) -> list[Check]:
