@@ -50,7 +50,8 @@ def read_digits() -> NDArray[np.int64]:
     """-> (1797, 65): shades, and the digit"""
     path = digits_file()
     try:
-        found = np.loadtxt(gzip.decompress(path.read_bytes()).decode("ascii").splitlines(), np.int64, delimiter=",")
+        text = gzip.decompress(path.read_bytes()).decode("ascii")
+        found = np.array([line.split(",") for line in text.splitlines()], np.int64)
     except (OSError, ValueError, EOFError, zlib.error) as error:
         raise InputError("the digits cannot be read", where=str(path), got=str(error)[:200]) from None
     whole = found.shape == (COUNT, SIDE * SIDE + 1) and found.min() >= 0 and found[:, :-1].max() <= SHADES

@@ -26,7 +26,7 @@ def prints_of(run: Any) -> dict[str, str]:
     for key in ("train", "held_out", "test"):
         given = getattr(run.data, key, ())
         names += [given] if isinstance(given, str) and given else list(given) if isinstance(given, tuple) else []
-        if getattr(run.data, "tile", 0) and isinstance(given, str) and targets_of(Path(given)).is_file():
+        if getattr(run.data, "tile", 0) and given and targets_of(Path(given)).is_file():
             names.append(str(targets_of(Path(given))))
     teacher = getattr(run.task, "teacher", "")
     others = [teacher] if run.start is None else [teacher, run.start.model]
