@@ -8,6 +8,7 @@ split of a batch, and any resume, gives the same bits: a piece brings the partne
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -98,17 +99,19 @@ class Augmented(Batches):
         )
 
     def together(self, rows: Sequence[int], step: int) -> Labelled:
+        """All that is done with a single row: its numbers are drawn for one change after the other."""
         examples = [self.source[int(row)] for row in rows]
-        images = [self.changed(one.image, int(row), step) for one, row in zip(examples, rows, strict=True)]
-        return Labelled(torch.stack(images), torch.tensor([one.label for one in examples]))
+        numbers = [chance(AUGMENT, self.seed, step, int(row)) for row in rows]
+        pixels = [self.changed(one.image, own) for one, own in zip(examples, numbers, strict=True)]
+        images = self.images.normalise(torch.stack(pixels))
+        if part := self.augment.erasing:
+            images = torch.stack([erased(x, own, chance=part) for x, own in zip(images, numbers, strict=True)])
+        return Labelled(images, torch.tensor([one.label for one in examples]))
 
-    def changed(self, pixels: Tensor, row: int, step: int) -> Tensor:
-        """(c, h, w), uint8 -> (c, size, size), normalised"""
-        augment, numbers = self.augment, chance(AUGMENT, self.seed, step, row)
-        if augment.area < 1:
+    def changed(self, pixels: Tensor, numbers: np.random.Philox) -> Tensor:
+        """(c, h, w) -> (c, size, size), uint8"""
+        if self.augment.area < 1:
             assert self.images.size is not None
-            pixels = random_crop(pixels, numbers, self.images.size, area=(augment.area, 1.0))
-        pixels = random_mirror(pixels, numbers, augment.mirror)
-        if self.change is not None:
-            pixels = self.change(pixels, numbers)
-        return erased(self.images.normalise(pixels), numbers, chance=augment.erasing)
+            pixels = random_crop(pixels, numbers, self.images.size, area=(self.augment.area, 1.0))
+        pixels = random_mirror(pixels, numbers, self.augment.mirror)
+        return pixels if self.change is None else self.change(pixels, numbers)
