@@ -287,6 +287,16 @@ def distances(height: int, width: int, stride: int, device: torch.device) -> Ten
         return (rows * width + columns).to(device)
 
 
+def refitted(old: nn.Module, new: nn.Module) -> dict[str, Tensor]:
+    """The weights of ``old``, its tables of offsets made for the windows and grids of ``new``, a net of its form."""
+    found, places = dict(old.state_dict()), dict(new.named_modules())
+    for name, module in old.named_modules():
+        other = places.get(name)
+        if isinstance(module, WindowBias | OffsetBias) and isinstance(other, WindowBias | OffsetBias):
+            found[f"{name}.weight"] = module.resized(other.height, other.width)
+    return found
+
+
 def interpolate(table: Tensor, old: tuple[int, int], new: tuple[int, int]) -> Tensor:
     """Learned 2-D positions for another grid, bicubic.  (1, special + rows*columns, d) -> (1, special + new, d)
 

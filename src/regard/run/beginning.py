@@ -12,7 +12,7 @@ from regard.interop.digest import weights_digest
 from regard.model import Model
 from regard.nn.adapter import adapt
 from regard.nn.config import flaws
-from regard.nn.positions import OffsetBias, WindowBias, interpolate
+from regard.nn.positions import interpolate, refitted
 from regard.zoo import FAMILIES, bare, preset
 
 from .inputs import Vocabulary
@@ -62,6 +62,9 @@ def changed(base: Model, changes: Mapping[str, Any], run: Run) -> Any:
         raise InputError(f"a {base.family} cannot read data of kind {run.data.kind!r}", where="start.model")
     if wrong := flaws(FAMILIES[base.family].config, changes):
         raise ConfigError(f"these are no settings of a {base.family}", where="[model]", got="; ".join(wrong))
+    if base.family == "swinv2" and {"image", "window"} & changes.keys() and "trained" not in changes:
+        measures = [base.config.measure(stage) for stage in range(len(base.config.depth))]
+        changes = {**changes, "trained": tuple(measures)}  # offsets are measured as these weights know it
     try:
         return replace(base.config, **changes)
     except ValueError as error:
@@ -99,16 +102,12 @@ def sides(config: Any) -> str:
 
 def resized(base: nn.Module, net: Any) -> dict[str, torch.Tensor]:
     """The weights of ``base``, those that go by places in an image or a window made for the sizes of ``net``."""
-    found, old, new = base.state_dict(), base.config, net.config
+    found, old, new = refitted(base, net), base.config, net.config
     if "positions" in found and hasattr(old, "grid"):
         found["positions"] = interpolate(found["positions"], old.grid, new.grid)  # type: ignore[arg-type]
     elif "positions" in found and hasattr(old, "image"):  # one for each pixel
         one, other = (old.image, old.image), (new.image, new.image)
         found["positions"] = interpolate(found["positions"][None], one, other)[0]  # type: ignore[arg-type]
-    places = dict(net.named_modules())
-    for name, module in base.named_modules():
-        if isinstance(module, WindowBias | OffsetBias) and isinstance(places.get(name), type(module)):
-            found[f"{name}.weight"] = module.resized(places[name].height, places[name].width)
     return found
 
 
