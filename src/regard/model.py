@@ -222,8 +222,8 @@ class Model:
         single = is_one(inputs)
         several: Sequence[Any] = [inputs] if single else list(inputs)  # type: ignore[arg-type]
         if self.sees():
-            if not getattr(self.config, "classes", 0):
-                raise InputError(f"this {self.family} gives images no labels", expected="a model with classes")
+            if not self.config.classes or self.family == "detr":  # which labels what it finds in an image
+                raise InputError(f"this {self.family} gives images no labels", expected="a model that classifies")
             seen = self.seeing().classify(several)
             return seen[0] if single else seen
         if getattr(self.config, "head", "") != "label":
