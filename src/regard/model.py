@@ -14,6 +14,8 @@ from PIL import Image
 from torch import Tensor, nn
 
 import regard
+from regard.data.captions import KIND as CAPTIONS
+from regard.data.captions import Captions, images_from_data
 from regard.data.images import Images
 from regard.data.text import Text
 from regard.decode.beam import Beam
@@ -34,6 +36,7 @@ from regard.models.bert import BERT
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.axis import Axis
 from regard.nn.folding import fold
+from regard.tasks.describing import Describing
 from regard.tasks.generating import Generating
 from regard.tasks.prompting import Prompted, answered, few_shot
 from regard.tasks.reading import Answer, Labelled, Reading, Tagged, last_piece, words_of
@@ -58,7 +61,7 @@ class Model:
 
     family: str
     net: nn.Module
-    processor: Text | Images | None = None
+    processor: Text | Images | Captions | None = None
     task: str | None = None
     card: str = ""
     symbols: Symbols = NONE
@@ -79,9 +82,10 @@ class Model:
 
     def labelled(self, axis: Axis, ids: Tensor) -> Axis:
         """The words of a single text, on its axis."""
-        if axis.kind != "text" or not isinstance(self.processor, Text) or len(ids) != 1:
+        words = self.processor.text if isinstance(self.processor, Captions) else self.processor
+        if axis.kind != "text" or isinstance(words, Images | None) or len(ids) != 1:
             return axis
-        return replace(axis, labels=self.processor.labels(ids[0].tolist()))
+        return replace(axis, labels=words.labels(ids[0].tolist()))
 
     def look(self, *texts: Picture, pattern: str = "*") -> Looked[Any]:
         """What the model looks at while it reads a text, or a source and a target; or sees an image, whose maps have
@@ -144,11 +148,7 @@ class Model:
         given = torch.tensor([[translating.begin, *wrote[:-1]]])
         with torch.inference_mode():
             looked = self(torch.tensor([read]), given, look=pattern)
-        written, table = Axis("text", len(wrote), labels=self.text().labels(wrote)), FAMILIES[self.family].axes
-        return {
-            name: replace(one, rows=written) if axes_of(name, table)[0] == "target" else one
-            for name, one in looked.maps.items()
-        }
+        return self.by_words(looked.maps, wrote)
 
     def generate(
         self, prompts: str | Sequence[str], *, decoding: Decoding | None = None
@@ -185,7 +185,7 @@ class Model:
         return self.generating().stream(prompt, decoding or GREEDY)
 
     def translates(self) -> bool:
-        return self.task in (None, "translate") and hasattr(self.net, "encode")
+        return self.task in (None, "translate") and hasattr(self.net, "encode") and not self.sees()
 
     def translating(self) -> Translating:
         if not self.translates():
@@ -222,7 +222,9 @@ class Model:
         single = is_one(inputs)
         several: Sequence[Any] = [inputs] if single else list(inputs)  # type: ignore[arg-type]
         if self.sees():
-            if not self.config.classes or self.family == "detr":  # which labels what it finds in an image
+            if (
+                not getattr(self.config, "classes", 0) or self.family == "detr"
+            ):  # which labels what it finds in an image
                 raise InputError(f"this {self.family} gives images no labels", expected="a model that classifies")
             seen = self.seeing().classify(several)
             return seen[0] if single else seen
@@ -257,6 +259,43 @@ class Model:
         """Whether it is one for images."""
         return hasattr(self.config, "channels")
 
+    def describe(
+        self, pictures: Picture | Sequence[Picture], *, decoding: Decoding | None = None, look: str | None = None
+    ) -> "Told | list[Told]":
+        """A sentence for one image, or for each of many, which are files or images in memory. With ``look``, a name
+        pattern such as "decoder.*.cross", also where it looked while it wrote each word."""
+        if not isinstance(self.processor, Captions):
+            raise InputError(f"this {self.family} describes no images", expected="a captioner")
+        describing = Describing(self.net, self.processor, self.symbols)
+        several: Sequence[Any] = [pictures] if is_one(pictures) else list(pictures)  # type: ignore[arg-type]
+        found = describing.describe(several, decoding or Decoding())
+        done = [
+            Told(
+                "" if isinstance(picture, Image.Image) else str(picture),
+                own[0].text if own else "",
+                own,
+                {} if look is None or not own else self.seen(describing, picture, own[0], look),
+            )
+            for picture, own in zip(several, found, strict=True)
+        ]
+        return done[0] if is_one(pictures) else done
+
+    def seen(self, describing: Describing, picture: Picture, found: Said, pattern: str) -> dict[str, Map]:
+        """The rows are the words that were written, and the end."""
+        wrote = [*found.ids, self.symbols.end[0]]
+        given = torch.tensor([[describing.begin, *wrote[:-1]]])
+        with torch.inference_mode():
+            looked = self(describing.seeing.take(picture), given, look=pattern)
+        return self.by_words(looked.maps, wrote)
+
+    def by_words(self, maps: Mapping[str, Map], wrote: Sequence[int]) -> dict[str, Map]:
+        """Maps of a decoder, their rows named by the words that were written there, not by those that were given."""
+        written, table = Axis("text", len(wrote), labels=self.text().labels(list(wrote))), FAMILIES[self.family].axes
+        return {
+            name: replace(one, rows=written) if axes_of(name, table)[0] == "target" else one
+            for name, one in maps.items()
+        }
+
     def seeing(self) -> Seeing:
         if not isinstance(self.processor, Images):
             raise InputError(
@@ -266,6 +305,8 @@ class Model:
         return Seeing(self.net, self.processor, self.labels)
 
     def text(self) -> Text:
+        if isinstance(self.processor, Captions):
+            return self.processor.text
         if self.sees():
             raise InputError(f"a {self.family} sees images, and reads no texts")
         if not isinstance(self.processor, Text):
@@ -315,6 +356,16 @@ class Translated:
     text: str
     nbest: list[Said]  # as many as were asked for, the best first; none where what was asked for cannot be
     maps: dict[str, Map]  # where it looked, of the layers that were asked for: (1, heads, target, source)
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """An image and what is said of it."""
+
+    image: str  # the file's path; empty for an image in memory
+    text: str
+    nbest: list[Said]  # as many as were asked for, the best first
+    maps: dict[str, Map]  # where it looked, of the layers that were asked for: (1, heads, words, patches)
 
 
 def build(name: str, **changes: Any) -> Model:
@@ -396,11 +447,12 @@ def load_ours(folder: Path) -> Model:
         expected = f"model: one of {', '.join(FAMILIES)}; config: a table"
         raise CheckpointError("this is no model", where=str(where), got=f"model = {family!r}", expected=expected)
     told = data["processor"]
-    pictured = isinstance(told, dict) and told.get("kind") == "images"
+    kind = told.get("kind") if isinstance(told, dict) else None
+    pictured = kind in ("images", CAPTIONS)
     if not isinstance(data["task"], str | None) or (told not in (None, {"kind": "text"}) and not pictured):
         got = f"task = {data['task']!r}, processor = {data['processor']!r}"
         raise CheckpointError("this task or processor is not known", where=str(where), got=got[:200])
-    if told == {"kind": "text"} and not (folder / "tokenizer.json").is_file():
+    if kind in ("text", CAPTIONS) and not (folder / "tokenizer.json").is_file():
         raise CheckpointError("the tokenizer is missing", where=str(folder), expected="tokenizer.json")
     weights = weights_of(folder)
     settings = read_config(family, config, str(where))
@@ -410,14 +462,18 @@ def load_ours(folder: Path) -> Model:
     symbols = read_symbols(data.get("symbols", {}), getattr(settings, "vocab", 0), str(where))
     labels = read_labels(data.get("labels", []), getattr(settings, "classes", 0), str(where))
     images = read_images(told, settings, str(where)) if pictured else None
-    processor = tokenizer_of(folder, settings, "") if images is None else images
+    text = None if kind == "images" else tokenizer_of(folder, settings, "")
+    processor: Text | Images | Captions | None = text if images is None else images
+    if images is not None and text is not None:
+        processor = Captions(images, text)
     found = Found(family, settings, weights.read(torch.float32), symbols, labels)
     return filled(net, found, folder, data["task"], processor)
 
 
 def read_images(data: Mapping[str, Any], config: Any, where: str) -> Images:
     """How images are prepared, for a net that sees images of as many channels."""
-    found, channels = Images.from_data(data, where), getattr(config, "channels", None)
+    found = images_from_data(data, where) if data["kind"] == CAPTIONS else Images.from_data(data, where)
+    channels = getattr(config, "channels", None)
     if found.channels != channels:
         got = f"images of {found.channels} channels, for a net that takes {channels or 'none'}"
         raise CheckpointError("processor and model do not belong together", where=where, got=got)
@@ -442,7 +498,7 @@ def load_theirs(folder: Path, data: Mapping[str, Any], header: Mapping[str, tupl
     settings = read_json(generation) if generation.is_file() else {}
     found = read_foreign(data, settings, header, read, folder)
     if hasattr(found.config, "channels"):
-        processor: Text | Images | None = foreign_images(folder, data, found.config)
+        processor: Text | Images | Captions | None = foreign_images(folder, data, found.config)
     else:
         processor = tokenizer_of(folder, found.config, kind_of(data))
     return filled(bare(found.family, found.config), found, folder, None, processor)
@@ -462,7 +518,7 @@ def foreign_images(folder: Path, data: Mapping[str, Any], config: Any) -> Images
 
 
 def filled(
-    net: nn.Module, found: Found, folder: Path, task: str | None, processor: Text | Images | None = None
+    net: nn.Module, found: Found, folder: Path, task: str | None, processor: Text | Images | Captions | None = None
 ) -> Model:
     """The net with its weights, ready for inference, and what else the folder holds."""
     if odd := [name for name, x in found.state.items() if not x.is_floating_point()]:
@@ -507,7 +563,7 @@ def save(model: Model, folder: str | Path, replace: bool = False) -> None:
         "model": model.family,
         "config": config_data(model.config),
         "task": model.task,
-        "processor": model.processor.to_data() if isinstance(model.processor, Images) else None,
+        "processor": model.processor.to_data() if isinstance(model.processor, Images | Captions) else None,
     }
     if isinstance(model.processor, Text):
         data["processor"] = {"kind": "text"}
@@ -519,7 +575,8 @@ def save(model: Model, folder: str | Path, replace: bool = False) -> None:
 
 
 def extras(model: Model) -> dict[str, bytes]:
-    tokenizer = {"tokenizer.json": model.processor.to_bytes()} if isinstance(model.processor, Text) else {}
+    texts = isinstance(model.processor, Text | Captions)
+    tokenizer = {"tokenizer.json": model.text().to_bytes()} if texts else {}
     return tokenizer | ({"card.md": model.card.encode("utf-8")} if model.card else {})
 
 

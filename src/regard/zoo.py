@@ -16,6 +16,7 @@ from regard.errors import ConfigError, InputError
 from regard.models import (
     bert,
     cait,
+    captioner,
     deit,
     detr,
     gpt,
@@ -213,6 +214,14 @@ FAMILIES: dict[str, Family] = {
         detr.AXES,
         "Carion et al. 2020, End-to-End Object Detection with Transformers",
         "https://arxiv.org/abs/2005.12872",
+    ),
+    "captioner": Family(
+        captioner.Config,
+        captioner.Captioner,
+        captioner.PRESETS,
+        captioner.AXES,
+        "Xu et al. 2015, Show, Attend and Tell",
+        "https://arxiv.org/abs/1502.03044",
     ),
     "perceiver": Family(
         perceiver.Config,

@@ -1,7 +1,7 @@
 """Every family of the zoo in small. One word for one idea in all configs, so a new family needs no new line here."""
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, get_origin, get_type_hints
 
@@ -131,6 +131,11 @@ def inputs(family: str, batch: int = 3, n: int = 6) -> dict[str, Tensor]:
         elif name != "self" and parameter.default is inspect.Parameter.empty:
             found[name] = torch.randint(small.vocab, (batch, n + len(found)))
     return found
+
+
+def read(given: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Of inputs, those that are ids: an image is whole, and has no padding."""
+    return {name: x for name, x in given.items() if not x.is_floating_point()}
 
 
 def tensors(output: object) -> dict[str, Tensor]:

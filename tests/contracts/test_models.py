@@ -28,6 +28,7 @@ from tests.contracts.families import (
     config,
     inputs,
     net,
+    read,
     serves,
     staged,
     tensors,
@@ -344,18 +345,19 @@ def test_padding_never_changes_a_real_output(family: str, key: str, name: str, s
     model, given = net(family, **{key: CHOICES[name]}), inputs(family)
     kept = {part: (4, 6, 1) for part in given}
     keys = {}
-    for part, x in given.items():
+    for part, x in read(given).items():
         places, lengths = torch.arange(x.shape[1]), torch.tensor(kept[part])[:, None]
         keys[part] = places < lengths if side == "right" else places >= x.shape[1] - lengths
     last = list(given)[-1]  # the one that the output follows; others are named, as source_keys
     masks = {"keys" if part == last else f"{part}_keys": x for part, x in keys.items()}
     found = tensors(model(**given, **masks))
     for row in range(3):
-        alone = tensors(model(**{part: x[row : row + 1, keys[part][row]] for part, x in given.items()}))
+        own = {part: x[row : row + 1] for part, x in given.items()}
+        alone = tensors(model(**own | {part: x[:, keys[part][row]] for part, x in read(own).items()}))
         for part, x in alone.items():
             along = found[part][row]
             close(along[keys[last][row]] if along.ndim == 2 else along, x[0], 1e-9)
-    garbage = {part: torch.where(keys[part], x, (x + 5) % 13) for part, x in given.items()}
+    garbage = given | {part: torch.where(keys[part], x, (x + 5) % 13) for part, x in read(given).items()}
     for part, x in tensors(model(**garbage, **masks)).items():
         same = x[keys[last]] if x.ndim == 3 else x
         close(same, found[part][keys[last]] if x.ndim == 3 else found[part])
@@ -464,7 +466,7 @@ def test_too_long_is_an_error() -> None:
 def test_keys_of_other_tokens_are_refused(family: str) -> None:
     given = inputs(family, batch=2)
     last = list(given)[-1]
-    for part, ids in given.items():
+    for part, ids in read(given).items():
         name, (rows, length) = "keys" if part == last else f"{part}_keys", ids.shape
         for shape in ((rows, length - 1), (rows, length + 1), (rows + 1, length), (length,)):
             keys = {name: torch.ones(shape, dtype=torch.bool)}
@@ -487,7 +489,7 @@ def test_keys_of_another_memory_or_step_are_refused() -> None:
 @pytest.mark.parametrize("family", PADDED)
 @pytest.mark.parametrize("wrong", [13, -1])
 def test_an_id_outside_of_the_vocabulary_is_told(family: str, wrong: int) -> None:
-    for part in (given := inputs(family, batch=2)):
+    for part in read(given := inputs(family, batch=2)):
         ids = given[part].clone()
         ids[1, 2] = wrong
         with pytest.raises(ValueError, match=rf"vocabulary: got {wrong}, expected from 0 to 12"):

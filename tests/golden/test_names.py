@@ -47,6 +47,7 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "vit, bare": ("vit-tiny", {"depth": 1, "classes": 0, "qkv_bias": False}),
     "deit": ("deit-tiny", {"depth": 1}),
     "deit, one head": ("deit-tiny", {"depth": 1, "pool": "class", "qkv_bias": False}),
+    "captioner": ("captioner-tiny", {"depth": 1, "decoder_depth": 2}),
     "cait": ("cait-xxs24", {"depth": 1, "looks": 1}),
     "cait, plain": ("cait-xxs24", {"depth": 1, "looks": 1, "scaled": False, "attention": "softmax", "classes": 0}),
     "volo": ("volo-d1", {"depth": 1, "outlookers": 1, "looks": 1}),

@@ -33,6 +33,7 @@ VERBS = {
     "translate": "Translate texts, or the lines of standard input in their order.",
     "generate": "Go on with a text, token by token as it is written.",
     "classify": "Give texts or images a label: texts as they are or as lines of standard input, images by their files.",
+    "describe": "Say in a sentence what is on each image.",
     "tag": "Give each word a tag: a word, a tab and its tag in each line, a blank line after each text.",
     "answer": "Find the answer to a question in a text.",
     "embed": "Turn texts into vectors of length 1: alike texts point the same way. Few texts are compared in a table.",

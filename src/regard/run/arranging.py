@@ -9,6 +9,7 @@ import numpy as np
 
 from regard.data.answers import Question
 from regard.data.batches import Batches, Drawing, Drawn
+from regard.data.captions import CaptionMaker
 from regard.data.conllu import Tagged
 from regard.data.draws import fractions
 from regard.data.framed import AnswerMaker, CoupleMaker, LabelMaker, TagMaker
@@ -19,6 +20,7 @@ from regard.data.missing import Spans
 from regard.data.order import Order
 from regard.data.pairs import PairMaker
 from regard.data.rows import Numbers, Rows
+from regard.data.scenes import Described
 from regard.data.stream import Passages, Windows
 from regard.data.text import Text
 from regard.data.vocabulary import Vocabulary as Learned
@@ -31,7 +33,17 @@ from regard.tasks.reading import last_piece
 from .beginning import kind_of, whose_words
 from .goals import Answering, LanguageModel, MaskedModel, MissingSpans, Similarity, Tagging
 from .imagery import in_batches
-from .inputs import AnswerFiles, LabelledFiles, PairFiles, Pictures, Reverse, TaggedFiles, TextFiles, Vocabulary
+from .inputs import (
+    AnswerFiles,
+    DrawnScenes,
+    LabelledFiles,
+    PairFiles,
+    Pictures,
+    Reverse,
+    TaggedFiles,
+    TextFiles,
+    Vocabulary,
+)
 from .settings import Run
 from .sources import Opened, found
 
@@ -74,12 +86,14 @@ def texts_of(row: Any) -> Sequence[str]:
         return row.texts
     if isinstance(row, Question):
         return row.question, row.context
+    if isinstance(row, Described):
+        return [row.caption]
     return [" ".join(row.words)] if isinstance(row, Tagged) else row
 
 
 def vocabulary_of(run: Run, rows: Rows, base: Path) -> Text | None:
     """Given, or learned from the training data, if the task reads text; with the tokens that the task needs."""
-    if isinstance(run.data, Reverse):
+    if isinstance(run.data, Reverse | DrawnScenes):
         return learned(rows, Vocabulary("words", 100))
     if isinstance(run.data, Pictures):
         return None
@@ -105,6 +119,14 @@ def arranged(run: Run, data: Opened, text: Text | None, length: int | None, symb
         splits = in_batches(run, data.splits, data.images, len(data.names))
         return Sources(splits, text, data.names, data.images)
     assert text is not None
+    if isinstance(run.data, DrawnScenes):
+        assert data.images is not None
+        maker = CaptionMaker(data.images, text, run.data.longest, symbols)
+        splits = {
+            split: Batches(rows, Order(len(rows), rows=run.data.batch, seed=run.seed, shuffle=split == "train"), maker)
+            for split, rows in data.splits.items()
+        }
+        return Sources(splits, text, (), data.images, run.data.longest)
     if isinstance(run.data, TextFiles) and run.data.unit == "text":
         return arranged_windows(run, data, text, longest_of(run, length) or USUAL, symbols)
     longest, cut = longest_of(run, length), 0.0
@@ -157,7 +179,7 @@ def batches(
 
 def longest_of(run: Run, length: int | None) -> int | None:
     """Tokens of a row that are read: as many as the model can, unless fewer are asked for."""
-    if isinstance(run.data, Reverse | Pictures):
+    if isinstance(run.data, Reverse | DrawnScenes | Pictures):
         return None
     asked = run.data.longest or (length if isinstance(run.task, LanguageModel) and length else USUAL)
     return asked if length is None else min(asked, length)

@@ -52,6 +52,17 @@ class LanguageModel:
 
 
 @dataclass(frozen=True)
+class Description:
+    """Foretell each word of a caption from its image and the words before it."""
+
+    kind: Literal["describe"] = "describe"
+    smoothing: float = setting(0.0, "label smoothing")
+
+    def __post_init__(self) -> None:
+        refuse(not_shares(self, "smoothing"))
+
+
+@dataclass(frozen=True)
 class Classification:
     """One label for each example."""
 
@@ -133,4 +144,14 @@ class Similarity:
         refuse(not_above_zero(self, "temperature"))
 
 
-Goal = Translation | LanguageModel | Classification | Tagging | Answering | MaskedModel | MissingSpans | Similarity
+Goal = (
+    Translation
+    | LanguageModel
+    | Description
+    | Classification
+    | Tagging
+    | Answering
+    | MaskedModel
+    | MissingSpans
+    | Similarity
+)

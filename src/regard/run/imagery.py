@@ -52,6 +52,12 @@ def images_of(run: Run) -> Images:
         raise InputError("images cannot be prepared so", where="data.mean, data.deviation", got=str(error)) from None
 
 
+def scene_images(run: Run) -> Images:
+    """Of what code draws: at the size of the model."""
+    _, config = kind_of(run)
+    return Images(size=config.image, channels=config.channels)
+
+
 def image_rows(data: Pictures, images: Images, base: Path, places: Any) -> tuple[dict[str, Rows], tuple[str, ...]]:
     """The rows of each split that there are files for, and the names of the labels. Where parts are cut out of images,
     these are read whole: a part of a small image would be blurred."""

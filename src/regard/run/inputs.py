@@ -224,6 +224,19 @@ class DigitImages:
         return self.mean == self.deviation == HALF
 
 
+@dataclass(frozen=True)
+class DrawnScenes:
+    """Generated: one or two coloured shapes, and a sentence that says so."""
+
+    kind: Literal["scenes"] = "scenes"
+    rows: int = setting(4000, "how many to train on")
+    batch: int = setting(32, "images of a batch")
+    longest: int = setting(32, "tokens of a caption; the rest is cut off")
+
+    def __post_init__(self) -> None:
+        refuse(not_positive(self, "rows", "batch"), below(2, self, "longest"))
+
+
 def pictured(deviation: tuple[float, ...] | None, batch: int | None, augment: Augment | None) -> list[str]:
     """What is wrong with how images become batches."""
     wrong = []
@@ -239,5 +252,7 @@ def no_files(train: tuple[str, ...] | None) -> list[str]:
 
 
 Pictures = ImageFiles | DigitImages
-Data = PairFiles | Reverse | TextFiles | LabelledFiles | TaggedFiles | AnswerFiles | ImageFiles | DigitImages
+Data = (
+    PairFiles | Reverse | TextFiles | LabelledFiles | TaggedFiles | AnswerFiles | ImageFiles | DigitImages | DrawnScenes
+)
 Written = PairFiles | TextFiles | LabelledFiles | TaggedFiles | AnswerFiles  # data with a vocabulary

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from regard.data.captions import Captions
 from regard.data.faults import Fault
 from regard.data.images import Images
 from regard.data.text import Text
@@ -18,6 +19,7 @@ from regard.model import Model
 from regard.nn.block import replay_blocks
 from regard.tasks.answering import FindAnswer
 from regard.tasks.classify import Classify, ClassifyText
+from regard.tasks.describing import Describe
 from regard.tasks.distil import Distil
 from regard.tasks.language import Language
 from regard.tasks.masked import Masked
@@ -33,6 +35,7 @@ from .beginning import Begun, begin_with, kind_of, whose_words
 from .goals import (
     Answering,
     Classification,
+    Description,
     LanguageModel,
     MaskedModel,
     MissingSpans,
@@ -81,7 +84,9 @@ def prepare(run: Run, folder: Path, data: Opened, text: Text | None) -> Job:
     begun = begin_with(run, changes)
     symbols = NONE if text is None else symbols_of(text) if other is None else other.symbols
     names = data.names if getattr(begun.net.config, "classes", 0) == len(data.names) else ()
-    processor = text if data.images is None else data.images
+    processor: Text | Images | Captions | None = text if data.images is None else data.images
+    if text is not None and data.images is not None:
+        processor = Captions(data.images, text)
     model = Model(family, begun.net, processor=processor, task=run.task.kind, symbols=symbols, labels=names)
     sources = arranged(run, data, text, getattr(model.config, "length", None), symbols)
     if run.train.recompute and not replay_blocks(model.net):
@@ -121,6 +126,8 @@ def task_of(run: Run, model: Model, sources: Sources) -> Task:
         teacher = same_words(task.teacher, model)
         how = {"share": task.share, "temperature": task.temperature, "load": task.load}
         return Distil(model.net, model.text(), task.smoothing, teacher.net, feeding=feeding, **how)
+    if isinstance(task, Description):
+        return Describe(model.net, model.text(), task.smoothing)
     if isinstance(task, LanguageModel):
         return Language(model.net, task.smoothing, model.text().widths(), task.load)
     if isinstance(task, MissingSpans):

@@ -110,11 +110,12 @@ def blamed(problem: str, changes: Mapping[str, Any]) -> str:
 SEERS = (  # families that see images
     *("vit", "deit", "cait", "volo", "swin", "swinv2", "levit", "mixer", "perceiver", "workspace", "resnet", "mlp"),
 )
-SEEN = ("images", "digits")  # kinds of data that are images
+SEEN = ("images", "digits")  # kinds of data that are images with labels
 LEARNS = {
     "translate": ("transformer", "rnn", "t5", "switch"),
     "language": ("gpt", "switchlm", "reformer", "recurrent"),
     "classify": (*SEERS, "bert", "recurrent"),
+    "describe": ("captioner",),
     "tag": ("bert", "recurrent"),
     "answer": ("bert",),
     "masked": ("bert",),
@@ -126,6 +127,7 @@ SERVES = {
     "translate": ("pairs", "reverse"),
     "language": ("text",),
     "classify": ("images", "digits", "labelled"),
+    "describe": ("scenes",),
     "tag": ("tagged",),
     "answer": ("answers",),
     "masked": ("text",),

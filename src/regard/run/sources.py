@@ -14,16 +14,18 @@ from regard.data.images import Images
 from regard.data.labelled import LabelledTexts
 from regard.data.records import open_csv
 from regard.data.rows import Rows, Some, held_out
+from regard.data.scenes import Scenes
 from regard.data.stream import open_passages
 from regard.data.tables import open_jsonl, open_plain, open_tsv
 from regard.errors import InputError
 from regard.zoo import shipped
 
 from .goals import Classification, MaskedModel, Translation
-from .imagery import Prepared, image_rows, images_of
+from .imagery import Prepared, image_rows, images_of, scene_images
 from .inputs import (
     AnswerFiles,
     DigitImages,
+    DrawnScenes,
     ImageFiles,
     LabelledFiles,
     PairFiles,
@@ -99,6 +101,11 @@ def opened(run: Run, base: Path) -> Opened:
             },
             (),
         )
+    if isinstance(data, DrawnScenes):
+        images = scene_images(run)
+        seeds = {"train": 0, "held_out": 1, "test": 2}
+        scenes = {split: Scenes(data.rows if i == 0 else 200, images, run.seed + i) for split, i in seeds.items()}
+        return Opened(dict(scenes), (), images)
     if isinstance(data, Pictures):
         return opened_images(data, run, base)
     paths = {
