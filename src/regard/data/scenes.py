@@ -2,7 +2,8 @@
 
     a large red circle above a small blue square
 
-One or two shapes of a colour and a size; the second is beside, above or below the first.
+One or two shapes of a colour and a size. The one on the left, or the upper one, is named first, so that each image has
+one right sentence.
 """
 
 from typing import NamedTuple
@@ -20,7 +21,7 @@ SCALE = 4  # drawn so much larger, and made smaller: edges are smooth then
 COLOURS = {"red": (214, 48, 49), "green": (39, 154, 70), "blue": (41, 98, 218), "yellow": (240, 196, 25)}
 SHAPES = ("circle", "square", "triangle")
 SIZES = {"small": 4, "large": 7}  # half of a side
-WHERE = {"left of": (-1, 0), "right of": (1, 0), "above": (0, -1), "below": (0, 1)}  # where the first one is
+WHERE = {"left of": (-1, 0), "above": (0, -1)}  # where the first one is
 APART = 8  # from the middle
 
 
