@@ -1,5 +1,5 @@
 """The 1,797 handwritten digits that scikit-learn carries, 8 x 8 pixels of 17 shades (Alpaydin and Kaynak, 1998,
-https://doi.org/10.24432/C50P49, CC BY 4.0): images for a machine that has no others.
+https://doi.org/10.24432/C50P49): images for a machine that has no others.
 
 Only the file is read, the package is not imported. A line has 64 shades, from 0, white paper, to 16, and the digit.
 """
@@ -18,7 +18,7 @@ from .faults import Fault
 from .images import Images, Labelled
 
 SIDE, SHADES, COUNT = 8, 16, 1797
-TEST = 297  # the last ones, of which most were written by other people than the first
+TEST = 297  # the last ones
 LABELS = tuple(map(str, range(10)))
 
 

@@ -157,5 +157,5 @@ class Captioner(EncoderDecoder):
         """(b, channels, height, width), (b, n) -> (b, n, v): the target is what was written so far, behind a start"""
         return self.decode(target, self.encode(images), keys=keys)
 
-    def axes(self, images: Tensor, target: Tensor) -> dict[str, Axis]:  # type: ignore[override]
+    def axes(self, images: Tensor, target: Tensor) -> dict[str, Axis]:
         return {"patches": self.encoder.axes(images)["patches"], "target": Axis("text", target.shape[1])}
