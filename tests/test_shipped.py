@@ -3,6 +3,7 @@
 import math
 import re
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from PIL import Image
 
 import regard
 from regard.cli.app import main
+from regard.data.digits import COUNT, TEST, Digits
 from regard.data.images import Images
 from regard.data.tables import open_tsv
 from regard.decode.beam import Beam
@@ -170,9 +172,8 @@ DIGITS = 0.912  # of the last 297, which it has not seen
 
 def test_it_reads_digits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As many as its card says, to the last one; and ten times as large, as a file, by the verb."""
-    pytest.importorskip("sklearn", reason="scikit-learn carries the digits")
-    from regard.data.digits import COUNT, TEST, Digits
-
+    if find_spec("sklearn") is None:
+        pytest.skip("scikit-learn, which carries the digits, is not installed")
     model = regard.load("digits")
     assert isinstance(model.processor, Images)
     rows = Digits(model.processor, COUNT - TEST, COUNT)
