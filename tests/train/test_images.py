@@ -4,6 +4,7 @@ import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from regard.errors import InputError
 from regard.model import Model
 from regard.nn.positions import interpolate
 from regard.run.augmentation import Augment, Augmented, augmented
-from regard.run.beginning import resized
+from regard.run.beginning import changed, resized
 from regard.run.imagery import Prepared
 from regard.run.job import Renormalised, same_images
 from regard.run.trial import check
@@ -348,6 +349,14 @@ def test_what_goes_by_places_is_interpolated() -> None:
     assert tables
     assert all(x.shape == two.state_dict()[name].shape for name, x in tables.items())
     assert all(torch.equal(x, one.state_dict()[name]) for name, x in resized(one, one).items())
+
+
+def test_swin_v2_measures_its_offsets_as_it_learned_to() -> None:
+    base = regard.build("swinv2-tiny", image=32, patch=4, window=4, dim=8, depth=(1, 1), heads=(2, 4), hidden=16)
+    run = SimpleNamespace(task=SimpleNamespace(kind="classify"), data=SimpleNamespace(kind="images"))
+    found = changed(base, {"image": 64, "window": 8}, run)  # type: ignore[arg-type]
+    assert (found.window, found.trained) == (8, (4, 4))
+    assert changed(base, {"dropout": 0.1}, run).trained is None  # type: ignore[arg-type]
 
 
 def test_fine_tuning_at_another_resolution(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,7 @@
 """The data of a run that sees: images found, opened and prepared, and put into batches."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,20 +58,23 @@ def scene_images(run: Run) -> Images:
     return Images(size=config.image, channels=config.channels)
 
 
-def image_rows(data: Pictures, images: Images, base: Path, places: Any) -> tuple[dict[str, Rows], tuple[str, ...]]:
-    """The rows of each split that there are files for, and the names of the labels. Where parts are cut out of images,
-    these are read whole: a part of a small image would be blurred."""
+Found = Callable[[str, Path], Path]
+
+
+def image_rows(data: Pictures, images: Images, base: Path, found: Found) -> tuple[dict[str, Rows], tuple[str, ...]]:
+    """The rows of each split that there are files for, which ``found`` looks for, and the names of the labels. Where
+    parts are cut out of images, these are read whole: a part of a small image would be blurred."""
     reading = images if data.augment.area == 1 else replace(images, size=None, fit="stretch", shorter=None)
     splits: dict[str, Rows]
     if isinstance(data, DigitImages):
         splits = {"train": Digits(reading, 0, COUNT - TEST), "test": Digits(images, COUNT - TEST, COUNT)}
         return splits, Digits.labels
-    train = open_split(data, places(data.train, base), "train", reading, data.labels or None)
+    train = open_split(data, found(data.train, base), "train", reading, data.labels or None)
     splits = {"train": train}
     for split, name in (("held_out", data.held_out), ("test", data.test)):
         if name:
-            splits[split] = open_split(data, places(name, base), split, images, train.labels)
-    folder = places(data.train, base)
+            splits[split] = open_split(data, found(name, base), split, images, train.labels)
+    folder = found(data.train, base)
     if "test" not in splits and is_idx(folder) and any(x.startswith(("test", "t10k")) for x in os.listdir(folder)):
         splits["test"] = open_idx(folder, "test", images, train.labels)
     return splits, tuple(train.labels)
