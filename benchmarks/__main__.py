@@ -12,7 +12,7 @@ ALL = core.ALL | vision.ALL
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Speed against the peers, as ratios.")
-    parser.add_argument("names", nargs="*", choices=[*ALL, []], help="which ones; the core's unless given")
+    parser.add_argument("names", nargs="*", choices=[*ALL, []], help="which ones; all unless given")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--json", action="store_true")
@@ -20,7 +20,7 @@ def main() -> None:
     torch.set_num_threads(chosen.threads)
     torch.manual_seed(0)
     results = []
-    for name in chosen.names or core.ALL:
+    for name in chosen.names or ALL:
         result = ALL[name](chosen.rounds, chosen.threads)
         results.append(result.data())
         if not chosen.json:

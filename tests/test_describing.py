@@ -1,4 +1,4 @@
-"""The captioner: what it is drawn, what it looks at, what it says; as a model, in a folder, in a run, by the verb."""
+"""Captions in use: what is drawn, what it says of it, where it looked; in a folder, in a run, by the verb."""
 
 import json
 from dataclasses import replace
@@ -27,7 +27,7 @@ def model() -> Model:
     scenes = Scenes(60, IMAGES, 0)
     text = Vocabulary("words", 100).learn(scenes[i].caption for i in range(60))
     torch.manual_seed(0)
-    sizes = {"image": 16, "patch": 4, "dim": 16, "depth": 1, "heads": 2, "hidden": 32}
+    sizes = {"image": 16, "patch": 4, "dim": 16, "depth": 1, "decoder_depth": 1, "heads": 2, "hidden": 32}
     made = regard.build("captioner-tiny", vocab=text.tokenizer.get_vocab_size(), **sizes).eval()
     return replace(made, processor=Captions(IMAGES, text), task="describe", symbols=symbols_of(text))
 

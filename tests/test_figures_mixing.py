@@ -49,9 +49,9 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
     "10.10c": [
         ("words.none.0", 0.9),
         ("words.fourier.1", 0.9),
-        ("words.random", [0.9, 0.9]),
+        ("words.random", [0.9] * 3),
         ("labels.none.1", 0.9),
-        ("labels.fourier", [0.99, 0.99]),
+        ("labels.fourier", [0.99] * 3),
         ("labels.attention.0", 0.6),
         ("seconds.256.fourier", 9.0),
         ("seconds.512.fourier", 9.0),

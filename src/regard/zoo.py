@@ -220,8 +220,8 @@ FAMILIES: dict[str, Family] = {
         captioner.Captioner,
         captioner.PRESETS,
         captioner.AXES,
-        "Xu et al. 2015, Show, Attend and Tell",
-        "https://arxiv.org/abs/1502.03044",
+        "Liu et al. 2021, CPTR: Full Transformer Network for Image Captioning",
+        "https://arxiv.org/abs/2101.10804",
     ),
     "perceiver": Family(
         perceiver.Config,

@@ -1,7 +1,7 @@
 """Every family of the zoo in small. One word for one idea in all configs, so a new family needs no new line here."""
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, get_origin, get_type_hints
 
@@ -101,17 +101,18 @@ SITES = [
 ]
 ATTENDING = [family for family in FAMILIES if hasattr(config(family), "attention")]
 SERVED = [site for site in SITES if serves(site[0], site[1], CHOICES[site[2]])]
-# Families whose blocks are those of another are asked at every quick turn with the first mechanism alone, and the
-# variants of mechanisms in three families; all else is for the slow tests.
-DERIVED = ("switch", "switchlm", "perceiverlm", "swinv2", "levit")
+# Three families are asked at every quick turn with all mechanisms and their variants, the others with one of each kind,
+# and families whose blocks are those of another with the first alone; all else is for the slow tests.
 WIDELY = ("gpt", "bert", "transformer")
+KINDS = ("softmax", "additive", "local", "linformer", "performer", "lsh", "synthesizer", "fourier", "workspace")
+DERIVED = ("switch", "switchlm", "perceiverlm", "swinv2", "levit", "deit", "cait", "volo", "captioner")
 
 
 def by_speed(sites: Sequence[tuple[str, ...]]) -> list[Any]:
     """(family, ..., mechanism), the slow ones marked"""
 
     def slow(family: str, name: str) -> bool:
-        return (family in DERIVED and name != "softmax") or (family not in WIDELY and name not in MECHANISMS)
+        return family not in WIDELY and name not in (("softmax",) if family in DERIVED else KINDS)
 
     return [pytest.param(*site, marks=pytest.mark.slow) if slow(site[0], site[-1]) else site for site in sites]
 
@@ -133,8 +134,8 @@ def inputs(family: str, batch: int = 3, n: int = 6) -> dict[str, Tensor]:
     return found
 
 
-def read(given: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Of inputs, those that are ids: an image is whole, and has no padding."""
+def words(given: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The inputs that are ids of tokens, and so may be padded."""
     return {name: x for name, x in given.items() if not x.is_floating_point()}
 
 

@@ -28,10 +28,10 @@ from tests.contracts.families import (
     config,
     inputs,
     net,
-    read,
     serves,
     staged,
     tensors,
+    words,
 )
 from tests.contracts.tools import CHOICES, close, refuses, stirred
 
@@ -282,7 +282,8 @@ def test_depth(family: str) -> None:
         stacks = {name: x for name, x in lists.items() if name not in ("stages", "stem")}
         assert stacks or family == "workspace"  # one layer, applied again and again
         others = {name: x for name, x in vars(model.config).items() if isinstance(x, int)}  # which have their own key
-        assert all(len(stack) == others.get(name, depth) for name, stack in stacks.items())
+        for name, stack in stacks.items():
+            assert len(stack) == others.get(name, others.get(f"{name}_depth", depth))
     assert len(net("transformer", depth=3, decoder_depth=1).decoder) == 1
     if family in ATTENDING:
         with pytest.raises(ValueError, match="empty list"):
@@ -343,9 +344,9 @@ def test_a_batch_of_one_is_a_row_of_many(family: str, key: str, name: str) -> No
 def test_padding_never_changes_a_real_output(family: str, key: str, name: str, side: str) -> None:
     """Whatever stands there; every input may be padded, all at once."""
     model, given = net(family, **{key: CHOICES[name]}), inputs(family)
-    kept = {part: (4, 6, 1) for part in given}
+    kept = {part: (4, 6, 1) for part in words(given)}
     keys = {}
-    for part, x in read(given).items():
+    for part, x in words(given).items():
         places, lengths = torch.arange(x.shape[1]), torch.tensor(kept[part])[:, None]
         keys[part] = places < lengths if side == "right" else places >= x.shape[1] - lengths
     last = list(given)[-1]  # the one that the output follows; others are named, as source_keys
@@ -353,11 +354,11 @@ def test_padding_never_changes_a_real_output(family: str, key: str, name: str, s
     found = tensors(model(**given, **masks))
     for row in range(3):
         own = {part: x[row : row + 1] for part, x in given.items()}
-        alone = tensors(model(**own | {part: x[:, keys[part][row]] for part, x in read(own).items()}))
+        alone = tensors(model(**own | {part: own[part][:, keys[part][row]] for part in keys}))
         for part, x in alone.items():
             along = found[part][row]
             close(along[keys[last][row]] if along.ndim == 2 else along, x[0], 1e-9)
-    garbage = given | {part: torch.where(keys[part], x, (x + 5) % 13) for part, x in read(given).items()}
+    garbage = given | {part: torch.where(keys[part], x, (x + 5) % 13) for part, x in words(given).items()}
     for part, x in tensors(model(**garbage, **masks)).items():
         same = x[keys[last]] if x.ndim == 3 else x
         close(same, found[part][keys[last]] if x.ndim == 3 else found[part])
@@ -466,7 +467,7 @@ def test_too_long_is_an_error() -> None:
 def test_keys_of_other_tokens_are_refused(family: str) -> None:
     given = inputs(family, batch=2)
     last = list(given)[-1]
-    for part, ids in read(given).items():
+    for part, ids in words(given).items():
         name, (rows, length) = "keys" if part == last else f"{part}_keys", ids.shape
         for shape in ((rows, length - 1), (rows, length + 1), (rows + 1, length), (length,)):
             keys = {name: torch.ones(shape, dtype=torch.bool)}
@@ -489,7 +490,7 @@ def test_keys_of_another_memory_or_step_are_refused() -> None:
 @pytest.mark.parametrize("family", PADDED)
 @pytest.mark.parametrize("wrong", [13, -1])
 def test_an_id_outside_of_the_vocabulary_is_told(family: str, wrong: int) -> None:
-    for part in read(given := inputs(family, batch=2)):
+    for part in words(given := inputs(family, batch=2)):
         ids = given[part].clone()
         ids[1, 2] = wrong
         with pytest.raises(ValueError, match=rf"vocabulary: got {wrong}, expected from 0 to 12"):

@@ -1,8 +1,9 @@
 """What the contracts share: every row of the table of mechanisms in small, and every kind of mask, spelled out."""
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
+import pytest
 import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -75,6 +76,11 @@ def refuses(name: str, *asked: str) -> bool:
     choice = CHOICES[name]
     words = REFUSES.get(choice if isinstance(choice, str) else choice["kind"], set())
     return not (words - {"length"} if "length" in choice else words).isdisjoint(asked)
+
+
+def later(cases: Sequence[tuple[str, ...]]) -> list[Any]:
+    """(mechanism, ...): those of variants are for the slow tests."""
+    return [case if case[0] in MECHANISMS else pytest.param(*case, marks=pytest.mark.slow) for case in cases]
 
 
 def asked(mask: Mask) -> list[str]:

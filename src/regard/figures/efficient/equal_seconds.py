@@ -3,6 +3,10 @@ three and exact attention guess hidden pixels, 784 at a time, each for as many s
 
 Linformer has no causal form, so all of them are encoders. What a step of each takes is measured first, and tells how
 many steps it is given; all rates go up and down within that.
+
+Found was that Performer is ahead of softmax and of Linformer in each of three starts, and Reformer's hashing ahead of
+Performer: a pixel is told by a few that are like it, and these hashing finds. Linformer's sums of 784 keys are hardly
+learned in that time (figure 10.5e has those that are).
 """
 
 from collections.abc import Callable
@@ -17,15 +21,16 @@ from regard.figures.curves import bits, named
 from regard.figures.efficient.hidden import Course, alone, batch_of, built, taught
 from regard.figures.efficient.training import marks
 from regard.figures.figure import Check, Numbers, above, below, seeded
+from regard.figures.toys import means
 from regard.nn.mechanisms import Choice
 
 TITLE = "As many seconds for each"
 DECKS = ("004",)
-CLAIM = "In as many seconds, Performer guesses hidden pixels better than Linformer, Reformer's hashing and softmax."
-COST = 620.0
+CLAIM = "In as many seconds, Performer guesses hidden pixels better than Linformer and softmax; hashing is ahead of it."
+COST = 1150.0
 SEED = 0
 
-SIDE, BATCH, BUDGET = 28, 3, 130.0  # seconds of learning for each
+SEEDS, SIDE, BATCH, BUDGET = 3, 28, 3, 90.0  # seconds of learning for each
 RIVALS: dict[str, Choice] = {
     "softmax": "softmax",
     "Performer": {"kind": "performer", "features": 64},
@@ -42,7 +47,7 @@ def compute() -> Numbers:
     for (name, choice), pace in zip(RIVALS.items(), paces, strict=True):
         steps = max(round(BUDGET / pace), 1)
         with on_threads(1):
-            losses = taught(choice, Course(SIDE, BATCH, steps), SEED)
+            losses = [taught(choice, Course(SIDE, BATCH, steps), seed) for seed in range(SEED, SEED + SEEDS)]
         numbers["rivals"][name] = {"pace": pace, "steps": steps, "losses": losses}
     return numbers
 
@@ -65,8 +70,9 @@ def step(choice: Choice) -> Callable[[], Tensor]:
 def draw(numbers: Numbers) -> Figure:
     note = (
         f"Encoders that guess hidden pixels of clothes, {SIDE} × {SIDE} at a time, each for {BUDGET:.0f} seconds of one"
-        " processor.\nIn brackets, the steps that fit. Deck 004 says of Performer: “Beats the LINformer and Reformer"
-        " while still scaling\nlinearly”, which is of its paper’s tasks. Dotted: who looks at no other pixel."
+        f" processor; the mean of {SEEDS}\nstarts. In brackets, the steps that fit. Deck 004 says of Performer: “Beats"
+        " the LINformer and Reformer while still scaling\nlinearly”, which is of its paper’s tasks. Dotted: who looks"
+        " at no other pixel."
     )
     figure = style.page(TITLE, note, height=5.4)
     axes = figure.subplots()
@@ -74,7 +80,7 @@ def draw(numbers: Numbers) -> Figure:
     curves = {}
     for name, one in numbers["rivals"].items():
         spent = [mark * one["pace"] for mark in marks(one["steps"])][1:]
-        curves[labels[name]] = (spent, bits(one["losses"])[1:])
+        curves[labels[name]] = (spent, bits(means(one["losses"]))[1:])
     axes.axhline(bits([numbers["alone"]])[0], color=style.EDGE, lw=1.2, ls=":")
     named(axes, curves, {labels[name]: tint for name, tint in TINTS.items()}, wide=0.28)
     axes.set_xlabel("seconds of learning")
@@ -84,15 +90,15 @@ def draw(numbers: Numbers) -> Figure:
 
 def holds(numbers: Numbers) -> list[Check]:
     rivals = numbers["rivals"]
-    last = {name: one["losses"][-1] for name, one in rivals.items()}
+    last = {name: means(one["losses"])[-1] for name, one in rivals.items()}
     steps = {name: one["steps"] for name, one in rivals.items()}
-    checks = [
-        below(f"seconds: Performer's loss less that of {name}, nats", last["Performer"] - last[name], 0.0)
-        for name in RIVALS
-        if name != "Performer"
-    ]
+    behind = [name for name in RIVALS if name not in ("Performer", "Reformer")]
+    gaps = {name: last["Performer"] - last[name] for name in RIVALS}
+    others = max(last[name] for name in RIVALS if name != "Linformer")
     return [
-        *checks,
-        below("seconds: largest loss over that without a look", max(last.values()) / numbers["alone"], 0.9),
+        *(below(f"seconds: Performer's loss less that of {name}, nats, mean", gaps[name], 0.0) for name in behind),
+        above("seconds: the same, of Reformer (expected: below 0)", gaps["Reformer"], 0.0),
+        below("seconds: largest loss but Linformer's over that without a look", others / numbers["alone"], 0.9),
+        above("seconds: Linformer's (expected: below 0.9)", last["Linformer"] / numbers["alone"], 0.9),
         above("seconds: steps of Performer over those of softmax", steps["Performer"] / steps["softmax"], 1.0),
     ]

@@ -17,10 +17,10 @@ from regard.figures.toys import means
 TITLE = "How much is in comparing at all"
 DECKS = ("003",)
 CLAIM = "Scores that are learned and never look at the text come near to compared ones; drawn and left, they are worst."
-COST = 700.0
+COST = 1050.0
 SEED = 0
 
-SEEDS = 2
+SEEDS = 3
 COURSE = Course(length=64, batch=32, steps=800, rate=6e-3, rotary=None)
 NAMES = {
     "softmax": "compared",
