@@ -23,7 +23,7 @@ from regard.nn.embed import Patches
 from regard.nn.feedforward import ACTIVATIONS, MLP, activation
 from regard.nn.mechanisms import Choice, build_mixer, layered, unknown_choices
 from regard.nn.mixers.windows import Windows, window_axes
-from regard.nn.positions import WindowBias
+from regard.nn.positions import WindowBias, refitted
 from regard.nn.pyramid import Stage, filled, halved, neighbours
 from regard.nn.residual import Branch, PreNorm
 from regard.nn.site import Site
@@ -152,11 +152,5 @@ class Swin(nn.Module):
 def refit(net: Swin, *, image: int, window: int) -> Swin:
     """The same net for other images and windows, to be fine-tuned on them: tables of offsets are interpolated."""
     new = Swin(replace(net.config, image=image, window=window)).to(net.patch.projection.weight)
-    state = net.state_dict()
-    for name, module in net.named_modules():
-        if isinstance(module, WindowBias):
-            wanted = new.get_submodule(name)
-            assert isinstance(wanted, WindowBias)
-            state[f"{name}.weight"] = module.resized(wanted.height, wanted.width)
-    new.load_state_dict(state)
+    new.load_state_dict(refitted(net, new))
     return new.train(net.training)

@@ -266,11 +266,15 @@ class OffsetBias(nn.Module):
 
         -> (h, q, k), k = height * width
         """
-        table: Tensor = self.weight
-        if (height, width) != (self.height, self.width):
-            grid = table.unflatten(1, (self.height, self.width))[None]
-            table = F.interpolate(grid, size=(height, width), mode="bilinear", align_corners=True)[0].flatten(1)
+        table = self.resized(height, width)
         return table[:, distances(height, width, stride, table.device)]
+
+    def resized(self, height: int, width: int) -> Tensor:
+        """The table for another grid, bilinear.  -> (h, height * width)"""
+        if (height, width) == (self.height, self.width):
+            return self.weight
+        grid = self.weight.unflatten(1, (self.height, self.width))[None]
+        return F.interpolate(grid, size=(height, width), mode="bilinear", align_corners=True)[0].flatten(1)
 
 
 @lru_cache(maxsize=64)
@@ -281,6 +285,16 @@ def distances(height: int, width: int, stride: int, device: torch.device) -> Ten
         rows = (y[::stride, ::stride].flatten()[:, None] - y.flatten()).abs()
         columns = (x[::stride, ::stride].flatten()[:, None] - x.flatten()).abs()
         return (rows * width + columns).to(device)
+
+
+def refitted(old: nn.Module, new: nn.Module) -> dict[str, Tensor]:
+    """The weights of ``old``, its tables of offsets made for the windows and grids of ``new``, a net of its form."""
+    found, places = dict(old.state_dict()), dict(new.named_modules())
+    for name, module in old.named_modules():
+        other = places.get(name)
+        if isinstance(module, WindowBias | OffsetBias) and isinstance(other, WindowBias | OffsetBias):
+            found[f"{name}.weight"] = module.resized(other.height, other.width)
+    return found
 
 
 def interpolate(table: Tensor, old: tuple[int, int], new: tuple[int, int]) -> Tensor:

@@ -10,6 +10,7 @@ from regard.train.settings import Train
 from .goals import (
     Answering,
     Classification,
+    Description,
     LanguageModel,
     MaskedModel,
     MissingSpans,
@@ -17,7 +18,7 @@ from .goals import (
     Tagging,
     Translation,
 )
-from .inputs import AnswerFiles, ImageFiles, LabelledFiles, PairFiles, TaggedFiles, TextFiles
+from .inputs import AnswerFiles, DrawnScenes, ImageFiles, LabelledFiles, PairFiles, TaggedFiles, TextFiles
 from .settings import Run, Start
 
 TEMPLATES: dict[str, Run] = {
@@ -68,6 +69,14 @@ TEMPLATES: dict[str, Run] = {
         train=Train(steps=1000, evaluate=100, save=100, log=10),
         optimizer=AdamW(rate=5e-5, betas=(0.9, 0.999), decay=0.01),
         schedule=Linear(warmup=100),
+    ),
+    "describe": Run(
+        task=Description(),
+        data=DrawnScenes(),
+        model={"name": "captioner-tiny"},
+        train=Train(steps=1500, evaluate=250, save=250, log=25),
+        optimizer=AdamW(rate=2e-3, betas=(0.9, 0.98), decay=0.01),
+        schedule=Cosine(warmup=100),
     ),
     "tag": Run(
         task=Tagging(),
