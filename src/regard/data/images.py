@@ -45,8 +45,8 @@ HEADINGS = ("file", "filename", "file_name", "image", "path")  # of a table's fi
 class Images:
     """How images are cut to one size, and how pixels become numbers. It is data, and goes with the model."""
 
-    size: int | None = 224  # of both sides; None leaves each image as it is
-    fit: Literal["stretch", "crop"] = "stretch"  # the whole image, or a square from its middle
+    size: int | None = 224  # of both sides, or of the longer; None leaves each image as it is
+    fit: Literal["stretch", "crop", "within"] = "stretch"  # the whole image, a square from its middle, or its own form
     shorter: int | None = None  # for a crop: what the shorter side is scaled to before; None: to the size
     filter: Literal["nearest", "box", "bilinear", "bicubic", "lanczos"] = "bilinear"
     channels: int = 3  # or 1: grey
@@ -86,8 +86,11 @@ class Images:
         return self.prepare(Image.fromarray(pixels))
 
     def scaled(self, image: Image.Image, size: int) -> Image.Image:
-        """To size x size. For a crop only what remains is computed: a line of pixels would become a huge image else."""
+        """To size x size, or within. For a crop only what remains is computed: a line of pixels would become a huge
+        image else."""
         width, height = image.size
+        if self.fit == "within":
+            return image.resize(self.within(width, height), FILTERS[self.filter])
         if self.fit == "stretch":
             return image.resize((size, size), FILTERS[self.filter])
         shorter = self.shorter or size
@@ -96,6 +99,13 @@ class Images:
         across, down = width / wide, height / high
         box = (left * across, top * down, min(width, (left + size) * across), min(height, (top + size) * down))
         return image.resize((size, size), FILTERS[self.filter], box)
+
+    def within(self, width: int, height: int) -> tuple[int, int]:
+        """What an image of this width and height becomes: its longer side is the size, a line keeps a pixel."""
+        longer = max(width, height)
+        if self.fit != "within" or self.size is None:
+            return (width, height) if self.size is None else (self.size, self.size)
+        return max(round(width * self.size / longer), 1), max(round(height * self.size / longer), 1)
 
     def read(self, path: Path) -> Tensor:
         """One image file  -> (c, h, w), uint8"""
@@ -222,9 +232,10 @@ def open_images(path: Path, images: Images, labels: Sequence[str] | None = None)
 
 def pixel_counts(findings: Sequence[Finding], images: Images) -> NDArray[np.int64] | None:
     """What each image costs, if they are not all of one size."""
-    if images.size is not None:
+    if images.size is not None and images.fit != "within":
         return None
-    return np.array([finding.width * finding.height for finding in findings], np.int64)
+    sides = np.array([images.within(finding.width, finding.height) for finding in findings], np.int64)
+    return sides.reshape(-1, 2).prod(1)
 
 
 def fault(row: Named, finding: Finding) -> Fault:

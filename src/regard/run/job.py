@@ -14,6 +14,7 @@ from regard.model import Model
 from regard.nn.block import replay_blocks
 from regard.tasks.answering import FindAnswer
 from regard.tasks.classify import Classify, ClassifyText
+from regard.tasks.detecting import Detect, Weights
 from regard.tasks.distil import Distil
 from regard.tasks.language import Language
 from regard.tasks.masked import Masked
@@ -29,6 +30,7 @@ from .beginning import Begun, begin_with, kind_of, whose_words
 from .goals import (
     Answering,
     Classification,
+    Detection,
     LanguageModel,
     MaskedModel,
     MissingSpans,
@@ -128,6 +130,9 @@ def task_of(run: Run, model: Model, sources: Sources) -> Task:
         return FindAnswer(model.net)
     if isinstance(task, Similarity):
         return Similar(model.net, task.temperature)
+    if isinstance(task, Detection):
+        weights = Weights(task.label, task.box, task.overlap, task.nothing, task.earlier)
+        return Detect(model.net, sources.names, weights)
     assert isinstance(task, Classification)
     kind = Classify if isinstance(run.data, ImageFiles) else ClassifyText
     return kind(model.net, sources.names, task.smoothing, teacher_of(task, model))

@@ -66,7 +66,7 @@ class Run:
         if self.task is not None and family is not None and family not in LEARNS[self.task.kind]:
             able = learners(self.task.kind, None if self.data is None else self.data.kind)
             wrong += [f"model.name: a {family} cannot {self.task.kind}; it takes a model of the {able} family"]
-        elif self.data is not None and family is not None and (family in SEERS) != (self.data.kind == "images"):
+        elif self.data is not None and family is not None and sees(family) != (self.data.kind in SEEN):
             wrong += [f"model.name: a {family} cannot read data of kind {self.data.kind!r}"]
         if isinstance(self.data, TextFiles) and self.task is not None:
             if self.task.kind == "masked" and self.data.unit == "text":
@@ -106,6 +106,8 @@ def blamed(problem: str, changes: Mapping[str, Any]) -> str:
 
 
 SEERS = ("vit", "deit", "cait", "volo", "swin", "swinv2", "levit", "mixer", "perceiver", "workspace", "mlp")  # images
+DETECTORS = ("detr",)
+SEEN = ("images", "boxes", "shapes")  # data of images
 LEARNS = {
     "translate": ("transformer", "rnn", "t5", "switch"),
     "language": ("gpt", "switchlm", "reformer", "recurrent"),
@@ -115,6 +117,7 @@ LEARNS = {
     "masked": ("bert",),
     "spans": ("t5", "switch", "transformer"),
     "similar": ("bert",),
+    "detect": DETECTORS,
 }
 ROUTING = ("switch", "switchlm")  # who has experts
 SERVES = {
@@ -126,12 +129,17 @@ SERVES = {
     "masked": ("text",),
     "spans": ("text",),
     "similar": ("pairs",),
+    "detect": ("boxes", "shapes"),
 }
+
+
+def sees(family: str) -> bool:
+    return family in (*SEERS, *DETECTORS)
 
 
 def learners(task: str, data: str | None) -> str:
     """The families that can learn a task from data of a kind, or of any where it is not known."""
-    return " or ".join(x for x in LEARNS[task] if data is None or (x in SEERS) == (data == "images"))
+    return " or ".join(x for x in LEARNS[task] if data is None or sees(x) == (data in SEEN))
 
 
 def read_run(path: Path, overrides: tuple[str, ...] = ()) -> Run:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from regard.data.answers import Questions
+from regard.data.boxes import open_boxes
 from regard.data.conllu import Sentences, open_conllu
 from regard.data.draws import HOLDOUT, chance, shuffled
 from regard.data.faults import Fault, tolerate
@@ -15,6 +16,7 @@ from regard.data.images import Images, open_images
 from regard.data.labelled import LabelledTexts
 from regard.data.records import open_csv
 from regard.data.rows import Rows, Some, held_out
+from regard.data.shapes import KINDS, Shapes
 from regard.data.stream import open_passages
 from regard.data.tables import open_jsonl, open_plain, open_tsv
 from regard.errors import InputError
@@ -22,7 +24,17 @@ from regard.zoo import shipped
 
 from .beginning import kind_of
 from .goals import Classification, MaskedModel, Translation
-from .inputs import AnswerFiles, ImageFiles, LabelledFiles, PairFiles, Reverse, TaggedFiles, TextFiles
+from .inputs import (
+    AnswerFiles,
+    BoxFiles,
+    ImageFiles,
+    LabelledFiles,
+    PairFiles,
+    Reverse,
+    Scenes,
+    TaggedFiles,
+    TextFiles,
+)
 from .settings import Run
 
 
@@ -92,6 +104,10 @@ def opened(run: Run, base: Path) -> Opened:
         )
     if isinstance(data, ImageFiles):
         return opened_images(data, run, base)
+    if isinstance(data, BoxFiles):
+        return opened_boxes(data, run, base)
+    if isinstance(data, Scenes):
+        return opened_scenes(data, run)
     paths = {
         split: [found(name, base) for name in names]
         for split, names in (("train", data.train), ("held_out", data.held_out), ("test", data.test))
@@ -183,6 +199,33 @@ def opened_images(data: ImageFiles, run: Run, base: Path) -> Opened:
 
 def open_split(folder: Path, split: str, images: Images, labels: Sequence[str]) -> Rows:
     return open_images(folder, images, labels)
+
+
+SPLITS = ("train", "held_out", "test")
+MEASURED = 300  # generated images that are held out, and as many to test on
+
+
+def opened_boxes(data: BoxFiles, run: Run, base: Path) -> Opened:
+    """The classes are those of train."""
+    images = Images(size=data.longest, fit="within", channels=3, mean=data.mean, std=data.deviation)
+    files = (data.train,) * len(data.splits) or (data.train, data.held_out, data.test)
+    names: tuple[str, ...] = ()
+    splits: dict[str, Rows] = {}
+    for i, (split, file) in enumerate(zip(SPLITS, files, strict=False)):
+        if file:
+            folder = found(data.images[i % len(data.images)], base)
+            part = data.splits[i] if data.splits else None
+            rows = open_boxes(found(file, base), folder, images, split=part, labels=names or None)
+            names, splits[split] = rows.labels, rows
+    return checked(splits, data.bad, data.share, run.seed, images, names)
+
+
+def opened_scenes(data: Scenes, run: Run) -> Opened:
+    counts = {"train": data.rows, "held_out": MEASURED, "test": MEASURED}
+    splits: dict[str, Rows] = {
+        split: Shapes(count, 3 * run.seed + i, data.side, data.most) for i, (split, count) in enumerate(counts.items())
+    }
+    return Opened(splits, (), Images(size=data.side, fit="within", mean=(0.5,), std=(0.25,)), KINDS)
 
 
 def pair_rows(paths: Sequence[Path], columns: Sequence[int | str]) -> Rows:

@@ -60,6 +60,7 @@ class Weights:
     box: float = 5.0
     overlap: float = 2.0
     nothing: float = 0.1  # the class of most queries, and so of little weight; in the loss alone
+    earlier: float = 1.0  # what the layers before the last say; 0: they are not heard
 
 
 PAPER = Weights()
@@ -138,17 +139,17 @@ class Detect(Task):
 
     def losses(self, batch: BoxedBatch, step: int) -> Iterator[Loss]:
         detected = self.detected(batch)
-        terms = self.terms(detected, batch, "")
-        for i, one in enumerate(detected.earlier):
-            terms |= self.terms(one, batch, f" {i}")
+        terms = self.terms(detected, batch, "", 1.0)
+        for i, one in enumerate(detected.earlier if self.weights.earlier else ()):
+            terms |= self.terms(one, batch, f" {i}", self.weights.earlier)
         yield Loss("net", terms)
 
-    def terms(self, detected: Detected, batch: BoxedBatch, layer: str) -> dict[str, Term]:
+    def terms(self, detected: Detected, batch: BoxedBatch, layer: str, share: float) -> dict[str, Term]:
         parts, weights = set_loss(detected, batch, self.weights), self.weights
         return {
-            f"label{layer}": Term(parts.label, "slots", weights.label),
-            f"box{layer}": Term(parts.box, "boxes", weights.box),
-            f"overlap{layer}": Term(parts.overlap, "boxes", weights.overlap),
+            f"label{layer}": Term(parts.label, "slots", share * weights.label),
+            f"box{layer}": Term(parts.box, "boxes", share * weights.box),
+            f"overlap{layer}": Term(parts.overlap, "boxes", share * weights.overlap),
         }
 
     def detected(self, batch: BoxedBatch) -> Detected:
