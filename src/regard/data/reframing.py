@@ -23,6 +23,7 @@ from .draws import fractions
 from .randaugment import to_image, to_pixels
 
 LEFT_OVER = 0.25  # of a box, or it goes
+WHOLE = 0.0, 0.0, 1.0, 1.0
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Reframing:
 
     def __call__(self, row: Boxed, numbers: np.random.Philox) -> Boxed:
         turned, cut, wide, high, across, down, scale = fractions(numbers, 7).tolist()
-        box = 0.0, 0.0, 1.0, 1.0
+        box = WHOLE
         if cut < self.cut:
             wide, high = (self.part + (1 - self.part) * x for x in (wide, high))
             box = (1 - wide) * across, (1 - high) * down, (1 - wide) * across + wide, (1 - high) * down + high
@@ -52,7 +53,7 @@ def reframed(pixels: Tensor, box: tuple[float, float, float, float], scale: floa
     wide, high = part[2] - part[0], part[3] - part[1]
     zoom = scale * max(width, height) / max(wide, high)
     size = max(round(wide * zoom), 1), max(round(high * zoom), 1)
-    if size == image.size and box == (0.0, 0.0, 1.0, 1.0):
+    if size == image.size and box == WHOLE:
         return pixels
     return to_pixels(image.resize(size, Image.Resampling.BILINEAR, part))
 
@@ -60,6 +61,8 @@ def reframed(pixels: Tensor, box: tuple[float, float, float, float], scale: floa
 def cut_along(boxes: Tensor, box: tuple[float, float, float, float]) -> tuple[Tensor, Tensor]:
     """Boxes of the image as boxes of its part, and which of them stay.  (m, 4) -> (m, 4), (m,)"""
     low, high = torch.tensor(box[:2]), torch.tensor(box[2:])
+    if box == WHOLE:
+        return boxes, torch.ones(len(boxes), dtype=torch.bool)
     found = corners(boxes)
     inner = torch.cat((found[:, :2].clamp(min=low, max=high), found[:, 2:].clamp(min=low, max=high)), 1)
     size = inner[:, 2:] - inner[:, :2]

@@ -190,7 +190,9 @@ class BoxFiles:
     train: str = required("COCO's JSON, a JSON list, or a folder of Pascal VOC's XML files")
     held_out: str = setting("", "the same to evaluate on while training; none: a share of train")
     test: str = setting("", "the same for `regard evaluate --split test`")
-    images: tuple[str, ...] = required("their folder or zip archive: one for all, or one each for train, held_out, test")
+    images: tuple[str, ...] = required(
+        "their folder or zip archive: one for all, or one each for train, held_out and test"
+    )
     splits: tuple[str, ...] = setting((), "of a JSON list or VOC: the names of its splits for train, held_out, test")
     longest: int = setting(320, "pixels that the longer side of an image is scaled to")
     share: float = setting(0.1, "what is held out of train, where nothing else is")
