@@ -10,14 +10,16 @@ from shlex import quote
 from typing import Any, TypeVar, overload
 
 import torch
+from PIL import Image
 from torch import Tensor, nn
 
 import regard
+from regard.data.images import Images
 from regard.data.text import Text
 from regard.decode.beam import Beam
 from regard.decode.settings import Decoding
-from regard.errors import CheckpointError, InputError
-from regard.interop import llama2c
+from regard.errors import CheckpointError, ConfigError, InputError
+from regard.interop import llama2c, pictures
 from regard.interop.files import weights_of, widened
 from regard.interop.kinds import FORMATS, Found, Read, believable, kind_of, read_foreign, write_foreign
 from regard.interop.pickled import read_pickled
@@ -35,6 +37,7 @@ from regard.nn.folding import fold
 from regard.tasks.generating import Generating
 from regard.tasks.prompting import Prompted, answered, few_shot
 from regard.tasks.reading import Answer, Labelled, Reading, Tagged, last_piece, words_of
+from regard.tasks.seeing import Picture, Recognised, Seeing
 from regard.tasks.translating import Progress, Translating, clean, silent
 from regard.tasks.writing import Said
 from regard.zoo import FAMILIES, bare, config_data, preset, read_config, shipped
@@ -55,7 +58,7 @@ class Model:
 
     family: str
     net: nn.Module
-    processor: Text | None = None
+    processor: Text | Images | None = None
     task: str | None = None
     card: str = ""
     symbols: Symbols = NONE
@@ -76,16 +79,24 @@ class Model:
 
     def labelled(self, axis: Axis, ids: Tensor) -> Axis:
         """The words of a single text, on its axis."""
-        if axis.kind != "text" or self.processor is None or len(ids) != 1:
+        if axis.kind != "text" or not isinstance(self.processor, Text) or len(ids) != 1:
             return axis
         return replace(axis, labels=self.processor.labels(ids[0].tolist()))
 
-    def look(self, *texts: str, pattern: str = "*") -> Looked[Any]:
-        """What the model looks at while it reads a text, or a source and a target."""
+    def look(self, *texts: Picture, pattern: str = "*") -> Looked[Any]:
+        """What the model looks at while it reads a text, or a source and a target; or sees an image, whose maps have
+        the grid of its patches on their axes."""
+        if self.sees():
+            if len(texts) != 1:
+                raise InputError(f"a {self.family} sees one image at a time", got=f"{len(texts)}")
+            with torch.inference_mode():
+                seen: Looked[Any] = self(self.seeing().take(texts[0]), look=pattern)
+            return seen
         wanted = len({axis for pair in FAMILIES[self.family].axes.values() for axis in pair} - {"latents"})
         if len(texts) != wanted:
             raise InputError(f"a {self.family} reads {wanted} texts at a time", got=f"{len(texts)}")
-        ids = [self.text().encode([text], getattr(self.config, "length", None), shortest=1).ids for text in texts]
+        length = getattr(self.config, "length", None)
+        ids = [self.text().encode([written(text)], length, shortest=1).ids for text in texts]
         with torch.inference_mode():
             looked: Looked[Any] = self(*ids, look=pattern)
         return looked
@@ -200,16 +211,25 @@ class Model:
         return self.reading().embed([texts] if isinstance(texts, str) else list(texts), batch)
 
     @overload
-    def classify(self, texts: str) -> Labelled: ...  # type: ignore[overload-overlap]  # a str is a sequence too
+    def classify(self, inputs: Picture) -> Labelled | Recognised: ...  # type: ignore[overload-overlap]
     @overload
-    def classify(self, texts: Sequence[str | tuple[str, str]]) -> list[Labelled]: ...
-    def classify(self, texts: str | Sequence[str | tuple[str, str]]) -> Labelled | list[Labelled]:
-        """The label of one text, or of each of many, which may be pairs of texts."""
+    def classify(self, inputs: Sequence[Picture | tuple[str, str]]) -> "list[Labelled] | list[Recognised]": ...
+    def classify(
+        self, inputs: Picture | Sequence[Picture | tuple[str, str]]
+    ) -> "Labelled | Recognised | list[Labelled] | list[Recognised]":
+        """The label of one text, or of each of many, which may be pairs of texts; of a model that sees images, of one
+        image or of each of many, which are files or images in memory."""
+        single = is_one(inputs)
+        several: Sequence[Any] = [inputs] if single else list(inputs)  # type: ignore[arg-type]
+        if self.sees():
+            if not getattr(self.config, "classes", 0):
+                raise InputError(f"this {self.family} gives images no labels", expected="a model with classes")
+            seen = self.seeing().classify(several)
+            return seen[0] if single else seen
         if getattr(self.config, "head", "") != "label":
             raise InputError(f"this {self.family} gives texts no labels", expected="a model with head = 'label'")
-        several = [texts] if isinstance(texts, str) else texts
-        found = self.reading().classify([(text,) if isinstance(text, str) else tuple(text) for text in several])
-        return found[0] if isinstance(texts, str) else found
+        found = self.reading().classify([(written(x),) if is_one(x) else tuple(map(written, x)) for x in several])
+        return found[0] if single else found
 
     @overload
     def tag(self, texts: str) -> Tagged: ...  # type: ignore[overload-overlap]
@@ -233,8 +253,22 @@ class Model:
     def reading(self) -> Reading:
         return Reading(self.net, self.text(), self.labels, getattr(self.config, "length", None))
 
+    def sees(self) -> bool:
+        """Whether it is one for images."""
+        return hasattr(self.config, "channels")
+
+    def seeing(self) -> Seeing:
+        if not isinstance(self.processor, Images):
+            raise InputError(
+                "this model does not say how images are prepared for it, or in no way that is known here",
+                fix="save it with a processor: dataclasses.replace(model, processor=regard.data.images.Images(...))",
+            )
+        return Seeing(self.net, self.processor, self.labels)
+
     def text(self) -> Text:
-        if self.processor is None:
+        if self.sees():
+            raise InputError(f"a {self.family} sees images, and reads no texts")
+        if not isinstance(self.processor, Text):
             raise InputError(
                 "this model has no tokenizer", fix="put its tokenizer.json into the folder it is loaded from"
             )
@@ -260,6 +294,17 @@ class Model:
     def train(self, mode: bool = True) -> "Model":
         self.net.train(mode)
         return self
+
+
+def is_one(given: Any) -> bool:
+    return isinstance(given, str | Path | Image.Image)
+
+
+def written(given: Picture) -> str:
+    """A text, where images may stand too."""
+    if not isinstance(given, str):
+        raise InputError("this model reads texts, and sees no images", got=type(given).__name__)
+    return given
 
 
 @dataclass(frozen=True, eq=False)
@@ -350,10 +395,12 @@ def load_ours(folder: Path) -> Model:
     if not isinstance(family, str) or family not in FAMILIES or not isinstance(config, dict):
         expected = f"model: one of {', '.join(FAMILIES)}; config: a table"
         raise CheckpointError("this is no model", where=str(where), got=f"model = {family!r}", expected=expected)
-    if not isinstance(data["task"], str | None) or data["processor"] not in (None, {"kind": "text"}):
+    told = data["processor"]
+    pictured = isinstance(told, dict) and told.get("kind") == "images"
+    if not isinstance(data["task"], str | None) or (told not in (None, {"kind": "text"}) and not pictured):
         got = f"task = {data['task']!r}, processor = {data['processor']!r}"
         raise CheckpointError("this task or processor is not known", where=str(where), got=got[:200])
-    if data["processor"] is not None and not (folder / "tokenizer.json").is_file():
+    if told == {"kind": "text"} and not (folder / "tokenizer.json").is_file():
         raise CheckpointError("the tokenizer is missing", where=str(folder), expected="tokenizer.json")
     weights = weights_of(folder)
     settings = read_config(family, config, str(where))
@@ -362,7 +409,19 @@ def load_ours(folder: Path) -> Model:
     fit({name: tuple(x.shape) for name, x in net.state_dict().items()}, weights.shapes(), str(folder))
     symbols = read_symbols(data.get("symbols", {}), getattr(settings, "vocab", 0), str(where))
     labels = read_labels(data.get("labels", []), getattr(settings, "classes", 0), str(where))
-    return filled(net, Found(family, settings, weights.read(torch.float32), symbols, labels), folder, data["task"])
+    images = read_images(told, settings, str(where)) if pictured else None
+    processor = tokenizer_of(folder, settings, "") if images is None else images
+    found = Found(family, settings, weights.read(torch.float32), symbols, labels)
+    return filled(net, found, folder, data["task"], processor)
+
+
+def read_images(data: Mapping[str, Any], config: Any, where: str) -> Images:
+    """How images are prepared, for a net that sees images of as many channels."""
+    found, channels = Images.from_data(data, where), getattr(config, "channels", None)
+    if found.channels != channels:
+        got = f"images of {found.channels} channels, for a net that takes {channels or 'none'}"
+        raise CheckpointError("processor and model do not belong together", where=where, got=got)
+    return found
 
 
 def read_labels(data: Any, classes: int, where: str) -> tuple[str, ...]:
@@ -382,15 +441,33 @@ def load_theirs(folder: Path, data: Mapping[str, Any], header: Mapping[str, tupl
     generation = folder / "generation_config.json"
     settings = read_json(generation) if generation.is_file() else {}
     found = read_foreign(data, settings, header, read, folder)
-    return filled(bare(found.family, found.config), found, folder, None, kind_of(data))
+    if hasattr(found.config, "channels"):
+        processor: Text | Images | None = foreign_images(folder, data, found.config)
+    else:
+        processor = tokenizer_of(folder, found.config, kind_of(data))
+    return filled(bare(found.family, found.config), found, folder, None, processor)
 
 
-def filled(net: nn.Module, found: Found, folder: Path, task: str | None, kind: str = "") -> Model:
-    """The net with its weights, ready for inference, and what else the folder holds, of a foreign ``kind`` or ours."""
+def foreign_images(folder: Path, data: Mapping[str, Any], config: Any) -> Images | None:
+    """How images are prepared, as timm's config tells it or the file of transformers beside it; None where neither does
+    so in words that we have."""
+    path = folder / pictures.FILE
+    told = pictures.from_timm(data)
+    if told is None and path.is_file():
+        told = pictures.from_transformers(read_json(path), config.channels)
+    try:
+        return None if told is None else read_images(told, config, str(path))
+    except (CheckpointError, ConfigError):
+        return None
+
+
+def filled(
+    net: nn.Module, found: Found, folder: Path, task: str | None, processor: Text | Images | None = None
+) -> Model:
+    """The net with its weights, ready for inference, and what else the folder holds."""
     if odd := [name for name, x in found.state.items() if not x.is_floating_point()]:
         raise CheckpointError("weights must be real numbers", where=str(folder), got=listed(odd))
     net.load_state_dict(found.state, strict=True, assign=True)
-    processor = tokenizer_of(folder, found.config, kind)
     card = folder / "card.md"
     text = card.read_text("utf-8", errors="replace") if card.is_file() else ""
     return Model(found.family, net.eval(), processor, task, text, found.symbols, found.labels)
@@ -430,8 +507,10 @@ def save(model: Model, folder: str | Path, replace: bool = False) -> None:
         "model": model.family,
         "config": config_data(model.config),
         "task": model.task,
-        "processor": None if model.processor is None else {"kind": "text"},
+        "processor": model.processor.to_data() if isinstance(model.processor, Images) else None,
     }
+    if isinstance(model.processor, Text):
+        data["processor"] = {"kind": "text"}
     if model.symbols != NONE:
         data["symbols"] = model.symbols.data()
     if model.labels:
@@ -440,7 +519,7 @@ def save(model: Model, folder: str | Path, replace: bool = False) -> None:
 
 
 def extras(model: Model) -> dict[str, bytes]:
-    tokenizer = {} if model.processor is None else {"tokenizer.json": model.processor.to_bytes()}
+    tokenizer = {"tokenizer.json": model.processor.to_bytes()} if isinstance(model.processor, Text) else {}
     return tokenizer | ({"card.md": model.card.encode("utf-8")} if model.card else {})
 
 
@@ -503,7 +582,13 @@ def export(model: Model | str | Path, out: str | Path, to: str = "hf") -> list[s
     texts = {name: raw for name, raw in extras(loaded).items() if name == "tokenizer.json"}
     if theirs.generation:
         texts["generation_config.json"] = json_bytes(theirs.generation)
-    write_folder(Path(out), {"config.json": json_bytes(theirs.config), "model.safetensors": theirs.tensors, **texts})
+    config = theirs.config
+    if isinstance(loaded.processor, Images) and "architecture" in config:  # timm's, whose config tells it
+        more = pictures.to_timm(loaded.processor.to_data()) or {}
+        config = config | {"pretrained_cfg": config["pretrained_cfg"] | more}
+    elif isinstance(loaded.processor, Images) and (told := pictures.to_transformers(loaded.processor.to_data())):
+        texts[pictures.FILE] = json_bytes(told)
+    write_folder(Path(out), {"config.json": json_bytes(config), "model.safetensors": theirs.tensors, **texts})
     return not_finite(theirs.tensors)
 
 

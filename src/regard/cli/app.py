@@ -32,7 +32,7 @@ VERBS = {
     "doctor": "Check this machine: versions, threads, GPU, memory, disk, extras, and a self-test of a few seconds.",
     "translate": "Translate texts, or the lines of standard input in their order.",
     "generate": "Go on with a text, token by token as it is written.",
-    "classify": "Give texts a label, or the lines of standard input; two texts of a line stand on both sides of a tab.",
+    "classify": "Give texts or images a label: texts as they are or as lines of standard input, images by their files.",
     "tag": "Give each word a tag: a word, a tab and its tag in each line, a blank line after each text.",
     "answer": "Find the answer to a question in a text.",
     "embed": "Turn texts into vectors of length 1: alike texts point the same way. Few texts are compared in a table.",

@@ -108,8 +108,8 @@ def open_boxes(
 ) -> BoxedImages:
     """Any of the formats. ``split`` picks some images of a plain list or of VOC's. Give the ``labels`` of the training
     data to read other data for the same net: then each keeps its number."""
-    if images.fit == "crop" and images.size is not None:
-        raise InputError("boxes need the whole image", got="fit = 'crop'", expected="fit = 'within' or 'stretch'")
+    if (images.fit == "crop" and images.size is not None) or images.shorter is not None:
+        raise InputError("boxes need the whole image", got="a crop", expected="fit = 'within' or 'stretch'")
     path, place = Path(annotations), open_place(folder)
     report = Report(path)
     data = None if path.is_dir() else read_annotations(path)

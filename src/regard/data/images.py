@@ -24,7 +24,7 @@ from regard.nn.config import not_positive, parse, refuse
 
 from .checks import Finding, check_images
 from .faults import Fault
-from .pixels import PIXELS, DamagedError, decoded, in_mode, printable
+from .pixels import PIXELS, DamagedError, decoded, in_mode, printable, taken
 from .places import Folder, Place, address, open_place
 from .rows import Numbers
 
@@ -47,7 +47,9 @@ class Images:
 
     size: int | None = 224  # of both sides, or of the longer; None leaves each image as it is
     fit: Literal["stretch", "crop", "within"] = "stretch"  # the whole image, a square from its middle, or its own form
-    shorter: int | None = None  # for a crop: what the shorter side is scaled to before; None: to the size
+    shorter: int | None = (
+        None  # what the shorter side, or for "stretch" both, is scaled to before the middle is cut out
+    )
     filter: Literal["nearest", "box", "bilinear", "bicubic", "lanczos"] = "bilinear"
     channels: int = 3  # or 1: grey
     mean: tuple[float, ...] = (0.5,)  # one for all channels or one for each, where black is 0 and white 1
@@ -62,8 +64,8 @@ class Images:
             yield [f"size = {self.size} makes images of more than {PIXELS} pixels"]
         if self.channels not in (None, 1, 3):
             yield [f"channels = {self.channels} is not 1 or 3"]
-        if self.shorter is not None and (self.fit != "crop" or self.size is None or self.shorter < self.size):
-            yield [f"shorter = {self.shorter} needs fit = 'crop' and a size that is not larger"]
+        if self.shorter is not None and (self.size is None or self.shorter < self.size or self.fit == "within"):
+            yield [f"shorter = {self.shorter} needs a size that is not larger, and that images are cut to"]
         for name in ("mean", "std"):
             values = getattr(self, name)
             if values is not None and len(values) not in (1, self.channels):
@@ -86,15 +88,14 @@ class Images:
         return self.prepare(Image.fromarray(pixels))
 
     def scaled(self, image: Image.Image, size: int) -> Image.Image:
-        """To size x size, or within. For a crop only what remains is computed: a line of pixels would become a huge
-        image else."""
+        """To size x size, or within. Of what is cut off nothing is computed: a line of pixels would become a huge image
+        else."""
         width, height = image.size
         if self.fit == "within":
             return image.resize(self.within(width, height), FILTERS[self.filter])
-        if self.fit == "stretch":
-            return image.resize((size, size), FILTERS[self.filter])
-        shorter = self.shorter or size
-        wide, high = shorter * width // min(width, height), shorter * height // min(width, height)
+        wide = high = shorter = self.shorter or size
+        if self.fit == "crop":
+            wide, high = shorter * width // min(width, height), shorter * height // min(width, height)
         left, top = round((wide - size) / 2), round((high - size) / 2)
         across, down = width / wide, height / high
         box = (left * across, top * down, min(width, (left + size) * across), min(height, (top + size) * down))
@@ -111,6 +112,13 @@ class Images:
         """One image file  -> (c, h, w), uint8"""
         path = Path(path)
         return self.take(Folder(path.parent), path.name)
+
+    def take_image(self, image: Image.Image) -> Tensor:
+        """One that is open already  -> (c, h, w), uint8"""
+        try:
+            return self.prepare(taken(image))
+        except DamagedError as reason:
+            raise InputError("this image cannot be used", got=str(reason)) from None
 
     def take(self, place: Place, name: str) -> Tensor:
         try:

@@ -79,7 +79,8 @@ def prepare(run: Run, folder: Path, data: Opened, text: Text | None) -> Job:
     begun = begin_with(run, changes)
     symbols = NONE if text is None else symbols_of(text) if other is None else other.symbols
     names = data.names if getattr(begun.net.config, "classes", 0) == len(data.names) else ()
-    model = Model(family, begun.net, processor=text, task=run.task.kind, symbols=symbols, labels=names)
+    processor = text if data.images is None else data.images
+    model = Model(family, begun.net, processor=processor, task=run.task.kind, symbols=symbols, labels=names)
     sources = arranged(run, data, text, getattr(model.config, "length", None), symbols)
     if run.train.recompute and not replay_blocks(model.net):
         raise InputError(f"a {model.family} has no blocks to recompute", fix="set train.recompute = false")
@@ -142,7 +143,7 @@ def teacher_of(task: Classification | MaskedModel, model: Model) -> Teacher | No
     """A model that does the same thing, and better."""
     if not task.teacher:
         return None
-    found = named_model(task.teacher) if model.processor is None else same_words(task.teacher, model)
+    found = named_model(task.teacher) if model.sees() else same_words(task.teacher, model)
     head, own = (getattr(x.config, "head", "") for x in (found, model))
     if found.labels != model.labels or (isinstance(task, MaskedModel) and head not in ("words", "pretraining")):
         raise InputError(
