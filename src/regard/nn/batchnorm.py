@@ -41,7 +41,7 @@ class BatchNorm(ChannelNorm):
         self.register_buffer("variance", torch.ones(dim))
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        """(b, c, ...) -> (b, c, ...); in training only what is ``real``, (b, ...), counts, and the rest becomes zeros"""
+        """(b, c, ...) -> (b, c, ...); in training only what is ``real``, (b, ...), counts, the rest becomes 0"""
         if real is not None and self.training:
             places = real.nonzero(as_tuple=True)
             own = self.forward(x.movedim(1, -1)[places])  # (n, c)

@@ -76,16 +76,22 @@ class Parts:
 
 
 @torch.no_grad()
-def matching(detected: Detected, batch: BoxedBatch, weights: Weights) -> Tensor:
-    """-> (b, m): the query of each box, -1 of those that are none, or for which no query is left"""
+def costs(detected: Detected, batch: BoxedBatch, weights: Weights) -> Tensor:
+    """What it would cost that a query stands for a box.  -> (b, q, m)"""
     precise = torch.promote_types(detected.logits.dtype, torch.float32)
     chances, said = detected.logits.to(precise).softmax(-1), detected.boxes.to(precise)
     wanted = batch.boxes.to(precise)
     chance = chances.gather(2, batch.classes.clamp(min=0)[:, None].expand(-1, chances.shape[1], -1))  # (b, q, m)
     distance = (said[:, :, None] - wanted[:, None]).abs().sum(-1)
     common = generalised_overlap(corners(said)[:, :, None], corners(wanted)[:, None])
-    cost = weights.box * distance - weights.label * chance - weights.overlap * common
-    worst = torch.finfo(precise).max  # so that what is no number is matched last
+    return weights.box * distance - weights.label * chance - weights.overlap * common
+
+
+@torch.no_grad()
+def matching(detected: Detected, batch: BoxedBatch, weights: Weights) -> Tensor:
+    """-> (b, m): the query of each box, -1 of those that are none, or for which no query is left"""
+    cost = costs(detected, batch, weights)
+    worst = torch.finfo(cost.dtype).max  # so that what is no number is matched last
     table = torch.nan_to_num(cost, nan=worst, posinf=worst, neginf=worst).cpu().double().numpy()
     found = np.full(batch.classes.shape, -1)
     for row, real in enumerate((batch.classes >= 0).cpu().numpy()):
