@@ -1,9 +1,9 @@
 """A detector of the kind that DETR did without: fixed anchors at every place of a map, and what overlaps is suppressed.
 
-Focal Loss for Dense Object Detection (Lin et al., 2017), https://arxiv.org/abs/1708.02002, in miniature: at each place of
-one map stand boxes of a few sizes and forms; each says, for every class, whether it is one, and how it should be moved.
-An anchor that overlaps an object by half shall find it, one by less than 0.4 nothing. Of the many that find the same
-thing the surest stays (non-maximum suppression).
+Focal Loss for Dense Object Detection (Lin et al., 2017), https://arxiv.org/abs/1708.02002, in miniature: at each place
+of one map stand boxes of a few sizes and forms; each says, for every class, whether it is one, and how it should be
+moved. An anchor that overlaps an object by half shall find it, one by less than 0.4 nothing. Of the many that find the
+same thing the surest stays (non-maximum suppression).
 
 Shapes: b batch, a anchors, c classes, m boxes of an image.
 """
@@ -78,7 +78,7 @@ def moves_to(anchors: Tensor, boxes: Tensor) -> Tensor:
 
 
 def wanted(anchors: Tensor, boxes: Tensor) -> Tensor:
-    """Which box each anchor shall find: its number, -1 for none, -2 where it does not matter.  (a, 4), (m, 4) -> (a,)"""
+    """Which box each anchor shall find: its number; -1 for none; -2 if it does not matter.  (a, 4), (m, 4) -> (a,)"""
     if not len(boxes):
         return torch.full((len(anchors),), -1)
     common = overlap(corners(anchors)[:, None], corners(boxes)[None])  # (a, m)

@@ -1,6 +1,6 @@
 """5.12b: which answer stands for which object: the matching that DETR's loss begins with.
 
-A scene of generated shapes, what the ten queries of the recipe's model say of it after the first layer of the decoder, and
+A scene of generated shapes, what the ten queries of the recipe's model say of it after the decoder's first layer, and
 the price of each pair: 5 |b - b'| - p(class) - 2 GIoU. The Hungarian algorithm picks one query for each object so that
 the sum is least; here the sum is compared with that of every other assignment. All other queries shall say "nothing".
 """
@@ -102,17 +102,19 @@ def pairs(axes: Axes, numbers: Numbers) -> None:
         shade = style.SOFT if nothing else tint(kind)
         axes.text(0, i, words, size=10.5, va="center", color=shade, weight="bold" if taken else "normal")
     for i, (kind, place) in enumerate(zip(objects["kinds"], places, strict=True)):
-        axes.text(10, place, f"{KINDS[kind]}  {'ABCDEFGH'[i]}", size=11, va="center", ha="right", color=tint(kind), weight="bold")
-        axes.plot([4.3, 7.2], [numbers["chosen"][i], place], color=tint(kind), lw=2, solid_capstyle="round")
+        words = f"{KINDS[kind]}  {'ABCDEFGH'[i]}"
+        axes.text(10, place, words, size=11, va="center", ha="right", color=tint(kind), weight="bold")
+        axes.plot([4.3, 6.9], [numbers["chosen"][i], place], color=tint(kind), lw=2, solid_capstyle="round")
 
 
 def prices(axes: Axes, numbers: Numbers) -> None:
     table = numbers["costs"]
-    axes.imshow([[-x for x in row] for row in table], cmap=style.WEIGHTS, aspect="auto", vmin=-max(map(max, table)))
+    low, high = min(map(min, table)), max(map(max, table))
+    axes.imshow([[-x for x in row] for row in table], cmap=style.WEIGHTS, aspect="auto", vmin=-high, vmax=-low)
     for i, row in enumerate(table):
         for j, x in enumerate(row):
-            dark = x < sum(map(sum, table)) / (len(table) * len(row)) - 1
-            axes.text(j, i, f"{x:.1f}".replace("-", "−"), ha="center", va="center", size=9, color="white" if dark else style.INK)
+            dark = (high - x) / (high - low) > 0.45
+            style.write(axes, j, i, f"{x:.1f}".replace("-", "−"), size=9, color="white" if dark else style.INK)
     for j, i in enumerate(numbers["chosen"]):
         style.frame(axes, j - 0.5, i - 0.5, 1, 1, style.QUERY, 2.2)
     axes.set_xticks(range(len(table[0])), list("ABCDEFGH"[: len(table[0])]))

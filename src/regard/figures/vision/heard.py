@@ -1,8 +1,8 @@
 """5.12c: a small DETR learns to find shapes, as the paper has it and with one thing changed.
 
-Carion et al. (2020): every layer of the decoder is asked, not only the last (auxiliary losses), and what is no object has
-a weight of 0.1, for most queries shall say "nothing" and would drown the others. Generated scenes of 64 x 64; average
-precision at an overlap of one half, and how many things a scene is said to hold, on scenes that were held out.
+Carion et al. (2020): every layer of the decoder is asked, not only the last (auxiliary losses), and what is no object
+has a weight of 0.1, for most queries shall say "nothing" and would drown the others. Generated scenes of 64 x 64;
+average precision at an overlap of one half, and how many things a scene is said to hold, on scenes that were held out.
 """
 
 from dataclasses import replace
@@ -84,9 +84,9 @@ def measure(net: DETR, batch: BoxedBatch, curve: dict[str, list[float]]) -> None
 
 def draw(numbers: Numbers) -> Figure:
     note = (
-        f"A DETR of 2 + 2 layers and 10 queries, {STEPS:,} steps of {BATCH} generated scenes, one start each. Left: AP50"
-        f" on {HELD_OUT} scenes that were\nheld out. Right: queries that say anything but “nothing”; a scene holds"
-        f" {numbers['there']:.1f} things (dotted)."
+        f"A DETR of 2 + 2 layers and 10 queries, {STEPS:,} steps of {BATCH} generated scenes, one start each."
+        f" Left: AP50 on {HELD_OUT}\nscenes that were held out. Right: queries that say anything but “nothing”;"
+        f" a scene holds {numbers['there']:.1f} things (dotted)."
     )
     figure = style.page(TITLE, note, height=5.2)
     left, right = figure.subplots(1, 2)

@@ -1,6 +1,6 @@
 """5.12e: what the decoder looks at for each object that it finds, in the colour of the object's class.
 
-Carion et al. (2020), figure 6 (Fig. 24 of the lecture): the queries' attention to the image in the decoder's last layer,
+Carion et al. (2020), figure 6 (Fig. 24 of the lecture): the queries' attention to the image in the last layer,
 averaged over its heads, of those queries that found something. In the paper it goes to the extremities of objects,
 such as heads and legs. Here the map has 8 x 8 places, so only this is asked: how much of it falls into the
 found box and the ring of one place around it, against the share of the image that these take.
