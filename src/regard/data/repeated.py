@@ -54,6 +54,10 @@ class RepeatedOrder:
     def __len__(self) -> int:
         return self.steps
 
+    def waste(self) -> float:
+        """As ``Order`` has it: all images cost the same."""
+        return 1.0
+
     def rows(self, step: int) -> NDArray[np.int64]:
         epoch, place = divmod(step, len(self))
         found = self.order.rows(epoch * len(self.order) + place)

@@ -1,5 +1,5 @@
 """How images are cut and become numbers, as others write it beside a checkpoint: transformers in its file
-preprocessor_config.json, timm in the ``pretrained_cfg`` of its config.json. Ours is plain data (``data.images.Images``).
+preprocessor_config.json, timm in the ``pretrained_cfg`` of its config.json. Ours: the data of ``data.images.Images``.
 
 A checkpoint says all of what its net computes without these, so what cannot be said in our words is no error here: the
 model then does not know how images are prepared, and says so when it is asked to see one.

@@ -266,11 +266,15 @@ class OffsetBias(nn.Module):
 
         -> (h, q, k), k = height * width
         """
-        table: Tensor = self.weight
-        if (height, width) != (self.height, self.width):
-            grid = table.unflatten(1, (self.height, self.width))[None]
-            table = F.interpolate(grid, size=(height, width), mode="bilinear", align_corners=True)[0].flatten(1)
+        table = self.resized(height, width)
         return table[:, distances(height, width, stride, table.device)]
+
+    def resized(self, height: int, width: int) -> Tensor:
+        """The table for another grid, bilinear.  -> (h, height * width)"""
+        if (height, width) == (self.height, self.width):
+            return self.weight
+        grid = self.weight.unflatten(1, (self.height, self.width))[None]
+        return F.interpolate(grid, size=(height, width), mode="bilinear", align_corners=True)[0].flatten(1)
 
 
 @lru_cache(maxsize=64)

@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from regard.data.answers import Question
-from regard.data.batches import Batches, Collate, Drawing, Drawn
-from regard.data.boxes import Boxed
+from regard.data.batches import Batches, Drawing, Drawn
 from regard.data.conllu import Tagged
 from regard.data.draws import fractions
 from regard.data.framed import AnswerMaker, CoupleMaker, LabelMaker, TagMaker
@@ -20,7 +18,6 @@ from regard.data.masking import Masking, Neighbours
 from regard.data.missing import Spans
 from regard.data.order import Order
 from regard.data.pairs import PairMaker
-from regard.data.reframing import Reframing
 from regard.data.rows import Numbers, Rows
 from regard.data.stream import Passages, Windows
 from regard.data.text import Text
@@ -28,23 +25,25 @@ from regard.data.vocabulary import Vocabulary as Learned
 from regard.data.vocabulary import ends_of, framing, with_mask, with_sentinels
 from regard.interop.symbols import Symbols
 from regard.interop.texts import read_bytes
-from regard.tasks.classify import Labelled
-from regard.tasks.detecting import BoxedBatch, together
 from regard.tasks.language import Tokens, next_tokens
 from regard.tasks.reading import last_piece
 
 from .beginning import kind_of, whose_words
-from .goals import Answering, Detection, LanguageModel, MaskedModel, MissingSpans, Similarity, Tagging
+from .boxing import boxes_in_batches
+from .goals import Answering, LanguageModel, MaskedModel, MissingSpans, Similarity, Tagging
+from .imagery import in_batches
 from .inputs import (
     AnswerFiles,
     BoxFiles,
     LabelledFiles,
     PairFiles,
-    Pictured,
+    Pictures,
     Reverse,
+    Scenes,
     TaggedFiles,
     TextFiles,
     Vocabulary,
+    Written,
 )
 from .settings import Run
 from .sources import Opened, found
@@ -95,7 +94,7 @@ def vocabulary_of(run: Run, rows: Rows, base: Path) -> Text | None:
     """Given, or learned from the training data, if the task reads text; with the tokens that the task needs."""
     if isinstance(run.data, Reverse):
         return learned(rows, Vocabulary("words", 100))
-    if isinstance(run.data, Pictured):
+    if not isinstance(run.data, Written):
         return None
     if (other := whose_words(run)) is not None:
         return other.text()
@@ -114,17 +113,13 @@ def vocabulary_of(run: Run, rows: Rows, base: Path) -> Text | None:
 
 def arranged(run: Run, data: Opened, text: Text | None, length: int | None, symbols: Symbols) -> Sources:
     """Every split in batches: train shuffled, the others in order. ``length`` is what the model reads."""
-    if isinstance(run.data, Pictured):
+    if isinstance(run.data, BoxFiles | Scenes):
         assert data.images is not None
-        maker: Collate = BoxMaker(data.images) if isinstance(run.task, Detection) else ImageMaker(data.images)
-        orders = {
-            split: Order(len(rows), rows.lengths, rows=run.data.batch, seed=run.seed, shuffle=split == "train")
-            for split, rows in data.splits.items()
-        }
-        splits = {split: Batches(rows, orders[split], maker) for split, rows in data.splits.items()}
-        if isinstance(run.data, BoxFiles):
-            way = Reframing(run.data.mirror, run.data.cut, run.data.part, run.data.scale)
-            splits["train"] = Drawn(data.splits["train"], orders["train"], ReframedMaker(data.images, way), run.seed)
+        boxed = boxes_in_batches(run, run.data, data.splits, data.images)
+        return Sources(boxed, text, data.names, data.images)
+    if isinstance(run.data, Pictures):
+        assert data.images is not None
+        splits = in_batches(run, data.splits, data.images, len(data.names))
         return Sources(splits, text, data.names, data.images)
     assert text is not None
     if isinstance(run.data, TextFiles) and run.data.unit == "text":
@@ -179,7 +174,7 @@ def batches(
 
 def longest_of(run: Run, length: int | None) -> int | None:
     """Tokens of a row that are read: as many as the model can, unless fewer are asked for."""
-    if isinstance(run.data, Reverse | Pictured):
+    if not isinstance(run.data, Written):
         return None
     asked = run.data.longest or (length if isinstance(run.task, LanguageModel) and length else USUAL)
     return asked if length is None else min(asked, length)
@@ -246,35 +241,3 @@ class LineMaker:
     def __call__(self, rows: Sequence[tuple[str, ...]]) -> Any:
         ids = self.text.unframed([row[0] for row in rows])
         return next_tokens([[self.begin, *row[: self.longest - 1], self.end] for row in ids])
-
-
-class ImageMaker:
-    """Images, normalised, and their labels."""
-
-    def __init__(self, images: Images) -> None:
-        self.images = images
-
-    def __call__(self, rows: Sequence[Any]) -> Labelled:
-        pixels = torch.stack([self.images.normalise(row.image) for row in rows])
-        return Labelled(pixels, torch.tensor([row.label for row in rows]))
-
-
-class BoxMaker:
-    """Images of any sizes, normalised, and their boxes."""
-
-    def __init__(self, images: Images) -> None:
-        self.images = images
-
-    def __call__(self, rows: Sequence[Boxed]) -> BoxedBatch:
-        pixels = [self.images.normalise(row.image) for row in rows]
-        return together(pixels, [row.boxes for row in rows], [row.classes for row in rows])
-
-
-class ReframedMaker:
-    """The same of images that are mirrored, cut and scaled by chance."""
-
-    def __init__(self, images: Images, way: Reframing) -> None:
-        self.make, self.way = BoxMaker(images), way
-
-    def __call__(self, rows: Sequence[Boxed], numbers: Sequence[np.random.Philox]) -> BoxedBatch:
-        return self.make([self.way(row, own) for row, own in zip(rows, numbers, strict=True)])

@@ -59,10 +59,23 @@ class Classification:
     smoothing: float = setting(0.0, "label smoothing")
     teacher: str = setting("", TEACHER)
     share: float = setting(0.5, SHARE)
-    temperature: float = setting(2.0, TEMPERATURE)
+    lesson: Literal["usual", "soft", "hard"] = setting(
+        "usual",
+        "soft: all that the teacher thinks; hard: its best guess; usual: soft, but hard for the token of a deit",
+    )
+    temperature: float = setting(2.0, TEMPERATURE + ", by a soft lesson")
+    adversarial: float = setting(
+        0.0,
+        "HAT: share of the steps, the first ones, in which images are made harder; each then costs three times as much",
+    )
 
     def __post_init__(self) -> None:
-        refuse(not_shares(self, "smoothing"), not_above_zero(self, "temperature"), not_taught(self.share))
+        wrong = not_taught(self.share) + below(0, self, "adversarial")
+        if self.adversarial is not None and self.adversarial > 1:
+            wrong += [f"adversarial = {self.adversarial} is above 1"]
+        if self.adversarial and self.teacher:
+            wrong += ["adversarial and teacher: a run has one or the other"]
+        refuse(not_shares(self, "smoothing"), not_above_zero(self, "temperature"), wrong)
 
 
 @dataclass(frozen=True)

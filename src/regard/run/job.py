@@ -5,7 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor, nn
+
 from regard.data.faults import Fault
+from regard.data.images import Images
 from regard.data.text import Text
 from regard.data.vocabulary import symbols_of
 from regard.errors import InputError
@@ -38,7 +42,7 @@ from .goals import (
     Tagging,
     Translation,
 )
-from .inputs import ImageFiles
+from .inputs import Pictures
 from .named import named_model
 from .settings import Run
 from .sources import Opened
@@ -135,8 +139,9 @@ def task_of(run: Run, model: Model, sources: Sources) -> Task:
         weights = Weights(task.label, task.box, task.overlap, task.nothing, task.earlier)
         return Detect(model.net, sources.names, weights)
     assert isinstance(task, Classification)
-    kind = Classify if isinstance(run.data, ImageFiles) else ClassifyText
-    return kind(model.net, sources.names, task.smoothing, teacher_of(task, model))
+    kind = Classify if isinstance(run.data, Pictures) else ClassifyText
+    harder = round(task.adversarial * run.train.steps)
+    return kind(model.net, sources.names, task.smoothing, teacher_of(task, model), harder)
 
 
 def teacher_of(task: Classification | MaskedModel, model: Model) -> Teacher | None:
@@ -152,7 +157,40 @@ def teacher_of(task: Classification | MaskedModel, model: Model) -> Teacher | No
             got=f"head = {head!r}, labels {', '.join(found.labels) or 'none'}",
             expected=f"head = {own!r}, labels {', '.join(model.labels) or 'none'}",
         )
-    return Teacher(found.net, task.share, task.temperature)
+    net = found.net if not model.sees() else same_images(task.teacher, found, model)
+    if isinstance(task, MaskedModel) or task.lesson == "soft":
+        return Teacher(net, task.share, task.temperature)
+    token = getattr(model.net, "teacher_head", None) is not None
+    return Teacher(net, task.share, task.temperature, "hard" if token or task.lesson == "hard" else "soft")
+
+
+def same_images(name: str, teacher: Model, model: Model) -> nn.Module:
+    """A teacher that is shown the very images that the student is, as numbers that it knows."""
+    theirs, ours = teacher.processor, model.processor
+    if not isinstance(theirs, Images) or not isinstance(ours, Images):
+        raise InputError("this teacher does not say how images are prepared for it", where=name)
+    if (theirs.size, theirs.channels) != (ours.size, ours.channels):
+        raise InputError(
+            "teacher and student see images of different sizes or colours",
+            where=name,
+            got=f"{theirs.size} x {theirs.size}, {theirs.channels} channels",
+            expected=f"{ours.size} x {ours.size}, {ours.channels} channels",
+        )
+    if (theirs.mean, theirs.std) == (ours.mean, ours.std):
+        return teacher.net
+    return Renormalised(teacher.net, ours, theirs)
+
+
+class Renormalised(nn.Module):
+    """A net for images that were normalised as ``before``, which knows them as ``after``."""
+
+    def __init__(self, net: nn.Module, before: Images, after: Images) -> None:
+        super().__init__()
+        self.net, self.before, self.after = net, before, after
+
+    def forward(self, images: Tensor) -> Tensor:
+        mean, std = (torch.tensor(x, device=images.device)[:, None, None] for x in (self.before.mean, self.before.std))
+        return self.net(self.after.normalise((images * std + mean) * 255))
 
 
 def same_words(name: str, model: Model) -> Model:

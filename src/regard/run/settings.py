@@ -68,6 +68,8 @@ class Run:
             wrong += [f"model.name: a {family} cannot {self.task.kind}; it takes a model of the {able} family"]
         elif self.data is not None and family is not None and sees(family) != (self.data.kind in SEEN):
             wrong += [f"model.name: a {family} cannot read data of kind {self.data.kind!r}"]
+        if getattr(self.task, "adversarial", 0) and self.data is not None and self.data.kind not in SEEN:
+            wrong += [f"task.adversarial: data of kind {self.data.kind!r} has no pixels that could be made harder"]
         if isinstance(self.data, TextFiles) and self.task is not None:
             if self.task.kind == "masked" and self.data.unit == "text":
                 wrong += ["data.unit = 'text' cannot serve the task 'masked', which hides words of lines"]
@@ -105,9 +107,11 @@ def blamed(problem: str, changes: Mapping[str, Any]) -> str:
     return next((f"model.{key}" for key in changes if re.search(rf"\b{re.escape(key)}\b", problem)), "model")
 
 
-SEERS = ("vit", "deit", "cait", "volo", "swin", "swinv2", "levit", "mixer", "perceiver", "workspace", "mlp")  # images
+SEERS = (  # families that see images
+    *("vit", "deit", "cait", "volo", "swin", "swinv2", "levit", "mixer", "perceiver", "workspace", "resnet", "mlp"),
+)
 DETECTORS = ("detr",)
-SEEN = ("images", "boxes", "shapes")  # data of images
+SEEN = ("images", "digits", "boxes", "shapes")  # kinds of data that are images
 LEARNS = {
     "translate": ("transformer", "rnn", "t5", "switch"),
     "language": ("gpt", "switchlm", "reformer", "recurrent"),
@@ -123,7 +127,7 @@ ROUTING = ("switch", "switchlm")  # who has experts
 SERVES = {
     "translate": ("pairs", "reverse"),
     "language": ("text",),
-    "classify": ("images", "labelled"),
+    "classify": ("images", "digits", "labelled"),
     "tag": ("tagged",),
     "answer": ("answers",),
     "masked": ("text",),

@@ -6,30 +6,30 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from regard.data.answers import Questions
-from regard.data.boxes import open_boxes
 from regard.data.conllu import Sentences, open_conllu
 from regard.data.draws import HOLDOUT, chance, shuffled
 from regard.data.faults import Fault, tolerate
 from regard.data.generated import Reversal
-from regard.data.idx import open_idx
-from regard.data.images import Images, open_images
+from regard.data.images import Images
 from regard.data.labelled import LabelledTexts
 from regard.data.records import open_csv
 from regard.data.rows import Rows, Some, held_out
-from regard.data.shapes import KINDS, Shapes
 from regard.data.stream import open_passages
 from regard.data.tables import open_jsonl, open_plain, open_tsv
 from regard.errors import InputError
 from regard.zoo import shipped
 
-from .beginning import kind_of
+from .boxing import box_rows, boxes_prepared
 from .goals import Classification, MaskedModel, Translation
+from .imagery import Prepared, image_rows, images_of
 from .inputs import (
     AnswerFiles,
     BoxFiles,
+    DigitImages,
     ImageFiles,
     LabelledFiles,
     PairFiles,
+    Pictures,
     Reverse,
     Scenes,
     TaggedFiles,
@@ -102,12 +102,10 @@ def opened(run: Run, base: Path) -> Opened:
             },
             (),
         )
-    if isinstance(data, ImageFiles):
+    if isinstance(data, Pictures):
         return opened_images(data, run, base)
-    if isinstance(data, BoxFiles):
+    if isinstance(data, BoxFiles | Scenes):
         return opened_boxes(data, run, base)
-    if isinstance(data, Scenes):
-        return opened_scenes(data, run)
     paths = {
         split: [found(name, base) for name in names]
         for split, names in (("train", data.train), ("held_out", data.held_out), ("test", data.test))
@@ -177,55 +175,21 @@ def checked(
     return Opened(splits, faults, images, names)
 
 
-def opened_images(data: ImageFiles, run: Run, base: Path) -> Opened:
-    _, config = kind_of(run)
-    size, channels = getattr(config, "image", 224), getattr(config, "channels", 3)
-    try:
-        images = Images(size=size, channels=channels, mean=data.mean, std=data.deviation)
-    except ValueError as error:
-        raise InputError("images cannot be prepared so", where="data.mean, data.deviation", got=str(error)) from None
-    folder = found(data.train, base)
-    idx = any("-ubyte" in name for name in os.listdir(folder)) if folder.is_dir() else False
-    train = open_idx(folder, "train", images) if idx else open_images(folder, images)
-    splits: dict[str, Rows] = {"train": train}
-    for split, name in (("held_out", data.held_out), ("test", data.test)):
-        if name:
-            other = found(name, base)
-            splits[split] = (open_idx if idx else open_split)(other, split, images, train.labels)
-    if idx and "test" not in splits and any(name.startswith(("test", "t10k")) for name in os.listdir(folder)):
-        splits["test"] = open_idx(folder, "test", images, train.labels)
-    return checked(splits, data.bad, data.share, run.seed, images=images, names=tuple(train.labels))
+def opened_images(data: ImageFiles | DigitImages, run: Run, base: Path) -> Opened:
+    images = images_of(run)
+    splits, names = image_rows(data, images, base, found)
+    ready = checked(splits, data.bad, data.share, run.seed, images=images, names=names)
+    if data.augment.area < 1 and not getattr(data, "held_out", ""):
+        ready.splits["held_out"] = Prepared(ready.splits["held_out"], images)
+    return ready
 
 
-def open_split(folder: Path, split: str, images: Images, labels: Sequence[str]) -> Rows:
-    return open_images(folder, images, labels)
-
-
-SPLITS = ("train", "held_out", "test")
-MEASURED = 300  # generated images that are held out, and as many to test on
-
-
-def opened_boxes(data: BoxFiles, run: Run, base: Path) -> Opened:
-    """The classes are those of train."""
-    images = Images(size=data.longest, fit="within", channels=3, mean=data.mean, std=data.deviation)
-    files = (data.train,) * len(data.splits) or (data.train, data.held_out, data.test)
-    names: tuple[str, ...] = ()
-    splits: dict[str, Rows] = {}
-    for i, (split, file) in enumerate(zip(SPLITS, files, strict=False)):
-        if file:
-            folder = found(data.images[i % len(data.images)], base)
-            part = data.splits[i] if data.splits else None
-            rows = open_boxes(found(file, base), folder, images, split=part, labels=names or None)
-            names, splits[split] = rows.labels, rows
+def opened_boxes(data: BoxFiles | Scenes, run: Run, base: Path) -> Opened:
+    images = boxes_prepared(data)
+    splits, names = box_rows(data, images, run.seed, base, found)
+    if isinstance(data, Scenes):
+        return Opened(splits, (), images, names)
     return checked(splits, data.bad, data.share, run.seed, images, names)
-
-
-def opened_scenes(data: Scenes, run: Run) -> Opened:
-    counts = {"train": data.rows, "held_out": MEASURED, "test": MEASURED}
-    splits: dict[str, Rows] = {
-        split: Shapes(count, 3 * run.seed + i, data.side, data.most) for i, (split, count) in enumerate(counts.items())
-    }
-    return Opened(splits, (), Images(size=data.side, fit="within", mean=(0.5,), std=(0.25,)), KINDS)
 
 
 def pair_rows(paths: Sequence[Path], columns: Sequence[int | str]) -> Rows:
