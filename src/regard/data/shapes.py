@@ -56,8 +56,7 @@ class Shapes:
             kind, colour = int(len(KINDS) * fractions(numbers, 1)[0]), vivid(numbers)
             if (box := place(boxes, numbers)) is None:
                 continue
-            inside = covered(KINDS[kind], box, self.side)[..., None]
-            image = image * (1 - inside) + colour * inside
+            paint(image, covered(KINDS[kind], box, self.side), colour)
             boxes.append(box)
             classes.append(kind)
         image += 0.04 * (fractions(numbers, image.size).reshape(image.shape) - 0.5)
@@ -120,13 +119,20 @@ def background(side: int, numbers: np.random.Philox) -> Pixels:
     part = place - low
     weights = np.zeros((side, ROUGH))
     weights[np.arange(side), low], weights[np.arange(side), low + 1] = 1 - part, part
-    image: Pixels = np.tensordot(weights, np.tensordot(weights, coarse, (1, 1)), (1, 1))
+    image: Pixels = np.tensordot(weights, np.tensordot(weights, coarse, (1, 1)), (1, 1)).copy()
     middle = (np.arange(side) + 0.5) / side
     for _ in range(STROKES):
         x, y, angle, long, *colour = fractions(numbers, 7).tolist()
         across, down = middle[None] - x, middle[:, None] - y
         cos, sin = math.cos(math.pi * angle), math.sin(math.pi * angle)
-        ink = (1 - abs(down * cos - across * sin) * side).clip(0, 1)
-        ink = (ink * (abs(across * cos + down * sin) < 0.1 + 0.3 * long))[..., None]
-        image = image * (1 - ink) + np.array(colour) * ink
+        ink = 1 - abs(down * cos - across * sin) * side
+        ink[abs(across * cos + down * sin) > 0.1 + 0.3 * long] = 0.0
+        paint(image, ink, np.array(colour))
     return image
+
+
+def paint(image: Pixels, ink: Pixels, colour: Pixels) -> None:
+    """Mixed into those pixels that have any ink.  (s, s, 3), (s, s), (3,)"""
+    place = np.nonzero(ink > 0)
+    share = ink[place][:, None]
+    image[place] += share * (colour - image[place])
