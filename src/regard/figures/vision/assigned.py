@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from regard import style
 from regard.data.shapes import KINDS
 from regard.figures.figure import Check, Numbers, below, close, equal, plain
-from regard.figures.vision.scenes import finder, frame, kept, prepared, said, scenes, show
+from regard.figures.vision.scenes import finder, frame, prepared, said, scene, scenes, show
 from regard.look.annotating import tint
 from regard.tasks.detecting import PAPER, costs, matching
 
@@ -29,7 +29,8 @@ LOOKED = 60  # scenes among which one with most objects is shown
 
 def compute() -> Numbers:
     rows, model = scenes(LOOKED), finder()
-    one = next(row for row in rows if len(row.classes) == max(len(row.classes) for row in rows))
+    number = max(range(LOOKED), key=lambda i: len(rows[i].classes))
+    one = rows[number]
     batch = prepared(model, [one])
     told = said(model, batch).earlier[0]
     table = costs(told, batch, PAPER)[0]
@@ -38,7 +39,7 @@ def compute() -> Numbers:
     sums = table[ways, torch.arange(len(chosen))].sum(1)
     chances, kinds = told.logits[0].softmax(-1).max(-1)
     return {
-        "image": kept(one.image),
+        "scene": number,
         "objects": {"boxes": plain(one.boxes, 4), "kinds": one.classes.tolist()},
         "queries": {
             "boxes": plain(told.boxes[0], 4),
@@ -75,7 +76,7 @@ def draw(numbers: Numbers) -> Figure:
     )
     figure = style.page(TITLE, note, height=5.6)
     left, middle, right = figure.subplots(1, 3, width_ratios=(1.15, 1.25, 1))
-    show(left, numbers["image"])
+    show(left, scene(numbers["scene"]))
     objects, queries = numbers["objects"], numbers["queries"]
     for i, (box, kind) in enumerate(zip(objects["boxes"], objects["kinds"], strict=True)):
         frame(left, box, kind)

@@ -18,7 +18,7 @@ from regard import style
 from regard.figures.figure import Check, Numbers, above, plain, seeded, within
 from regard.figures.runs import RUNS, by_recipe
 from regard.figures.vision.anchors import Anchors, common_sides, focal_loss, found_by
-from regard.figures.vision.scenes import frame, judged, kept, show
+from regard.figures.vision.scenes import frame, judged, kept, photograph, show
 from regard.look.annotating import tint
 from regard.models.resnet import Sizes
 from regard.run.job import Job
@@ -34,7 +34,7 @@ COST = 1400.0
 SEED = 0
 
 TIMED = 6  # steps of each by which their cost is known
-SHOWN = 3
+SHOWN, WIDE = 3, 72  # images, and their width in the record
 SURE = {"DETR": 0.5, "fixed anchors": 0.4}
 TINTS = {"DETR": style.WEIGHT, "fixed anchors": style.SECOND}
 
@@ -69,7 +69,7 @@ def compute() -> Numbers:
         for i in range(SHOWN):
             if name == "DETR":
                 source: Any = job.sources.splits["test"].source
-                numbers["shown"].append({"image": kept(source[int(tested[0][0][i])].image)})
+                numbers["shown"].append({"image": kept(source[int(tested[0][0][i])].image, WIDE)})
             numbers["shown"][i][name] = drawn(every[0][i], tested[0][1], i, SURE[name])
     return numbers
 
@@ -144,7 +144,7 @@ def draw(numbers: Numbers) -> Figure:
     panels = lower.subplots(2, SHOWN)
     for row, name in zip(panels, TINTS, strict=True):
         for axes, one in zip(row, numbers["shown"], strict=True):
-            show(axes, one["image"])
+            show(axes, photograph(one["image"]))
             for box, kind in zip(one[name]["boxes"], one[name]["kinds"], strict=True):
                 frame(axes, box, kind, line=1.5)
         row[0].set_ylabel(name, color=TINTS[name], weight="bold", size=11)

@@ -14,7 +14,7 @@ from torch import Tensor
 from regard import style
 from regard.data.shapes import KINDS
 from regard.figures.figure import Check, Numbers, above, equal, plain
-from regard.figures.vision.scenes import finder, frame, kept, prepared, scenes, show, tag
+from regard.figures.vision.scenes import finder, frame, prepared, scene, scenes, show, tag
 from regard.look.annotating import tint
 from regard.models.detr import Detected
 from regard.nn.boxes import corners
@@ -54,7 +54,7 @@ def compute() -> Numbers:
         "rows": float(maps.sum(-1).sub(1).abs().max()),
         "scenes": [
             {
-                "image": kept(rows[i].image),
+                "scene": i,
                 "kinds": kinds[i][sure[i]].tolist(),
                 "boxes": plain(told.boxes[i][sure[i]], 4),
                 "chances": plain(chances[i][sure[i]], 3),
@@ -84,7 +84,7 @@ def draw(numbers: Numbers) -> Figure:
     figure = style.page(TITLE, note, height=7.4)
     panels = figure.subplots(2, SHOWN)
     for (upper, lower), one in zip(panels.T, numbers["scenes"], strict=True):
-        show(upper, one["image"])
+        show(upper, scene(one["scene"]))
         for box, kind, chance in zip(one["boxes"], one["kinds"], one["chances"], strict=True):
             frame(upper, box, kind)
             tag(upper, box, kind, f"{KINDS[kind]} {style.percent(chance)}")

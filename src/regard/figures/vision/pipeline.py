@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from regard import style
 from regard.data.shapes import KINDS
 from regard.figures.figure import Check, Numbers, above, equal, plain
-from regard.figures.vision.scenes import finder, frame, kept, precision, prepared, scenes, show
+from regard.figures.vision.scenes import finder, frame, precision, prepared, scene, scenes, show
 from regard.look.annotating import tint
 
 TITLE = "From pixels to a set of boxes"
@@ -32,7 +32,8 @@ HEIGHT = 5.9
 
 def compute() -> Numbers:
     model, rows = finder(), scenes(SCENES)
-    one = next(row for row in rows if len(row.classes) >= 3 and len(set(row.classes.tolist())) >= 2)
+    number = next(i for i, x in enumerate(rows) if len(x.classes) >= 3 and len(set(x.classes.tolist())) >= 2)
+    one = rows[number]
     batch = prepared(model, [one])
     net: Any = model.net
     with torch.no_grad():
@@ -45,7 +46,7 @@ def compute() -> Numbers:
     chances, kinds = told.logits[0].softmax(-1).max(-1)
     found = precision(model, rows)
     return {
-        "image": kept(one.image),
+        "scene": number,
         "channels": maps.shape[1],
         "map": plain(maps[0].norm(dim=0), 3),
         "seen": plain(weights.unflatten(0, maps.shape[2:]), 3),
@@ -106,7 +107,7 @@ def grid(axes: Axes, values: Sequence[Sequence[float]], x: float, y: float, shad
 def picture(figure: Figure, numbers: Numbers, place: tuple[float, float, float, float], *, found: bool) -> None:
     x, y, wide, high = place
     axes = figure.add_axes((x / style.WIDTH, y / HEIGHT, wide / style.WIDTH, high / HEIGHT))
-    show(axes, numbers["image"])
+    show(axes, scene(numbers["scene"]))
     queries = numbers["queries"]
     for box, kind in zip(queries["boxes"], queries["kinds"], strict=True):
         if found and kind < len(KINDS):

@@ -12,6 +12,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
+from PIL import Image
 from torch import Tensor
 
 from regard import style
@@ -72,22 +73,34 @@ def precision(model: Model, rows: Sequence[Boxed]) -> Precision:
 # kept and drawn ----------------------------------------------------------------------------------
 
 
-def kept(image: Tensor) -> list[str]:
-    """Sixteen shades of each of three colours, so that a record stays small.  (3, h, w), uint8"""
-    rows = (image.permute(1, 2, 0).float() / 17).round().int().flatten(1).tolist()
-    return ["".join(format(x, "x") for x in row) for row in rows]
+def scene(number: int) -> NDArray[np.uint8]:
+    """One that is drawn again by its address, so that no record holds it.  -> (h, w, 3)"""
+    return np.asarray(Shapes(number + 1, SEED)[number].image.permute(1, 2, 0))
 
 
-def pixels_of(rows: Sequence[str]) -> NDArray[np.uint8]:
-    """The way back, (h, w, 3)"""
-    return np.array([[int(x, 16) * 17 for x in row] for row in rows], np.uint8).reshape(len(rows), -1, 3)
+def kept(image: Tensor, wide: int) -> dict[str, Any]:
+    """A photograph in a record: sixteen colours, a letter for each pixel.  (3, h, w), uint8"""
+    whole = Image.fromarray(np.asarray(image.permute(1, 2, 0)))
+    small = whole.resize((wide, round(wide * whole.height / whole.width)), Image.Resampling.LANCZOS)
+    few = small.quantize(16, dither=Image.Dither.NONE)
+    palette = (few.getpalette() or [])[:48]
+    return {
+        "palette": palette + [0] * (48 - len(palette)),
+        "rows": ["".join(format(int(x), "x") for x in row) for row in np.asarray(few)],
+    }
 
 
-def show(axes: Axes, rows: Sequence[str]) -> None:
-    """An image whose coordinates are shares of its sides, so that boxes are drawn as they stand."""
-    axes.imshow(pixels_of(rows), extent=(0, 1, 1, 0), aspect="auto", interpolation="nearest")
+def photograph(one: dict[str, Any]) -> NDArray[np.uint8]:
+    """The way back.  -> (h, w, 3)"""
+    numbers = np.array([[int(x, 16) for x in row] for row in one["rows"]])
+    return np.array(one["palette"], np.uint8).reshape(16, 3)[numbers]
+
+
+def show(axes: Axes, pixels: NDArray[np.uint8]) -> None:
+    """An image whose coordinates are shares of its sides, so that boxes are drawn as they stand.  (h, w, 3)"""
+    axes.imshow(pixels, extent=(0, 1, 1, 0), aspect="auto", interpolation="nearest")
     axes.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(1, 0))
-    axes.set_box_aspect(len(rows) / (len(rows[0]) / 3))
+    axes.set_box_aspect(pixels.shape[0] / pixels.shape[1])
     for spine in axes.spines.values():
         spine.set_visible(False)
 
