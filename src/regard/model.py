@@ -242,7 +242,7 @@ class Model:
         if self.family not in DETECTORS:
             raise InputError(f"a {self.family} finds no boxes in images", expected=f"one of {', '.join(DETECTORS)}")
         single, seeing = is_one(images), self.seeing()
-        several: Sequence[Any] = [images] if single else list(images)  # type: ignore[arg-type, list-item]
+        several: Sequence[Any] = [images] if single else list(images)  # type: ignore[arg-type]
         found = Finding(self.net, seeing.images, self.labels).detect(several, threshold)
         return found[0] if single else found
 
