@@ -114,9 +114,9 @@ def open_boxes(
     report = Report(path)
     data = None if path.is_dir() else read_annotations(path)
     if data is None:
-        from .voc import voc  # which is made of what stands here
+        from .voc import read_voc  # which is made of what stands here
 
-        names, drawn = voc(path, split, labels, report)
+        names, drawn = read_voc(path, split, labels, report)
     elif isinstance(data, dict):
         if split is not None:
             raise InputError("a COCO file has no splits", where=str(path), got=f"split = {split!r}")

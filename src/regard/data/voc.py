@@ -21,7 +21,7 @@ XML_BYTES = 1 << 24  # of one file
 SIDES = ("xmin", "ymin", "xmax", "ymax")
 
 
-def voc(folder: Path, split: str | None, labels: Sequence[str] | None, report: Report) -> Annotations:
+def read_voc(folder: Path, split: str | None, labels: Sequence[str] | None, report: Report) -> Annotations:
     """The names of the classes, sorted, and the images of a split or of all files."""
     found = {path.stem: path for path in sorted(folder.glob("*.xml"))}
     if not found:

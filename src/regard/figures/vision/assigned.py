@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from regard import style
 from regard.data.shapes import KINDS
 from regard.figures.figure import Check, Numbers, below, close, equal, plain
-from regard.figures.vision.scenes import finder, frame, prepared, said, scene, scenes, show
+from regard.figures.vision.scenes import finder, frame, prepared, said, scene, show, unseen
 from regard.look.annotating import tint
 from regard.tasks.detecting import PAPER, costs, matching
 
@@ -28,7 +28,7 @@ LOOKED = 60  # scenes among which one with most objects is shown
 
 
 def compute() -> Numbers:
-    rows, model = scenes(LOOKED), finder()
+    rows, model = unseen(LOOKED), finder()
     number = max(range(LOOKED), key=lambda i: len(rows[i].classes))
     one = rows[number]
     batch = prepared(model, [one])

@@ -14,7 +14,7 @@ from torch import Tensor
 from regard import style
 from regard.data.shapes import KINDS
 from regard.figures.figure import Check, Numbers, above, equal, plain
-from regard.figures.vision.scenes import finder, frame, prepared, scene, scenes, show, tag
+from regard.figures.vision.scenes import finder, frame, prepared, scene, show, tag, unseen
 from regard.look.annotating import tint
 from regard.models.detr import Detected
 from regard.nn.boxes import corners
@@ -31,7 +31,7 @@ SURE = 0.7
 
 
 def compute() -> Numbers:
-    model, rows = finder(), scenes(SCENES)
+    model, rows = finder(), unseen(SCENES)
     batch = prepared(model, rows)
     last = max(int(name.split(".")[1]) for name, _ in model.named_modules() if name.startswith("decoder."))
     with torch.no_grad():

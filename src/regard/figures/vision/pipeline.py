@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from regard import style
 from regard.data.shapes import KINDS
 from regard.figures.figure import Check, Numbers, above, equal, plain
-from regard.figures.vision.scenes import finder, frame, precision, prepared, scene, scenes, show
+from regard.figures.vision.scenes import finder, frame, precision, prepared, scene, show, unseen
 from regard.look.annotating import tint
 
 TITLE = "From pixels to a set of boxes"
@@ -31,7 +31,7 @@ HEIGHT = 5.9
 
 
 def compute() -> Numbers:
-    model, rows = finder(), scenes(SCENES)
+    model, rows = finder(), unseen(SCENES)
     number = next(i for i, x in enumerate(rows) if len(x.classes) >= 3 and len(set(x.classes.tolist())) >= 2)
     one = rows[number]
     batch = prepared(model, [one])

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from regard import style
 from regard.figures.figure import Check, Numbers, above, plain
-from regard.figures.vision.scenes import finder, prepared, said, scenes
+from regard.figures.vision.scenes import finder, prepared, said, unseen
 
 TITLE = "Every query has its place"
 DECKS = ("003",)
@@ -29,7 +29,7 @@ SURE = 0.5
 
 def compute() -> Numbers:
     model = finder()
-    told = said(model, prepared(model, scenes(SCENES)))
+    told = said(model, prepared(model, unseen(SCENES)))
     boxes, chances = told.boxes, told.logits.softmax(-1)  # (n, q, 4), (n, q, c + 1)
     objects = (1 - chances[..., -1]) > SURE
     return {

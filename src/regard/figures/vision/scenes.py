@@ -34,7 +34,7 @@ def finder() -> Model:
     return by_recipe("shapes")
 
 
-def scenes(count: int) -> list[Boxed]:
+def unseen(count: int) -> list[Boxed]:
     rows = Shapes(count, SEED)
     return [rows[i] for i in range(count)]
 
