@@ -77,8 +77,8 @@ def around(boxes: Tensor, rows: int, columns: int) -> Tensor:
 def draw(numbers: Numbers) -> Figure:
     note = (
         f"Attention of the decoder’s last layer to the {numbers['grid'][0]} x {numbers['grid'][1]} places of the image,"
-        " mean of its heads, one colour a class. Over all things found in"
-        f"\n{SCENES} scenes, {style.percent(numbers['on'])} of it falls on the thing and one place around it,"
+        " mean of its heads, one colour a class.\n"
+        f"Over all things found in {SCENES} scenes, {style.percent(numbers['on'])} of it falls on the thing and one place around it,"
         f" which are {style.percent(numbers['share'])} of the image."
     )
     figure = style.page(TITLE, note, height=7.4)

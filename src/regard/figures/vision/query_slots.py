@@ -82,7 +82,7 @@ def draw(numbers: Numbers) -> Figure:
         f" (teal), large ones (vermilion).\nQueries explain {style.percent(numbers['explained'])} of the spread of the"
         f" centres; dealt out at random they would explain {style.percent(numbers['shuffled'], 1)}."
     )
-    figure = style.page(TITLE, note, height=5.4)
+    figure = style.page(TITLE, note, height=5.8)
     panels = figure.subplots(2, 5).flatten()
     for i, axes in enumerate(panels):
         x, y, sizes = zip(*unpacked(numbers["boxes"][i]), strict=True)

@@ -122,7 +122,7 @@ def tag(axes: Axes, box: Sequence[float], kind: int, words: str, size: float = 8
     x, y = box[0] - box[2] / 2, box[1] - box[3] / 2
     low = y < 0.09
     axes.text(
-        min(max(x, 0.0), 0.78), box[1] + box[3] / 2 if low else y, words,
+        min(max(x, 0.0), 0.66), box[1] + box[3] / 2 if low else y, words,
         size=size, color="white", weight="bold", va="top" if low else "bottom", ha="left",
         bbox={"boxstyle": "square,pad=0.18", "fc": tint(kind), "ec": "white", "lw": 0.6}, family=style.SANS,
     )  # fmt: skip
