@@ -19,9 +19,10 @@ from regard.look.maps import look_at
 from regard.look.rollout import over_image, rolled_out
 from regard.models.vit import AXES, Config, ViT
 
-IMAGE, DIGIT, SCRAP, SCRAPS = 64, 28, 8, 10  # pixels a side, and how many scraps
+IMAGE, DIGIT, SCRAP, SCRAPS = 64, 28, 8, 6  # pixels a side, and how many scraps
+SNAP = 4  # digits stand at every so many pixels, so that a short training will do
 SIZES = Config(image=IMAGE, patch=8, channels=1, classes=10, dim=64, depth=4, heads=4, hidden=128)
-STEPS, BATCH, RATE = 2500, 48, 1.5e-3
+STEPS, BATCH, RATE = 1600, 32, 1.5e-3
 INK = 0.2  # what is darker belongs to the digit
 
 
@@ -40,7 +41,7 @@ def scenes(count: int, split: str) -> Scenes:
     boxes = torch.zeros(count, IMAGE, IMAGE, dtype=torch.bool)
     corners = torch.randint(DIGIT - SCRAP + 1, (count, SCRAPS, 2)).tolist()
     places = torch.randint(IMAGE - SCRAP + 1, (count, SCRAPS, 2)).tolist()
-    tops = torch.randint(IMAGE - DIGIT + 1, (count, 2)).tolist()
+    tops = (SNAP * torch.randint((IMAGE - DIGIT) // SNAP + 1, (count, 2))).tolist()
     for i, (image, box) in enumerate(zip(images[:, 0], boxes, strict=True)):
         for scrap, (row, column), (top, left) in zip(torn[i], corners[i], places[i], strict=True):
             image[top : top + SCRAP, left : left + SCRAP] = scrap[row : row + SCRAP, column : column + SCRAP]

@@ -81,10 +81,10 @@ def positive(maps: Tensor, boxes: Tensor) -> Tensor:
 def draw(numbers: Numbers) -> Figure:
     mean = sum(numbers["ranks"]) / len(numbers["ranks"])
     note = (
-        f"{numbers['tested']} unseen pictures that are named rightly; a blank square of {SQUARE} x {SQUARE} slides over "
-        "them. Blue, the answer’s logit falls\nif covered; red, it rises. The rank correlation of covering and rollout, "
-        f"patch by patch, is {mean:.2f} in the mean. Right, the\nanswer’s probability as patches are taken away, those of "
-        "most worth first."
+        f"{numbers['tested']} unseen pictures that are named rightly; a blank square of {SQUARE} x {SQUARE} slides "
+        "over them. Blue, the answer’s logit\nfalls if covered; red, it rises. The rank correlation with rollout, "
+        f"patch by patch, is {mean:.2f} in the mean.\nRight, the answer’s probability as patches are taken away, those "
+        "of most worth first."
     )
     figure = style.page(TITLE, note, height=6.0)
     grid = figure.add_gridspec(1, 2, width_ratios=(1.35, 1))

@@ -31,8 +31,8 @@ CLAIM = "A token that learns a teacher's guesses makes a small DeiT better, and 
 COST = 240.0
 SEED = 0
 
-SEEDS, KNOWN, STEPS, BATCH, RATE = 3, 2000, 500, 64, 1e-3
-TEACHER = Course(steps=500, batch=32, rate=2e-3)
+SEEDS, KNOWN, STEPS, BATCH, RATE = 3, 2000, 300, 32, 2e-3
+TEACHER = Course(steps=300, batch=32, rate=2e-3)
 SIZES = Config(image=28, patch=7, channels=1, classes=10, dim=64, depth=4, heads=4, hidden=128)
 WAYS = ("none", "soft", "hard, with token")
 

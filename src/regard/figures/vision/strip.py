@@ -28,7 +28,7 @@ NAMES = ("T-shirt", "trousers", "pullover", "dress", "coat", "sandal", "shirt", 
 PAIR = (9, 2)  # kinds of the two
 MEAN, SPREAD, SIDE = 0.286, 0.353, 12  # of all pixels; pixels of a cutout
 DRAWS = 400
-SHOWN = {"mixup": 3, "cutmix": 9, "cutout": 1, "erasing": 4, "randaugment": 3}  # which draw of each
+SHOWN = {"mixup": 6, "cutmix": 24, "cutout": 7, "erasing": 2, "randaugment": 3}  # which draw of each
 
 
 def pair() -> tuple[Tensor, Tensor]:
