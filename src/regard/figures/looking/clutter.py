@@ -20,9 +20,9 @@ from regard.look.rollout import over_image, rolled_out
 from regard.models.vit import AXES, Config, ViT
 
 IMAGE, DIGIT, SCRAP, SCRAPS = 64, 28, 8, 6  # pixels a side, and how many scraps
-SNAP = 4  # digits stand at every so many pixels, so that a short training will do
-SIZES = Config(image=IMAGE, patch=8, channels=1, classes=10, dim=64, depth=4, heads=4, hidden=128)
-STEPS, BATCH, RATE = 1600, 32, 1.5e-3
+SNAP = 8  # digits stand at every so many pixels, so that a short training will do
+SIZES = Config(image=IMAGE, patch=8, channels=1, classes=10, dim=64, depth=3, heads=4, hidden=128)
+STEPS, BATCH, RATE = 900, 32, 2e-3
 INK = 0.2  # what is darker belongs to the digit
 
 

@@ -34,7 +34,7 @@ COST = 420.0
 SEED = 0
 
 SEEDS = 1
-STEPS = {500: 150, 2000: 250, 8000: 400, 25000: 700}  # images, and how long they are learned from
+STEPS = {500: 100, 2000: 160, 8000: 280, 25000: 460}  # images, and how long they are learned from
 BATCH, RATE = 32, 1e-3
 
 

@@ -34,7 +34,7 @@ CLAIM = "Learning for long from few images, the full recipe beats none; in a sho
 COST = 330.0
 SEED = 0
 
-KNOWN, SHORT, LONG, BATCH, RATE = 1000, 200, 1000, 32, 2e-3
+KNOWN, SHORT, LONG, BATCH, RATE = 1000, 120, 800, 32, 2e-3
 TESTED = 2000
 
 
