@@ -51,10 +51,10 @@ def compute() -> Numbers:
 
 def rows(numbers: Numbers) -> list[tuple[str, str, str]]:
     one, other = numbers["weights"]
-    days = tuple(f"{count / 1000:.1f}k" for count in DAYS)
+    less, more = (f"{count / 1000:.1f}k" for count in DAYS)
     return [
         *((name, f"{left:.2f}", f"{right:.2f}") for name, (left, right) in QUOTED.items()),
-        ("core-days of TPUv3", *days),
+        ("core-days of TPUv3", less, more),
         ("weights, counted", f"{one / 1e6:.0f}M", f"{other / 1e6:.0f}M"),
     ]
 

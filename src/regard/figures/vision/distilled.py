@@ -132,8 +132,8 @@ def dotted(axes: Axes, groups: dict[str, list[float]], *, percent: bool) -> None
     axes.set_xticks(range(len(groups)), list(groups))
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
-    for text in axes.get_xticklabels():
-        text.set(size=11, color=style.INK)
+    for label in axes.get_xticklabels():
+        label.set(size=11, color=style.INK)
 
 
 def holds(numbers: Numbers) -> list[Check]:

@@ -8,6 +8,7 @@ Differs from the paper: the box is 8/255 and a step 4/255, four times as much, f
 misjudged than photographs. Needs fashion_mnist_30k below REGARD_DATA.
 """
 
+from collections.abc import Callable
 from functools import cache
 from statistics import fmean
 
@@ -89,7 +90,7 @@ def test() -> tuple[Tensor, Tensor]:
     return images[:TESTED], labels[:TESTED]
 
 
-NETS = {
+NETS: dict[str, Callable[[int], nn.Module]] = {
     "convolutional": as_good,
     "ViT": lambda seed: transformer(seed, 1),
     "ViT, HAT": lambda seed: transformer(seed, 3),

@@ -3,7 +3,7 @@
 Needs the folder cifar10_subset below the one that REGARD_DATA names.
 """
 
-from functools import cache
+from functools import cache, partial
 
 import torch
 from torch import Tensor
@@ -39,6 +39,6 @@ def distances(net: ViT, images: Tensor) -> Tensor:
     """In pixels, the mean over images.  -> (layers, heads)"""
     found = []
     for some in images.split(64):
-        looked = look_at(net, "*", lambda some=some: net(some), table=AXES, axes=net.axes(some))
+        looked = look_at(net, "*", partial(net, some), table=AXES, axes=net.axes(some))
         found.append(torch.stack([mean_distance(one, SIZES.patch) for one in looked.maps.values()]).sum(1))
     return torch.stack(found).sum(0) / len(images)

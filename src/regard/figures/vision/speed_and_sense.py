@@ -93,8 +93,8 @@ def draw(numbers: Numbers) -> Figure:
             left.annotate(text, point, (7, 4), textcoords="offset points", size=9.5, color=tint)
     titles = {"deit": "DeiT", "distilled": "DeiT, distilled", "levit": "LeViT"}
     for i, (group, tint) in enumerate(KINDS.items()):
-        place = {"ha": "right", "transform": left.transAxes, "weight": "bold"}
-        left.text(0.98, 0.95 - 0.07 * i, titles[group], color=tint, **place)
+        height = 0.95 - 0.07 * i
+        left.text(0.98, height, titles[group], color=tint, ha="right", transform=left.transAxes, weight="bold")
     left.set_title("ImageNet, top-1, % (quoted)")
     for (name, found), tint in zip(numbers["ours"].items(), (style.SECOND, style.WEIGHT, style.KEY), strict=True):
         right.plot(found["rate"], 100 * found["right"], "o", color=tint, ms=8)

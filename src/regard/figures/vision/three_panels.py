@@ -83,7 +83,7 @@ def draw(numbers: Numbers) -> Figure:
     )
     figure = style.page(TITLE, note, height=5.1)
     parts = figure.add_gridspec(1, 3, width_ratios=(1.0, 1.1, 0.95))
-    left, centre, right = (figure.add_subfigure(part) for part in parts)
+    left, centre, right = (figure.add_subfigure(parts[i]) for i in range(3))
     mosaic(left.subplots(), numbers["tiles"])
     left.suptitle(f"{TILES} components of the patch filters", size=12, x=0.02, ha="left")
     places(centre.subplots(), numbers["similarity"])
