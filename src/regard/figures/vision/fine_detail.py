@@ -4,6 +4,9 @@ All learn garments of Fashion-MNIST. The convolutional net is stopped when it is
 make of filtered images can be compared. HAT is the ViT's training with every image pushed three times towards what is
 misjudged, for the first two thirds of all steps.
 
+The paper finds the convolutional net ahead on fine parts, and the ViT nearer to it after HAT. Here, after some hundred
+steps from one start, the ViT is ahead on both parts, by less on the fine one, where HAT costs it points.
+
 Differs from the paper: the box is 8/255 and a step 4/255, four times as much, for pictures of clothes are less easily
 misjudged than photographs. Needs fashion_mnist_30k below REGARD_DATA.
 """
@@ -19,7 +22,7 @@ from torch import Tensor, nn
 
 from regard import style
 from regard.data.frequencies import high_pass, low_pass
-from regard.figures.figure import Check, Numbers, above, below, seeded
+from regard.figures.figure import Check, Numbers, above, below, seeded, within
 from regard.figures.labelled_images import garments
 from regard.figures.vision.hungry import convolutional
 from regard.figures.vision.lessons import share
@@ -28,7 +31,9 @@ from regard.tasks.adversarial import adversarial_losses
 
 TITLE = "Which frequencies nets see by"
 DECKS = ("004",)
-CLAIM = "Of fine detail alone a ViT makes less than a convolutional net that is as good; HAT narrows the gap."
+CLAIM = (
+    "As good on whole garments, a ViT is ahead on coarse parts, and less so on fine ones; HAT did not mend that here."
+)
 COST = 300.0
 SEED = 0
 
@@ -114,9 +119,11 @@ TINTS = {"convolutional": style.SECOND, "ViT": style.WEIGHT, "ViT, HAT": style.K
 
 def draw(numbers: Numbers) -> Figure:
     clean = ", ".join(f"{name} {style.percent(fmean(some), 1)}" for name, some in numbers["clean"].items())
+    lead, gain = (f"{x:.1f}".replace("-", "−") for x in (gap(numbers, "high", "ViT"), won(numbers, "high")))
     note = (
-        f"{TESTED:,} unseen garments, {SEEDS} starts each; of whole pictures are labelled rightly: {clean}. Left, of "
-        "what changes slowly,\nright, of the rest. Dotted: by chance."
+        f"{TESTED:,} unseen garments, one start; of whole ones are labelled rightly: {clean}.\nExpected on fine parts "
+        "is the convolutional net ahead, and that HAT narrows it. Found, in the mean over\n"
+        f"radii from 1 on: it is ahead by {lead} points, and HAT wins the ViT {gain}."
     )
     figure = style.page(TITLE, note, height=5.2)
     left, right = figure.subplots(1, 2, sharey=True)
@@ -147,17 +154,19 @@ def gap(numbers: Numbers, kind: str, name: str) -> float:
     return 100 * fmean(one - other for radius, one, other in both if radius)
 
 
+def won(numbers: Numbers, kind: str) -> float:
+    """Points that HAT has won with one part alone, in the same mean."""
+    return gap(numbers, kind, "ViT") - gap(numbers, kind, "ViT, HAT")
+
+
 def holds(numbers: Numbers) -> list[Check]:
     clean = {name: fmean(some) for name, some in numbers["clean"].items()}
-    before, after = gap(numbers, "high", "ViT"), gap(numbers, "high", "ViT, HAT")
+    apart = 100 * abs(clean["convolutional"] - clean["ViT"])
+    coarse, fine = gap(numbers, "low", "ViT"), gap(numbers, "high", "ViT")
     return [
-        below(
-            "clean: the convolutional net and the ViT differ by, points",
-            100 * abs(clean["convolutional"] - clean["ViT"]),
-            1.5,
-        ),
-        above("fine parts: the convolutional net ahead of the ViT by, points", before, 0),
-        below("fine parts: the same after HAT, over that before", after / before, 1),
-        above("fine parts: points behind, less those in coarse parts", before - gap(numbers, "low", "ViT"), 0),
+        below("clean: the convolutional net and the ViT differ by, points", apart, 1.5),
+        within("fine parts: the convolutional net over the ViT, points (expected: above 0)", fine, -10, 0),
+        within("fine parts: points won by HAT (expected: above 0)", won(numbers, "high"), -5, 0),
+        above("fine parts: the convolutional net over the ViT, less that on coarse ones", fine - coarse, 0),
         below("clean: points lost by HAT", 100 * (clean["ViT"] - clean["ViT, HAT"]), 3),
     ]

@@ -14,8 +14,8 @@ from regard.look.distance import mean_distance
 from regard.look.maps import look_at
 from regard.models.vit import AXES, Config, ViT
 
-SIZES = Config(image=32, patch=4, classes=10, dim=96, depth=6, heads=6, hidden=192)
-COURSE = Course(steps=1000, batch=32, rate=1e-3)
+SIZES = Config(image=32, patch=4, classes=10, dim=64, depth=4, heads=4, hidden=128)
+COURSE = Course(steps=700, batch=32, rate=2e-3)
 LOOKED = 256  # unseen photographs over which distances are averaged
 
 
