@@ -34,8 +34,8 @@ COST = 420.0
 SEED = 0
 
 SEEDS = 1
-STEPS = {500: 100, 2000: 160, 8000: 280, 25000: 460}  # images, and how long they are learned from
-BATCH, RATE = 32, 1e-3
+STEPS = {500: 100, 2000: 150, 8000: 250, 25000: 420}  # images, and how long they are learned from
+BATCH, RATE = 24, 1e-3
 
 
 def vit() -> nn.Module:
