@@ -1,6 +1,6 @@
 """11.4: which part of a picture an answer rests on, found by covering it (Zeiler and Fergus, 2014).
 
-The ViT of 11.3 names a digit among scraps. A grey square slides over the picture, and where the right answer becomes
+The ViT of 11.3 names a digit among scraps. A blank square slides over the picture, and where the right answer becomes
 less likely, there it was seen. The map is compared with rollout, which only knows what was looked at; and patches are
 taken away, those of most worth first, until the answer is gone. Needs mnist below REGARD_DATA.
 """
@@ -20,7 +20,7 @@ from regard.look.occlusion import attribution, deletion, grey, logit
 TITLE = "Cover it, and see what is missed"
 DECKS = ("003",)
 CLAIM = "Covering finds the digit; its map agrees with rollout, and what it values is missed sooner than chance would."
-COST = 240.0
+COST = 80.0
 SEED = 0
 
 TESTS, SHOWN, SQUARE, STRIDE = 40, 3, 16, 4  # pictures that are named rightly; pixels

@@ -21,7 +21,7 @@ from regard.look.distance import between
 TITLE = "How far heads look, layer by layer"
 DECKS = ("002", "003")
 CLAIM = "Some heads of the first layer look far across the picture, where a convolution sees three pixels."
-COST = 330.0
+COST = 80.0
 SEED = 0
 
 

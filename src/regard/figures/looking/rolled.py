@@ -16,7 +16,7 @@ from regard.models.vit import ViT
 TITLE = "Attention finds the digit among the scraps"
 DECKS = ("002", "003")
 CLAIM = "Rollout puts over twice as much weight on the digit's box as its share of the picture; untrained, it does not."
-COST = 240.0
+COST = 80.0
 SEED = 0
 
 TESTS, SHOWN = 500, 5

@@ -34,7 +34,7 @@ DECKS = ("004",)
 CLAIM = (
     "As good on whole garments, a ViT is ahead on coarse parts, and less so on fine ones; HAT did not mend that here."
 )
-COST = 300.0
+COST = 80.0
 SEED = 0
 
 SEEDS, STEPS, BATCH, RATE, TESTED = 1, 360, 32, 2e-3, 1000

@@ -30,7 +30,7 @@ from regard.zoo import parameters
 TITLE = "A ViT is hungry for images"
 DECKS = ("002", "003", "004")
 CLAIM = "With few images a convolutional net is far ahead of a ViT; with more of them the gap closes."
-COST = 420.0
+COST = 110.0
 SEED = 0
 
 SEEDS = 1

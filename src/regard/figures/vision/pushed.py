@@ -19,7 +19,7 @@ from regard.tasks.adversarial import adversarial_losses
 TITLE = "What HAT adds is mostly fine"
 DECKS = ("004",)
 CLAIM = "Most of what raises the loss is beyond half of the highest frequency, as of even noise, of which it is more."
-COST = 150.0
+COST = 80.0
 SEED = 0
 
 LOOKED, HALF = 500, 7  # garments; half of the highest frequency, 14 waves

@@ -31,7 +31,7 @@ from regard.models.vit import Config, ViT
 TITLE = "A recipe, part by part"
 DECKS = ("004",)
 CLAIM = "Learning for long from few images, the full recipe beats none; in a short training no such thing is claimed."
-COST = 330.0
+COST = 110.0
 SEED = 0
 
 KNOWN, SHORT, LONG, BATCH, RATE = 1000, 120, 800, 32, 2e-3

@@ -22,7 +22,7 @@ from regard.models.vit import ViT
 TITLE = "What a ViT has learned of patches"
 DECKS = ("002", "003")
 CLAIM = "Nobody told the net where patches are, yet it has learned that neighbours are alike, and smooth patterns."
-COST = 330.0
+COST = 80.0
 SEED = 0
 
 TILES = 28

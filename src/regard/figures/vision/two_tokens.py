@@ -21,7 +21,7 @@ from regard.tasks.token import hard_distillation
 TITLE = "Two tokens, two teachers"
 DECKS = ("004",)
 CLAIM = "The loss is half of what the class token says of the label and half of what the other says of the teacher."
-COST = 60.0
+COST = 40.0
 SEED = 0
 
 ASKED, BEST = 500, 2  # garments; likeliest classes that are written
