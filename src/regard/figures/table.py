@@ -128,6 +128,18 @@ FIGURES: dict[str, str] = {
     "4.5d": "regard.figures.text.balance",
     "4.5e": "regard.figures.text.languages",
     "4.6": "regard.figures.text.paraphrases",
+    "5.3": "regard.figures.vision.words_of_pixels",
+    "5.3b": "regard.figures.vision.hungry",
+    "5.3c": "regard.figures.vision.against_bit",
+    "5.4": "regard.figures.vision.three_panels",
+    "5.5": "regard.figures.vision.two_tokens",
+    "5.5b": "regard.figures.vision.strip",
+    "5.5c": "regard.figures.vision.distilled",
+    "5.5d": "regard.figures.vision.recipe",
+    "5.5e": "regard.figures.vision.speed_and_sense",
+    "5.10": "regard.figures.vision.coarse_and_fine",
+    "5.10b": "regard.figures.vision.fine_detail",
+    "5.10c": "regard.figures.vision.pushed",
     "5.12": "regard.figures.vision.pipeline",
     "5.12b": "regard.figures.vision.assigned",
     "5.12c": "regard.figures.vision.heard",
@@ -174,6 +186,9 @@ FIGURES: dict[str, str] = {
     "11.2": "regard.figures.looking.eight",
     "11.2b": "regard.figures.looking.origin",
     "11.2c": "regard.figures.looking.animal",
+    "11.3": "regard.figures.looking.rolled",
+    "11.4": "regard.figures.looking.covered",
+    "11.5": "regard.figures.looking.far_heads",
 }
 
 RESULTS = Path(__file__).parent / "results"  # what the last full run found, one small file a figure
