@@ -1,11 +1,97 @@
 """The figures of vision: how their nets are taught, what they draw, and every check can fail."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
-from regard.figures.vision import lessons
+from regard.figures.table import FIGURES
+from regard.figures.vision import lessons, nested
+from tests.test_figures import every_check_fails
+
+SPOILED: dict[str, list[tuple[str, Any]]] = {
+    "5.1": [
+        ("layers.0", [[1.0]]),
+        ("measured.7", 16),
+        *((f"nets.{name}.0", 1) for name in (*nested.NETS, "the library’s cnn-small")),
+    ],
+    "5.2": [
+        ("by hand", 0.1),
+        ("changed", 0.1),
+        ("alike", 0.1),
+        ("far", 0.0),
+        ("widths.1", 8),
+        ("row.0", 0.5),
+    ],
+    "5.6": [
+        ("ViT.0", [9, 9]),
+        ("ViT, late token.5", [9, 9]),
+        ("CaiT.5", [10, 10]),
+        ("class row", 0.1),
+        ("patches", 0.1),
+    ],
+    "5.7": [
+        ("stages.1.grid", [56, 56]),
+        ("stages.1.width", 96),
+        ("stages.2.blocks", 2),
+        ("stages.3.windows", 4),
+        ("stages.3.pixels", 112),
+        ("vit.0", 49),
+    ],
+    "5.7b": [
+        ("shifted.count", 4),
+        ("shifted.windows", 9),
+        ("shifted.shift", [0, 0]),
+        ("masks.3", ["1" * 16] * 16),
+        ("plain.leaks", 1),
+        ("shifted.leaks", 1),
+        ("plain.blind", 1),
+        ("rolled.3", [0] * 16),
+    ],
+    "5.7c": [
+        ("windows.operations.2", 1),
+        ("windows.seconds.4", 1.0),
+        ("all look at all.seconds.4", 1e-9),
+    ],
+    "5.8": [
+        ("order.Swin", ["attention", "norm", "MLP", "norm"]),
+        ("order.Swin v2", ["norm", "attention", "norm", "MLP"]),
+        ("kernel.Swin v2", "Softmax"),
+        ("unscaled", 0.5),
+        ("linear", 0.33),
+        ("logarithms.16", [3.0]),
+        ("logarithms.8", [1.5] * 15),
+    ],
+    "5.9": [
+        ("by hand", 0.1),
+        ("weights.0", [0.2] * 9),
+        ("weights", [[1.0]]),
+        ("summed", 0.1),
+        ("even", 0.1),
+    ],
+    "5.11": [
+        ("stem.3", [128, 28, 28]),
+        ("stages.2.grid", [7, 7]),
+        ("stages.2.width", 256),
+        ("stages.1.heads", 4),
+        ("stages.0.blocks", 4),
+        ("shrinks.0.asking", 196),
+        ("value", 1),
+        ("weights", 9_000_000),
+    ],
+}
+
+
+def test_all_of_these_figures_are_in_the_table() -> None:
+    assert [name for name in FIGURES if FIGURES[name].startswith("regard.figures.vision.") and name in SPOILED] == list(
+        SPOILED
+    )
+
+
+@pytest.mark.parametrize("name", list(SPOILED))
+def test_every_check_can_fail(name: str) -> None:
+    every_check_fails(name, SPOILED[name])
 
 
 def test_a_varied_image_is_the_same_image_moved_or_mirrored() -> None:

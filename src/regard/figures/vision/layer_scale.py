@@ -1,0 +1,117 @@
+"""5.6b: 24 layers that are 64 wide, on garments: with LayerScale and without, the class token at first or at last.
+
+Going deeper with Image Transformers (Touvron et al., 2021), sections 2.2 and 2.3, in miniature. All four nets have 24
+layers and start with the same weights but for what is compared: LayerScale's factors start at 1e-5, and a class token
+goes through all layers among the patches, or comes for the last two alone, in which only it changes. Heads do not talk.
+Needs fashion_mnist_30k below REGARD_DATA.
+"""
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor, nn
+
+from regard import style
+from regard.figures.curves import named
+from regard.figures.figure import Check, Numbers, above, seeded, within
+from regard.figures.labelled_images import garments
+from regard.figures.toys import means
+from regard.figures.vision.lessons import Course, share, taught
+from regard.figures.vision.starts import ahead, rates
+from regard.models.cait import CaiT, Config
+from regard.zoo import parameters
+
+TITLE = "Twenty-four layers"
+DECKS = ("004",)
+CLAIM = "Found below."
+COST = 400.0
+SEED = 0
+
+DEPTH, LOOKS, SEEDS, EVERY = 24, 2, 2, 20
+COURSE = Course(steps=200, batch=32, rate=1e-3)
+WAYS = {
+    "late token, LayerScale": (True, True),
+    "late token, none": (True, False),
+    "first token, LayerScale": (False, True),
+    "first token, none": (False, False),
+}
+TINTS = {
+    "late token, LayerScale": style.WEIGHT,
+    "late token, none": style.mix(style.WEIGHT, 0.5),
+    "first token, LayerScale": style.SECOND,
+    "first token, none": style.mix(style.SECOND, 0.5),
+}
+
+
+class Inserted(nn.Module):
+    """A CaiT's layers among patches, with its class token among them from one layer on; no class attention."""
+
+    def __init__(self, net: CaiT, before: int = 0) -> None:
+        super().__init__()
+        self.net, self.before = net, before
+        del net.looks
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(b, channels, height, width) -> (b, c)"""
+        x = self.net.tokens(images)
+        for i, block in enumerate(self.net.blocks):
+            if i == self.before:
+                x = torch.cat((self.net.class_token.expand(len(x), -1, -1), x), 1)
+            x = block(x)
+        assert self.net.head is not None
+        return self.net.head(self.net.norm(x[:, 0]))
+
+
+def build(late: bool, scaled: bool) -> nn.Module:
+    depth = DEPTH - LOOKS if late else DEPTH
+    config = Config(
+        image=28, patch=7, channels=1, classes=10, dim=64, depth=depth, looks=LOOKS, heads=4, hidden=128,
+        attention="softmax", scaled=scaled,
+    )  # fmt: skip
+    return CaiT(config) if late else Inserted(CaiT(config))
+
+
+def compute() -> Numbers:
+    images, labels = garments("train")
+    tested, wanted = garments("test")
+    numbers: Numbers = {"tested": len(wanted)}
+    for name, way in WAYS.items():
+        found, curves = [], []
+        for seed in range(SEED, SEED + SEEDS):
+            with seeded(seed):
+                net = build(*way)
+            history = taught(net, images, labels, COURSE, seed)
+            found.append(share(net, tested, wanted))
+            curves.append([sum(history[i : i + EVERY]) / EVERY for i in range(0, COURSE.steps, EVERY)])
+        numbers[name] = {"right": found, "weights": parameters(net), "loss": [round(x, 4) for x in means(curves)]}
+    return numbers
+
+
+def draw(numbers: Numbers) -> Figure:
+    note = (
+        f"{DEPTH} layers, 64 wide, on Fashion-MNIST in patches of 7 x 7, {COURSE.steps} steps of {COURSE.batch} "
+        f"images. Left, {numbers['tested']:,} test images\nlabelled rightly, a dot for each of {SEEDS} starts; "
+        "right, the loss while learning. Expected: LayerScale helps, and late is no worse than first."
+    )
+    figure = style.page(TITLE, note, height=5.2)
+    left, right = figure.subplots(1, 2)
+    rates(left, {name: numbers[name]["right"] for name in WAYS}, TINTS, chance=0.1)
+    left.set_title("labelled rightly")
+    steps = [EVERY * (i + 1) for i in range(COURSE.steps // EVERY)]
+    right.set_ylim(0, 2.4)
+    named(right, {name: (steps, numbers[name]["loss"]) for name in WAYS}, TINTS, wide=0.75)
+    right.set_title("loss")
+    right.set_xlabel("steps")
+    return figure
+
+
+def holds(numbers: Numbers) -> list[Check]:
+    right = {name: numbers[name]["right"] for name in WAYS}
+    sizes = sorted(numbers[name]["weights"] for name in WAYS)
+    late, late_none, first, first_none = right.values()
+    return [
+        above("weights, fewest over most", sizes[0] / sizes[-1], 0.97),
+        *(above(f"{name}: share of right labels, the worst start", min(right[name]), 0.3) for name in WAYS),
+        within("LayerScale over none, token first: points (expected: above 0)", ahead(first, first_none), -100, 100),
+        within("LayerScale over none, token late: points (expected: above 0)", ahead(late, late_none), -100, 100),
+        within("late over first, LayerScale: points (expected: 0 or more)", ahead(late, first), -100, 100),
+    ]
