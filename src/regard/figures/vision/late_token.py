@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from regard import style
 from regard.figures.figure import Check, Numbers, below, equal, seeded
-from regard.figures.vision.layer_scale import Inserted
 from regard.models.cait import CaiT, Config
 from regard.nn.tap import capture
 
@@ -22,6 +21,25 @@ COST = 0.5
 SEED = 0
 
 LAYERS, LOOKS, LATE, PATCHES = 6, 2, 4, 9
+
+
+class Inserted(nn.Module):
+    """A CaiT's layers among patches, with its class token among them from one layer on; no class attention."""
+
+    def __init__(self, net: CaiT, before: int = 0) -> None:
+        super().__init__()
+        self.net, self.before = net, before
+        del net.looks
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(b, channels, height, width) -> (b, c)"""
+        x = self.net.tokens(images)
+        for i, block in enumerate(self.net.blocks):
+            if i == self.before:
+                x = torch.cat((self.net.class_token.expand(len(x), -1, -1), x), 1)
+            x = block(x)
+        assert self.net.head is not None
+        return self.net.head(self.net.norm(x[:, 0]))
 
 
 def config(depth: int) -> Config:

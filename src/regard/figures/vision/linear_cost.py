@@ -36,7 +36,7 @@ def layers(side: int) -> dict[str, nn.Module]:
     found: dict[str, nn.Module] = {}
     for name, window in (("windows", WINDOW), ("all look at all", side)):
         net = Swin(Config(image=side, patch=1, classes=0, dim=DIM, depth=(1,), heads=(1,), hidden=64, window=window))
-        block = net.stages[0].blocks[0]  # type: ignore[union-attr, index]
+        block = net.stages[0].blocks[0]  # type: ignore[index]
         assert isinstance(block, Block)
         assert isinstance(block.mixer, Windows)
         found[name] = block.mixer.attention if name != "windows" else block.mixer

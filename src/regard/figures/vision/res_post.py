@@ -16,7 +16,7 @@ from regard import style
 from regard.figures.figure import Check, Numbers, close, equal, plain, seeded
 from regard.figures.recurrent.drawing import sign_at
 from regard.models import swin, swinv2
-from regard.nn.attention import Mixer
+from regard.nn.attention import MultiHeadAttention
 from regard.nn.block import Block
 from regard.nn.feedforward import MLP
 from regard.nn.mixers.windows import Windows
@@ -29,7 +29,13 @@ COST = 0.5
 SEED = 0
 
 SMALL, LARGE = 8, 16
-SIZES = {"image": 8, "patch": 1, "classes": 0, "dim": 8, "hidden": 16, "window": 4}
+
+
+def nets() -> dict[str, nn.Module]:
+    """One block of each, of the same small size."""
+    one = swin.Config(image=8, patch=1, classes=0, dim=8, hidden=16, window=4, depth=(1,), heads=(2,))
+    two = swinv2.Config(image=8, patch=1, classes=0, dim=8, hidden=16, window=4, depth=(1,), heads=(2,))
+    return {"Swin": swin.Swin(one), "Swin v2": swinv2.SwinV2(two)}
 
 
 def order(net: nn.Module) -> list[str]:
@@ -52,18 +58,17 @@ def order(net: nn.Module) -> list[str]:
 
 def kernel(net: nn.Module) -> str:
     windows = next(part for part in net.modules() if isinstance(part, Windows))
-    assert isinstance(windows.attention, Mixer)
-    return type(windows.attention.kernel).__name__  # type: ignore[union-attr]
+    assert isinstance(windows.attention, MultiHeadAttention)
+    return type(windows.attention.kernel).__name__
 
 
 def compute() -> Numbers:
     with seeded(SEED):
-        one = swin.Swin(swin.Config(depth=(1,), heads=(2,), **SIZES))
-        two = swinv2.SwinV2(swinv2.Config(depth=(1,), heads=(2,), **SIZES))
+        found = nets()
     axes = {str(window): plain(log_spaced(window, window, SMALL)[0, :, 1]) for window in (SMALL, LARGE)}
     return {
-        "order": {"Swin": order(one), "Swin v2": order(two)},
-        "kernel": {"Swin": kernel(one), "Swin v2": kernel(two)},
+        "order": {name: order(net) for name, net in found.items()},
+        "kernel": {name: kernel(net) for name, net in found.items()},
         "logarithms": axes,
         "unscaled": math.log(LARGE) / math.log(SMALL) - 1,
         "linear": (LARGE - 1) / (SMALL - 1) - 1,
