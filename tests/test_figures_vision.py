@@ -8,9 +8,11 @@ import torch
 
 from regard.figures.table import FIGURES, RESULTS
 from regard.figures.vision import (
+    corners,
     effective,
     front,
     larger_windows,
+    late_token,
     layer_scale,
     lessons,
     nested,
@@ -19,6 +21,8 @@ from regard.figures.vision import (
     tiny_imagenet,
     variance,
 )
+from regard.models.cait import CaiT
+from regard.nn.mixers.windows import Windows
 from tests.test_figures import every_check_fails
 
 SPOILED: dict[str, list[tuple[str, Any]]] = {
@@ -192,3 +196,80 @@ def test_photographs_are_those_of_their_labels(shared_data: Path, monkeypatch: p
     assert float(images.std()) == pytest.approx(1, abs=0.1)
     sky = images[labels == 0].mean((0, 2, 3))
     assert sky[2] > sky[0]  # above airplanes it is blue
+
+
+# The parts --------------------------------------------------------------------------------------
+
+
+def test_how_far_heads_look() -> None:
+    """Identity, and evenly: 116.492 pixels for 14 x 14 patches of 16 pixels, by enumeration."""
+    same, even = torch.eye(196)[None, None], torch.full((1, 1, 196, 196), 1 / 196)
+    assert float(effective.distances(same, 14, 16)) == pytest.approx(0, abs=1e-3)
+    assert float(effective.distances(even, 14, 16)) == pytest.approx(116.492, abs=1e-2)
+
+
+def test_two_digits_in_opposite_corners() -> None:
+    kinds = [torch.full((3, corners.DIGIT, corners.DIGIT), float(kind + 1)) for kind in range(corners.KINDS)]
+    images, labels = corners.pairs(kinds, 200)
+    side = corners.DIGIT
+    ends = images[:, 0, [0, 0, -1, -1], [0, -1, 0, -1]]  # the four corners
+    assert ((ends > 0).sum(1) == 2).all()
+    falls = ends[:, 0] > 0
+    assert torch.equal(falls, ends[:, 3] > 0)  # opposite, not beside each other
+    first, second = torch.where(falls, ends[:, 0], ends[:, 1]), torch.where(falls, ends[:, 3], ends[:, 2])
+    assert torch.equal(first == second, labels == 1)
+    assert 50 < int(labels.sum()) < 150
+    assert 50 < int(falls.sum()) < 150
+    assert not images[:, :, side:-side].any()
+
+
+def test_a_net_without_shifts_is_the_same_but_for_them() -> None:
+    def moved(net: torch.nn.Module) -> list[int]:
+        return [part.shift for part in net.modules() if isinstance(part, Windows)]
+
+    assert max(moved(shifts.swin())) == 2
+    assert set(moved(shifts.unshifted())) == {0}
+    assert len(moved(shifts.unshifted())) == len(moved(shifts.swin()))
+
+
+def test_the_front_is_what_nobody_beats_in_both() -> None:
+    nets = {
+        "slow and good": {"speed": 1.0, "right": 0.9},
+        "fast and bad": {"speed": 9.0, "right": 0.1},
+        "beaten": {"speed": 2.0, "right": 0.4},
+        "between": {"speed": 3.0, "right": 0.5},
+    }
+    assert front.front(nets) == ["slow and good", "fast and bad", "between"]
+
+
+def test_a_token_that_enters_late_is_not_seen_before() -> None:
+    net = late_token.Inserted(CaiT(late_token.config(3)), 2).double()
+    images = torch.randn(1, 1, 12, 12, dtype=torch.float64)
+    shapes = late_token.shapes(net, images)
+    assert shapes == [[9, 9], [9, 9], [10, 10]]
+
+
+def test_outlookers_see_their_neighbours_before_patches_are_merged() -> None:
+    net = outlookers.Outlooking().eval()
+    images = torch.zeros(1, 1, 28, 28, requires_grad=True)
+    fine = net.fine(images)
+    for block in net.outlookers:
+        fine = block(fine)
+    fine[0, 7, 7].sum().backward()
+    assert images.grad is not None
+    rows = images.grad[0, 0].abs().sum(1).nonzero()[:, 0]
+    assert 6 < int(rows[-1] - rows[0]) + 1 < 28  # more than its own two pixels, less than all
+    assert net(images).shape == (1, 10)
+
+
+def test_a_class_has_a_share_for_each_start_and_one_curve() -> None:
+    images = torch.randn(60, 1, 4, 4)
+    labels = (images[:, 0, 0, 0] > 0).long()
+    nets = {"linear": lambda: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(16, 2))}
+    course = lessons.Course(2 * lessons.EVERY, 20, 0.05, False, 0)
+    found = lessons.class_of(nets, (images, labels), (images, labels), course, range(3))["linear"]
+    assert len(found["right"]) == 3
+    assert min(found["right"]) > 0.8
+    assert found["weights"] == 34
+    assert len(found["loss"]) == 2
+    assert found["loss"][1] < found["loss"][0]

@@ -18,7 +18,7 @@ from regard.figures.curves import named
 from regard.figures.figure import Check, Numbers, above, below, seeded
 from regard.figures.labelled_images import pixels_of, read, shades
 from regard.figures.toys import fit, means
-from regard.figures.vision.lessons import share
+from regard.figures.vision.lessons import EVERY, paced, share
 from regard.models.resnet import Config, ResNet
 from regard.nn.convolution import receptive_field
 from regard.zoo import parameters
@@ -30,7 +30,7 @@ COST = 240.0
 SEED = 0
 
 IMAGE, DIGIT, KINDS = 64, 14, 4  # pixels a side; the digits 0, 1, 2 and 3
-SEEDS, STEPS, BATCH, RATE, TESTS, EVERY = 2, 400, 64, 3e-3, 1000, 20
+SEEDS, STEPS, BATCH, RATE, TESTS = 2, 400, 64, 3e-3, 1000
 WHITE = 2.0  # what the nets are given of it, for nearly all of an image is black
 WAYS: dict[str, tuple[int, ...]] = {"convolutions alone": (), "with a non-local block": (1,)}
 TINTS = {"convolutions alone": style.SECOND, "with a non-local block": style.WEIGHT}
@@ -81,7 +81,7 @@ def compute() -> Numbers:
 
                 history = fit(net.parameters(), loss, steps=STEPS, rate=RATE)
             rates.append(share(net, WHITE * tested, wanted))
-            curves.append([sum(history[i : i + EVERY]) / EVERY for i in range(0, STEPS, EVERY)])
+            curves.append(paced(history))
         numbers[name] = {"right": rates, "weights": parameters(net), "loss": [round(x, 4) for x in means(curves)]}
     return numbers
 

@@ -6,19 +6,19 @@ goes through all layers among the patches, or comes for the last two alone, in w
 Needs fashion_mnist_30k below REGARD_DATA.
 """
 
+from functools import partial
+
 from matplotlib.figure import Figure
 from torch import nn
 
 from regard import style
 from regard.figures.curves import named
-from regard.figures.figure import Check, Numbers, above, seeded
+from regard.figures.figure import Check, Numbers, above
 from regard.figures.labelled_images import garments
-from regard.figures.toys import means
 from regard.figures.vision.late_token import Inserted
-from regard.figures.vision.lessons import Course, share, taught
+from regard.figures.vision.lessons import EVERY, Course, class_of
 from regard.figures.vision.starts import ahead, rates
 from regard.models.cait import CaiT, Config
-from regard.zoo import parameters
 
 TITLE = "Twenty-four layers"
 DECKS = ("004",)
@@ -28,7 +28,7 @@ CLAIM = (
 COST = 400.0
 SEED = 0
 
-DEPTH, LOOKS, SEEDS, EVERY = 24, 2, 2, 20
+DEPTH, LOOKS, SEEDS = 24, 2, 2
 COURSE = Course(steps=200, batch=32, rate=1e-3)
 WAYS = {
     "late token, LayerScale": (True, True),
@@ -54,19 +54,9 @@ def build(late: bool, scaled: bool) -> nn.Module:
 
 
 def compute() -> Numbers:
-    images, labels = garments("train")
-    tested, wanted = garments("test")
-    numbers: Numbers = {"tested": len(wanted)}
-    for name, way in WAYS.items():
-        found, curves = [], []
-        for seed in range(SEED, SEED + SEEDS):
-            with seeded(seed):
-                net = build(*way)
-            history = taught(net, images, labels, COURSE, seed)
-            found.append(share(net, tested, wanted))
-            curves.append([sum(history[i : i + EVERY]) / EVERY for i in range(0, COURSE.steps, EVERY)])
-        numbers[name] = {"right": found, "weights": parameters(net), "loss": [round(x, 4) for x in means(curves)]}
-    return numbers
+    known, asked = garments("train"), garments("test")
+    nets = {name: partial(build, *way) for name, way in WAYS.items()}
+    return {"tested": len(asked[1]), **class_of(nets, known, asked, COURSE, range(SEED, SEED + SEEDS))}
 
 
 def draw(numbers: Numbers) -> Figure:

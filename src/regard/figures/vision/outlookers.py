@@ -6,6 +6,7 @@ then four become one, and four blocks of plain attention follow. Needs fashion_m
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from matplotlib.figure import Figure
@@ -15,7 +16,7 @@ from regard import style
 from regard.comparison.measure import operations
 from regard.figures.figure import Check, Numbers, above, below, seeded
 from regard.figures.labelled_images import garments
-from regard.figures.vision.lessons import Course, share, taught
+from regard.figures.vision.lessons import Course, class_of
 from regard.figures.vision.starts import ahead, rates
 from regard.models.vit import Config, ViT
 from regard.nn.block import Block
@@ -23,7 +24,6 @@ from regard.nn.embed import Patches
 from regard.nn.feedforward import MLP
 from regard.nn.mixers.outlook import Outlook
 from regard.nn.residual import Branch, PreNorm
-from regard.zoo import parameters
 
 TITLE = "A finer look at first"
 DECKS = ("004",)
@@ -77,19 +77,12 @@ TINTS = {"six blocks of attention": style.SECOND, "two outlookers, four blocks":
 
 
 def compute() -> Numbers:
-    images, labels = garments("train")
-    tested, wanted = garments("test")
-    numbers: Numbers = {"tested": len(wanted)}
-    for name, make in NETS.items():
-        found = []
-        for seed in range(SEED, SEED + SEEDS):
-            with seeded(seed):
-                net = make()
-            taught(net, images, labels, COURSE, seed)
-            found.append(share(net, tested, wanted))
-        with torch.no_grad():
-            cost = operations(lambda net=net: net(tested[:1]))
-        numbers[name] = {"right": found, "weights": parameters(net), "operations": cost}
+    known, asked = garments("train"), garments("test")
+    numbers: Numbers = {"tested": len(asked[1])}
+    for name, own in class_of(NETS, known, asked, COURSE, range(SEED, SEED + SEEDS)).items():
+        with seeded(SEED), torch.no_grad():
+            cost = operations(partial(NETS[name](), asked[0][:1]))
+        numbers[name] = {"right": own["right"], "weights": own["weights"], "operations": cost}
     return numbers
 
 

@@ -12,14 +12,12 @@ from torch import nn
 
 from regard import style
 from regard.figures.curves import named
-from regard.figures.figure import Check, Numbers, above, seeded
-from regard.figures.toys import means
-from regard.figures.vision.lessons import Course, photos, share, taught
+from regard.figures.figure import Check, Numbers, above
+from regard.figures.vision.lessons import EVERY, Course, class_of, photos
 from regard.figures.vision.starts import ahead, rates
 from regard.models.swin import PRESETS, Swin
 from regard.models.vit import Config, ViT
 from regard.nn.mixers.windows import Windows
-from regard.zoo import parameters
 
 TITLE = "Windows that shift"
 DECKS = ("004",)
@@ -27,7 +25,7 @@ CLAIM = "Of as many weights, Swin learns photographs better than a ViT, and bett
 COST = 500.0
 SEED = 0
 
-SEEDS, EVERY = 2, 20
+SEEDS = 2
 COURSE = Course(steps=240, batch=32, rate=1e-3)
 
 
@@ -52,19 +50,9 @@ TINTS = {"Swin": style.WEIGHT, "Swin without shifts": style.mix(style.WEIGHT, 0.
 
 
 def compute() -> Numbers:
-    images, labels = photos("train")
-    tested, wanted = photos("test")
-    numbers: Numbers = {"tested": len(wanted), "learned": len(labels)}
-    for name, make in NETS.items():
-        found, curves = [], []
-        for seed in range(SEED, SEED + SEEDS):
-            with seeded(seed):
-                net = make()
-            history = taught(net, images, labels, COURSE, seed)
-            found.append(share(net, tested, wanted))
-            curves.append([sum(history[i : i + EVERY]) / EVERY for i in range(0, COURSE.steps, EVERY)])
-        numbers[name] = {"right": found, "weights": parameters(net), "loss": [round(x, 4) for x in means(curves)]}
-    return numbers
+    known, asked = photos("train"), photos("test")
+    found = class_of(NETS, known, asked, COURSE, range(SEED, SEED + SEEDS))
+    return {"tested": len(asked[1]), "learned": len(known[1]), **found}
 
 
 def draw(numbers: Numbers) -> Figure:
