@@ -30,7 +30,7 @@ COST = 120.0
 SEED = 0
 
 LAYERS, SIDE, WIDTH, NETS = (2, 4, 8), 33, 16, 60
-COURSE = Course(steps=300, batch=32, rate=1e-3)
+COURSE = Course(steps=500, batch=32, rate=2e-3)
 CONFIG = Config(image=32, patch=4, classes=10, dim=64, depth=4, heads=4, hidden=128, pool="mean")
 LOOKED = 128
 
@@ -126,11 +126,11 @@ def heads(axes: Axes, numbers: Numbers) -> None:
     for layer, found in enumerate(numbers["heads"]):
         axes.plot([layer + 1] * len(found), found, "o", color=style.WEIGHT, ms=7, alpha=0.85)
     axes.axhline(numbers["even"], color=style.EDGE, lw=1.2, ls=":")
-    axes.text(4.45, numbers["even"] + 0.3, "looking evenly", ha="right", size=10, color=style.SOFT)
+    axes.text(3.5, numbers["even"] + 1.1, "looking evenly", ha="center", size=10, color=style.SOFT)
     for layers in LAYERS:
         axes.axhline(reach(layers, numbers), color=style.KEY, lw=1.4)
     axes.text(4.45, reach(LAYERS[-1], numbers) + 0.3, "2, 4 and 8 convolutions", ha="right", size=10, color=style.KEY)
-    axes.set(xlim=(0.5, 4.5), ylim=(0, numbers["even"] * 1.15), xticks=[1, 2, 3, 4], xlabel="layer of the ViT")
+    axes.set(xlim=(0.5, 4.5), ylim=(0, numbers["even"] * 1.25), xticks=[1, 2, 3, 4], xlabel="layer of the ViT")
     axes.set_title("pixels away, mean")
     axes.grid(axis="y")
     axes.spines["left"].set_visible(False)

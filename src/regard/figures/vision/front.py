@@ -28,7 +28,7 @@ COST = 400.0
 SEED = 0
 
 BATCH = 32
-COURSE = Course(steps=200, batch=32, rate=1e-3)
+COURSE = Course(steps=300, batch=32, rate=2e-3)
 NETS: dict[str, Callable[[], nn.Module]] = {
     "CNN": lambda: resnet.ResNet(
         resnet.Config(width=32, stem="small", layer="plain", depths=(1, 1, 2), dims=(32, 64, 128), classes=10)

@@ -26,7 +26,7 @@ COST = 500.0
 SEED = 0
 
 SEEDS = 2
-COURSE = Course(steps=240, batch=32, rate=1e-3)
+COURSE = Course(steps=600, batch=32, rate=2e-3)
 
 
 def swin() -> nn.Module:
