@@ -4,6 +4,7 @@ learn from either: images drawn anew at every step, half of them mirrored, moved
 Needs the folder cifar10_subset below the one that REGARD_DATA names.
 """
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,13 +14,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.data.sheets import cut, read_numbers
-from regard.figures.figure import seeded
+from regard.figures.figure import Numbers, seeded
 from regard.figures.labelled_images import said
-from regard.figures.toys import fit
+from regard.figures.toys import fit, means
 from regard.run.sources import found
+from regard.zoo import parameters
 
 FOLDER, FILES, SIDE = "cifar10_subset", {"train": "train10k", "test": "test2k"}, 32
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+EVERY = 20  # steps whose losses are drawn as their mean
 MEAN, SPREAD = (0.491, 0.482, 0.447), (0.247, 0.243, 0.262)  # of each colour, from 0 to 1
 
 
@@ -83,3 +86,31 @@ def taught(net: nn.Module, images: Tensor, labels: Tensor, course: Course, seed:
 def share(net: nn.Module, images: Tensor, labels: Tensor) -> float:
     """Of images that are labelled rightly by a net in use."""
     return float((said(net.eval(), images) == labels).double().mean())
+
+
+def paced(history: Sequence[float]) -> list[float]:
+    """Means of so many steps each, for a curve that can be read."""
+    return [sum(history[i : i + EVERY]) / EVERY for i in range(0, len(history), EVERY)]
+
+
+def class_of(
+    nets: Mapping[str, Callable[[], nn.Module]],
+    known: tuple[Tensor, Tensor],
+    asked: tuple[Tensor, Tensor],
+    course: Course,
+    seeds: Sequence[int],
+) -> dict[str, Numbers]:
+    """Nets of several kinds, each started and taught by every seed.
+
+    -> for each kind: the shares that were labelled rightly, the number of weights, the mean of the losses
+    """
+    numbers: dict[str, Numbers] = {}
+    for name, make in nets.items():
+        right, curves = [], []
+        for seed in seeds:
+            with seeded(seed):
+                net = make()
+            curves.append(paced(taught(net, *known, course, seed)))
+            right.append(share(net, *asked))
+        numbers[name] = {"right": right, "weights": parameters(net), "loss": [round(x, 4) for x in means(curves)]}
+    return numbers
