@@ -19,6 +19,7 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("losses.Performer.-1", 9.0),
         ("losses.Performer alone.-1", 0.1),
         ("losses.swapped.0", 0.1),
+        ("losses.swapped.-1", 1.93),
         ("losses.swapped.-1", 9.0),
     ],
     "10.3d": [
