@@ -102,7 +102,8 @@ def main() -> None:
         print(kind, *(f"{depth}: {one['megabytes']:.0f} MB {one['seconds']:.1f} s" for depth, one in row.items()))
         last, first = (row[depth]["megabytes"] for depth in (depths[-1], depths[0]))
         aim = "" if kind == "ordinary" else f" (aim: at most {AIM:g}, {'reached' if last / first <= AIM else 'missed'})"
-        print(f"{kind}: {depths[-1]} layers take {last / first:.2f} times the memory of {depths[0]}{aim}")
+        what = "weights and their gradients not counted"
+        print(f"{kind}: {depths[-1]} layers take {last / first:.2f} times the memory of {depths[0]}, {what}{aim}")
 
 
 if __name__ == "__main__":

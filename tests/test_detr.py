@@ -1,11 +1,13 @@
 """DETR: padding, queries, and what its maps are of."""
 
+import copy
 import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 import regard
@@ -162,14 +164,17 @@ def test_the_backbones_norms_never_change() -> None:
 
 
 def test_a_backbone_from_nothing_learns_its_norms() -> None:
-    """Of images of one size, as batch norm must."""
+    """Of images of any sizes: with more padding around them, it learns the same."""
     model, images = DETR(replace(SMALL, backbone_norm="batch")).train(), torch.randn(2, 3, 12, 16)
     before = {name: x.clone() for name, x in model.named_buffers()}
     model(images)
     assert all(not torch.equal(x, before[name]) for name, x in model.named_buffers())
-    with pytest.raises(ValueError, match="batch norm would count padding"):
-        model(images, torch.tensor([[12, 16], [5, 7]]))
-    model.eval()(images, torch.tensor([[12, 16], [5, 7]]))
+    sizes = torch.tensor([[12, 16], [5, 7]])
+    one, two = (copy.deepcopy(model) for _ in range(2))
+    close(one(images, sizes).logits, two(F.pad(images, (0, 5, 0, 9), value=7.0), sizes).logits, 1e-5)
+    for x, y, (name, first) in zip(one.buffers(), two.buffers(), model.named_buffers(), strict=True):
+        close(x, y, 1e-5)
+        assert not torch.equal(x, first), name
 
 
 def test_dim_for_two_axes_of_sines_and_cosines() -> None:

@@ -15,6 +15,7 @@ from regard.nn.kernels.chunked import Chunked
 from regard.nn.kernels.lsh import LSH, Settings, sizes
 from regard.nn.mask import ALL, CAUSAL, Mask
 from regard.nn.mechanisms import build_mixer
+from regard.nn.replay import recompute
 from regard.nn.rounds import Heads, Outcome, of_chunks, ordinary, slopes_of_chunks
 from regard.nn.site import Site
 from tests.contracts.tools import Largest, close, gradients, numbers
@@ -302,3 +303,37 @@ def test_how_many_buckets() -> None:
     for wrong in ({"buckets": 3}, {"buckets": 6, "hashed": "planes"}, {"chunk": 0}, {"rounds": 0}):
         with pytest.raises(ValueError, match=r"attention 'lsh'"):
             build_mixer({"kind": "lsh"} | wrong, Site(dim=8, heads=2))
+
+
+def test_other_hashes_are_drawn_in_training_and_a_saved_net_goes_on_with_them() -> None:
+    """Every second call; in use never, and not when a call is repeated for its gradient."""
+    torch.manual_seed(0)
+    keys = torch.randn(1, 2, 40, 8)
+    attention = LSH(4, 2, (8,), redraw=2).train()
+    seen = [attention.codes(keys) for _ in range(5)]
+    assert torch.equal(seen[0], seen[1])
+    assert not torch.equal(seen[1], seen[2])
+    assert torch.equal(seen[2], seen[3])
+    assert not torch.equal(seen[3], seen[4])
+    other = LSH(4, 2, (8,), redraw=2)
+    other.load_state_dict(attention.state_dict())
+    assert torch.equal(other.train().codes(keys), attention.codes(keys))
+    used = [attention.eval().codes(keys) for _ in range(3)]
+    assert torch.equal(used[0], used[2])
+    assert int(attention.state_dict()["calls"]) == 6
+    assert not LSH(4, 2, (8,)).state_dict()
+
+
+def test_hashes_that_are_redrawn_keep_gradients_exact() -> None:
+    """Recomputed, a layer looks where it looked the first time, though every call draws anew."""
+    torch.manual_seed(0)
+    attention, x = LSH(4, 2, (8,), redraw=1).train(), torch.randn(1, 2, 24, 8, dtype=torch.float64, requires_grad=True)
+    plain = torch.autograd.grad(attention(x, x, x).square().sum(), x)[0]
+    attention.calls.zero_()
+    again = torch.autograd.grad(recompute(lambda y: attention(y, y, y), x).square().sum(), x)[0]
+    torch.testing.assert_close(again, plain)
+
+
+def test_planes_with_an_odd_number_of_buckets_are_told_of_planes() -> None:
+    with pytest.raises(ValueError, match="planes cut the room"):
+        LSH(4, 1, (6,), hashed="planes")

@@ -149,12 +149,23 @@ def test_an_image_in_a_padded_batch_gets_the_numbers_that_it_gets_alone(stem: st
         assert not found[i][:, :, alone.shape[2] :].any()
 
 
-def test_padding_is_refused_where_it_would_be_counted() -> None:
+def test_batch_norm_measures_no_padding() -> None:
+    """Mean and variance are those of the real pixels, and gradients flow to them alone."""
+    norm, x = BatchNorm(3).train(), numbers(2, 3, 4, 5).requires_grad_()
+    norm.to(x.dtype)
+    kept = real(torch.tensor([[4, 5], [2, 3]]), 4, 5)
+    pixels = x.detach().movedim(1, -1)[kept]
+    found = norm(x, kept)
+    close(found.movedim(1, -1)[kept], (pixels - pixels.mean(0)) / (pixels.var(0, correction=0) + 1e-5).sqrt())
+    close(norm.mean, 0.1 * pixels.mean(0))
+    assert not found.movedim(1, -1)[~kept].any()
+    found.square().sum().backward()
+    assert x.grad is not None
+    assert not x.grad.movedim(1, -1)[~kept].any()
+
+
+def test_sizes_that_cannot_be_are_refused() -> None:
     net, images = Backbone(SMALL), torch.randn(2, 3, 8, 8)
-    sizes = torch.tensor([[8, 8], [4, 5]])
-    with pytest.raises(ValueError, match="batch norm would count padding"):
-        net.train()(images, sizes)
-    net.eval()(images, sizes)
     for wrong in ([[8, 8]], [[0, 8], [8, 8]], [[9, 8], [8, 8]]):
         with pytest.raises(ValueError, match="sizes"):
             net(images, torch.tensor(wrong))

@@ -96,11 +96,11 @@ def test_no_key_changes_its_bucket_on_the_way_back(monkeypatch: pytest.MonkeyPat
     calls = []
     for kernel in kernels:
         inner = kernel.hash
-        monkeypatch.setattr(kernel, "hash", lambda k, inner=inner: calls.append(1) or inner(k))
+        monkeypatch.setattr(kernel, "hash", lambda k, draw, inner=inner: calls.append(1) or inner(k, draw))
     y = through(list(blocks), x, mask=CAUSAL)
     assert len(calls) == 2
     for kernel in kernels:
-        monkeypatch.setattr(kernel, "hash", lambda k: torch.zeros(2, 2, 2, 9, dtype=torch.int32))
+        monkeypatch.setattr(kernel, "hash", lambda k, draw: torch.zeros(2, 2, 2, 9, dtype=torch.int32))
     for one, two in zip(pulled(blocks, x, y), wanted, strict=True):
         close(one, two, 1e-9)
 

@@ -37,6 +37,7 @@ from regard.nn.attention import MultiHeadAttention
 from regard.nn.axis import Axis
 from regard.nn.folding import fold
 from regard.tasks.describing import Describing
+from regard.tasks.finding import Finding, Spotted
 from regard.tasks.generating import Generating
 from regard.tasks.prompting import Prompted, answered, few_shot
 from regard.tasks.reading import Answer, Labelled, Reading, Tagged, last_piece, words_of
@@ -51,6 +52,7 @@ OPTIONAL = ("symbols", "labels")
 
 GREEDY = Decoding(beam=Beam(beams=1))
 WRITERS = ("gpt", "switchlm", "recurrent", "reformer")  # families that go on with texts
+DETECTORS = ("detr",)  # families that find things in images
 
 Anything = TypeVar("Anything", "Model", nn.Module)
 
@@ -222,15 +224,26 @@ class Model:
         single = is_one(inputs)
         several: Sequence[Any] = [inputs] if single else list(inputs)  # type: ignore[arg-type]
         if self.sees():
-            if (
-                not getattr(self.config, "classes", 0) or self.family == "detr"
-            ):  # which labels what it finds in an image
+            if not getattr(self.config, "classes", 0) or self.family in DETECTORS:
                 raise InputError(f"this {self.family} gives images no labels", expected="a model that classifies")
             seen = self.seeing().classify(several)
             return seen[0] if single else seen
         if getattr(self.config, "head", "") != "label":
             raise InputError(f"this {self.family} gives texts no labels", expected="a model with head = 'label'")
         found = self.reading().classify([(written(x),) if is_one(x) else tuple(map(written, x)) for x in several])
+        return found[0] if single else found
+
+    @overload
+    def detect(self, images: Picture, *, threshold: float = 0.5) -> Spotted: ...  # type: ignore[overload-overlap]
+    @overload
+    def detect(self, images: Sequence[Picture], *, threshold: float = 0.5) -> list[Spotted]: ...
+    def detect(self, images: Picture | Sequence[Picture], *, threshold: float = 0.5) -> Spotted | list[Spotted]:
+        """What is surer than the threshold, in one image or in each of many: labels, scores, and boxes in pixels."""
+        if self.family not in DETECTORS:
+            raise InputError(f"a {self.family} finds no boxes in images", expected=f"one of {', '.join(DETECTORS)}")
+        single, seeing = is_one(images), self.seeing()
+        several: Sequence[Any] = [images] if single else list(images)  # type: ignore[arg-type]
+        found = Finding(self.net, seeing.images, self.labels).detect(several, threshold)
         return found[0] if single else found
 
     @overload

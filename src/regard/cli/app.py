@@ -36,6 +36,7 @@ VERBS = {
     "describe": "Say in a sentence what is on each image.",
     "tag": "Give each word a tag: a word, a tab and its tag in each line, a blank line after each text.",
     "answer": "Find the answer to a question in a text.",
+    "detect": "Find things in images: a label, how sure it is, and a box in pixels; and draw them.",
     "embed": "Turn texts into vectors of length 1: alike texts point the same way. Few texts are compared in a table.",
     "complete": "Complete words as you type, by counts of letters in a text of yours.",
     "compare": "Compare attentions in one model: what each costs, what it learns, how far it is from exact attention.",

@@ -48,7 +48,7 @@ def run(
     try:
         found = compare(
             model,
-            None if names == ["all"] else list(names),
+            None if "all" in names else names,
             lengths=numbers(lengths),
             data=data,
             steps=steps,

@@ -7,6 +7,7 @@ alone. What would take too long, or too much memory, is foretold from shorter le
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 import torch
@@ -81,7 +82,7 @@ class Work:
     steps: list[float] = field(default_factory=list)  # seconds, round by round
     forwards: list[float] = field(default_factory=list)
     speeds: list[float] = field(default_factory=list)  # tokens a second
-    seconds: float = 0.0  # of the last turn, that count
+    seconds: float = 0.0  # of a turn, that count: the median of each of its parts
     writer: Writer | None = None
     tokens: int = 0  # that are written in a turn
     failed: str = ""
@@ -106,11 +107,10 @@ class Work:
         step, forward = watch(self.step), watch(self.forward)
         self.steps.append(step.seconds)
         self.forwards.append(forward.seconds)
-        self.seconds = step.seconds + forward.seconds
+        self.seconds = median(self.steps) + median(self.forwards)
         if self.writer is not None:
-            written = watch(self.write)
-            self.speeds.append(self.tokens / written.seconds)
-            self.seconds += written.seconds
+            self.speeds.append(self.tokens / watch(self.write).seconds)
+            self.seconds += self.tokens / median(self.speeds)
 
     def done(self) -> Point:
         some = {"step": self.steps, "forward": self.forwards, "written": self.speeds}

@@ -45,8 +45,8 @@ HEADINGS = ("file", "filename", "file_name", "image", "path")  # of a table's fi
 class Images:
     """How images are cut to one size, and how pixels become numbers. It is data, and goes with the model."""
 
-    size: int | None = 224  # of both sides; None leaves each image as it is
-    fit: Literal["stretch", "crop"] = "stretch"  # the whole image, or a square from its middle
+    size: int | None = 224  # of both sides, or of the longer; None leaves each image as it is
+    fit: Literal["stretch", "crop", "within"] = "stretch"  # the whole image, a square from its middle, or its own form
     shorter: int | None = (
         None  # what the shorter side, or for "stretch" both, is scaled to before the middle is cut out
     )
@@ -64,8 +64,8 @@ class Images:
             yield [f"size = {self.size} makes images of more than {PIXELS} pixels"]
         if self.channels not in (None, 1, 3):
             yield [f"channels = {self.channels} is not 1 or 3"]
-        if self.shorter is not None and (self.size is None or self.shorter < self.size):
-            yield [f"shorter = {self.shorter} needs a size that is not larger"]
+        if self.shorter is not None and (self.size is None or self.shorter < self.size or self.fit == "within"):
+            yield [f"shorter = {self.shorter} needs a size that is not larger, and that images are cut to"]
         for name in ("mean", "std"):
             values = getattr(self, name)
             if values is not None and len(values) not in (1, self.channels):
@@ -88,8 +88,11 @@ class Images:
         return self.prepare(Image.fromarray(pixels))
 
     def scaled(self, image: Image.Image, size: int) -> Image.Image:
-        """To size x size. Of what is cut off nothing is computed: a line of pixels would become a huge image else."""
+        """To size x size, or within. Of what is cut off nothing is computed: a line of pixels would become a huge image
+        else."""
         width, height = image.size
+        if self.fit == "within":
+            return image.resize(self.within(width, height), FILTERS[self.filter])
         wide = high = shorter = self.shorter or size
         if self.fit == "crop":
             wide, high = shorter * width // min(width, height), shorter * height // min(width, height)
@@ -97,6 +100,13 @@ class Images:
         across, down = width / wide, height / high
         box = (left * across, top * down, min(width, (left + size) * across), min(height, (top + size) * down))
         return image.resize((size, size), FILTERS[self.filter], box)
+
+    def within(self, width: int, height: int) -> tuple[int, int]:
+        """What an image of this width and height becomes: its longer side is the size, a line keeps a pixel."""
+        longer = max(width, height)
+        if self.fit != "within" or self.size is None:
+            return (width, height) if self.size is None else (self.size, self.size)
+        return max(round(width * self.size / longer), 1), max(round(height * self.size / longer), 1)
 
     def read(self, path: Path) -> Tensor:
         """One image file  -> (c, h, w), uint8"""
@@ -230,9 +240,10 @@ def open_images(path: Path, images: Images, labels: Sequence[str] | None = None)
 
 def pixel_counts(findings: Sequence[Finding], images: Images) -> NDArray[np.int64] | None:
     """What each image costs, if they are not all of one size."""
-    if images.size is not None:
+    if images.size is not None and images.fit != "within":
         return None
-    return np.array([finding.width * finding.height for finding in findings], np.int64)
+    sides = np.array([images.within(finding.width, finding.height) for finding in findings], np.int64)
+    return sides.reshape(-1, 2).prod(1)
 
 
 def fault(row: Named, finding: Finding) -> Fault:

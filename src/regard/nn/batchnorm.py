@@ -40,8 +40,12 @@ class BatchNorm(ChannelNorm):
         self.register_buffer("mean", torch.zeros(dim))
         self.register_buffer("variance", torch.ones(dim))
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(b, c, ...) -> (b, c, ...)"""
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        """(b, c, ...) -> (b, c, ...); in training only what is ``real``, (b, ...), counts, the rest becomes 0"""
+        if real is not None and self.training:
+            places = real.nonzero(as_tuple=True)
+            own = self.forward(x.movedim(1, -1)[places])  # (n, c)
+            return torch.zeros_like(x).movedim(1, -1).index_put(places, own).movedim(-1, 1)
         return F.batch_norm(x, self.mean, self.variance, self.weight, self.bias, self.training, MOMENTUM, EPS)
 
 

@@ -31,9 +31,10 @@ class Convolution(Foldable):
 
     def forward(self, x: Tensor, sizes: Tensor | None = None) -> Tensor:
         """(b, c, h, w) -> (b, out, h/stride, w/stride); sizes are those of what comes in"""
-        if sizes is not None and self.training and isinstance(self.norm, BatchNorm):
-            raise ValueError("batch norm would count padding in training: freeze it, or give images of one size")
-        return blank(self.norm(self.convolution(x)), after(sizes, self.window.stride))
+        y, sizes = self.convolution(x), after(sizes, self.window.stride)
+        if sizes is not None and isinstance(self.norm, BatchNorm):
+            return blank(self.norm(y, real(sizes, *y.shape[-2:])), sizes)  # padding is not measured
+        return blank(self.norm(y), sizes)
 
     def folded(self) -> "Convolution":
         if isinstance(self.norm, ChannelNorm):

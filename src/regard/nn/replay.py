@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def recompute(f: Callable[..., T], *inputs: Tensor | None) -> T:
-    """``f(*inputs)``, of which only the inputs are kept; random states are replayed.
+    """``f(*inputs)``, of which only the inputs are kept; random states are replayed, and what was decided stays.
 
     Whoever listened during the forward pass is taken along, so that the second run takes the same path, also after
     the capture has closed.
@@ -27,9 +27,15 @@ def recompute(f: Callable[..., T], *inputs: Tensor | None) -> T:
     if torch.compiler.is_compiling():  # a compiled graph has no taps, and no contexts can be handed to it
         return checkpoint(f, *inputs, use_reentrant=False)
     now = hearing()
+    notes = Notes() if getattr(_notes, "open", None) is None else None  # or those who run all of this again take them
+
+    @contextmanager
+    def again() -> Iterator[None]:
+        with heard_by(repeated(now)), nullcontext() if notes is None else notes.again():
+            yield
 
     def contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-        return nullcontext(), heard_by(repeated(now))
+        return nullcontext() if notes is None else notes.written(), again()
 
     return checkpoint(f, *inputs, use_reentrant=False, context_fn=contexts)
 

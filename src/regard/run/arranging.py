@@ -31,11 +31,14 @@ from regard.tasks.language import Tokens, next_tokens
 from regard.tasks.reading import last_piece
 
 from .beginning import kind_of, whose_words
+from .boxing import boxes_in_batches
 from .goals import Answering, LanguageModel, MaskedModel, MissingSpans, Similarity, Tagging
 from .imagery import in_batches
 from .inputs import (
     AnswerFiles,
+    BoxFiles,
     DrawnScenes,
+    DrawnShapes,
     LabelledFiles,
     PairFiles,
     Pictures,
@@ -43,6 +46,7 @@ from .inputs import (
     TaggedFiles,
     TextFiles,
     Vocabulary,
+    Written,
 )
 from .settings import Run
 from .sources import Opened, found
@@ -95,7 +99,7 @@ def vocabulary_of(run: Run, rows: Rows, base: Path) -> Text | None:
     """Given, or learned from the training data, if the task reads text; with the tokens that the task needs."""
     if isinstance(run.data, Reverse | DrawnScenes):
         return learned(rows, Vocabulary("words", 100))
-    if isinstance(run.data, Pictures):
+    if not isinstance(run.data, Written):
         return None
     if (other := whose_words(run)) is not None:
         return other.text()
@@ -114,6 +118,10 @@ def vocabulary_of(run: Run, rows: Rows, base: Path) -> Text | None:
 
 def arranged(run: Run, data: Opened, text: Text | None, length: int | None, symbols: Symbols) -> Sources:
     """Every split in batches: train shuffled, the others in order. ``length`` is what the model reads."""
+    if isinstance(run.data, BoxFiles | DrawnShapes):
+        assert data.images is not None
+        boxed = boxes_in_batches(run, run.data, data.splits, data.images)
+        return Sources(boxed, text, data.names, data.images)
     if isinstance(run.data, Pictures):
         assert data.images is not None
         splits = in_batches(run, data.splits, data.images, len(data.names))
@@ -179,7 +187,7 @@ def batches(
 
 def longest_of(run: Run, length: int | None) -> int | None:
     """Tokens of a row that are read: as many as the model can, unless fewer are asked for."""
-    if isinstance(run.data, Reverse | DrawnScenes | Pictures):
+    if not isinstance(run.data, Written):
         return None
     asked = run.data.longest or (length if isinstance(run.task, LanguageModel) and length else USUAL)
     return asked if length is None else min(asked, length)

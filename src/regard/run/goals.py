@@ -144,6 +144,21 @@ class Similarity:
         refuse(not_above_zero(self, "temperature"))
 
 
+@dataclass(frozen=True)
+class Detection:
+    """A set of boxes with their classes."""
+
+    kind: Literal["detect"] = "detect"
+    label: float = setting(1.0, "weight of the class, in the loss and in the matching")
+    box: float = setting(5.0, "weight of the distance of two boxes")
+    overlap: float = setting(2.0, "weight of what they have in common")
+    nothing: float = setting(0.1, "of the class, for queries that shall find nothing")
+    earlier: float = setting(1.0, "weight of what the decoder's earlier layers say; 0: only the last is heard")
+
+    def __post_init__(self) -> None:
+        refuse(below(0, self, "label", "box", "overlap", "earlier"), not_above_zero(self, "nothing"))
+
+
 Goal = (
     Translation
     | LanguageModel
@@ -154,4 +169,5 @@ Goal = (
     | MaskedModel
     | MissingSpans
     | Similarity
+    | Detection
 )

@@ -247,12 +247,78 @@ def pictured(deviation: tuple[float, ...] | None, batch: int | None, augment: Au
     return wrong
 
 
+@dataclass(frozen=True)
+class BoxFiles:
+    """Images with boxes: COCO's JSON, a JSON list, or Pascal VOC's folder of XML files; and the images."""
+
+    kind: Literal["boxes"] = "boxes"
+    train: str = required("COCO's JSON, a JSON list, or a folder of Pascal VOC's XML files")
+    held_out: str = setting("", "the same to evaluate on while training; none: a share of train")
+    test: str = setting("", "the same for `regard evaluate --split test`")
+    images: tuple[str, ...] = required(
+        "their folder or zip archive: one for all, or one each for train, held_out and test"
+    )
+    splits: tuple[str, ...] = setting((), "of a JSON list or VOC: the names of its splits for train, held_out, test")
+    longest: int = setting(320, "pixels that the longer side of an image is scaled to")
+    share: float = setting(0.1, "what is held out of train, where nothing else is")
+    bad: float = setting(0.01, "more than this share of bad images and boxes stops the run before it begins")
+    batch: int = setting(8, "images of a batch")
+    mirror: float = setting(0.5, "the chance that left and right are exchanged, in training")
+    cut: float = setting(0.5, "the chance that a random part of the image is cut out, in training")
+    part: float = setting(0.6, "the smallest such part, as a share of each side")
+    scale: float = setting(0.8, "the smallest scale that an image is shown in, in training; the largest is 1")
+    mean: tuple[float, ...] = setting((0.485, 0.456, 0.406), "of the pixels, 0 is black and 1 white")
+    deviation: tuple[float, ...] = setting((0.229, 0.224, 0.225), "of the pixels")
+
+    def __post_init__(self) -> None:
+        wrong = not_positive(self, "batch") + ([] if self.train or self.train is None else ["train names no file"])
+        if self.images is not None and len(self.images) not in (1, 3):
+            wrong += [f"images = {list(self.images)} names neither one folder nor three"]
+        if self.splits is not None and len(self.splits) not in (0, 2, 3):
+            wrong += [f"splits = {list(self.splits)} names neither two splits nor three"]
+        if self.splits and (self.held_out or self.test):
+            wrong += ["splits: these are parts of train's file, so held_out and test have none of their own"]
+        if self.deviation is not None and not all(x > 0 for x in self.deviation):
+            wrong += [f"deviation = {list(self.deviation)} is not above 0"]
+        wrong += [
+            f"{name} = {value} is above 1"
+            for name in ("mirror", "cut", "part", "scale")
+            if (value := getattr(self, name)) is not None and value > 1
+        ]
+        refuse(wrong, below(16, self, "longest"), below(0, self, "mirror", "cut"))
+        refuse(not_shares(self, "share", "bad"), not_above_zero(self, "share", "part", "scale"))
+
+
+@dataclass(frozen=True)
+class DrawnShapes:
+    """Generated: coloured squares, discs and triangles before a busy background."""
+
+    kind: Literal["shapes"] = "shapes"
+    rows: int = setting(20000, "how many images to train on")
+    side: int = setting(64, "pixels of each side")
+    most: int = setting(4, "shapes of an image at most")
+    batch: int = setting(32, "images of a batch")
+
+    def __post_init__(self) -> None:
+        refuse(not_positive(self, "rows", "most", "batch"), below(16, self, "side"))
+
+
 def no_files(train: tuple[str, ...] | None) -> list[str]:
     return ["train names no file"] if train is not None and not train else []
 
 
 Pictures = ImageFiles | DigitImages
 Data = (
-    PairFiles | Reverse | TextFiles | LabelledFiles | TaggedFiles | AnswerFiles | ImageFiles | DigitImages | DrawnScenes
+    PairFiles
+    | Reverse
+    | TextFiles
+    | LabelledFiles
+    | TaggedFiles
+    | AnswerFiles
+    | ImageFiles
+    | DigitImages
+    | BoxFiles
+    | DrawnShapes
+    | DrawnScenes
 )
 Written = PairFiles | TextFiles | LabelledFiles | TaggedFiles | AnswerFiles  # data with a vocabulary

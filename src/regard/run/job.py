@@ -20,6 +20,7 @@ from regard.nn.block import replay_blocks
 from regard.tasks.answering import FindAnswer
 from regard.tasks.classify import Classify, ClassifyText
 from regard.tasks.describing import Describe
+from regard.tasks.detecting import Detect, Weights
 from regard.tasks.distil import Distil
 from regard.tasks.language import Language
 from regard.tasks.masked import Masked
@@ -36,6 +37,7 @@ from .goals import (
     Answering,
     Classification,
     Description,
+    Detection,
     LanguageModel,
     MaskedModel,
     MissingSpans,
@@ -140,6 +142,9 @@ def task_of(run: Run, model: Model, sources: Sources) -> Task:
         return FindAnswer(model.net)
     if isinstance(task, Similarity):
         return Similar(model.net, task.temperature)
+    if isinstance(task, Detection):
+        weights = Weights(task.label, task.box, task.overlap, task.nothing, task.earlier)
+        return Detect(model.net, sources.names, weights)
     assert isinstance(task, Classification)
     kind = Classify if isinstance(run.data, Pictures) else ClassifyText
     harder = round(task.adversarial * run.train.steps)

@@ -23,7 +23,7 @@ IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".p
 def prints_of(run: Any) -> dict[str, str]:
     """The size and a digest of each file, by its path; of a folder, of all that is in it; of a teacher too."""
     names: list[str] = []
-    for key in ("train", "held_out", "test"):
+    for key in ("train", "held_out", "test", "images"):
         given = getattr(run.data, key, ())
         names += [given] if isinstance(given, str) and given else list(given) if isinstance(given, tuple) else []
         if getattr(run.data, "tile", 0) and given and targets_of(Path(given)).is_file():

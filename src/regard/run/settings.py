@@ -66,7 +66,7 @@ class Run:
         if self.task is not None and family is not None and family not in LEARNS[self.task.kind]:
             able = learners(self.task.kind, None if self.data is None else self.data.kind)
             wrong += [f"model.name: a {family} cannot {self.task.kind}; it takes a model of the {able} family"]
-        elif self.data is not None and family is not None and (family in SEERS) != (self.data.kind in SEEN):
+        elif self.data is not None and family is not None and sees(family) != (self.data.kind in SEEN):
             wrong += [f"model.name: a {family} cannot read data of kind {self.data.kind!r}"]
         if getattr(self.task, "adversarial", 0) and self.data is not None and self.data.kind not in SEEN:
             wrong += [f"task.adversarial: data of kind {self.data.kind!r} has no pixels that could be made harder"]
@@ -110,7 +110,8 @@ def blamed(problem: str, changes: Mapping[str, Any]) -> str:
 SEERS = (  # families that see images
     *("vit", "deit", "cait", "volo", "swin", "swinv2", "levit", "mixer", "perceiver", "workspace", "resnet", "mlp"),
 )
-SEEN = ("images", "digits")  # kinds of data that are images with labels
+DETECTORS = ("detr",)
+SEEN = ("images", "digits", "boxes", "shapes")  # kinds of data that are images
 LEARNS = {
     "translate": ("transformer", "rnn", "t5", "switch"),
     "language": ("gpt", "switchlm", "reformer", "recurrent"),
@@ -121,6 +122,7 @@ LEARNS = {
     "masked": ("bert",),
     "spans": ("t5", "switch", "transformer"),
     "similar": ("bert",),
+    "detect": DETECTORS,
 }
 ROUTING = ("switch", "switchlm")  # who has experts
 SERVES = {
@@ -133,12 +135,17 @@ SERVES = {
     "masked": ("text",),
     "spans": ("text",),
     "similar": ("pairs",),
+    "detect": ("boxes", "shapes"),
 }
+
+
+def sees(family: str) -> bool:
+    return family in (*SEERS, *DETECTORS)
 
 
 def learners(task: str, data: str | None) -> str:
     """The families that can learn a task from data of a kind, or of any where it is not known."""
-    return " or ".join(x for x in LEARNS[task] if data is None or (x in SEERS) == (data in SEEN))
+    return " or ".join(x for x in LEARNS[task] if data is None or sees(x) == (data in SEEN))
 
 
 def read_run(path: Path, overrides: tuple[str, ...] = ()) -> Run:

@@ -20,12 +20,15 @@ from regard.data.tables import open_jsonl, open_plain, open_tsv
 from regard.errors import InputError
 from regard.zoo import shipped
 
+from .boxing import box_rows, boxes_prepared
 from .goals import Classification, MaskedModel, Translation
 from .imagery import Prepared, image_rows, images_of, scene_images
 from .inputs import (
     AnswerFiles,
+    BoxFiles,
     DigitImages,
     DrawnScenes,
+    DrawnShapes,
     ImageFiles,
     LabelledFiles,
     PairFiles,
@@ -108,6 +111,8 @@ def opened(run: Run, base: Path) -> Opened:
         return Opened(dict(scenes), (), images)
     if isinstance(data, Pictures):
         return opened_images(data, run, base)
+    if isinstance(data, BoxFiles | DrawnShapes):
+        return opened_boxes(data, run, base)
     paths = {
         split: [found(name, base) for name in names]
         for split, names in (("train", data.train), ("held_out", data.held_out), ("test", data.test))
@@ -184,6 +189,14 @@ def opened_images(data: ImageFiles | DigitImages, run: Run, base: Path) -> Opene
     if data.augment.area < 1 and not getattr(data, "held_out", ""):
         ready.splits["held_out"] = Prepared(ready.splits["held_out"], images)
     return ready
+
+
+def opened_boxes(data: BoxFiles | DrawnShapes, run: Run, base: Path) -> Opened:
+    images = boxes_prepared(data)
+    splits, names = box_rows(data, images, run.seed, base, found)
+    if isinstance(data, DrawnShapes):
+        return Opened(splits, (), images, names)
+    return checked(splits, data.bad, data.share, run.seed, images, names)
 
 
 def pair_rows(paths: Sequence[Path], columns: Sequence[int | str]) -> Rows:

@@ -60,6 +60,7 @@ class Weights:
     box: float = 5.0
     overlap: float = 2.0
     nothing: float = 0.1  # the class of most queries, and so of little weight; in the loss alone
+    earlier: float = 1.0  # what the layers before the last say; 0: they are not heard
 
 
 PAPER = Weights()
@@ -75,16 +76,22 @@ class Parts:
 
 
 @torch.no_grad()
-def matching(detected: Detected, batch: BoxedBatch, weights: Weights) -> Tensor:
-    """-> (b, m): the query of each box, -1 of those that are none, or for which no query is left"""
+def costs(detected: Detected, batch: BoxedBatch, weights: Weights) -> Tensor:
+    """What it would cost that a query stands for a box.  -> (b, q, m)"""
     precise = torch.promote_types(detected.logits.dtype, torch.float32)
     chances, said = detected.logits.to(precise).softmax(-1), detected.boxes.to(precise)
     wanted = batch.boxes.to(precise)
     chance = chances.gather(2, batch.classes.clamp(min=0)[:, None].expand(-1, chances.shape[1], -1))  # (b, q, m)
     distance = (said[:, :, None] - wanted[:, None]).abs().sum(-1)
     common = generalised_overlap(corners(said)[:, :, None], corners(wanted)[:, None])
-    cost = weights.box * distance - weights.label * chance - weights.overlap * common
-    worst = torch.finfo(precise).max  # so that what is no number is matched last
+    return weights.box * distance - weights.label * chance - weights.overlap * common
+
+
+@torch.no_grad()
+def matching(detected: Detected, batch: BoxedBatch, weights: Weights) -> Tensor:
+    """-> (b, m): the query of each box, -1 of those that are none, or for which no query is left"""
+    cost = costs(detected, batch, weights)
+    worst = torch.finfo(cost.dtype).max  # so that what is no number is matched last
     table = torch.nan_to_num(cost, nan=worst, posinf=worst, neginf=worst).cpu().double().numpy()
     found = np.full(batch.classes.shape, -1)
     for row, real in enumerate((batch.classes >= 0).cpu().numpy()):
@@ -138,17 +145,17 @@ class Detect(Task):
 
     def losses(self, batch: BoxedBatch, step: int) -> Iterator[Loss]:
         detected = self.detected(batch)
-        terms = self.terms(detected, batch, "")
-        for i, one in enumerate(detected.earlier):
-            terms |= self.terms(one, batch, f" {i}")
+        terms = self.terms(detected, batch, "", 1.0)
+        for i, one in enumerate(detected.earlier if self.weights.earlier else ()):
+            terms |= self.terms(one, batch, f" {i}", self.weights.earlier)
         yield Loss("net", terms)
 
-    def terms(self, detected: Detected, batch: BoxedBatch, layer: str) -> dict[str, Term]:
+    def terms(self, detected: Detected, batch: BoxedBatch, layer: str, share: float) -> dict[str, Term]:
         parts, weights = set_loss(detected, batch, self.weights), self.weights
         return {
-            f"label{layer}": Term(parts.label, "slots", weights.label),
-            f"box{layer}": Term(parts.box, "boxes", weights.box),
-            f"overlap{layer}": Term(parts.overlap, "boxes", weights.overlap),
+            f"label{layer}": Term(parts.label, "slots", share * weights.label),
+            f"box{layer}": Term(parts.box, "boxes", share * weights.box),
+            f"overlap{layer}": Term(parts.overlap, "boxes", share * weights.overlap),
         }
 
     def detected(self, batch: BoxedBatch) -> Detected:

@@ -87,7 +87,9 @@ class Engine:
             if settings.compiled:
                 part.compile()
         self.peaks = {name: optimizer[name].rate for name in task.parts}
-        self.optimizers = {name: optimizers.optimizer_of(optimizer[name], part) for name, part in task.parts.items()}
+        self.optimizers = {
+            name: optimizers.optimizer_of(optimizer[name], part, settings.rates) for name, part in task.parts.items()
+        }
         if settings.moving is not None:
             self.shadows = {name: Moving(part, settings.moving) for name, part in task.parts.items()}
 

@@ -24,7 +24,7 @@ from regard.zoo import parameters
 
 TITLE = "Pixels in any order"
 DECKS = ("004",)
-CLAIM = "If each pixel brings its place along, their order is nothing to a Perceiver; a convolutional net needs it."
+CLAIM = "If each pixel brings its place along, their order is nothing to a Perceiver; a convolutional net loses by it."
 COST = 700.0
 SEED = 0
 

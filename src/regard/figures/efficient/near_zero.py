@@ -13,7 +13,7 @@ from regard.figures.figure import Check, Numbers, above, below, plain
 
 TITLE = "Most weights are close to zero"
 DECKS = ("001",)
-CLAIM = "The largest 5 % of a language model's weights hold 80 % of its attention; those of an encoder hold most of it."
+CLAIM = "The largest 5 % of a language model's weights hold nearly 80 % of its attention, those of an encoder 58 %."
 COST = 9.0
 SEED = 0
 

@@ -71,9 +71,9 @@ def compute() -> Numbers:
 
 def draw(numbers: Numbers) -> Figure:
     note = (
-        f"Images of clothes, {SIDE} × {SIDE} pixels in {SHADES} shades, foretold pixel by pixel; test images. In each"
-        " round of hashing a pixel sees\nthe last 16 of its bucket. Dotted: how often each place has each shade,"
-        " and no look at other pixels."
+        f"Images of clothes, {SIDE} × {SIDE} pixels in {SHADES} shades, foretold pixel by pixel; test images, one seed."
+        " In each round of hashing a\npixel sees the last 16 of its bucket. Dotted: how often each place has each"
+        " shade, and no look at other pixels."
     )
     figure = style.page(TITLE, note, height=5.4)
     axes = figure.subplots()

@@ -17,8 +17,9 @@ nothing can be decoded step by step, and a cache is refused. "band": the last c 
 hangs on the past alone, and decodes. Unless one is picked, a causal mask gets the band and any other the chunks.
 
 Differs from the paper: P_i is the union of all rounds, in which each key counts once, not once for every round that met
-it; ``once=False`` is as the authors' code and transformers have it. The hashes are drawn once, by a seed. Padding
-stands behind all buckets and takes no place in a chunk.
+it; ``once=False`` is as the authors' code and transformers have it. The hashes are drawn once, by a seed, which all
+layers share unless each is given its own; with ``redraw`` others are drawn from time to time in training, as the paper
+does in each call. Padding stands behind all buckets and takes no place in a chunk.
 """
 
 import math
@@ -32,7 +33,7 @@ from torch import Tensor
 from .. import attention
 from ..attention import Kernel, Mixer, by_rows, spread
 from ..cache import Slot
-from ..config import not_positive, refuse, shown
+from ..config import below, not_positive, refuse, shown
 from ..mask import ALL, Bias, Mask, masked_softmax, over_heads
 from ..replay import kept
 from ..rounds import FAR, Band, Near, Plan, Ring, as_given, in_rounds
@@ -43,6 +44,7 @@ Form = Literal["chunks", "band"]
 UNKNOWN = 32  # buckets, where nobody said how long a text may be
 MANY = 64  # buckets, from which on a hash is made of two
 MOST = 1 << 16  # buckets: beyond, even a text of millions has none for two
+APART = 2654435761  # seeds of one draw and the next; of a seed only 32 bits count
 NAME = "attention by hashing"
 
 
@@ -56,12 +58,14 @@ class Settings:
     alike: bool = False  # whether chunks, too, look at keys of the same bucket alone
     once: bool = True  # a key counts once, however many rounds have met it
     seed: int = 0
+    redraw: int = 0  # calls in training after which other hashes are drawn; 0: never
 
     def __post_init__(self) -> None:
         several = self.buckets if isinstance(self.buckets, list | tuple) else (self.buckets or 0,)
         wrong = self.buckets is not None and (not several or not 1 <= math.prod(several) <= MOST)
         refuse(
             not_positive(self, "chunk", "rounds"),
+            below(0, self, "redraw"),
             [f"buckets = {shown(self.buckets)} is not from 1 to {MOST}"] if wrong else [],
         )
 
@@ -83,6 +87,7 @@ def build(settings: Settings, site: Site) -> Mixer:
         alike=settings.alike,
         once=settings.once,
         seed=settings.seed,
+        redraw=settings.redraw,
         dropout=site.dropout,
     )
     return site.attention(kernel, shared="qk")
@@ -114,6 +119,7 @@ class LSH(Kernel):
         alike: bool = False,
         once: bool = True,
         seed: int = 0,
+        redraw: int = 0,
         dropout: float = 0.0,
     ) -> None:
         super().__init__(dropout)
@@ -121,12 +127,15 @@ class LSH(Kernel):
             if size < 1:
                 raise ValueError(f"{what} is {size}, not at least 1")
         self.buckets = math.prod(buckets)
-        if self.buckets != 1 and any(size < 2 or size % 2 for size in buckets):
-            raise ValueError(f"an angular hash has two buckets for each direction, so their number is even: {buckets}")
         if hashed == "planes" and self.buckets & (self.buckets - 1):
             raise ValueError(f"planes cut the room into a power of two of buckets, not into {self.buckets}")
+        if self.buckets != 1 and any(size < 2 or size % 2 for size in buckets):
+            raise ValueError(f"an angular hash has two buckets for each direction, so their number is even: {buckets}")
         self.chunk, self.rounds, self.factors = chunk, rounds, buckets
         self.hashed, self.form, self.alike, self.once, self.seed = hashed, form, alike, once, seed
+        self.redraw = redraw
+        self.calls: Tensor | None
+        self.register_buffer("calls", torch.zeros((), dtype=torch.long) if redraw else None)  # in training
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
         self.refuse(mask, bias)
@@ -163,7 +172,7 @@ class LSH(Kernel):
             raise ValueError("chunks are cut from the whole text, so they decode nothing step by step; take the band")
         k, v = slot.append("k", k), slot.append("v", v)
         known = slot["codes"].shape[-2] if "codes" in slot else 0
-        codes = slot.append("codes", self.hash(spread(k[..., known:, :], q.shape[-3])).mT).mT
+        codes = slot.append("codes", self.hash(spread(k[..., known:, :], q.shape[-3]), self.draw()).mT).mT
         if q.shape[-2] == k.shape[-2]:  # there is no past
             return self(q, k, v, mask)
         weights = self.dropout(self.looked(q, k, mask, codes))
@@ -179,16 +188,24 @@ class LSH(Kernel):
     def codes(self, k: Tensor) -> Tensor:
         """The bucket of each key in each round: (b, h, k, e) -> (b, h, r, k). What was hashed is not hashed again when
         activations are: they may differ by a rounding, and a key might fall into another bucket."""
-        return kept(lambda: self.hash(k))
+        return kept(lambda: self.hash(k, self.draw()))
+
+    def draw(self) -> int:
+        """How often other hashes have been drawn. What hangs on the number of calls is saved with it."""
+        if self.calls is None or self.calls.is_meta:
+            return 0
+        if self.training:
+            self.calls += 1
+        return max(int(self.calls) - 1, 0) // self.redraw
 
     @torch.no_grad()
-    def hash(self, k: Tensor) -> Tensor:
+    def hash(self, k: Tensor, draw: int = 0) -> Tensor:
         lead, n = k.shape[:-2], k.shape[-2]
         if self.buckets == 1:
             return torch.zeros(*lead, self.rounds, n, dtype=torch.int32, device=k.device)
         bits = self.buckets.bit_length() - 1
         columns = bits if self.hashed == "planes" else sum(self.factors) // 2
-        turns = turned(self.seed, k.shape[-3], k.shape[-1], self.rounds, columns)
+        turns = turned(self.seed + draw * APART, k.shape[-3], k.shape[-1], self.rounds, columns)
         precise = torch.promote_types(k.dtype, torch.float32)
         k, turns = k.detach().to(precise), turns.to(k.device, precise)
         height = max(attention.DENSE // (max(math.prod(lead), 1) * columns), 1)
