@@ -154,7 +154,7 @@ class Captioner(EncoderDecoder):
     def words(self) -> tuple[Tensor, Tensor | None]:
         return self.embed.weight, None
 
-    def forward(self, images: Tensor, target: Tensor, *, keys: Tensor | None = None) -> Tensor:
+    def forward(self, images: Tensor, target: Tensor, *, keys: Tensor | None = None) -> Tensor:  # type: ignore[override]
         """(b, channels, height, width), (b, n) -> (b, n, v): the target is what was written so far, after a start"""
         return self.decode(target, self.encode(images), keys=keys)
 
