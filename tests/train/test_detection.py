@@ -69,6 +69,11 @@ def scene(path: Path, i: int = 0, size: tuple[int, int] = (80, 60)) -> Path:
 
 
 def test_a_run_learns_is_measured_and_keeps_its_classes(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    losses = [line["loss"] for line in lines(run) if "held_out" not in line]
+    parts = [line for line in lines(run) if "held_out" not in line]
+    assert len(losses) == 3
+    weighed = sum(weight * parts[0][name] for name, weight in (("label", 1), ("box", 5), ("overlap", 2)))
+    assert losses[0] == pytest.approx(weighed, rel=0.05)  # one layer; a mean of two steps' means
     held_out = [line["held_out"] for line in lines(run) if "held_out" in line]
     assert {"AP", "AP50", "AP75", *(f"AP50 {kind}" for kind in KINDS)} <= held_out[-1].keys()
     model = regard.load(run)
