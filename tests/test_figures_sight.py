@@ -49,6 +49,7 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("near.row or column", -1.0),
         ("peak", 0.5),
         ("smooth", 0.0),
+        ("smooth before", 0.5),
     ],
     "5.5": [("guess", 0), ("label", 0), ("loss", 9.0), ("off", 0.1), ("alone", [0.0, 0.1])],
     "5.5b": [
@@ -111,9 +112,9 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
     "11.5": [
         ("right", 0.1),
         ("even", 1.0),
-        ("distances.0", [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]),
-        ("distances.5", [0.0, 30.0]),
-        ("before.2", [1.0, 9.0]),
+        ("distances.0", [1.0, 1.0, 1.0, 1.0]),
+        ("distances.3", [0.0, 30.0, 0.0, 0.0]),
+        ("before.0", [0.0, 90.0]),
     ],
 }
 
