@@ -135,7 +135,6 @@ FIGURES: dict[str, str] = {
     "5.5": "regard.figures.vision.two_tokens",
     "5.5b": "regard.figures.vision.strip",
     "5.5c": "regard.figures.vision.distilled",
-    "5.5d": "regard.figures.vision.recipe",
     "5.5e": "regard.figures.vision.speed_and_sense",
     "5.10": "regard.figures.vision.coarse_and_fine",
     "5.10b": "regard.figures.vision.fine_detail",

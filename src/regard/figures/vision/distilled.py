@@ -108,9 +108,9 @@ TINTS = dict(zip(WAYS, (style.EDGE, style.SECOND, style.WEIGHT), strict=True))
 def draw(numbers: Numbers) -> Figure:
     note = (
         f"Fashion-MNIST, {numbers['tested']:,} unseen garments; {SEEDS} starts each, dots. The convolutional teacher "
-        f"knows all 25,000, and has {style.percent(numbers['teacher'], 1)}\n(dashed); students know {KNOWN:,}. Expected: "
-        "the token ahead, and two class tokens alike, near 1. Neither is\nfound after so short a training. Right, the "
-        "tokens as they leave the last layer."
+        f"knows all 25,000, and has\n{style.percent(numbers['teacher'], 1)} (dashed); students know {KNOWN:,}. Expected "
+        "is the token ahead, and two class tokens alike, near 1.\nNeither is found after so short a training. Right, "
+        "the tokens as they leave the last layer."
     )
     figure = style.page(TITLE, note, height=5.0)
     left, other = figure.subplots(1, 2, width_ratios=(1.5, 1))
@@ -133,7 +133,9 @@ def dotted(axes: Axes, groups: dict[str, list[float]], *, percent: bool) -> None
         axes.bar(i, mean, 0.6, color=tint)
         axes.plot([i + 0.08 * (j - (len(some) - 1) / 2) for j in range(len(some))], some, "o", color=style.INK, ms=4)
         text = style.percent(mean, 1) if percent else f"{mean:.2f}"
-        axes.annotate(text, (i, max(some)), (0, 8), textcoords="offset points", ha="center", size=12, weight="bold")
+        axes.annotate(
+            text, (i, 0.07), xycoords=("data", "axes fraction"), ha="center", size=12, weight="bold", color="white"
+        )
     axes.set_xticks(range(len(groups)), list(groups))
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
