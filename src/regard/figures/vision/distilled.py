@@ -108,9 +108,9 @@ TINTS = dict(zip(WAYS, (style.EDGE, style.SECOND, style.WEIGHT), strict=True))
 def draw(numbers: Numbers) -> Figure:
     note = (
         f"Fashion-MNIST, {numbers['tested']:,} unseen garments; {SEEDS} starts each, dots. The convolutional teacher "
-        f"knows all 25,000, and has\n{style.percent(numbers['teacher'], 1)} (dashed); students know {KNOWN:,}. Expected "
-        "is the token ahead, and two class tokens alike, near 1.\nNeither is found after so short a training. Right, "
-        "the tokens as they leave the last layer."
+        f"knows all 25,000, and has\n{style.percent(numbers['teacher'], 1)} (dashed); students know {KNOWN:,}. "
+        "Expected is the token ahead, and two class tokens alike, near 1.\nNeither is found after so short a training. "
+        "Right, the tokens as they leave the last layer."
     )
     figure = style.page(TITLE, note, height=5.0)
     left, other = figure.subplots(1, 2, width_ratios=(1.5, 1))
