@@ -13,6 +13,7 @@ from torch import Tensor
 
 from regard import style
 from regard.figures.figure import Check, Numbers, above, below, plain, within
+from regard.figures.labelled_images import pixels_of, shades
 from regard.figures.vision.lessons import photos, share
 from regard.figures.vision.seen import COURSE, LOOKED, SIZES, distances, photographer, untaught
 from regard.look.distance import between
@@ -37,11 +38,11 @@ def compute() -> Numbers:
     alike = similarity(net.positions.detach(), SIZES.grid)
     return {
         "right": share(net, tested, wanted),
-        "tiles": plain(shown(found.tiles), 3),
+        "tiles": plain((15 * shown(found.tiles)).round().long()),
         "shares": plain(found.shares, 4),
         "smooth": smoothness(found.tiles[:8]),
         "smooth before": smoothness(components(fresh.patch.projection.weight.detach(), TILES).tiles[:8]),
-        "similarity": plain((100 * alike).round().long()),
+        "similarity": [[shades((one + 1) / 2) for one in row] for row in alike],
         "near": near_and_far(net),
         "near before": near_and_far(fresh),
         "peak": float((alike.flatten(2).flatten(0, 1).argmax(-1) == torch.arange(alike[0, 0].numel())).double().mean()),
@@ -94,26 +95,26 @@ def draw(numbers: Numbers) -> Figure:
     return figure
 
 
-def mosaic(axes: Axes, tiles: list[list[list[list[float]]]]) -> None:
+def mosaic(axes: Axes, tiles: list[list[list[list[int]]]]) -> None:
     """Four in a row, white between them."""
     side = SIZES.patch + 1
     wide = torch.ones(side * (TILES // 4) - 1, side * 4 - 1, 3)
     for i, tile in enumerate(tiles):
         top, left = side * (i // 4), side * (i % 4)
-        wide[top : top + SIZES.patch, left : left + SIZES.patch] = torch.tensor(tile)
+        wide[top : top + SIZES.patch, left : left + SIZES.patch] = torch.tensor(tile) / 15
     axes.imshow(wide, interpolation="nearest")
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
 
 
-def places(axes: Axes, table: list[list[list[list[int]]]]) -> None:
+def places(axes: Axes, table: list[list[list[str]]]) -> None:
     """A grid of maps, a gap between any two."""
     rows, columns = SIZES.grid
     wide = torch.full((rows * (rows + 1), columns * (columns + 1)), float("nan"))
     for i, row in enumerate(table):
         for j, one in enumerate(row):
             top, left = i * (rows + 1), j * (columns + 1)
-            wide[top : top + rows, left : left + columns] = torch.tensor(one) / 100
+            wide[top : top + rows, left : left + columns] = torch.tensor(pixels_of(one)) / 7.5 - 1
     drawn = axes.imshow(wide, cmap=style.SIGNED, vmin=-1, vmax=1)
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
