@@ -52,11 +52,11 @@ def compute() -> Numbers:
         ).mean(0)
         for name, order in (("covering", cells), ("rollout", looked), ("chance", chance))
     }
-    most = maps[:SHOWN].abs().max()
+    most = maps[:SHOWN].abs().max()  # of 15 shades the middle one is 0
     return {
         "pictures": [inked(image[0]) for image in images[:SHOWN]],
         "boxes": [edges(box) for box in boxes[:SHOWN]],
-        "maps": [shades(one[::2, ::2] / most / 2 + 0.5) for one in maps[:SHOWN]],
+        "maps": [shades((one[::2, ::2] / most + 1) * 7 / 15) for one in maps[:SHOWN]],
         "looked": plain(looked[:SHOWN], 2),
         "tested": len(labels),
         "ranks": [round(ranks(one, two), 4) for one, two in zip(cells, looked, strict=True)],
@@ -98,7 +98,7 @@ def draw(numbers: Numbers) -> Figure:
     ):
         column[0].imshow(paper(image), cmap="gray_r", vmin=0, vmax=15)
         full = (-0.5, IMAGE - 0.5, IMAGE - 0.5, -0.5)
-        column[1].imshow(pixels_of(covered), cmap=style.SIGNED, vmin=0, vmax=15, extent=full)
+        column[1].imshow(pixels_of(covered), cmap=style.SIGNED, vmin=0, vmax=14, extent=full)
         column[2].imshow(looked, cmap=style.WEIGHTS, vmin=0, extent=full)
         for axes in column:
             framed(axes, box)

@@ -42,7 +42,7 @@ def compute() -> Numbers:
         "shares": plain(found.shares, 4),
         "smooth": smoothness(found.tiles[:8]),
         "smooth before": smoothness(components(fresh.patch.projection.weight.detach(), TILES).tiles[:8]),
-        "similarity": [[shades((one + 1) / 2) for one in row] for row in alike],
+        "similarity": [[shades((one + 1) * 7 / 15) for one in row] for row in alike],
         "near": near_and_far(net),
         "near before": near_and_far(fresh),
         "peak": float((alike.flatten(2).flatten(0, 1).argmax(-1) == torch.arange(alike[0, 0].numel())).double().mean()),
@@ -114,7 +114,7 @@ def places(axes: Axes, table: list[list[list[str]]]) -> None:
     for i, row in enumerate(table):
         for j, one in enumerate(row):
             top, left = i * (rows + 1), j * (columns + 1)
-            wide[top : top + rows, left : left + columns] = torch.tensor(pixels_of(one)) / 7.5 - 1
+            wide[top : top + rows, left : left + columns] = torch.tensor(pixels_of(one)) / 7 - 1
     drawn = axes.imshow(wide, cmap=style.SIGNED, vmin=-1, vmax=1)
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
