@@ -29,11 +29,6 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("words of huge", 196),
         *((f"weights.{name}", 1_000_000) for name in words_of_pixels.COUNTS),
     ],
-    "5.3b": [
-        ("right.convolutional.0", [0.3]),
-        ("right.ViT.3", [0.1]),
-        ("right.convolutional.3", [0.1]),
-    ],
     "5.3c": [
         ("weights.0", 86_000_000),
         ("weights.1", 14_000_000),
