@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.figures.figure import seeded
-from regard.figures.labelled_images import read
+from regard.figures.labelled_images import pixels_of, read, shades
 from regard.figures.toys import fit
 from regard.look.maps import look_at
 from regard.look.rollout import over_image, rolled_out
@@ -84,3 +84,13 @@ def per_pixel(cells: Tensor) -> Tensor:
     """The same total, spread evenly over each cell's pixels.  (n, rows, columns) -> (n, 64, 64)"""
     side = IMAGE // cells.shape[-1]
     return cells.repeat_interleave(side, -2).repeat_interleave(side, -1) / side**2
+
+
+def inked(image: Tensor) -> list[str]:
+    """The shades of a scene; the paper on the right of each row is left out, so that a record stays small."""
+    return [row.rstrip("0") for row in shades(image)]
+
+
+def paper(rows: list[str]) -> list[list[int]]:
+    """The way back, 0 to 15."""
+    return pixels_of([row.ljust(IMAGE, "0") for row in rows])

@@ -13,7 +13,7 @@ from torch import Tensor
 from regard import style
 from regard.figures.figure import Check, Numbers, above, below, plain, seeded
 from regard.figures.labelled_images import pixels_of, said, shades
-from regard.figures.looking.clutter import IMAGE, SIZES, learned, rolled, scenes
+from regard.figures.looking.clutter import IMAGE, SIZES, inked, learned, paper, rolled, scenes
 from regard.figures.looking.rolled import edges
 from regard.look.occlusion import attribution, deletion, grey, logit
 
@@ -42,7 +42,7 @@ def compute() -> Numbers:
         ]
     )
     cells = maps.unflatten(1, (SIZES.grid[0], -1)).unflatten(3, (SIZES.grid[1], -1)).mean((2, 4))  # (n, 8, 8)
-    inked = images[:, 0].unflatten(1, (SIZES.grid[0], -1)).unflatten(3, (SIZES.grid[1], -1)).sum((2, 4)) > 0
+    dark = images[:, 0].unflatten(1, (SIZES.grid[0], -1)).unflatten(3, (SIZES.grid[1], -1)).sum((2, 4)) > 0
     curves = {
         name: torch.stack(
             [
@@ -52,14 +52,17 @@ def compute() -> Numbers:
         ).mean(0)
         for name, order in (("covering", cells), ("rollout", looked), ("chance", chance))
     }
+    most = maps[:SHOWN].abs().max()  # of 15 shades the middle one is 0
     return {
-        "pictures": [shades(image[0]) for image in images[:SHOWN]],
+        "pictures": [inked(image[0]) for image in images[:SHOWN]],
         "boxes": [edges(box) for box in boxes[:SHOWN]],
-        "maps": plain(maps[:SHOWN, ::2, ::2], 3),
-        "looked": plain(looked[:SHOWN], 3),
+        "maps": [shades((one[::2, ::2] / most + 1) * 7 / 15) for one in maps[:SHOWN]],
+        "looked": plain(looked[:SHOWN], 2),
         "tested": len(labels),
-        "ranks": [ranks(one, two) for one, two in zip(cells, looked, strict=True)],
-        "ranks of ink": [ranks(one[ink], two[ink]) for one, two, ink in zip(cells, looked, inked, strict=True)],
+        "ranks": [round(ranks(one, two), 4) for one, two in zip(cells, looked, strict=True)],
+        "ranks of ink": [
+            round(ranks(one[ink], two[ink]), 4) for one, two, ink in zip(cells, looked, dark, strict=True)
+        ],
         "inside": float(positive(maps, boxes).mean()),
         "area": float(boxes.double().mean()),
         "curves": {name: plain(curve, 4) for name, curve in curves.items()},
@@ -90,13 +93,12 @@ def draw(numbers: Numbers) -> Figure:
     grid = figure.add_gridspec(1, 2, width_ratios=(1.35, 1))
     left, right = figure.add_subfigure(grid[0]), figure.add_subfigure(grid[1])
     panels = left.subplots(3, SHOWN)
-    most = max(abs(x) for one in numbers["maps"] for row in one for x in row)
     for column, image, covered, looked, box in zip(
         panels.T, numbers["pictures"], numbers["maps"], numbers["looked"], numbers["boxes"], strict=True
     ):
-        column[0].imshow(pixels_of(image), cmap="gray_r", vmin=0, vmax=15)
+        column[0].imshow(paper(image), cmap="gray_r", vmin=0, vmax=15)
         full = (-0.5, IMAGE - 0.5, IMAGE - 0.5, -0.5)
-        column[1].imshow(covered, cmap=style.SIGNED, vmin=-most, vmax=most, extent=full)
+        column[1].imshow(pixels_of(covered), cmap=style.SIGNED, vmin=0, vmax=14, extent=full)
         column[2].imshow(looked, cmap=style.WEIGHTS, vmin=0, extent=full)
         for axes in column:
             framed(axes, box)
@@ -135,10 +137,10 @@ def fallen(axes: Axes, curves: dict[str, list[float]]) -> None:
 def holds(numbers: Numbers) -> list[Check]:
     mean = {name: sum(curve) / len(curve) for name, curve in numbers["curves"].items()}
     found = sum(numbers["ranks"]) / len(numbers["ranks"])
-    inked = sum(numbers["ranks of ink"]) / len(numbers["ranks of ink"])
+    dark = sum(numbers["ranks of ink"]) / len(numbers["ranks of ink"])
     return [
         above("rank correlation of covering and rollout, mean", found, 0),
-        above("the same among patches with ink", inked, 0),
+        above("the same among patches with ink", dark, 0),
         above("what covering takes, in the digit's box over its area", numbers["inside"] / numbers["area"], 2),
         below("mean of the curve: covering over chance", mean["covering"] / mean["chance"], 0.8),
         below("mean of the curve: rollout over chance", mean["rollout"] / mean["chance"], 1.0),

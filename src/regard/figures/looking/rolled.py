@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 
 from regard import style
 from regard.figures.figure import Check, Numbers, above, below, plain, seeded
-from regard.figures.labelled_images import pixels_of, right, shades
-from regard.figures.looking.clutter import SIZES, learned, per_pixel, rolled, scenes
+from regard.figures.labelled_images import right
+from regard.figures.looking.clutter import SIZES, inked, learned, paper, per_pixel, rolled, scenes
 from regard.models.vit import ViT
 
 TITLE = "Attention finds the digit among the scraps"
@@ -34,8 +34,8 @@ def compute() -> Numbers:
     )}  # fmt: skip
     return {
         "right": right(net, tested.images, tested.labels),
-        "images": [shades(image[0]) for image in tested.images[:SHOWN]],
-        "maps": plain(maps[:SHOWN], 4),
+        "images": [inked(image[0]) for image in tested.images[:SHOWN]],
+        "maps": plain(maps[:SHOWN], 2),
         "boxes": [edges(box) for box in tested.boxes[:SHOWN]],
         "inside": {name: float(found.mean()) for name, found in inside.items()},
         "area": float(area.mean()),
@@ -65,7 +65,7 @@ def draw(numbers: Numbers) -> Figure:
     for (above_, below_), image, cells, box in zip(
         panels.T, numbers["images"], numbers["maps"], numbers["boxes"], strict=True
     ):
-        above_.imshow(pixels_of(image), cmap="gray_r", vmin=0, vmax=15)
+        above_.imshow(paper(image), cmap="gray_r", vmin=0, vmax=15)
         below_.imshow(cells, cmap=style.WEIGHTS, vmin=0, vmax=most, extent=(-0.5, 63.5, 63.5, -0.5))
         for axes in (above_, below_):
             axes.set(xticks=[], yticks=[])

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from regard import style
 from regard.data.frequencies import distances, high_pass, low_pass
-from regard.figures.figure import Check, Numbers, above, below, equal, plain
-from regard.figures.labelled_images import read
+from regard.figures.figure import Check, Numbers, above, below, equal
+from regard.figures.labelled_images import pixels_of, read, shades
 
 TITLE = "A picture is its coarse part and its fine part"
 DECKS = ("004",)
@@ -27,11 +27,11 @@ SHOWN, MANY = 40, 500  # which garment is drawn, and how many are measured
 def compute() -> Numbers:
     images = read("fashion_mnist_30k", "test")[0][:MANY, 0].double()
     numbers: Numbers = {name: [] for name in ("low", "high", "sums", "leaks", "power", "squares")}
-    numbers["image"] = plain(images[SHOWN], 3)
+    numbers["image"] = shades(images[SHOWN])
     for radius in RADII:
         low, high = low_pass(images, radius), high_pass(images, radius)
-        numbers["low"].append(plain(low[SHOWN], 3))
-        numbers["high"].append(plain(high[SHOWN], 3))
+        numbers["low"].append(shades(low[SHOWN].clamp(0, 1)))
+        numbers["high"].append(shades((high[SHOWN] / 1.2 + 0.5).clamp(0, 1)))
         numbers["sums"].append(float((low + high - images).abs().max()))
         numbers["leaks"].append(max(outside(low, radius), 1 - outside(high, radius)))
         parts, total = low.square().sum() + high.square().sum(), images.square().sum()
@@ -50,22 +50,22 @@ def outside(images: Tensor, radius: float) -> float:
 def draw(numbers: Numbers) -> Figure:
     note = (
         "A garment of 28 x 28 pixels, and what is left of it within (upper row) and beyond (lower row) so many waves "
-        f"over its side.\nLight is below zero in the fine part. Of {MANY} garments’ power, within: "
+        f"over its side.\nIn the fine part grey is zero. Of {MANY} garments’ power, within: "
     )
     shares = (f"{style.percent(share)} ({radius})" for radius, share in zip(RADII, numbers["power"], strict=True))
     note += ", ".join(shares) + "."
     figure = style.page(TITLE, note, height=5.6)
     grid = figure.add_gridspec(2, 1 + len(RADII), width_ratios=(1.25, *[1] * len(RADII)))
     whole = figure.add_subplot(grid[:, 0])
-    show(whole, numbers["image"], "the picture", 0, 1)
+    show(whole, numbers["image"], "the picture")
     for i, radius in enumerate(RADII):
-        show(figure.add_subplot(grid[0, i + 1]), numbers["low"][i], f"within {radius} waves", 0, 1)
-        show(figure.add_subplot(grid[1, i + 1]), numbers["high"][i], f"beyond {radius}", -0.6, 0.6)
+        show(figure.add_subplot(grid[0, i + 1]), numbers["low"][i], f"within {radius} waves")
+        show(figure.add_subplot(grid[1, i + 1]), numbers["high"][i], f"beyond {radius}")
     return figure
 
 
-def show(axes: Axes, image: list[list[float]], title: str, low: float, high: float) -> None:
-    axes.imshow(image, cmap="gray_r", vmin=low, vmax=high)
+def show(axes: Axes, image: list[str], title: str) -> None:
+    axes.imshow(pixels_of(image), cmap="gray_r", vmin=0, vmax=15)
     axes.set(xticks=[], yticks=[])
     axes.set_title(title, size=11, loc="center", pad=4)
     axes.spines[:].set_visible(True)

@@ -16,7 +16,7 @@ from regard.data.erasing import cutout, erased
 from regard.data.mixing import Mix, draw_mix, mixed, mixed_labels
 from regard.data.randaugment import RandAugment
 from regard.figures.figure import Check, Numbers, below, equal, plain, within
-from regard.figures.labelled_images import read
+from regard.figures.labelled_images import pixels_of, read, shades
 
 TITLE = "One pair of pictures, augmented"
 DECKS = ("004",)
@@ -49,8 +49,7 @@ def compute() -> Numbers:
         "randaugment": augmented(images[0], SHOWN["randaugment"]),
     }
     numbers: Numbers = {
-        "pictures": [plain(image[0], 3) for image in images]
-        + [plain(found.clamp(0, 1).view(28, 28), 3) for found in ink.values()],
+        "pictures": [shades(found.clamp(0, 1).view(28, 28)) for found in (*images, *ink.values())],
         "labels": {
             name: plain(mixed_labels(labels[:1], labels[1:], mix_of(name, SHOWN[name]), 10)[0])
             for name in ("mixup", "cutmix")
@@ -110,7 +109,7 @@ def draw(numbers: Numbers) -> Figure:
     for axes, picture, title, text in zip(
         figure.subplots(1, len(TITLES)), numbers["pictures"], TITLES, told, strict=True
     ):
-        axes.imshow(picture, cmap="gray_r", vmin=0, vmax=1)
+        axes.imshow(pixels_of(picture), cmap="gray_r", vmin=0, vmax=15)
         axes.set(xticks=[], yticks=[])
         axes.set_title(title, size=11, loc="center")
         axes.set_xlabel(text, size=11, color=style.INK, family=[style.SERIF, style.SANS], linespacing=1.4)

@@ -130,10 +130,10 @@ def heads(axes: Axes, numbers: Numbers) -> None:
         style.write(axes, x + 2.47, 4.38, f"loss {numbers['losses'][i]:.2f}", ha="left", size=10.5)
     first, second = numbers["losses"]
     total = f"({first:.2f} + {second:.2f}) / 2 = {numbers['loss']:.2f}"
-    style.write(axes, 7.85, 3.62, "the loss in training", ha="left", size=10, color=style.SOFT)
-    style.write(axes, 7.85, 3.36, total, ha="left", family=style.MONO, size=9.5)
-    style.write(axes, 7.85, 2.86, "in use, the mean of both", ha="left", size=10, color=style.SOFT)
-    style.write(axes, 7.85, 2.46, likeliest(numbers["mean"]), ha="left", family=style.MONO, size=9.5)
+    style.write(axes, 7.75, 3.62, "the loss in training", ha="left", size=10, color=style.SOFT)
+    style.write(axes, 7.75, 3.36, total, ha="left", family=style.MONO, size=9.5)
+    style.write(axes, 7.75, 2.86, "in use, the mean of both", ha="left", size=10, color=style.SOFT)
+    style.write(axes, 7.75, 2.46, likeliest(numbers["mean"]), ha="left", family=style.MONO, size=9.5)
     style.route(axes, [(2.22, 0.8), (7.73, 0.8)], color=style.SECOND)
     style.box(axes, 7.75, 0.6, 1.95, 1.0, edge=style.SECOND, fill=style.SECOND_WASH)
     style.write(axes, 7.87, 1.38, "convolutional teacher", ha="left", size=9.5, color=style.SECOND)
