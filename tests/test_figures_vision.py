@@ -239,7 +239,7 @@ def test_the_front_is_what_nobody_beats_in_both() -> None:
         "beaten": {"speed": 2.0, "right": 0.4},
         "between": {"speed": 3.0, "right": 0.5},
     }
-    assert front.front(nets) == ["slow and good", "fast and bad", "between"]
+    assert front.unbeaten(nets) == ["slow and good", "fast and bad", "between"]
 
 
 def test_a_token_that_enters_late_is_not_seen_before() -> None:

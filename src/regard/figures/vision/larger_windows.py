@@ -23,7 +23,7 @@ COST = 200.0
 SEED = 0
 
 SEEDS, SMALL, LARGE = 2, 4, 8
-COURSE = Course(steps=200, batch=32, rate=1e-3)
+COURSE = Course(steps=400, batch=32, rate=2e-3, moved=0)
 KINDS = {"Swin, bicubic table": style.SECOND, "Swin v2, log-spaced": style.WEIGHT}
 
 

@@ -29,7 +29,7 @@ COST = 400.0
 SEED = 0
 
 DEPTH, LOOKS, SEEDS = 24, 2, 2
-COURSE = Course(steps=300, batch=32, rate=1e-3)
+COURSE = Course(steps=300, batch=32, rate=1e-3, mirrored=False, moved=0)
 WAYS = {
     "late token, LayerScale": (True, True),
     "late token, none": (True, False),

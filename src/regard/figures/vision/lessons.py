@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from statistics import fmean
 
 import torch
 import torch.nn.functional as F
@@ -90,7 +91,7 @@ def share(net: nn.Module, images: Tensor, labels: Tensor) -> float:
 
 def paced(history: Sequence[float]) -> list[float]:
     """Means of so many steps each, for a curve that can be read."""
-    return [sum(history[i : i + EVERY]) / EVERY for i in range(0, len(history), EVERY)]
+    return [fmean(history[i : i + EVERY]) for i in range(0, len(history), EVERY)]
 
 
 def class_of(

@@ -33,8 +33,8 @@ CLAIM = (
 COST = 250.0
 SEED = 0
 
-SEEDS, DIM, FINE, HEADS, PATCH, DEPTH, REPLACED = 2, 64, 32, 4, 4, 6, 2
-COURSE = Course(steps=200, batch=32, rate=1e-3)
+SEEDS, DIM, FINE, HEADS, PATCH, DEPTH, REPLACED = 3, 64, 32, 4, 4, 6, 2
+COURSE = Course(steps=400, batch=32, rate=3e-3, mirrored=False, moved=0)
 
 
 def vit(depth: int = DEPTH) -> ViT:

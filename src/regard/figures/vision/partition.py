@@ -78,12 +78,12 @@ def draw(numbers: Numbers) -> Figure:
     axes = style.stage(figure)
     size, y = 2.15, 0.75
     for x, name, title in ((0.3, "plain", "1  windows"), (2.65, "shifted", "2  shifted")):
-        photo(axes, x, y, size, numbers["image"], 0)
+        on_photo(axes, x, y, size, numbers["image"], 0)
         borders(axes, x, y, size, numbers[name]["groups"])
         style.write(axes, x, y + size + 0.22, title, ha="left", size=12, weight="bold")
         style.write(axes, x, y - 0.22, f"{numbers[name]['count']} pieces", ha="left", size=10.5, color=style.SOFT)
     shift = numbers["shifted"]["shift"][0]
-    photo(axes, 5.0, y, size, numbers["image"], shift)
+    on_photo(axes, 5.0, y, size, numbers["image"], shift)
     groups = torch.tensor(numbers["shifted"]["groups"]).roll((-shift, -shift), (0, 1)).tolist()
     borders(axes, 5.0, y, size, groups)
     middle = WINDOW * size / GRID
@@ -99,7 +99,7 @@ def draw(numbers: Numbers) -> Figure:
     return figure
 
 
-def photo(axes: Axes, x: float, y: float, size: float, image: list[str], shift: int) -> None:
+def on_photo(axes: Axes, x: float, y: float, size: float, image: list[str], shift: int) -> None:
     pixels = torch.tensor(pixels_of(image), dtype=torch.float32)
     moved = shift * len(image) // GRID
     extent = (x, x + size, y, y + size)

@@ -26,7 +26,7 @@ COST = 500.0
 SEED = 0
 
 SEEDS = 2
-COURSE = Course(steps=600, batch=32, rate=2e-3)
+COURSE = Course(steps=600, batch=32, rate=2e-3, moved=0)
 
 
 def swin() -> nn.Module:
