@@ -6,23 +6,16 @@ from typing import Any
 import pytest
 import torch
 
-from regard.figures.table import FIGURES, RESULTS
+from regard.figures.table import FIGURES
 from regard.figures.vision import (
     corners,
     effective,
-    front,
-    larger_windows,
     late_token,
-    layer_scale,
     lessons,
     nested,
-    outlookers,
-    shifts,
-    tiny_imagenet,
     variance,
 )
 from regard.models.cait import CaiT
-from regard.nn.mixers.windows import Windows
 from tests.test_figures import every_check_fails
 
 SPOILED: dict[str, list[tuple[str, Any]]] = {
@@ -58,13 +51,6 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("class row", 0.1),
         ("patches", 0.1),
     ],
-    "5.6b": [
-        ("late token, none.weights", 1000),
-        *((f"{name}.right", [0.1, 0.1]) for name in layer_scale.WAYS),
-        ("first token, none.right", [0.99, 0.99]),
-        ("late token, none.right", [0.99, 0.99]),
-    ],
-    "5.6c": [("right", 0.1), ("on garment", 0.1), ("from even", 0.0), ("heads apart", 0.0)],
     "5.7": [
         ("stages.1.grid", [56, 56]),
         ("stages.1.width", 96),
@@ -88,16 +74,6 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("windows.seconds.4", 1.0),
         ("all look at all.seconds.4", 1e-9),
     ],
-    "5.7d": [
-        ("ViT.weights", 1000),
-        *((f"{name}.right", [0.1, 0.1]) for name in shifts.NETS),
-        ("Swin without shifts.right", [0.99, 0.99]),
-    ],
-    "5.7e": [
-        ("quoted.ViT", 99.0),
-        ("measured.ViT.right", 0.99),
-        *((f"measured.{name}.right", 0.1) for name in tiny_imagenet.QUOTED),
-    ],
     "5.8": [
         ("order.Swin", ["attention", "norm", "MLP", "norm"]),
         ("order.Swin v2", ["norm", "attention", "norm", "MLP"]),
@@ -112,21 +88,12 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         *((f"Swin.{when}", [1.0, 1.0]) for when in variance.TIMES),
         *((f"Swin v2.{when}", [1.0, 9.0]) for when in variance.TIMES),
     ],
-    "5.8c": [
-        *((f"{name}.trained", [0.1, 0.1]) for name in larger_windows.KINDS),
-        ("Swin v2, log-spaced.larger", [0.0, 0.0]),
-    ],
     "5.9": [
         ("by hand", 0.1),
         ("weights.0", [0.2] * 9),
         ("weights", [[1.0]]),
         ("summed", 0.1),
         ("even", 0.1),
-    ],
-    "5.9b": [
-        *((f"{name}.right", [0.1, 0.1]) for name in outlookers.NETS),
-        ("two outlookers, four blocks.operations", 10**9),
-        ("two outlookers, four blocks.weights", 10**9),
     ],
     "5.11": [
         ("stem.3", [128, 28, 28]),
@@ -137,10 +104,6 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("shrinks.0.asking", 196),
         ("value", 1),
         ("weights", 9_000_000),
-    ],
-    "5.11b": [
-        *((f"nets.{name}.right", 0.1) for name in front.NETS),
-        ("nets.CNN", {"right": 0.99, "speed": 1e9, "weights": 1}),
     ],
 }
 
@@ -153,8 +116,6 @@ def test_all_of_these_figures_are_in_the_table() -> None:
 
 @pytest.mark.parametrize("name", list(SPOILED))
 def test_every_check_can_fail(name: str) -> None:
-    if not (RESULTS / f"{name}.json").exists():
-        pytest.skip(f"figure {name} is not recorded yet: regard.figures.gallery docs/gallery {name}")
     every_check_fails(name, SPOILED[name])
 
 
@@ -223,43 +184,11 @@ def test_two_digits_in_opposite_corners() -> None:
     assert not images[:, :, side:-side].any()
 
 
-def test_a_net_without_shifts_is_the_same_but_for_them() -> None:
-    def moved(net: torch.nn.Module) -> list[int]:
-        return [part.shift for part in net.modules() if isinstance(part, Windows)]
-
-    assert max(moved(shifts.swin())) == 2
-    assert set(moved(shifts.unshifted())) == {0}
-    assert len(moved(shifts.unshifted())) == len(moved(shifts.swin()))
-
-
-def test_the_front_is_what_nobody_beats_in_both() -> None:
-    nets = {
-        "slow and good": {"speed": 1.0, "right": 0.9},
-        "fast and bad": {"speed": 9.0, "right": 0.1},
-        "beaten": {"speed": 2.0, "right": 0.4},
-        "between": {"speed": 3.0, "right": 0.5},
-    }
-    assert front.unbeaten(nets) == ["slow and good", "fast and bad", "between"]
-
-
 def test_a_token_that_enters_late_is_not_seen_before() -> None:
     net = late_token.Inserted(CaiT(late_token.config(3)), 2).double()
     images = torch.randn(1, 1, 12, 12, dtype=torch.float64)
     shapes = late_token.shapes(net, images)
     assert shapes == [[9, 9], [9, 9], [10, 10]]
-
-
-def test_outlookers_see_their_neighbours_before_patches_are_merged() -> None:
-    net = outlookers.Outlooking().eval()
-    images = torch.zeros(1, 1, 28, 28, requires_grad=True)
-    fine = net.fine(images)
-    for block in net.outlookers:
-        fine = block(fine)
-    fine[0, 7, 7].sum().backward()
-    assert images.grad is not None
-    rows = images.grad[0, 0].abs().sum(1).nonzero()[:, 0]
-    assert 6 < int(rows[-1] - rows[0]) + 1 < 28  # more than its own two pixels, less than all
-    assert net(images).shape == (1, 10)
 
 
 def test_a_class_has_a_share_for_each_start_and_one_curve() -> None:
