@@ -129,6 +129,7 @@ FIGURES: dict[str, str] = {
     "4.5e": "regard.figures.text.languages",
     "4.6": "regard.figures.text.paraphrases",
     "5.3": "regard.figures.vision.words_of_pixels",
+    "5.3b": "regard.figures.vision.hungry",
     "5.3c": "regard.figures.vision.against_bit",
     "5.4": "regard.figures.vision.three_panels",
     "5.5": "regard.figures.vision.two_tokens",
