@@ -29,6 +29,11 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("words of huge", 196),
         *((f"weights.{name}", 1_000_000) for name in words_of_pixels.COUNTS),
     ],
+    "5.3b": [
+        ("right.convolutional.0", [0.3]),
+        ("right.ViT.3", [0.1]),
+        ("right.convolutional.3", [0.1]),
+    ],
     "5.3c": [
         ("weights.0", 86_000_000),
         ("weights.1", 14_000_000),
@@ -162,7 +167,7 @@ def test_what_is_pushed_is_in_the_box_and_raises_the_loss() -> None:
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 10))
     images, labels = torch.randn(20, 1, 28, 28), torch.randint(10, (20,))
-    change = pushed.pushed(net, images, labels)
+    change = pushed.added(net, images, labels)
     assert float(change.abs().max()) <= fine_detail.BOX + 1e-6
     loss = torch.nn.functional.cross_entropy
     with torch.no_grad():

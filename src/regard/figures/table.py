@@ -133,6 +133,7 @@ FIGURES: dict[str, str] = {
     "5.2": "regard.figures.vision.one_pixel",
     "5.2b": "regard.figures.vision.corners",
     "5.3": "regard.figures.vision.words_of_pixels",
+    "5.3b": "regard.figures.vision.hungry",
     "5.3c": "regard.figures.vision.against_bit",
     "5.4": "regard.figures.vision.three_panels",
     "5.5": "regard.figures.vision.two_tokens",

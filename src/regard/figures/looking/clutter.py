@@ -74,7 +74,7 @@ def learned(seed: int) -> ViT:
 
 
 @torch.no_grad()
-def rolled(net: ViT, images: Tensor) -> Tensor:
+def looked_through(net: ViT, images: Tensor) -> Tensor:
     """Where the class token's answer comes from, by rollout.  (n, 1, 64, 64) -> (n, 8, 8), each summing to 1"""
     looked = look_at(net, "*", lambda: net(images), table=AXES, axes=net.axes(images))
     return over_image(rolled_out(looked.maps.values()))

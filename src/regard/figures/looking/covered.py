@@ -13,7 +13,7 @@ from torch import Tensor
 from regard import style
 from regard.figures.figure import Check, Numbers, above, below, plain, seeded
 from regard.figures.labelled_images import pixels_of, said, shades
-from regard.figures.looking.clutter import IMAGE, SIZES, inked, learned, paper, rolled, scenes
+from regard.figures.looking.clutter import IMAGE, SIZES, inked, learned, looked_through, paper, scenes
 from regard.figures.looking.rolled import edges
 from regard.look.occlusion import attribution, deletion, grey, logit
 
@@ -34,7 +34,7 @@ def compute() -> Numbers:
         chance = torch.rand(TESTS, *SIZES.grid)
     good = (said(net, drawn.images) == drawn.labels).nonzero()[:TESTS, 0]
     images, labels, boxes = drawn.images[good], drawn.labels[good].tolist(), drawn.boxes[good]
-    looked = rolled(net, images)
+    looked = looked_through(net, images)
     maps = torch.stack(
         [
             attribution(net, image, label, patch=SQUARE, stride=STRIDE, cover=PAPER, read=logit)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from regard import style
 from regard.figures.figure import Check, Numbers, above, below, plain, seeded
 from regard.figures.labelled_images import right
-from regard.figures.looking.clutter import SIZES, inked, learned, paper, per_pixel, rolled, scenes
+from regard.figures.looking.clutter import SIZES, inked, learned, looked_through, paper, per_pixel, scenes
 from regard.models.vit import ViT
 
 TITLE = "Attention finds the digit among the scraps"
@@ -27,10 +27,10 @@ def compute() -> Numbers:
     with seeded(SEED + 1000):
         tested = scenes(TESTS, "test")
         fresh = ViT(SIZES).eval()
-    maps = rolled(net, tested.images)
+    maps = looked_through(net, tested.images)
     area = tested.boxes.double().mean((1, 2))
     inside = {name: (per_pixel(found) * tested.boxes).sum((1, 2)) for name, found in (
-        ("trained", maps), ("untrained", rolled(fresh, tested.images))
+        ("trained", maps), ("untrained", looked_through(fresh, tested.images))
     )}  # fmt: skip
     return {
         "right": right(net, tested.images, tested.labels),

@@ -27,7 +27,7 @@ LOOKED, HALF = 500, 7  # garments; half of the highest frequency, 14 waves
 
 def compute() -> Numbers:
     images, labels = (part[:LOOKED] for part in test())
-    found = {name: pushed(make(SEED), images, labels) for name, make in NETS.items()}
+    found = {name: added(make(SEED), images, labels) for name, make in NETS.items()}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)
         noise = BOX * torch.randn_like(images).sign()
@@ -39,7 +39,7 @@ def compute() -> Numbers:
     }
 
 
-def pushed(net: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+def added(net: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     """What the last of three passes has added to the images.  -> (n, 1, h, w)"""
     seen: list[Tensor] = []
 
