@@ -9,7 +9,6 @@ import torch
 from regard.figures.table import FIGURES
 from regard.figures.vision import (
     corners,
-    effective,
     late_token,
     lessons,
     nested,
@@ -23,12 +22,6 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("layers.0", [[1.0]]),
         ("measured.7", 16),
         *((f"nets.{name}.0", 1) for name in (*nested.NETS, "the library’s cnn-small")),
-    ],
-    "5.1b": [
-        *((f"fields.{layers}.spread", 9.0) for layers in effective.LAYERS),
-        ("fields.8.bell", 0.5),
-        ("right", 0.1),
-        ("heads.0", [0.1, 0.1, 0.1, 0.1]),
     ],
     "5.2": [
         ("by hand", 0.1),
@@ -160,13 +153,6 @@ def test_photographs_are_those_of_their_labels(shared_data: Path, monkeypatch: p
 
 
 # The parts --------------------------------------------------------------------------------------
-
-
-def test_how_far_heads_look() -> None:
-    """Identity, and evenly: 116.492 pixels for 14 x 14 patches of 16 pixels, by enumeration."""
-    same, even = torch.eye(196)[None, None], torch.full((1, 1, 196, 196), 1 / 196)
-    assert float(effective.distances(same, 14, 16)) == pytest.approx(0, abs=1e-3)
-    assert float(effective.distances(even, 14, 16)) == pytest.approx(116.492, abs=1e-2)
 
 
 def test_two_digits_in_opposite_corners() -> None:
