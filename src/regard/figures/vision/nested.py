@@ -32,7 +32,7 @@ NETS: dict[str, list[Window]] = {
 }
 
 
-def seen(windows: Sequence[Window], side: int) -> list[Tensor]:
+def moving(windows: Sequence[Window], side: int) -> list[Tensor]:
     """By how much each number of each layer, the image first, moves the middle unit of the last.  -> (r, c) of each"""
     x = torch.zeros(1, 1, side, side, dtype=torch.float64, requires_grad=True)
     layers = [x]
@@ -56,10 +56,10 @@ def compute() -> Numbers:
     small = Backbone(PRESETS["cnn-small"]).windows()
     nets = NETS | {"the library’s cnn-small": small}
     return {
-        "layers": [plain(slope, 4) for slope in seen([Window(3)] * LAYERS, SIDE)],
-        "measured": [side_of(seen([Window(3)] * layers, 33)[0]) for layers in range(1, MOST + 1)],
+        "layers": [plain(slope, 4) for slope in moving([Window(3)] * LAYERS, SIDE)],
+        "measured": [side_of(moving([Window(3)] * layers, 33)[0]) for layers in range(1, MOST + 1)],
         "nets": {
-            name: [side_of(seen(windows, 129)[0]), receptive_field(windows).size] for name, windows in nets.items()
+            name: [side_of(moving(windows, 129)[0]), receptive_field(windows).size] for name, windows in nets.items()
         },
     }
 
