@@ -1,4 +1,5 @@
-"""A comparison as a picture: time and memory against length by ratio, and losses against steps and against seconds."""
+"""A comparison as a picture: time, memory, error and speed of decoding against length by ratio, and losses against
+steps and against seconds."""
 
 import html
 import io
@@ -13,11 +14,18 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 from regard import style
 from regard.train.curves import apart, part_of, shortened
 
-from .report import EXACT, MEASURES, Comparison, Row, kilobytes, milliseconds
+from .report import EXACT, MEASURES, Comparison, Row
 
 MARKERS = "oosD^v"
 HUES = 6  # that can be told apart; then they come again with another marker and lightness
 LABEL = 13.5  # points between two names
+TITLES = {
+    "step": "time of a training step",
+    "step_bytes": "peak memory of a step, besides the weights",
+    "error": "error of the output before training; exact is 0",
+    "written": "tokens a second, decoding with the cache",
+}
+PAIRS = (("step", "step_bytes"), ("error", "written"))  # side by side
 SLOW = 5  # times as slow as the fastest: what comes later is cut off
 TALL, HEAD = 2.5, 0.95  # inches of a panel with few names, and of what stands around it
 
@@ -56,23 +64,26 @@ def looks(rows: Sequence[Row]) -> dict[str, Look]:
 def draw(found: Comparison) -> Figure:
     rows = [row for row in found.rows if not row.reason]
     look = looks(rows)
-    costs = {name: cost_curves(rows, name) for name in ("step", "step_bytes")}
+    curves = {name: cost_curves(rows, name) for name in TITLES}
+    kept = [pair for pair in PAIRS if pair == PAIRS[0] or any(curves[name] for name in pair)]
     learned = [row for row in rows if row.lesson.losses]
-    tall = panel(max(map(len, costs.values()))) + HEAD
-    high = panel(len(learned)) + HEAD if learned and found.steps else 0.0
+    heights = [panel(max(len(curves[name]) for name in pair)) + HEAD for pair in kept]
+    heights += [panel(len(learned)) + HEAD] if learned and found.steps else []
     note = style.literal(summary(found))
     figure = style.page(
-        style.literal(shortened(f"Attentions in {found.model}", 70)), note, height=style.head(note) + tall + high
+        style.literal(shortened(f"Attentions in {found.model}", 70)), note, height=style.head(note) + sum(heights)
     )
-    both = figure.subplots(2 if high else 1, 2, squeeze=False, height_ratios=[tall, high] if high else [1])
-    by_length(both[0, 0], costs["step"], look, found, "time of a training step", milliseconds)
-    by_length(both[0, 1], costs["step_bytes"], look, found, "peak memory of a step, besides the weights", kilobytes)
-    if high:
+    panels = figure.subplots(len(heights), 2, squeeze=False, height_ratios=heights)
+    for line, pair in zip(panels, kept, strict=False):
+        for axes, name in zip(line, pair, strict=True):
+            by_length(axes, curves[name], look, found, TITLES[name], MEASURES[name].show)
+            axes.set_visible(bool(curves[name]) or pair == PAIRS[0])
+    if len(heights) > len(kept):
         ends = [(x, x.loss(found.steps) or 0.0, found.equal_time(x) or 0.0) for x in learned]
         steps = [Curve(x.name, x.lesson.steps, x.lesson.losses, f"  {y:.3f}", y) for x, y, _ in ends]
         seconds = [Curve(x.name, x.lesson.seconds, x.lesson.losses, f"  {y:.3f}", y, False) for x, _, y in ends]
-        losses(both[1, 0], steps, look, "loss after equal steps", "steps", found.steps)
-        losses(both[1, 1], seconds, look, "loss after equal time", "seconds of training", found.seconds)
+        losses(panels[-1, 0], steps, look, "loss after equal steps", "steps", found.steps)
+        losses(panels[-1, 1], seconds, look, "loss after equal time", "seconds of training", found.seconds)
     return figure
 
 
@@ -93,7 +104,7 @@ def cost_curves(rows: Sequence[Row], name: str) -> list[Curve]:
     measure, found = MEASURES[name], []
     for row in rows:
         pairs = [(point.length, cost) for point in row.points if (cost := measure.cost(point))]
-        power = row.growth(measure.cost)
+        power = row.growth(measure.cost) if measure.grows else None
         label = "" if power is None else f"  $n^{{{power:.1f}}}$"
         if pairs:
             found.append(Curve(row.name, [x for x, _ in pairs], [y for _, y in pairs], label, pairs[-1][1]))
