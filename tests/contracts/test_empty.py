@@ -157,6 +157,7 @@ def test_every_family_is_here() -> None:
         "bert",
         "vit",
         "deit",
+        "captioner",
         "cait",
         "volo",
         "swin",

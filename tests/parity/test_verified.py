@@ -331,7 +331,8 @@ def told(claim: Claim) -> dict[str, Any]:
 
 def test_every_family_has_a_row(verified: dict[str, Any]) -> None:
     assert list(verified) == list(CLAIMS)
-    assert {name.split("-")[0] for name in verified} == set(ZOO)
+    alone = {"captioner"}  # whose halves are nets that are compared each for itself: tests/test_captioner.py
+    assert {name.split("-")[0] for name in verified} == set(ZOO) - alone
     assert set(FAMILIES.values()) <= set(ZOO)
 
 
@@ -370,12 +371,12 @@ def test_the_catalog_tells(verified: dict[str, Any]) -> None:
     assert rows.pop("shakespeare") is None  # nor have rotary positions among GPT-2's norms
     assert rows.pop("swinv2-huge") is None  # nor have more norms
     assert rows.pop("swinv2-giant") is None
-    names |= {"perceiver-io-language": "perceiverlm", "vit-cifar": "vit-timm"}
+    names |= {"perceiver-io-language": "perceiverlm", "vit-cifar": "vit-timm", "digits": "vit-timm"}
     for name, row in rows.items():
-        if name.startswith(("gpt3", "fnet-hybrid", "linformer", "performer", "synthesizer")):
+        if name.startswith(("gpt3", "fnet-hybrid", "linformer", "performer", "synthesizer", "captioner")):
             assert (
                 row is None
-            )  # there is none with bands, none that looks in some layers, and of three there is none at all
+            )  # there is none with bands, none that looks in some layers, and of four there is none at all
             continue
         wanted = verified[names.get(name, names.get(name.split("-")[0], name.split("-")[0]))]
         assert row == {key: x for key, x in wanted.items() if key != "where"} | {

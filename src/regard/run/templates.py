@@ -122,7 +122,7 @@ TEMPLATES: dict[str, Run] = {
     "detect": Run(
         task=Detection(),
         data=BoxFiles(train="annotations.json", images=("images",)),
-        model={"name": "detr-small", "queries": 50, "depths": (1, 1, 1), "dims": (32, 64, 128), "dim": 128},
+        model={"name": "detr-small", "queries": 50, "depths": [1, 1, 1], "dims": [32, 64, 128], "dim": 128},
         train=Train(steps=20000, clip=0.1, evaluate=500, save=500, log=50),
         optimizer=AdamW(rate=5e-4, betas=(0.9, 0.999), decay=1e-4),
         schedule=Cosine(warmup=500),

@@ -118,7 +118,7 @@ def decays(parameter: Tensor) -> bool:
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     for group in optimizer.param_groups:
-        group["lr"] = rate * group["share"]
+        group["lr"] = rate * group.get("share", 1.0)
 
 
 def state_of(optimizer: torch.optim.Optimizer, part: nn.Module) -> dict[str, Tensor]:

@@ -82,6 +82,7 @@ GROWTHS = {
     "workspace": SLIGHT,
     "perceiver": LINEAR,
 }
+LEANLY = [name for name, growth in GROWTHS.items() if growth in (LINEAR, SLIGHT, HASHED)]
 SAID: dict[str, Choice] = {
     "local": {"kind": "local", "window": 128},
     "linformer": {"kind": "linformer", "rank": 64},
@@ -165,6 +166,6 @@ def holds(numbers: Numbers) -> list[Check]:
         *(
             below(f"bytes: growth of {name}", growth(found, "bytes"), LEAN)
             for name, found in curves.items()
-            if GROWTHS[name] in (LINEAR, SLIGHT, HASHED) or name == "softmax"
+            if name in (*LEANLY, "softmax")
         ),
     ]
