@@ -5,12 +5,14 @@ import json
 
 import torch
 
-from . import core
+from . import core, vision
+
+ALL = core.ALL | vision.ALL
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Speed against the peers, as ratios.")
-    parser.add_argument("names", nargs="*", choices=[*core.ALL, []], help="which ones; all unless given")
+    parser.add_argument("names", nargs="*", choices=[*ALL, []], help="which ones; all unless given")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--json", action="store_true")
@@ -18,8 +20,8 @@ def main() -> None:
     torch.set_num_threads(chosen.threads)
     torch.manual_seed(0)
     results = []
-    for name in chosen.names or core.ALL:
-        result = core.ALL[name](chosen.rounds, chosen.threads)
+    for name in chosen.names or ALL:
+        result = ALL[name](chosen.rounds, chosen.threads)
         results.append(result.data())
         if not chosen.json:
             print("\n".join(result.lines()) + "\n", flush=True)

@@ -17,7 +17,7 @@ from tests.guard import hide_broken_torchvision
 from .measure import Result, race
 
 hide_broken_torchvision()
-from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel, ViTConfig, ViTForImageClassification  # noqa: E402
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel  # noqa: E402
 
 
 def twin(reference: PreTrainedModel) -> Model:
@@ -46,20 +46,6 @@ def read_gpt(rounds: int, threads: int) -> Result:
             "regard, all layers looked at": lambda: fast(ids, look="*"),
         }
         return race("GPT-2 124M reads 1 x 256 tokens", contenders, rounds=rounds, threads=threads)
-
-
-def see(rounds: int, threads: int) -> Result:
-    """ViT-B/16 sees four images."""
-    reference = ViTForImageClassification(ViTConfig(num_labels=1000)).eval()
-    fast = regard.prepare(twin(reference))
-    images = torch.randn(4, 3, 224, 224)
-    with torch.inference_mode():
-        agree(fast(images), reference(images).logits)
-        contenders: dict[str, Callable[[], object]] = {
-            "transformers": lambda: reference(images).logits,
-            "regard, prepared": lambda: fast(images),
-        }
-        return race("ViT-B/16 sees 4 images", contenders, rounds=rounds, threads=threads)
 
 
 def learn(rounds: int, threads: int) -> Result:
@@ -93,4 +79,4 @@ def long(rounds: int, threads: int) -> Result:
     return race("attention with dropout, 4 heads, n = 4096, with gradient", contenders, rounds=rounds, threads=threads)
 
 
-ALL: dict[str, Callable[[int, int], Result]] = {"read": read_gpt, "see": see, "learn": learn, "long": long}
+ALL: dict[str, Callable[[int, int], Result]] = {"read": read_gpt, "learn": learn, "long": long}

@@ -171,7 +171,7 @@ def test_a_model_that_ships_is_listed_by_the_name_that_loads_it(capsys: pytest.C
     assert main(["models", "recall"]) == 0
     assert capsys.readouterr().out.startswith("recall\ttrained: parameters 72.8k")
     shipped = [row.name for row in regard.catalog() if row.shipped]
-    assert shipped == ["recall", "shakespeare", "tatoeba-de-en", "tatoeba-en-de"]
+    assert shipped == ["digits", "recall", "shakespeare", "tatoeba-de-en", "tatoeba-en-de"]
 
 
 def test_every_real_model_is_listed_in_full(capsys: pytest.CaptureFixture[str]) -> None:

@@ -298,7 +298,7 @@ def test_files_that_are_no_annotations(folder: Path, text: str, words: str) -> N
 def test_missing_files(folder: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         open_boxes(folder.parent / "gone.json", folder, AS_IS)
-    with pytest.raises(InputError, match="no file"):
+    with pytest.raises(InputError, match="no XML files"):
         open_boxes(folder, folder, AS_IS)
     opened(folder, coco())
     with pytest.raises(InputError, match="no folder of images"):

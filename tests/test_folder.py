@@ -259,6 +259,25 @@ def test_export_tells_of_numbers_that_are_not_finite(tmp_path: Path, capsys: pyt
     assert capsys.readouterr().err == ""
 
 
+def test_export_is_told_for_which_library(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What transformers does not have goes out as timm's by either word."""
+    regard.save(regard.build("swin-tiny", depth=(1, 1), heads=(3, 6)), tmp_path / "swin")
+    regard.save(regard.build("mixer-s32", channels=1), tmp_path / "mixer")
+    said = {}
+    for name, to in (("swin", "hf"), ("swin", "timm"), ("mixer", "hf"), ("mixer", "timm")):
+        out = tmp_path / f"{name} {to}"
+        assert main(["export", str(tmp_path / name), str(out), "--to", to]) == 0
+        said[name, to] = json.loads((out / "config.json").read_text())
+        assert regard.load(out).config == regard.load(tmp_path / name).config
+    assert said["swin", "hf"]["model_type"] == "swin"
+    assert said["swin", "timm"]["architecture"] == "swin_tiny_patch4_window7_224"
+    assert said["mixer", "hf"] == said["mixer", "timm"]
+    capsys.readouterr()
+    assert main(["export", str(tmp_path / "swin"), str(tmp_path / "out"), "--to", "onnx"]) != 0
+    assert "hf or timm" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 def test_convert_says_nothing_of_finite_numbers_and_not_too_much_of_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from regard.errors import CheckpointError, InputError
 from regard.interop.ops import SAME, Chain, Chunk, Fuse, Op, Permute, Reshape, Transpose
-from regard.interop.rules import Dropped, Entry, Ours, Rule, Tied, convert, export, fit, in_order, shapes
+from regard.interop.rules import Dropped, Entry, Idle, Ours, Rule, Tied, convert, export, fit, in_order, shapes
 
 DIM, DEPTH, WORDS = 4, 12, 7
 
@@ -331,6 +331,18 @@ def test_a_tensor_of_ours_without_a_rule_stops_the_export() -> None:
     assert "extra.weight: named by no rule" in problems(lambda: export(ours, table()))
 
 
+def test_idle_is_not_converted_and_comes_back_as_it_is_made() -> None:
+    """Beside each of ours; it may be missing."""
+    table = [Rule("h.{i}.mean", "b.{i}.mean"), Idle("h.{i}.count", "b.{i}.mean", lambda: torch.tensor(0), "unused")]
+    theirs = {"h.0.mean": torch.ones(2), "h.1.mean": torch.zeros(2), "h.1.count": torch.tensor(7)}
+    ours = convert(theirs, table)
+    assert list(ours) == ["b.0.mean", "b.1.mean"]
+    back = export(ours, table)
+    assert sorted(back) == ["h.0.count", "h.0.mean", "h.1.count", "h.1.mean"]
+    assert back["h.1.count"].dtype == torch.int64
+    assert back["h.1.count"] == 0
+
+
 def test_dropped_is_not_converted_and_comes_not_back() -> None:
     state = theirs() | {"h.4.mask": torch.ones(3, 3)}
     ours = convert(state, table())
@@ -359,6 +371,8 @@ def test_dropped_is_not_converted_and_comes_not_back() -> None:
         lambda: Tied("head.{i}", "embed", written=True),
         lambda: Ours("a.{i}", lambda: torch.ones(1)),
         lambda: Dropped("a", " "),
+        lambda: Idle("a", "b", lambda: torch.zeros(1), " "),
+        lambda: Idle("a.{i}", "b", lambda: torch.zeros(1), "x"),
         lambda: Dropped("a.{", "why"),
         lambda: Permute((0, 0)),
         lambda: Permute((1, 2)),

@@ -3,13 +3,17 @@
 import math
 import re
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 
 import regard
 from regard.cli.app import main
+from regard.data.digits import COUNT, TEST, Digits
+from regard.data.images import Images
 from regard.data.tables import open_tsv
 from regard.decode.beam import Beam
 from regard.decode.settings import Decoding
@@ -147,3 +151,42 @@ def test_it_writes_a_scene(capsys: pytest.CaptureFixture[str]) -> None:
     words = re.findall("[a-z]+", told.lower())
     assert len(words) > 60
     assert sum(word in {"the", "and", "to", "of", "my", "that", "thou", "i", "you", "a", "in"} for word in words) > 12
+
+
+def test_the_reader_of_digits_is_small_and_its_card_tells() -> None:
+    folder = Path(str(files("regard"))).joinpath("pretrained", "digits")
+    assert sum(x.stat().st_size for x in folder.iterdir()) < 500_000
+    card = (folder / "card.md").read_text("utf-8")
+    for word in (
+        "CC BY 4.0",
+        "Alpaydin and Kaynak",
+        "regard train digits",
+        f"{DIGITS:.1%}".replace("%", " %"),
+        "Limits",
+    ):
+        assert word in card
+
+
+DIGITS = 0.912  # of the last 297, which it has not seen
+
+
+def test_it_reads_digits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As many as its card says, to the last one; and ten times as large, as a file, by the verb."""
+    if find_spec("sklearn") is None:
+        pytest.skip("scikit-learn, which carries the digits, is not installed")
+    model = regard.load("digits")
+    assert isinstance(model.processor, Images)
+    rows = Digits(model.processor, COUNT - TEST, COUNT)
+    with torch.inference_mode():
+        guesses = model(model.processor.normalise(torch.stack([row.image for row in rows]))).argmax(-1)
+    right = (guesses == torch.tensor([row.label for row in rows])).double().mean()
+    assert float(right) == pytest.approx(DIGITS, abs=1e-3)
+    large = []
+    for digit in range(10):
+        row = next(i for i in range(TEST) if rows[i].label == digit and guesses[i] == digit)
+        image = Image.fromarray(rows.pixels[row]).resize((80, 80), Image.Resampling.BICUBIC)
+        image.convert("RGB").save(tmp_path / f"{digit}.png")
+        large.append(str(tmp_path / f"{digit}.png"))
+    assert main(["classify", "digits", *large]) == 0
+    told = [line.split()[1] for line in capsys.readouterr().out.splitlines()]
+    assert sum(word == str(digit) for digit, word in enumerate(told)) >= 8

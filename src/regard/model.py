@@ -10,16 +10,20 @@ from shlex import quote
 from typing import Any, TypeVar, overload
 
 import torch
+from PIL import Image
 from torch import Tensor, nn
 
 import regard
+from regard.data.captions import KIND as CAPTIONS
+from regard.data.captions import Captions, images_from_data
+from regard.data.images import Images
 from regard.data.text import Text
 from regard.decode.beam import Beam
 from regard.decode.settings import Decoding
-from regard.errors import CheckpointError, InputError
-from regard.interop import llama2c
+from regard.errors import CheckpointError, ConfigError, InputError
+from regard.interop import llama2c, pictures
 from regard.interop.files import weights_of, widened
-from regard.interop.kinds import Found, Read, believable, kind_of, read_foreign, write_foreign
+from regard.interop.kinds import FORMATS, Found, Read, believable, kind_of, read_foreign, write_foreign
 from regard.interop.pickled import read_pickled
 from regard.interop.rules import fit
 from regard.interop.suspicion import listed
@@ -31,9 +35,13 @@ from regard.look.maps import Looked, Map, axes_of, look_at, side_by_side
 from regard.models.bert import BERT
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.axis import Axis
+from regard.nn.folding import fold
+from regard.tasks.describing import Describing
+from regard.tasks.finding import Finding, Spotted
 from regard.tasks.generating import Generating
 from regard.tasks.prompting import Prompted, answered, few_shot
 from regard.tasks.reading import Answer, Labelled, Reading, Tagged, last_piece, words_of
+from regard.tasks.seeing import Picture, Recognised, Seeing
 from regard.tasks.translating import Progress, Translating, clean, silent
 from regard.tasks.writing import Said
 from regard.zoo import FAMILIES, bare, config_data, preset, read_config, shipped
@@ -44,6 +52,7 @@ OPTIONAL = ("symbols", "labels")
 
 GREEDY = Decoding(beam=Beam(beams=1))
 WRITERS = ("gpt", "switchlm", "recurrent", "reformer")  # families that go on with texts
+DETECTORS = ("detr",)  # families that find things in images
 
 Anything = TypeVar("Anything", "Model", nn.Module)
 
@@ -54,7 +63,7 @@ class Model:
 
     family: str
     net: nn.Module
-    processor: Text | None = None
+    processor: Text | Images | Captions | None = None
     task: str | None = None
     card: str = ""
     symbols: Symbols = NONE
@@ -69,22 +78,31 @@ class Model:
         if look is None:
             return self.net(*inputs, **named)
         axes: Mapping[str, Axis] = self.net.axes(*inputs)  # type: ignore[operator]
-        axes = {name: self.labelled(axis, x) for (name, axis), x in zip(axes.items(), inputs, strict=False)}
+        axes = {**axes, **{name: self.labelled(axes[name], x) for name, x in zip(axes, inputs, strict=False)}}
         table = FAMILIES[self.family].axes
         return look_at(self.net, look, lambda: self.net(*inputs, **named), table=table, axes=axes)
 
     def labelled(self, axis: Axis, ids: Tensor) -> Axis:
         """The words of a single text, on its axis."""
-        if axis.kind != "text" or self.processor is None or len(ids) != 1:
+        words = self.processor.text if isinstance(self.processor, Captions) else self.processor
+        if axis.kind != "text" or isinstance(words, Images | None) or len(ids) != 1:
             return axis
-        return replace(axis, labels=self.processor.labels(ids[0].tolist()))
+        return replace(axis, labels=words.labels(ids[0].tolist()))
 
-    def look(self, *texts: str, pattern: str = "*") -> Looked[Any]:
-        """What the model looks at while it reads a text, or a source and a target."""
+    def look(self, *texts: Picture, pattern: str = "*") -> Looked[Any]:
+        """What the model looks at while it reads a text, or a source and a target; or sees an image, whose maps have
+        the grid of its patches on their axes."""
+        if self.sees():
+            if len(texts) != 1:
+                raise InputError(f"a {self.family} sees one image at a time", got=f"{len(texts)}")
+            with torch.inference_mode():
+                seen: Looked[Any] = self(self.seeing().take(texts[0]), look=pattern)
+            return seen
         wanted = len({axis for pair in FAMILIES[self.family].axes.values() for axis in pair} - {"latents"})
         if len(texts) != wanted:
             raise InputError(f"a {self.family} reads {wanted} texts at a time", got=f"{len(texts)}")
-        ids = [self.text().encode([text], getattr(self.config, "length", None), shortest=1).ids for text in texts]
+        length = getattr(self.config, "length", None)
+        ids = [self.text().encode([written(text)], length, shortest=1).ids for text in texts]
         with torch.inference_mode():
             looked: Looked[Any] = self(*ids, look=pattern)
         return looked
@@ -132,11 +150,7 @@ class Model:
         given = torch.tensor([[translating.begin, *wrote[:-1]]])
         with torch.inference_mode():
             looked = self(torch.tensor([read]), given, look=pattern)
-        written, table = Axis("text", len(wrote), labels=self.text().labels(wrote)), FAMILIES[self.family].axes
-        return {
-            name: replace(one, rows=written) if axes_of(name, table)[0] == "target" else one
-            for name, one in looked.maps.items()
-        }
+        return self.by_words(looked.maps, wrote)
 
     def generate(
         self, prompts: str | Sequence[str], *, decoding: Decoding | None = None
@@ -173,7 +187,7 @@ class Model:
         return self.generating().stream(prompt, decoding or GREEDY)
 
     def translates(self) -> bool:
-        return self.task in (None, "translate") and hasattr(self.net, "encode")
+        return self.task in (None, "translate") and hasattr(self.net, "encode") and not self.sees()
 
     def translating(self) -> Translating:
         if not self.translates():
@@ -199,16 +213,38 @@ class Model:
         return self.reading().embed([texts] if isinstance(texts, str) else list(texts), batch)
 
     @overload
-    def classify(self, texts: str) -> Labelled: ...  # type: ignore[overload-overlap]  # a str is a sequence too
+    def classify(self, inputs: Picture) -> Labelled | Recognised: ...  # type: ignore[overload-overlap]
     @overload
-    def classify(self, texts: Sequence[str | tuple[str, str]]) -> list[Labelled]: ...
-    def classify(self, texts: str | Sequence[str | tuple[str, str]]) -> Labelled | list[Labelled]:
-        """The label of one text, or of each of many, which may be pairs of texts."""
+    def classify(self, inputs: Sequence[Picture | tuple[str, str]]) -> "list[Labelled] | list[Recognised]": ...
+    def classify(
+        self, inputs: Picture | Sequence[Picture | tuple[str, str]]
+    ) -> "Labelled | Recognised | list[Labelled] | list[Recognised]":
+        """The label of one text, or of each of many, which may be pairs of texts; of a model that sees images, of one
+        image or of each of many, which are files or images in memory."""
+        single = is_one(inputs)
+        several: Sequence[Any] = [inputs] if single else list(inputs)  # type: ignore[arg-type]
+        if self.sees():
+            if not getattr(self.config, "classes", 0) or self.family in DETECTORS:
+                raise InputError(f"this {self.family} gives images no labels", expected="a model that classifies")
+            seen = self.seeing().classify(several)
+            return seen[0] if single else seen
         if getattr(self.config, "head", "") != "label":
             raise InputError(f"this {self.family} gives texts no labels", expected="a model with head = 'label'")
-        several = [texts] if isinstance(texts, str) else texts
-        found = self.reading().classify([(text,) if isinstance(text, str) else tuple(text) for text in several])
-        return found[0] if isinstance(texts, str) else found
+        found = self.reading().classify([(written(x),) if is_one(x) else tuple(map(written, x)) for x in several])
+        return found[0] if single else found
+
+    @overload
+    def detect(self, images: Picture, *, threshold: float = 0.5) -> Spotted: ...  # type: ignore[overload-overlap]
+    @overload
+    def detect(self, images: Sequence[Picture], *, threshold: float = 0.5) -> list[Spotted]: ...
+    def detect(self, images: Picture | Sequence[Picture], *, threshold: float = 0.5) -> Spotted | list[Spotted]:
+        """What is surer than the threshold, in one image or in each of many: labels, scores, and boxes in pixels."""
+        if self.family not in DETECTORS:
+            raise InputError(f"a {self.family} finds no boxes in images", expected=f"one of {', '.join(DETECTORS)}")
+        single, seeing = is_one(images), self.seeing()
+        several: Sequence[Any] = [images] if single else list(images)  # type: ignore[arg-type]
+        found = Finding(self.net, seeing.images, self.labels).detect(several, threshold)
+        return found[0] if single else found
 
     @overload
     def tag(self, texts: str) -> Tagged: ...  # type: ignore[overload-overlap]
@@ -232,8 +268,61 @@ class Model:
     def reading(self) -> Reading:
         return Reading(self.net, self.text(), self.labels, getattr(self.config, "length", None))
 
+    def sees(self) -> bool:
+        """Whether it is one for images."""
+        return hasattr(self.config, "channels")
+
+    def describe(
+        self, pictures: Picture | Sequence[Picture], *, decoding: Decoding | None = None, look: str | None = None
+    ) -> "Told | list[Told]":
+        """A sentence for one image, or for each of many, which are files or images in memory. With ``look``, a name
+        pattern such as "decoder.*.cross", also where it looked while it wrote each word."""
+        if not isinstance(self.processor, Captions):
+            raise InputError(f"this {self.family} describes no images", expected="a captioner")
+        describing = Describing(self.net, self.processor, self.symbols)
+        several: Sequence[Any] = [pictures] if is_one(pictures) else list(pictures)  # type: ignore[arg-type]
+        found = describing.describe(several, decoding or Decoding())
+        done = [
+            Told(
+                "" if isinstance(picture, Image.Image) else str(picture),
+                own[0].text if own else "",
+                own,
+                {} if look is None or not own else self.seen(describing, picture, own[0], look),
+            )
+            for picture, own in zip(several, found, strict=True)
+        ]
+        return done[0] if is_one(pictures) else done
+
+    def seen(self, describing: Describing, picture: Picture, found: Said, pattern: str) -> dict[str, Map]:
+        """The rows are the words that were written, and the end."""
+        wrote = [*found.ids, self.symbols.end[0]]
+        given = torch.tensor([[describing.begin, *wrote[:-1]]])
+        with torch.inference_mode():
+            looked = self(describing.seeing.take(picture), given, look=pattern)
+        return self.by_words(looked.maps, wrote)
+
+    def by_words(self, maps: Mapping[str, Map], wrote: Sequence[int]) -> dict[str, Map]:
+        """Maps of a decoder, their rows named by the words that were written there, not by those that were given."""
+        written, table = Axis("text", len(wrote), labels=self.text().labels(list(wrote))), FAMILIES[self.family].axes
+        return {
+            name: replace(one, rows=written) if axes_of(name, table)[0] == "target" else one
+            for name, one in maps.items()
+        }
+
+    def seeing(self) -> Seeing:
+        if not isinstance(self.processor, Images):
+            raise InputError(
+                "this model does not say how images are prepared for it, or in no way that is known here",
+                fix="save it with a processor: dataclasses.replace(model, processor=regard.data.images.Images(...))",
+            )
+        return Seeing(self.net, self.processor, self.labels)
+
     def text(self) -> Text:
-        if self.processor is None:
+        if isinstance(self.processor, Captions):
+            return self.processor.text
+        if self.sees():
+            raise InputError(f"a {self.family} sees images, and reads no texts")
+        if not isinstance(self.processor, Text):
             raise InputError(
                 "this model has no tokenizer", fix="put its tokenizer.json into the folder it is loaded from"
             )
@@ -261,6 +350,17 @@ class Model:
         return self
 
 
+def is_one(given: Any) -> bool:
+    return isinstance(given, str | Path | Image.Image)
+
+
+def written(given: Picture) -> str:
+    """A text, where images may stand too."""
+    if not isinstance(given, str):
+        raise InputError("this model reads texts, and sees no images", got=type(given).__name__)
+    return given
+
+
 @dataclass(frozen=True, eq=False)
 class Translated:
     """A text and what it became."""
@@ -269,6 +369,16 @@ class Translated:
     text: str
     nbest: list[Said]  # as many as were asked for, the best first; none where what was asked for cannot be
     maps: dict[str, Map]  # where it looked, of the layers that were asked for: (1, heads, target, source)
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """An image and what is said of it."""
+
+    image: str  # the file's path; empty for an image in memory
+    text: str
+    nbest: list[Said]  # as many as were asked for, the best first
+    maps: dict[str, Map]  # where it looked, of the layers that were asked for: (1, heads, words, patches)
 
 
 def build(name: str, **changes: Any) -> Model:
@@ -349,10 +459,13 @@ def load_ours(folder: Path) -> Model:
     if not isinstance(family, str) or family not in FAMILIES or not isinstance(config, dict):
         expected = f"model: one of {', '.join(FAMILIES)}; config: a table"
         raise CheckpointError("this is no model", where=str(where), got=f"model = {family!r}", expected=expected)
-    if not isinstance(data["task"], str | None) or data["processor"] not in (None, {"kind": "text"}):
+    told = data["processor"]
+    kind = told.get("kind") if isinstance(told, dict) else None
+    pictured = kind in ("images", CAPTIONS)
+    if not isinstance(data["task"], str | None) or (told not in (None, {"kind": "text"}) and not pictured):
         got = f"task = {data['task']!r}, processor = {data['processor']!r}"
         raise CheckpointError("this task or processor is not known", where=str(where), got=got[:200])
-    if data["processor"] is not None and not (folder / "tokenizer.json").is_file():
+    if kind in ("text", CAPTIONS) and not (folder / "tokenizer.json").is_file():
         raise CheckpointError("the tokenizer is missing", where=str(folder), expected="tokenizer.json")
     weights = weights_of(folder)
     settings = read_config(family, config, str(where))
@@ -361,7 +474,23 @@ def load_ours(folder: Path) -> Model:
     fit({name: tuple(x.shape) for name, x in net.state_dict().items()}, weights.shapes(), str(folder))
     symbols = read_symbols(data.get("symbols", {}), getattr(settings, "vocab", 0), str(where))
     labels = read_labels(data.get("labels", []), getattr(settings, "classes", 0), str(where))
-    return filled(net, Found(family, settings, weights.read(torch.float32), symbols, labels), folder, data["task"])
+    images = read_images(told, settings, str(where)) if pictured else None
+    text = None if kind == "images" else tokenizer_of(folder, settings, "")
+    processor: Text | Images | Captions | None = text if images is None else images
+    if images is not None and text is not None:
+        processor = Captions(images, text)
+    found = Found(family, settings, weights.read(torch.float32), symbols, labels)
+    return filled(net, found, folder, data["task"], processor)
+
+
+def read_images(data: Mapping[str, Any], config: Any, where: str) -> Images:
+    """How images are prepared, for a net that sees images of as many channels."""
+    found = images_from_data(data, where) if data["kind"] == CAPTIONS else Images.from_data(data, where)
+    channels = getattr(config, "channels", None)
+    if found.channels != channels:
+        got = f"images of {found.channels} channels, for a net that takes {channels or 'none'}"
+        raise CheckpointError("processor and model do not belong together", where=where, got=got)
+    return found
 
 
 def read_labels(data: Any, classes: int, where: str) -> tuple[str, ...]:
@@ -381,15 +510,33 @@ def load_theirs(folder: Path, data: Mapping[str, Any], header: Mapping[str, tupl
     generation = folder / "generation_config.json"
     settings = read_json(generation) if generation.is_file() else {}
     found = read_foreign(data, settings, header, read, folder)
-    return filled(bare(found.family, found.config), found, folder, None, kind_of(data))
+    if hasattr(found.config, "channels"):
+        processor: Text | Images | Captions | None = foreign_images(folder, data, found.config)
+    else:
+        processor = tokenizer_of(folder, found.config, kind_of(data))
+    return filled(bare(found.family, found.config), found, folder, None, processor)
 
 
-def filled(net: nn.Module, found: Found, folder: Path, task: str | None, kind: str = "") -> Model:
-    """The net with its weights, ready for inference, and what else the folder holds, of a foreign ``kind`` or ours."""
+def foreign_images(folder: Path, data: Mapping[str, Any], config: Any) -> Images | None:
+    """How images are prepared, as timm's config tells it or the file of transformers beside it; None where neither does
+    so in words that we have."""
+    path = folder / pictures.FILE
+    told = pictures.from_timm(data)
+    if told is None and path.is_file():
+        told = pictures.from_transformers(read_json(path), config.channels)
+    try:
+        return None if told is None else read_images(told, config, str(path))
+    except (CheckpointError, ConfigError):
+        return None
+
+
+def filled(
+    net: nn.Module, found: Found, folder: Path, task: str | None, processor: Text | Images | Captions | None = None
+) -> Model:
+    """The net with its weights, ready for inference, and what else the folder holds."""
     if odd := [name for name, x in found.state.items() if not x.is_floating_point()]:
         raise CheckpointError("weights must be real numbers", where=str(folder), got=listed(odd))
     net.load_state_dict(found.state, strict=True, assign=True)
-    processor = tokenizer_of(folder, found.config, kind)
     card = folder / "card.md"
     text = card.read_text("utf-8", errors="replace") if card.is_file() else ""
     return Model(found.family, net.eval(), processor, task, text, found.symbols, found.labels)
@@ -429,8 +576,10 @@ def save(model: Model, folder: str | Path, replace: bool = False) -> None:
         "model": model.family,
         "config": config_data(model.config),
         "task": model.task,
-        "processor": None if model.processor is None else {"kind": "text"},
+        "processor": model.processor.to_data() if isinstance(model.processor, Images | Captions) else None,
     }
+    if isinstance(model.processor, Text):
+        data["processor"] = {"kind": "text"}
     if model.symbols != NONE:
         data["symbols"] = model.symbols.data()
     if model.labels:
@@ -439,7 +588,8 @@ def save(model: Model, folder: str | Path, replace: bool = False) -> None:
 
 
 def extras(model: Model) -> dict[str, bytes]:
-    tokenizer = {} if model.processor is None else {"tokenizer.json": model.processor.to_bytes()}
+    texts = isinstance(model.processor, Text | Captions)
+    tokenizer = {"tokenizer.json": model.text().to_bytes()} if texts else {}
     return tokenizer | ({"card.md": model.card.encode("utf-8")} if model.card else {})
 
 
@@ -490,18 +640,25 @@ def foreign_card(source: Path, out: Path) -> str:
 
 
 def export(model: Model | str | Path, out: str | Path, to: str = "hf") -> list[str]:
-    """A model, or what ``load`` takes, in another library's format.
+    """A model, or what ``load`` takes, in another library's format: "hf", or "timm" for the folders of that library.
+    What transformers does not have goes out in timm's by either word.
 
     -> the names of the written tensors that hold a NaN or an infinity, which are exported as they are
     """
-    if to != "hf":
-        raise InputError("this format is not known", got=to, expected="hf")
+    if to not in FORMATS:
+        raise InputError("this format is not known", got=to, expected=" or ".join(FORMATS))
     loaded = model if isinstance(model, Model) else load(model)
-    theirs = write_foreign(loaded.family, loaded.config, checked_state(loaded), loaded.symbols, loaded.labels)
+    theirs = write_foreign(loaded.family, loaded.config, checked_state(loaded), loaded.symbols, loaded.labels, to)
     texts = {name: raw for name, raw in extras(loaded).items() if name == "tokenizer.json"}
     if theirs.generation:
         texts["generation_config.json"] = json_bytes(theirs.generation)
-    write_folder(Path(out), {"config.json": json_bytes(theirs.config), "model.safetensors": theirs.tensors, **texts})
+    config = theirs.config
+    if isinstance(loaded.processor, Images) and "architecture" in config:  # timm's, whose config tells it
+        more = pictures.to_timm(loaded.processor.to_data()) or {}
+        config = config | {"pretrained_cfg": config["pretrained_cfg"] | more}
+    elif isinstance(loaded.processor, Images) and (told := pictures.to_transformers(loaded.processor.to_data())):
+        texts[pictures.FILE] = json_bytes(told)
+    write_folder(Path(out), {"config.json": json_bytes(config), "model.safetensors": theirs.tensors, **texts})
     return not_finite(theirs.tensors)
 
 
@@ -510,10 +667,12 @@ def not_finite(state: Mapping[str, Tensor]) -> list[str]:
 
 
 def prepare(model: Anything) -> Anything:
-    """A frozen copy for inference, q, k and v in one product. It cannot be trained or saved: keep the original."""
+    """A frozen copy for inference: batch norms are part of the maps beside them, and q, k and v are one product. It
+    cannot be trained or saved: keep the original."""
     if isinstance(model, Model):
         return replace(model, net=prepare(model.net))
     twin = copy.deepcopy(model).eval().requires_grad_(False)
+    fold(twin)
     for module in twin.modules():
         if isinstance(module, MultiHeadAttention):
             module.fuse()

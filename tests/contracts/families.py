@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_origin, get_type_hints
 
 import pytest
 import torch
@@ -44,14 +44,38 @@ SMALL: dict[str, Any] = {
     "experts": 3,
     "align": 8,
     "maxout": 6,
+    "width": 6,
+    "stem": "small",
+    "layer": "basic",
+    "depths": (1, 2),
+    "dims": (8, 12),
+    "nonlocals": (2,),
+    "queries": 5,
+    "stem_dim": 6,
+    "fine_dim": 12,
+    "outlookers": 2,
+    "fine_heads": 4,
+    "fine_hidden": 10,
 }
+OWN = {"volo": {"image": 24}}  # of whose tokens four become one
+
+
+STAGES = 2  # of families whose sizes are told stage by stage
+
+
+def staged(family: str, name: str) -> bool:
+    """Whether a size, here the same for all stages, has a value for each."""
+    hint = get_type_hints(FAMILIES[family].config).get(name)
+    return isinstance(SMALL.get(name), int) and get_origin(hint) is tuple
 
 
 def config(family: str, **changes: Any) -> Any:
     kind = FAMILIES[family].config
     names = [field.name for field in fields(kind)]
-    known = {name: SMALL[name] for name in names if name in SMALL}
-    return kind(**known | {name: 0.0 for name in names if "drop" in name} | changes)
+    known = {name: SMALL[name] for name in names if name in SMALL} | OWN.get(family, {})
+    known |= {name: 0.0 for name in names if "drop" in name} | changes
+    every = {name: (x,) * STAGES for name, x in known.items() if staged(family, name) and isinstance(x, int)}
+    return kind(**known | every)
 
 
 def net(family: str, **changes: Any) -> nn.Module:
@@ -77,17 +101,18 @@ SITES = [
 ]
 ATTENDING = [family for family in FAMILIES if hasattr(config(family), "attention")]
 SERVED = [site for site in SITES if serves(site[0], site[1], CHOICES[site[2]])]
-# Families whose blocks are those of another are asked at every quick turn with the first mechanism alone, and the
-# variants of mechanisms in three families; all else is for the slow tests.
-DERIVED = ("switch", "switchlm", "perceiverlm")
+# Three families are asked at every quick turn with all mechanisms and their variants, the others with one of each kind,
+# and families whose blocks are those of another with the first alone; all else is for the slow tests.
 WIDELY = ("gpt", "bert", "transformer")
+KINDS = ("softmax", "additive", "local", "linformer", "performer", "lsh", "synthesizer", "fourier", "workspace")
+DERIVED = ("switch", "switchlm", "perceiverlm", "swinv2", "levit", "deit", "cait", "volo", "captioner")
 
 
 def by_speed(sites: Sequence[tuple[str, ...]]) -> list[Any]:
     """(family, ..., mechanism), the slow ones marked"""
 
     def slow(family: str, name: str) -> bool:
-        return (family in DERIVED and name != "softmax") or (family not in WIDELY and name not in MECHANISMS)
+        return family not in WIDELY and name not in (("softmax",) if family in DERIVED else KINDS)
 
     return [pytest.param(*site, marks=pytest.mark.slow) if slow(site[0], site[-1]) else site for site in sites]
 
@@ -102,10 +127,16 @@ def inputs(family: str, batch: int = 3, n: int = 6) -> dict[str, Tensor]:
     found: dict[str, Tensor] = {}
     for name, parameter in inspect.signature(FAMILIES[family].net.forward).parameters.items():
         if name == "images":
-            found[name] = torch.randn(batch, small.channels, small.image, small.image, dtype=torch.float64)
+            side = getattr(small, "image", 8)  # some take any
+            found[name] = torch.randn(batch, small.channels, side, side, dtype=torch.float64)
         elif name != "self" and parameter.default is inspect.Parameter.empty:
             found[name] = torch.randint(small.vocab, (batch, n + len(found)))
     return found
+
+
+def words(given: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The inputs that are ids of tokens, and so may be padded."""
+    return {name: x for name, x in given.items() if not x.is_floating_point()}
 
 
 def tensors(output: object) -> dict[str, Tensor]:

@@ -11,7 +11,8 @@ from regard.nn.attention import Kernel
 from regard.nn.mask import Bias, Given, Mask
 from tests.contracts.tools import CHOICES, DECODERS, HEADS, KERNELS, WIDTH, close, kernel, numbers, ragged, spelled
 
-# The score of one query and one key in head h, (e), (e) -> number; of the rows that are a softmax of such scores.
+# The score of one query and one key in head h, (e), (e) -> number; of the rows that are a softmax of such scores, or
+# their mean.
 SCORES: dict[str, Callable[[Kernel, int, Tensor, Tensor], Tensor]] = {
     "softmax": lambda x, h, q, k: q.dot(k) / math.sqrt(WIDTH),
     "softmax-scale": lambda x, h, q, k: q.dot(k) * 1.7,
@@ -27,6 +28,8 @@ SCORES: dict[str, Callable[[Kernel, int, Tensor, Tensor], Tensor]] = {
     "local-p": lambda x, h, q, k: q.dot(k),
     "local-p-window": lambda x, h, q, k: q.dot(k),
     "talking": lambda x, h, q, k: q.dot(k) / math.sqrt(WIDTH),
+    "mean-dot": lambda x, h, q, k: q.dot(k),
+    "mean-concat": lambda x, h, q, k: torch.cat((x.queries[h, :, 0], x.keys[h, :, 0])).dot(torch.cat((q, k))).relu(),
 }
 
 
@@ -54,6 +57,9 @@ def by_hand(name: str, attention: Kernel, q: Tensor, k: Tensor, allowed: Tensor,
                 )
                 seen = [j for j in seen if abs(real.index(j) - centre) <= attention.window]
             for j in seen:
+                if name.startswith("mean"):
+                    weights[h, i, j] = scores[h, i, j] / len(seen)
+                    continue
                 share = 1 / sum(math.exp(scores[h, i, other] - scores[h, i, j]) for other in seen)
                 if name.startswith("local-p"):
                     share *= math.exp(-((real.index(j) - centre) ** 2) / (2 * (attention.window / 2) ** 2))

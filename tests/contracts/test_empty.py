@@ -8,8 +8,10 @@ from regard.nn.cache import Cache
 from regard.nn.pool import mean
 from regard.nn.tap import capture
 from regard.zoo import FAMILIES
-from tests.contracts.families import ATTENDING, PADDED, SERVED, by_speed, inputs, net, tensors
+from tests.contracts.families import ATTENDING, PADDED, SERVED, by_speed, inputs, net, tensors, words
 from tests.contracts.tools import CHOICES
+
+READERS = ("transformer", "t5", "switch")  # of words, which may be none
 
 
 def ids(rows: int, tokens: int) -> Tensor:
@@ -39,7 +41,7 @@ def test_an_empty_batch(family: str, key: str, name: str) -> None:
 def test_an_empty_batch_with_padding_and_a_listener(family: str) -> None:
     given = inputs(family, batch=0)
     last = list(given)[-1]
-    keys = {"keys" if part == last else f"{part}_keys": x.bool() for part, x in given.items()}
+    keys = {"keys" if part == last else f"{part}_keys": x.bool() for part, x in words(given).items()}
     model = net(family)
     with capture(model, "*.weights" if family in ATTENDING else "*") as seen:
         model(**given, **keys)
@@ -69,7 +71,8 @@ def test_a_decoder_reads_no_tokens(family: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "name"), by_speed([(family, name) for family, key, name in SERVED if key == "cross" and family != "rnn"])
+    ("family", "name"),
+    by_speed([(family, name) for family, key, name in SERVED if key == "cross" and family in READERS]),
 )
 @pytest.mark.parametrize(("source", "target"), [(0, 3), (3, 0), (0, 0)])
 def test_a_translator_reads_or_writes_no_words(family: str, name: str, source: int, target: int) -> None:
@@ -113,13 +116,28 @@ def test_an_image_without_pixels(pool: str, height: int, width: int) -> None:
     for rows in (0, 2):
         with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 4 x 4"):
             net("vit", pool=pool)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
-        with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 4 x 4"):
-            net("workspace", pool=pool)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
-        with pytest.raises(ValueError, match=f"an image of 2 x {height} x {width} cannot be read"):
-            net("perceiver")(torch.zeros(rows, 2, height, width, dtype=torch.float64))
+        small = [net("workspace", pool=pool), net("deit", pool=pool), *(net(x) for x in ("cait", "swin", "swinv2"))]
+        for model in small:
+            with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 4 x 4"):
+                model(torch.zeros(rows, 2, height, width, dtype=torch.float64))
+        with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 8 x 8"):
+            net("volo")(torch.zeros(rows, 2, height, width, dtype=torch.float64))
+        for family in ("perceiver", "resnet", "detr"):
+            with pytest.raises(ValueError, match=f"an image of 2 x {height} x {width} cannot be read"):
+                net(family)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
+        with pytest.raises(ValueError, match=f"an image of {height} x {width} has no pixels"):
+            net("levit")(torch.zeros(rows, 2, height, width, dtype=torch.float64))
         for family in ("mlp", "mixer"):
             with pytest.raises(ValueError, match=f"an image of 2 x {height} x {width} is not 2 x 8 x 8"):
                 net(family)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
+
+
+def test_no_images() -> None:
+    nothing = torch.zeros(0, 2, 8, 8, dtype=torch.float64)
+    assert net("resnet")(nothing).shape == (0, 5)
+    for sizes in (None, torch.zeros(0, 2, dtype=torch.long)):
+        found = net("detr")(nothing, sizes)
+        assert (found.logits.shape, found.boxes.shape) == ((0, 5, 6), (0, 5, 4))
 
 
 @pytest.mark.parametrize("decoder", ["sutskever", "cho", "bahdanau", "luong"])
@@ -138,6 +156,13 @@ def test_every_family_is_here() -> None:
         "gpt",
         "bert",
         "vit",
+        "deit",
+        "captioner",
+        "cait",
+        "volo",
+        "swin",
+        "swinv2",
+        "levit",
         "mixer",
         "perceiver",
         "perceiverlm",
@@ -146,5 +171,7 @@ def test_every_family_is_here() -> None:
         "switch",
         "switchlm",
         "reformer",
+        "resnet",
+        "detr",
     }
     assert set(FAMILIES) == here, "say what a new family makes of no tokens"

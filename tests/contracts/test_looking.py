@@ -1,5 +1,7 @@
 """Looking: the true maps, at no one else's cost, and nothing left behind."""
 
+import math
+
 import pytest
 import torch
 import torch._dynamo
@@ -12,7 +14,8 @@ from regard.model import Model, prepare
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.axis import Axis
 from regard.nn.cache import Cache
-from regard.nn.mask import ALL, CAUSAL, Mask
+from regard.nn.mask import ALL, CAUSAL, Given, Mask
+from regard.nn.mixers.outlook import Outlook
 from regard.nn.tap import Tap, capture, listen
 from regard.zoo import FAMILIES
 from tests.contracts.families import ATTENDING, SERVED, by_speed, inputs, net, tensors
@@ -31,7 +34,8 @@ def test_recorded_maps_are_the_explicit_ones(family: str, key: str, name: str) -
         error = 1e-3 if family == "rnn" or name in CANCELLING else 1e-5  # a rounding grows from step to step
         assert (x - looked[part]).abs().max() <= error * max(1.0, float(x.detach().abs().max()))
     layers = {n: m for n, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
-    assert {n.removesuffix(".weights") for n in seen if n.endswith(".weights")} == set(layers)
+    compared = {n.removesuffix(".weights") for n in seen if n.endswith(".weights")}
+    assert compared == set(layers) | {n for n, m in model.named_modules() if isinstance(m, Outlook)}
     for place, layer in layers.items():
         q, k, v, weights, mixed = (
             seen[f"{place}.{tap}"][0] for tap in ("queries", "keys", "values", "weights", "mixed")
@@ -40,6 +44,10 @@ def test_recorded_maps_are_the_explicit_ones(family: str, key: str, name: str) -
         mask, side = CAUSAL if causal else ALL, place.partition(".")[0]
         learned = hasattr(model, f"{side}_bias") and place.endswith("mixer")  # T5's
         bias = getattr(model, f"{side}_bias")(mask) if learned else None
+        if hasattr(model, "stages"):  # the offsets within a window, or of the whole grid
+            around = model.get_submodule(place.rpartition(".")[0])
+            grid = math.isqrt(k.shape[-2])
+            bias = Given(around.offsets(grid, grid, *([around.stride] if hasattr(around, "stride") else [])))
         close(weights, layer.kernel.weights(q, k, mask, bias), 1e-6)
         close(mixed, weights @ v, 1e-5)
         if name not in FREE and not name.startswith("linformer"):
@@ -49,7 +57,7 @@ def test_recorded_maps_are_the_explicit_ones(family: str, key: str, name: str) -
 # Whose weights are sums of sines and cosines, which cancel and leave their rounding.
 CANCELLING = {"random-features", "random-features-gate", "performer-waves"}
 # Whose weights need not sum to 1.
-FREE = {"talking", "local-p", "local-p-window"} | CANCELLING
+FREE = {"mean-dot", "mean-concat", "talking", "local-p", "local-p-window"} | CANCELLING
 
 
 @pytest.fixture
@@ -196,7 +204,7 @@ def test_maps_have_names_and_axes(family: str) -> None:
     wanted = tensors(model.net(**given))
     for name, x in tensors(looked.output).items():
         close(x, wanted[name])
-    places = [n for n, m in model.net.named_modules() if isinstance(m, MultiHeadAttention)]
+    places = [n for n, m in model.net.named_modules() if isinstance(m, MultiHeadAttention | Outlook)]
     assert sorted(looked.maps) == sorted(places)
     table = FAMILIES[family].axes
     assert all(any(place.startswith(pattern.split("*")[0]) for pattern in table) for place in places)
@@ -204,18 +212,25 @@ def test_maps_have_names_and_axes(family: str) -> None:
         assert found.name == name
         assert found.weights.shape[-2:] == (found.rows.size, found.columns.size)
         heads = 1 if (family, name) == ("perceiver", "decoder.look") else getattr(model.config, "heads", 1)
-        assert found.weights.shape[:2] == (1, heads)
+        if not isinstance(heads, tuple):
+            assert found.weights.shape[:2] == (1, heads)
         for axis in (found.rows, found.columns):
             if axis.kind == "text":
                 assert axis.labels is not None
                 assert axis.labels in [tuple(f"word{i}" for i in ids[0].tolist()) for ids in given.values()]
-            elif axis.kind in ("latents", "query"):
-                assert axis.size == {"latents": 5, "query": 1}[axis.kind]
+            elif axis.kind in ("latents", "query", "class"):
+                assert axis.size == {"latents": 5, "query": 1, "class": 1}[axis.kind]
+            elif hasattr(model.net, "stages"):
+                assert axis.kind == "image"
+                coarse = 1 if "stages.1" in name and not (axis is found.columns and "shrink" in name) else 2
+                assert axis.grid == (coarse, coarse)
+                assert (axis.cut is not None) == family.startswith("swin")
             elif family == "perceiver":
                 assert (axis.kind, axis.grid) == ("image", (8, 8))
             else:
-                assert (axis.kind, axis.grid) == ("image", (2, 2))
-                assert axis.special == axis.size - 4
+                side = 2 if family != "volo" else 6 if name.startswith("outlookers") else 3
+                assert (axis.kind, axis.grid) == ("image", (side, side))
+                assert axis.special == axis.size - side**2
 
 
 def test_maps_of_source_and_target() -> None:

@@ -24,6 +24,7 @@ from tests.contracts.tools import (
     close,
     gradients,
     kernel,
+    later,
     numbers,
     ragged,
     refuses,
@@ -34,7 +35,7 @@ SERVED = [(name, mask) for name in KERNELS for mask in MASKS if not refuses(name
 DROPPED = [name for name in KERNELS if name in DROPPING]
 
 
-@pytest.mark.parametrize(("name", "mask"), SERVED)
+@pytest.mark.parametrize(("name", "mask"), later(SERVED))
 def test_tiles_are_the_whole(name: str, mask: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Outputs and gradients, for tiles of one row and of several, with every bias."""
     attention = kernel(CHOICES[name])
@@ -124,7 +125,7 @@ SMALL = [name for name in KERNELS if name not in ("synthesizer", "synthesizer-ra
 @pytest.mark.parametrize("mode", ["eval", "train"])
 @pytest.mark.parametrize(
     ("name", "mask"),
-    [(name, mask) for name in SMALL for mask in LONG if name in DECODERS or not LONG[mask].causal],
+    later([(name, mask) for name in SMALL for mask in LONG if name in DECODERS or not LONG[mask].causal]),
 )
 def test_no_matrix_stands_in_memory(name: str, mask: str, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(regard.nn.attention, "DENSE", 1024)

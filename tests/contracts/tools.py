@@ -1,17 +1,22 @@
 """What the contracts share: every row of the table of mechanisms in small, and every kind of mask, spelled out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
+import pytest
 import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from regard.nn.attention import Kernel, Mixer, MultiHeadAttention
+from regard.nn.batchnorm import ChannelNorm
 from regard.nn.mask import Bias, Given, Mask
 from regard.nn.mechanisms import MECHANISMS, Choice, build_mixer
 from regard.nn.positions import ALiBi, Buckets
 from regard.nn.site import Site
+
+Net = TypeVar("Net", bound=nn.Module)
 
 DIM, HEADS = 16, 4
 WIDTH = DIM // HEADS
@@ -73,6 +78,11 @@ def refuses(name: str, *asked: str) -> bool:
     return not (words - {"length"} if "length" in choice else words).isdisjoint(asked)
 
 
+def later(cases: Sequence[tuple[str, ...]]) -> list[Any]:
+    """(mechanism, ...): those of variants are for the slow tests."""
+    return [case if case[0] in MECHANISMS else pytest.param(*case, marks=pytest.mark.slow) for case in cases]
+
+
 def asked(mask: Mask) -> list[str]:
     """What a mask asks for that not everyone honours."""
     return ["causal"] * mask.causal + ["pairs"] * (mask.pairs is not None)
@@ -95,6 +105,16 @@ def stirred(module: nn.Module) -> nn.Module:
         for parameter in module.double().parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)
     return module
+
+
+def lived(net: Net) -> Net:
+    """As after some training: norms of channels remember something."""
+    stirred(net)
+    for module in net.modules():
+        if isinstance(module, ChannelNorm):
+            module.mean.normal_()
+            module.variance.uniform_(0.5, 2.0)
+    return net.eval()
 
 
 KERNELS = [name for name, choice in CHOICES.items() if isinstance(mixer(choice), MultiHeadAttention)]

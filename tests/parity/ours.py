@@ -54,15 +54,44 @@ def vit(net: nn.Module, inputs: Inputs) -> Tensors:
     if net.config.classes:
         return {"logits": net(inputs["images"])}
     states = {"states": net.features(inputs["images"])}
-    return states | ({"pooled": net(inputs["images"])} if net.config.representation else {})
+    pooled = getattr(net.config, "representation", None)
+    return states | ({"pooled": net(inputs["images"])} if pooled else {})
+
+
+def deit(net: nn.Module, inputs: Inputs) -> Tensors:
+    images = inputs["images"]
+    if not net.config.classes:
+        return {"states": net.features(images)} | ({"logits": net(images)} if net.config.pool == "both" else {})
+    if net.config.pool == "class":
+        return {"logits": net(images)}
+    said = net.answers(images)
+    return {"logits": net(images), "label": said.label, "teacher": said.teacher}
 
 
 def mixer(net: nn.Module, inputs: Inputs) -> Tensors:
     return {"states": net.features(inputs["images"]), "logits": net(inputs["images"])}
 
 
+def grid(net: nn.Module, inputs: Inputs) -> Tensors:
+    if net.config.classes:
+        return {"logits": net(inputs["images"])}
+    states = net.features(inputs["images"])
+    return {"states": states, "pooled": states.mean(1)}
+
+
 def perceiver(net: nn.Module, inputs: Inputs) -> Tensors:
     return {"logits": net(inputs["images"])}
+
+
+def resnet(net: nn.Module, inputs: Inputs) -> Tensors:
+    if net.config.classes:
+        return {"logits": net(inputs["images"])}
+    return {"states": net.features(inputs["images"])}
+
+
+def detr(net: nn.Module, inputs: Inputs) -> Tensors:
+    out = net(inputs["images"], inputs.get("sizes"))
+    return {"logits": out.logits, "boxes": out.boxes}
 
 
 def translator(net: nn.Module, inputs: Inputs) -> Tensors:
@@ -89,7 +118,15 @@ OURS: dict[str, Callable[[nn.Module, Inputs], Tensors]] = {
     "gpt": gpt,
     "bert": bert,
     "vit": vit,
+    "deit": deit,
+    "cait": vit,
+    "volo": vit,
+    "swin": grid,
+    "swinv2": grid,
+    "levit": grid,
     "mixer": mixer,
+    "resnet": resnet,
+    "detr": detr,
     "perceiver": perceiver,
     "perceiverlm": gpt,
     "transformer": translator,

@@ -57,6 +57,29 @@ def everything_wrong_with_vit(state: State, config: Config) -> None:
     config |= {"hidden_act": "hard_swish", "pooler_act": "relu", "layer_scale": 0.1}
 
 
+def everything_wrong_with_deit(state: State, config: Config) -> None:
+    state["deit.pooler.dense.weight"] = torch.zeros(20, 20)
+    del state["deit.embeddings.distillation_token"], state["distillation_classifier.bias"]
+    state["deit.embeddings.position_embeddings"] = torch.zeros(1, 10, 20)
+    config |= {"hidden_act": "hard_swish", "num_register_tokens": 4}
+
+
+def everything_wrong_with_cait(state: State, config: Config) -> None:
+    state["blocks.0.attn.q_norm.weight"] = torch.zeros(10)
+    del state["blocks_token_only.1.gamma_2"], state["blocks.1.attn.proj_l.weight"]
+    state["pos_embed"] = torch.zeros(1, 10, 20)
+    config["model_args"] |= {"qk_norm": True}
+    config |= {"global_pool": "avg"}
+
+
+def everything_wrong_with_volo(state: State, config: Config) -> None:
+    state["network.5.0.norm1.weight"] = torch.zeros(12)
+    del state["patch_embed.conv.4.running_mean"], state["network.0.1.attn.attn.bias"]
+    state["aux_head.weight"] = torch.zeros(5, 8)
+    config["model_args"] |= {"downsamples": [True, True, False, False]}
+    config |= {"stem": 3}
+
+
 def everything_wrong_with_marian(state: State, config: Config) -> None:
     state["model.encoder.layernorm_embedding.weight"] = torch.zeros(20)
     del state["final_logits_bias"], state["model.decoder.layers.1.encoder_attn_layer_norm.bias"]
@@ -102,6 +125,39 @@ WRONG: dict[str, tuple[Callable[[State, Config], None], list[str]]] = {
             "hidden_act = 'hard_swish'",
             "pooler_act = 'relu'",
             "layer_scale",
+        ],
+    ),
+    "deit": (
+        everything_wrong_with_deit,
+        [
+            "unexpected:\n      deit.pooler.dense.weight (20, 20)",
+            "deit.embeddings.distillation_token (1, 1, 20)",
+            "distillation_classifier.bias (5,)",
+            "deit.embeddings.position_embeddings (1, 10, 20), expected (1, 11, 20)",
+            "hidden_act = 'hard_swish'",
+            "num_register_tokens",
+        ],
+    ),
+    "cait": (
+        everything_wrong_with_cait,
+        [
+            "unexpected:\n      blocks.0.attn.q_norm.weight (10,)",
+            "blocks_token_only.1.gamma_2 (20,)",
+            "blocks.1.attn.proj_l.weight (2, 2)",
+            "pos_embed (1, 10, 20), expected (1, 9, 20)",
+            "model_args: 'qk_norm' = 'True' is not known",
+            "global_pool = 'avg'",
+        ],
+    ),
+    "volo": (
+        everything_wrong_with_volo,
+        [
+            "unexpected:\n      network.5.0.norm1.weight (12,)",
+            "patch_embed.conv.4.running_mean (6,)",
+            "network.0.1.attn.attn.bias (162,)",
+            "aux_head.weight (5, 8), expected (5, 12)",
+            "downsamples = [True, True, False, False]",
+            "stem",
         ],
     ),
     "transformer": (

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 import regard
@@ -100,6 +101,21 @@ def vit_config(**changes: Any) -> Any:
     return transformers.ViTConfig(**sizes | depth | changes)
 
 
+def resnet_config(**changes: Any) -> Any:
+    sizes = {"embedding_size": 4, "hidden_sizes": [8, 12], "depths": [1, 2], "out_features": ["stage2"]}
+    return transformers.ResNetConfig(**sizes | changes)
+
+
+def detr(within: dict[str, Any] | None = None, **changes: Any) -> nn.Module:
+    """It freezes the convolutions, too; all shall have gradients here."""
+    sizes = {"d_model": 16, "num_queries": 5, "num_labels": 4, "encoder_layers": 1, "decoder_layers": 2}
+    for side in ("encoder", "decoder"):
+        sizes |= {f"{side}_attention_heads": HEADS, f"{side}_ffn_dim": 12}
+    own = {"use_timm_backbone": False, "backbone_config": resnet_config(**within or {})}
+    own = {} if "backbone" in changes else own
+    return transformers.DetrForObjectDetection(transformers.DetrConfig(**own | sizes | changes)).requires_grad_()
+
+
 def perceiver(kind: str, **changes: Any) -> nn.Module:
     """Their decoder of words has 8 heads, so a token is a multiple of that."""
     sizes = {"vocab_size": VOCAB, "max_position_embeddings": LENGTH, "d_model": 16, "num_latents": 5}
@@ -127,6 +143,61 @@ def named_mixer(**changes: Any) -> nn.Module:
     model = timm.create_model("mixer_s32_224", **small)
     model.args = {key: value for key, value in small.items() if key != "num_classes"}
     return model
+
+
+def deit(kind: str = "ForImageClassificationWithTeacher", **changes: Any) -> nn.Module:
+    sizes = {"image_size": 12, "patch_size": 4, "hidden_size": DIM, "intermediate_size": 28}
+    depth = {"num_hidden_layers": 2, "num_attention_heads": HEADS}
+    return getattr(transformers, f"DeiT{kind}")(transformers.DeiTConfig(**sizes | depth | {"num_labels": 5} | changes))
+
+
+def of_timm(architecture: str, **changes: Any) -> nn.Module:
+    """One of timm's by its name, with what makes it small in its ``model_args``."""
+    timm = pytest.importorskip("timm", reason="the reference is not installed: pip install regard[parity]")
+    model = timm.create_model(architecture, **{"num_classes": 5} | changes)
+    model.args = {key: value for key, value in changes.items() if key != "num_classes"}
+    return model
+
+
+def timm_vit(architecture: str, **changes: Any) -> nn.Module:
+    sizes = {"img_size": 12, "patch_size": 4, "embed_dim": DIM, "depth": 2, "num_heads": HEADS}
+    return of_timm(architecture, **sizes | changes)
+
+
+def volo(**changes: Any) -> nn.Module:
+    """timm's, of sizes that have no name there."""
+    pytest.importorskip("timm", reason="the reference is not installed: pip install regard[parity]")
+    from timm.models.volo import VOLO
+
+    sizes = {"layers": (2, 1, 2, 1), "embed_dims": (8, 12, 12, 12), "num_heads": (2, 3, 3, 3), "mlp_ratio": 1.5}
+    sizes |= {"img_size": 16, "patch_size": 4, "stem_hidden_dim": 6} | changes
+    model = VOLO(**{"num_classes": 5} | sizes)
+    model.pretrained_cfg = {"architecture": "volo_d1_224", "input_size": (3, 16, 16), "fixed_input_size": True}
+    model.args = {key: value for key, value in sizes.items() if key != "num_classes"}
+    return model
+
+
+def swin(kind: str, **changes: Any) -> nn.Module:
+    """Four windows, shifted in the second block, then one."""
+    sizes = {"image_size": 12, "patch_size": 2, "embed_dim": 8, "depths": [2, 1], "num_heads": [2, 4], "window_size": 3}
+    family = kind.partition("For")[0].removesuffix("Model")
+    before = {"pretrained_window_sizes": [0, 0]} if family == "Swinv2" else {}
+    return getattr(transformers, kind)(getattr(transformers, f"{family}Config")(**before | sizes | changes))
+
+
+def levit(kind: str, **changes: Any) -> nn.Module:
+    sizes = {"image_size": 64, "hidden_sizes": [8, 12, 16], "num_attention_heads": [2, 3, 2], "depths": [2, 1, 1]}
+    return getattr(transformers, f"Levit{kind}")(transformers.LevitConfig(**sizes | {"key_dim": [4] * 3} | changes))
+
+
+def timm_swin(name: str = "swin_tiny_patch4_window7_224", **changes: Any) -> nn.Module:
+    sizes = {"img_size": 12, "patch_size": 2, "embed_dim": 8, "depths": (2, 1), "num_heads": (2, 4), "window_size": 3}
+    return of_timm(name, **sizes | changes)
+
+
+def timm_levit(**changes: Any) -> nn.Module:
+    sizes = {"img_size": 64, "embed_dim": (8, 12, 16), "num_heads": (2, 3, 2), "depth": (2, 1, 1), "key_dim": 4}
+    return of_timm("levit_128s", **sizes | changes)
 
 
 def marian(**changes: Any) -> nn.Module:
@@ -207,6 +278,31 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     "vit-relu": lambda: transformers.ViTForImageClassification(vit_config(num_labels=3, hidden_act="relu")),
     "vit-pooled": lambda: transformers.ViTModel(vit_config(layer_norm_eps=1e-3)),
     "vit-bare": lambda: transformers.ViTModel(vit_config(num_attention_heads=1), add_pooling_layer=False),
+    "vit-timm": lambda: timm_vit("vit_tiny_patch16_224", mlp_ratio=1.4),
+    "vit-timm-one-channel": lambda: timm_vit("vit_base_patch16_224_miil", in_chans=1, num_classes=3, num_heads=1),
+    "vit-timm-mean": lambda: timm_vit("vit_large_patch32_384", global_pool="avg", class_token=False, fc_norm=False),
+    "vit-timm-none": lambda: timm_vit("deit_small_patch16_224", num_classes=0, proj_drop_rate=0.1, pos_drop_rate=0.1),
+    "deit": deit,
+    "deit-one-head": lambda: deit("ForImageClassification", num_labels=2, layer_norm_eps=1e-3, hidden_act="relu"),
+    "deit-bare": lambda: transformers.DeiTModel(deit(qkv_bias=False, num_labels=2).config, add_pooling_layer=False),
+    "deit-timm": lambda: timm_vit("deit_tiny_distilled_patch16_224", mlp_ratio=1.4),
+    "deit-timm-none": lambda: timm_vit("deit_base_distilled_patch16_384", num_classes=0, qkv_bias=False),
+    "cait": lambda: timm_vit("cait_xxs24_224", mlp_ratio=1.4, mlp_ratio_token_only=1.4),
+    "cait-looks": lambda: timm_vit("cait_s36_384", depth_token_only=3, depth=1, qkv_bias=False),
+    "cait-bare": lambda: timm_vit("cait_m48_448", num_classes=0, in_chans=1, num_heads=5),
+    "volo": volo,
+    "volo-wide": lambda: volo(embed_dims=(6, 8, 8, 8), num_heads=(3, 2, 2, 2), qkv_bias=True, in_chans=1, img_size=24),
+    "volo-one-head": lambda: volo(use_aux_head=False, layers=(1, 2, 1, 2), patch_size=8, img_size=48),
+    "volo-bare": lambda: volo(num_classes=0, mlp_ratio=3),
+    "resnet": lambda: transformers.ResNetForImageClassification(resnet_config(num_labels=5)),
+    "resnet-basic": lambda: transformers.ResNetForImageClassification(
+        resnet_config(layer_type="basic", num_channels=1)
+    ),
+    "resnet-first": lambda: transformers.ResNetForImageClassification(resnet_config(downsample_in_bottleneck=True)),
+    "resnet-bare": lambda: transformers.ResNetModel(resnet_config(depths=[2, 1], hidden_sizes=[4, 4])),
+    "detr": detr,
+    "detr-basic": lambda: detr({"layer_type": "basic", "depths": [1, 1]}, encoder_layers=2, decoder_layers=1),
+    "detr-gelu": lambda: detr({"downsample_in_bottleneck": True}, activation_function="gelu", num_queries=1),
     "perceiver": lambda: perceiver("ImageClassificationFourier", num_labels=5, qk_channels=8, v_channels=DIM),
     "perceiver-learned": lambda: perceiver("ImageClassificationLearned", num_labels=4),
     "perceiver-fourier": lambda: perceiver(
@@ -223,6 +319,36 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     "mixer-bare": lambda: mixer(num_classes=0),
     "mixer-named": named_mixer,
     "mixer-named-bare": lambda: named_mixer(num_classes=0, in_chans=1, proj_drop_rate=0.1),
+    "swin": lambda: swin("SwinForImageClassification", num_labels=5),
+    "swin-timm": timm_swin,
+    "swin-bare": lambda: swin("SwinModel", hidden_act="relu", mlp_ratio=1.5, drop_path_rate=0.0),
+    "swin-timm-bare": lambda: timm_swin(num_classes=0, in_chans=1, qkv_bias=False, window_size=6, drop_path_rate=0.2),
+    "swin-wide": lambda: swin(
+        "SwinForImageClassification",
+        window_size=2,
+        depths=[1, 2, 2],
+        num_heads=[1, 2, 2],
+        image_size=16,
+        qkv_bias=False,
+    ),
+    "swinv2": lambda: swin("Swinv2ForImageClassification", num_labels=5),
+    "swinv2-timm": lambda: timm_swin("swinv2_tiny_window8_256"),
+    "swinv2-bare": lambda: swin("Swinv2Model", window_size=6, mlp_ratio=2.0),
+    "swinv2-timm-bare": lambda: timm_swin("swinv2_tiny_window8_256", num_classes=0, in_chans=1),
+    "swinv2-grown": lambda: swin("Swinv2ForImageClassification", pretrained_window_sizes=[2, 2]),
+    "swinv2-timm-grown": lambda: timm_swin(
+        "swinv2_tiny_window8_256", pretrained_window_sizes=(2, 2), qkv_bias=False, mlp_ratio=1.25
+    ),
+    "levit": lambda: levit("ForImageClassificationWithTeacher", num_labels=5),
+    "levit-timm": timm_levit,
+    "levit-one-channel": lambda: levit(
+        "ForImageClassification", num_channels=1, image_size=32, num_labels=3, depths=[1, 1, 1]
+    ),
+    "levit-timm-alone": lambda: timm_levit(distilled=False, num_classes=3, in_chans=1),
+    "levit-bare": lambda: levit(
+        "Model", mlp_ratio=[3, 1, 2], down_ops=[["Subsample", 4, 2, 4, 1, 2], ["Subsample", 4, 3, 4, 2, 2]]
+    ),
+    "levit-timm-bare": lambda: timm_levit(num_classes=0),
     "transformer": lambda: marian(activation_function="swish", scale_embedding=True),
     "transformer-unscaled": lambda: marian(activation_function="relu", scale_embedding=False),
     "transformer-deep-encoder": lambda: marian(encoder_layers=3, decoder_layers=1),
@@ -237,17 +363,28 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     ),
 }
 FAMILIES = {case: case.split("-")[0] for case in CASES}
-FIXED = ("mixer", "perceiver", "perceiverlm")  # there is but one way to compute them
-UNNAMED = [case for case in CASES if FAMILIES[case] == "mixer" and "named" not in case]  # timm builds what has a name
+TIMM = [case for case in CASES if FAMILIES[case] in ("mixer", "cait", "volo") or "-timm" in case]
+FIXED = ("mixer", "perceiver", "perceiverlm", "resnet")  # there is but one way to compute them
+UNNAMED = [case for case in CASES if FAMILIES[case] in ("mixer", "volo") and "named" not in case]  # there
+GRIDS = ("swin", "swinv2", "levit")
 TRANSLATORS = ("transformer", "t5", "switch")
 
 
 def reference(case: str, seed: int = 0) -> nn.Module:
     """One of the cases with all its weights drawn anew: norms around 1, all else around 0."""
     model = CASES[case]().train(FAMILIES[case] == "reformer")
-    if "fnet" not in case and FAMILIES[case] not in FIXED:
+    explicit(model)
+    if "fnet" not in case and FAMILIES[case] not in FIXED and case not in TIMM:
         model.set_attn_implementation("eager")  # the one that gives its attention maps
     redraw(model, seed)
+    return model
+
+
+def explicit(model: nn.Module) -> nn.Module:
+    """timm's attentions by the path that has maps."""
+    for module in model.modules():
+        if hasattr(module, "fused_attn"):
+            module.fused_attn = False
     return model
 
 
@@ -257,6 +394,11 @@ def redraw(model: nn.Module, seed: int, size: float = 0.2) -> None:
     for name, x in free(model).items():
         centre = 1.0 if x.ndim == 1 and name.endswith("weight") else 0.0
         x.copy_(centre + size * torch.randn(x.shape, generator=draw))
+    for module in (module for module in model.modules() if "BatchNorm" in type(module).__name__):
+        for name, x in module.named_buffers():  # what was measured, and in a frozen one all that it has
+            if x.is_floating_point():
+                centre = 0.0 if name in ("bias", "running_mean", "mean") else 1.0
+                x.copy_((centre + size * torch.randn(x.shape, generator=draw)).clamp(min=centre - 0.5))
 
 
 def free(model: nn.Module) -> Tensors:
@@ -271,10 +413,20 @@ def free(model: nn.Module) -> Tensors:
 def batch(case: str, *, length: int = 7, padding: str = "none", seed: int = 1) -> Tensors:
     """Inputs for a case. Padded rows have ``length``, about half of it, and one real token."""
     draw = torch.Generator().manual_seed(seed)
+    if FAMILIES[case] in ("resnet", "detr"):
+        return {"images": torch.randn(2, 1 if case == "resnet-basic" else 3, 20, 28, generator=draw)}
     if FAMILIES[case] == "perceiver":
         return {"images": torch.randn(3, 3, 6, 6, generator=draw)}
-    if FAMILIES[case] in ("vit", "mixer"):
-        channels = 1 if case.endswith(("-one-channel", "-named-bare")) else 3
+    if FAMILIES[case] in GRIDS:
+        lone = ("swin-timm-bare", "swinv2-timm-bare", "levit-one-channel", "levit-timm-alone")
+        small = {"swin-wide": 16, "levit-one-channel": 32}
+        side = small.get(case, 64 if FAMILIES[case] == "levit" else 12)
+        return {"images": torch.randn(3, 1 if case in lone else 3, side, side, generator=draw)}
+    if FAMILIES[case] == "volo":
+        side = {"volo-wide": 24, "volo-one-head": 48}.get(case, 16)
+        return {"images": torch.randn(3, 1 if case == "volo-wide" else 3, side, side, generator=draw)}
+    if FAMILIES[case] in ("vit", "deit", "cait", "mixer"):
+        channels = 1 if case.endswith(("-one-channel", "-named-bare", "cait-bare")) else 3
         side = 64 if "-named" in case else 8 if case == "mixer-one-channel" else 12
         return {"images": torch.randn(3, channels, side, side, generator=draw)}
     if FAMILIES[case] in TRANSLATORS:
@@ -316,10 +468,15 @@ def positions(keys: Tensor) -> Tensor:
 
 def run_reference(case: str, model: nn.Module, inputs: Inputs) -> Run:
     """The reference's outputs and maps, under our names."""
-    if FAMILIES[case] == "mixer":
+    if FAMILIES[case] in GRIDS:
+        return run_grid(case, model, inputs)
+    if case in TIMM:
+        return run_timm(FAMILIES[case], model, inputs)
+    if FAMILIES[case] == "resnet":
         with entering(inputs) as entered:
-            states = model.forward_features(inputs["images"])
-        return Run({"states": states, "logits": model.forward_head(states)}, {}, entered)
+            out = model(inputs["images"])
+        logits, states = out.get("logits"), out.get("last_hidden_state")
+        return Run(some(logits=logits, states=states), {}, entered)
     if FAMILIES[case].startswith("perceiver"):
         return run_perceiver(FAMILIES[case], model, inputs)
     blind = "fnet" in case  # it has no attention
@@ -328,10 +485,15 @@ def run_reference(case: str, model: nn.Module, inputs: Inputs) -> Run:
     family, keys = FAMILIES[case], inputs.get("keys")
     masks = {} if keys is None else {"attention_mask": keys.long()}
     places = {} if keys is None else {"position_ids": positions(keys)}
-    if family == "vit":
+    if family in ("vit", "deit"):
         with entering(inputs) as entered:
             out = model(inputs["images"], interpolate_pos_encoding=True, **see)
         outputs = some(logits=out.get("logits"), states=out.get("last_hidden_state"), pooled=out.get("pooler_output"))
+        outputs |= some(label=out.get("cls_logits"), teacher=out.get("distillation_logits"))
+    elif family == "detr":
+        with entering(inputs) as entered:
+            out = model(inputs["images"], **see)
+        outputs = {"logits": out.logits, "boxes": out.pred_boxes}
     elif family in TRANSLATORS:
         masks = {} if keys is None else {"decoder_attention_mask": keys.long()}
         masks |= {"attention_mask": inputs["source_keys"].long()} if "source_keys" in inputs else {}
@@ -356,6 +518,52 @@ def run_reference(case: str, model: nn.Module, inputs: Inputs) -> Run:
     return Run(at_real(outputs, inputs), at_real(maps_of(out), inputs, rows=-2), entered)
 
 
+def run_timm(family: str, model: nn.Module, inputs: Inputs) -> Run:
+    """Its maps are what its attentions drop some weights of."""
+    maps: Tensors = {}
+    handles = []
+    for place, module in model.named_modules():
+        if place.endswith(".attn_drop"):
+
+            def keep(module: nn.Module, given: Any, weights: Tensor, place: str = place) -> None:
+                whole = overlapped(weights) if weights.ndim == 5 else weights
+                maps[ours_of(place.removesuffix(".attn.attn_drop"), model)] = whole.detach()
+
+            handles.append(module.register_forward_hook(keep))
+    with entering(inputs) as entered:
+        states = model.forward_features(inputs["images"])
+        logits = model.forward_head(states)
+    for handle in handles:
+        handle.remove()
+    outputs = {"states": states, "logits": logits}
+    if family in ("vit", "cait", "volo"):
+        outputs.pop("states" if model.num_classes else "logits")
+    elif family == "deit" and model.num_classes:
+        outputs = {"logits": logits, "label": model.head(states[:, 0]), "teacher": model.head_dist(states[:, 1])}
+    return Run(outputs, maps, entered)
+
+
+def ours_of(block: str, model: nn.Module) -> str:
+    """network.3.1 of VOLO is the second block of its third stage; the transformer's begin with the fourth part."""
+    stack, _, i = block.rpartition(".")
+    if stack.startswith("network.") and stack != "network.0":
+        before = [len(stage) for stage in list(model.network)[2 : int(stack.removeprefix("network."))]]
+        return f"blocks.{sum(before) + int(i)}.mixer"
+    names = {"network.0": "outlookers", "post_network": "looks", "blocks_token_only": "looks"}
+    return f"{names.get(stack, stack)}.{i}.mixer"
+
+
+@torch.no_grad()
+def overlapped(local: Tensor) -> Tensor:
+    """The map of outlook attention: what its windows, a stride of 2 apart, make of values that are 1 at one place."""
+    b, heads, windows = local.shape[:3]
+    side = 2 * int(windows**0.5)
+    ones = torch.eye(side**2).to(local).view(1, side**2, side, side)
+    cut = F.unfold(ones, 3, padding=1, stride=2).view(side**2, 9, windows)
+    seen = torch.einsum("bhwij,ajw->bhaiw", local, cut).flatten(0, 1).flatten(1, 2)
+    return F.fold(seen, (side, side), 3, padding=1, stride=2).view(b, heads, side**2, side**2).mT
+
+
 def run_perceiver(family: str, model: nn.Module, inputs: Inputs) -> Run:
     """Its words are for all places that there could be; a layer that was run several times has a map for each."""
     keys = inputs.get("keys")
@@ -375,6 +583,59 @@ def run_perceiver(family: str, model: nn.Module, inputs: Inputs) -> Run:
         maps | {"latents.cross.look": cross} | at_real({"decoder.look": decoder}, inputs, rows=-2),
         entered,
     )
+
+
+def run_grid(case: str, model: nn.Module, inputs: Inputs) -> Run:
+    """Of windows there is a map each; what they do not give is heard where they take a softmax, layer by layer."""
+    forget(model)
+    with entering(inputs) as entered, softmaxed() as heard:
+        if case in TIMM:
+            states = model.forward_features(inputs["images"])
+            pooled = model.forward_head(states)
+            states = states.flatten(1, 2) if states.ndim == 4 else states
+            outputs = {"logits": pooled} if model.num_classes else {"states": states, "pooled": pooled}
+        else:
+            out = model(inputs["images"])
+            outputs = some(
+                logits=out.get("logits"), states=out.get("last_hidden_state"), pooled=out.get("pooler_output")
+            )
+    forget(model)
+    return Run(outputs, dict(zip(layers(case, model), heard, strict=True)) if heard else {}, entered)
+
+
+def layers(case: str, model: nn.Module) -> list[str]:
+    """The names of our attentions in the order in which they look."""
+    stages = getattr(model, "layers", None) or getattr(model, "stages", None)
+    depths = model.config.depths if case not in TIMM else [len(stage.blocks) for stage in stages]
+    found = []
+    for stage, depth in enumerate(depths):
+        found += [f"stages.{stage}.shrink.look.attention"] if stage and FAMILIES[case] == "levit" else []
+        found += [f"stages.{stage}.blocks.{i}.mixer.attention" for i in range(depth)]
+    return found
+
+
+def forget(model: nn.Module) -> None:
+    """LeViT's biases, which theirs keep from the first run on, whatever becomes of the weights."""
+    for module in model.modules():
+        if hasattr(module, "attention_bias_cache"):
+            module.attention_bias_cache = {}
+
+
+@contextmanager
+def softmaxed() -> Iterator[list[Tensor]]:
+    """Whatever is the result of a softmax."""
+    plain, heard = Tensor.softmax, list[Tensor]()
+
+    def told(x: Tensor, *how: Any, **named: Any) -> Tensor:
+        y = plain(x, *how, **named)
+        heard.append(y.detach())
+        return y
+
+    Tensor.softmax = told  # type: ignore[assignment, method-assign]
+    try:
+        yield heard
+    finally:
+        Tensor.softmax = plain  # type: ignore[method-assign]
 
 
 def mend(model: nn.Module) -> None:
@@ -516,7 +777,7 @@ class Pair:
         for buffer in self.theirs.buffers():
             buffer.requires_grad_(False)  # a cast of it would be no leaf
         theirs = copy.deepcopy(self.theirs).double()
-        if self.family == "vit":
+        if self.family in ("vit", "deit", "swin") and self.case not in TIMM:
             theirs.set_attn_implementation("sdpa")
         if self.family == "perceiver" and self.ours.config.positions == "fourier":
             before = theirs.perceiver.input_preprocessor.position_embeddings
@@ -543,7 +804,8 @@ class Pair:
             passed.backward()
             found.append({f"entered.{i}": x.grad for i, x in enumerate(passed.entered)})
         ours = {name: x.grad for name, x in self.ours.named_parameters()}
-        theirs = {name: x.to(ours[name]) for name, x in gradients(self.theirs, folder).items()}
+        learned = gradients(self.theirs, folder)  # and what batch norms remember, which has no gradient
+        theirs = {name: x.to(ours[name]) for name, x in learned.items() if name in ours}
         return ours | found[0], theirs | found[1]
 
     def run_ours(self, inputs: Inputs) -> Run:

@@ -18,7 +18,8 @@ from regard.data.text import Text, padded
 from regard.data.vocabulary import BEGIN, BYTES, END, PAD, SPECIAL, UNKNOWN, Kind, Vocabulary
 from regard.errors import InputError
 from regard.model import build
-from regard.run.arranging import ImageMaker, LineMaker, token_lengths
+from regard.run.arranging import LineMaker, token_lengths
+from regard.run.imagery import ImageMaker
 from regard.tasks.classify import Classify, Labelled
 from regard.tasks.distil import Distil
 from regard.tasks.language import Language, next_tokens

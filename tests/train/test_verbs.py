@@ -608,7 +608,8 @@ def test_init_gives_a_run_file(place: Path, capsys: pytest.CaptureFixture[str], 
     text = initial(task, capsys)
     assert read_run(written(place, text, "run.toml")) == TEMPLATES[task]
     table = tomllib.loads(text)
-    assert all(f"\n{name} = " in text or f"\n# {name} = " in text for name in table["train"])
+    told = ("\n{} = ", "\n# {} = ", "\n[train.{}]")
+    assert all(any(form.format(name) in text for form in told) for name in table["train"])
     assert main(["init", task, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["text"].rstrip("\n") == text.rstrip("\n")
     assert "did you mean 'translate'" in refused(capsys, "init", "translation")

@@ -10,19 +10,26 @@ from regard.cli.options import Json, plain
 from regard.cli.piping import chunks, given, note, note_unknown
 
 if TYPE_CHECKING:
+    from regard.model import Model
     from regard.tasks.reading import Labelled
+    from regard.tasks.seeing import Recognised
 
 
 def run(
-    model: Annotated[str, typer.Argument(help="A run's folder, or a model's.")],
-    texts: Annotated[
-        list[str] | None, typer.Argument(help="Texts; without any, or with -, the lines of standard input.")
+    model: Annotated[str, typer.Argument(help="A run's folder, a model's, or a shipped model.")],
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Texts; without any, or with -, the lines of standard input. For a model of images, their files."
+        ),
     ] = None,
     beside: Annotated[str | None, typer.Option(help="A second text, for a model that judges two.")] = None,
     top: Annotated[int, typer.Option(help="So many of the likeliest labels.")] = 1,
     as_json: Json = False,
 ) -> None:
-    """Give texts a label, or the lines of standard input; two texts of a line stand on both sides of a tab.
+    """Give texts or images a label: texts as they are or as lines of standard input, images by their files.
+
+    Two texts of a line stand on both sides of a tab.
 
     Example: regard classify ./runs/reviews "a moving, funny film" --top 2
     """
@@ -30,12 +37,42 @@ def run(
 
     if top < 1:
         raise InputError("at least one label is told", got=f"--top {top}")
-    from regard.cli.translate import alone
     from regard.model import prepare
     from regard.run.named import named_model
 
     loaded = prepare(named_model(model))
-    texts = given(texts)
+    if loaded.sees():
+        see(loaded, inputs or [], beside, top, as_json)
+    else:
+        read(loaded, given(inputs), beside, top, as_json)
+
+
+def see(loaded: "Model", files: list[str], beside: str | None, top: int, as_json: bool) -> None:
+    """A line for each image, told as soon as it is known."""
+    from regard.cli.translate import alone
+    from regard.errors import InputError
+    from regard.tasks.seeing import BATCH, Recognised
+
+    if not files or "-" in files:
+        got = "standard input" if "-" in files else "no file"
+        raise InputError("this model sees images, which it takes by the names of their files", got=got)
+    if beside is not None:
+        raise InputError("this model sees images, and reads no second text", got="--beside")
+    alone()
+    for start in range(0, len(files), BATCH):
+        for one in loaded.classify(files[start : start + BATCH]):
+            assert isinstance(one, Recognised)
+            if as_json:
+                print(json.dumps({"image": one.image} | best(one, top), ensure_ascii=False))
+            else:
+                print("  ".join([*([plain(one.image)] if len(files) > 1 else []), line(one, top)]))
+        sys.stdout.flush()
+
+
+def read(loaded: "Model", texts: list[str] | None, beside: str | None, top: int, as_json: bool) -> None:
+    from regard.cli.translate import alone
+    from regard.tasks.reading import Labelled
+
     if texts:
         alone()
     number = 0
@@ -44,10 +81,11 @@ def run(
     for some in [texts] if texts else chunks():
         several = [(text, beside) if beside is not None else text if texts else parted(text) for text in some]
         for one in loaded.classify(several):
+            assert isinstance(one, Labelled)
             number += 1
             cut |= {number: one.unread} if one.unread else {}
             unknown |= dict.fromkeys(one.unknown)
-            show(one, top, as_json)
+            print(json.dumps(data(one, top), ensure_ascii=False) if as_json else line(one, top))
         sys.stdout.flush()
     note_cut(cut)
     note_unknown(list(unknown))
@@ -68,14 +106,14 @@ def parted(line: str) -> str | tuple[str, str]:
     return (first, second) if tab else line
 
 
-def show(one: "Labelled", top: int, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(data(one, top), ensure_ascii=False))
-    else:
-        print("  ".join(f"{plain(name)} {chance:.1%}" for name, chance in one.ranked[:top]))
+def line(one: "Labelled | Recognised", top: int) -> str:
+    return "  ".join(f"{plain(name)} {chance:.1%}" for name, chance in one.ranked[:top])
+
+
+def best(one: "Labelled | Recognised", top: int) -> dict[str, Any]:
+    ranked = [{"label": name, "probability": chance} for name, chance in one.ranked[:top]]
+    return {"label": one.label, "probability": one.probability, "ranked": ranked}
 
 
 def data(one: "Labelled", top: int) -> dict[str, Any]:
-    ranked = [{"label": name, "probability": chance} for name, chance in one.ranked[:top]]
-    unread = {"unread": one.unread, "unknown": list(one.unknown)}
-    return {"texts": list(one.texts), "label": one.label, "probability": one.probability, "ranked": ranked} | unread
+    return {"texts": list(one.texts)} | best(one, top) | {"unread": one.unread, "unknown": list(one.unknown)}

@@ -12,7 +12,7 @@ from regard.cli.outcome import written
 def run(
     model: Annotated[str, typer.Argument(help="A shipped model, a run's folder, or a model's.")],
     out: Annotated[Path, typer.Argument(help="The folder to write.")],
-    to: Annotated[str, typer.Option("--to", help="The format: hf is Hugging Face's.")] = "hf",
+    to: Annotated[str, typer.Option("--to", help="The format: hf is Hugging Face's, timm is timm's.")] = "hf",
     as_json: Json = False,
 ) -> None:
     """Write a model in another library's format.

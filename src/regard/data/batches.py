@@ -7,6 +7,7 @@ import numpy as np
 
 from .draws import AUGMENT, chance
 from .order import Order
+from .repeated import RepeatedOrder
 from .rows import Numbers, Rows
 
 SHOWN = 5
@@ -17,6 +18,8 @@ Drawing = Callable[[Sequence[Any], Sequence[np.random.Philox]], Any]
 
 class Batches:
     """The batch of any step: ``make`` turns examples into a frozen dataclass of tensors."""
+
+    order: Order | RepeatedOrder
 
     def __init__(self, rows: Rows, order: Order, make: Collate) -> None:
         self.source, self.order, self.make = rows, order, make

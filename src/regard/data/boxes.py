@@ -5,6 +5,7 @@
          "annotations": [{"id", "image_id", "category_id", "bbox": [x, y, w, h], "iscrowd"}]}
     or a plain list:
         [{"image", "width", "height", "split", "boxes": [["class", x1, y1, x2, y2]]}]
+    or Pascal VOC's folder of XML files (``voc.py``).
 
 Beside it is the folder of the images, or their zip archive. Boxes are measured on the upright image, from its top left
 corner. A box that cannot be is left out, and its image stays; an image that cannot be read is left out with its boxes.
@@ -105,14 +106,18 @@ class BoxedImages:
 def open_boxes(
     annotations: Path, folder: Path, images: Images, *, split: str | None = None, labels: Sequence[str] | None = None
 ) -> BoxedImages:
-    """Either format. ``split`` picks some images of a plain list. Give the ``labels`` of the training data to read
-    other data for the same net: then each keeps its number."""
-    if images.fit == "crop" and images.size is not None:
-        raise InputError("boxes need the whole image", got="fit = 'crop'", expected="fit = 'stretch'")
+    """Any of the formats. ``split`` picks some images of a plain list or of VOC's. Give the ``labels`` of the training
+    data to read other data for the same net: then each keeps its number."""
+    if (images.fit == "crop" and images.size is not None) or images.shorter is not None:
+        raise InputError("boxes need the whole image", got="a crop", expected="fit = 'within' or 'stretch'")
     path, place = Path(annotations), open_place(folder)
     report = Report(path)
-    data = read_annotations(path)
-    if isinstance(data, dict):
+    data = None if path.is_dir() else read_annotations(path)
+    if data is None:
+        from .voc import read_voc  # which is made of what stands here
+
+        names, drawn = read_voc(path, split, labels, report)
+    elif isinstance(data, dict):
         if split is not None:
             raise InputError("a COCO file has no splits", where=str(path), got=f"split = {split!r}")
         names, drawn = coco(data, labels, report)

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-ORDER, HOLDOUT, COLLATE, AUGMENT = range(4)  # each use has its own
+ORDER, HOLDOUT, COLLATE, AUGMENT, MIX, SHAPES = range(6)  # each use has its own
 WORD = 2**64
 
 
@@ -22,3 +22,17 @@ def shuffled(numbers: np.random.Philox, count: int) -> NDArray[np.int64]:
 def fractions(numbers: np.random.Philox, count: int) -> NDArray[np.float64]:
     """Numbers from 0 to below 1, the same with every version of numpy."""
     return (np.asarray(numbers.random_raw(count)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def normals(numbers: np.random.Philox, count: int) -> NDArray[np.float64]:
+    """Numbers from a normal distribution of mean 0 and deviation 1, each from one fraction."""
+    from scipy.special import ndtri
+
+    return np.asarray(ndtri(fractions(numbers, count) + 2.0**-54))  # never 0, whose number is -inf
+
+
+def beta(numbers: np.random.Philox, a: float) -> float:
+    """A share from the distribution Beta(a, a), from one fraction."""
+    from scipy.special import betaincinv
+
+    return float(betaincinv(a, a, fractions(numbers, 1)[0]))

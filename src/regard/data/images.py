@@ -24,7 +24,7 @@ from regard.nn.config import not_positive, parse, refuse
 
 from .checks import Finding, check_images
 from .faults import Fault
-from .pixels import PIXELS, DamagedError, decoded, in_mode, printable
+from .pixels import PIXELS, DamagedError, decoded, in_mode, printable, taken
 from .places import Folder, Place, address, open_place
 from .rows import Numbers
 
@@ -45,9 +45,11 @@ HEADINGS = ("file", "filename", "file_name", "image", "path")  # of a table's fi
 class Images:
     """How images are cut to one size, and how pixels become numbers. It is data, and goes with the model."""
 
-    size: int | None = 224  # of both sides; None leaves each image as it is
-    fit: Literal["stretch", "crop"] = "stretch"  # the whole image, or a square from its middle
-    shorter: int | None = None  # for a crop: what the shorter side is scaled to before; None: to the size
+    size: int | None = 224  # of both sides, or of the longer; None leaves each image as it is
+    fit: Literal["stretch", "crop", "within"] = "stretch"  # the whole image, a square from its middle, or its own form
+    shorter: int | None = (
+        None  # what the shorter side, or for "stretch" both, is scaled to before the middle is cut out
+    )
     filter: Literal["nearest", "box", "bilinear", "bicubic", "lanczos"] = "bilinear"
     channels: int = 3  # or 1: grey
     mean: tuple[float, ...] = (0.5,)  # one for all channels or one for each, where black is 0 and white 1
@@ -62,8 +64,8 @@ class Images:
             yield [f"size = {self.size} makes images of more than {PIXELS} pixels"]
         if self.channels not in (None, 1, 3):
             yield [f"channels = {self.channels} is not 1 or 3"]
-        if self.shorter is not None and (self.fit != "crop" or self.size is None or self.shorter < self.size):
-            yield [f"shorter = {self.shorter} needs fit = 'crop' and a size that is not larger"]
+        if self.shorter is not None and (self.size is None or self.shorter < self.size or self.fit == "within"):
+            yield [f"shorter = {self.shorter} needs a size that is not larger, and that images are cut to"]
         for name in ("mean", "std"):
             values = getattr(self, name)
             if values is not None and len(values) not in (1, self.channels):
@@ -86,21 +88,37 @@ class Images:
         return self.prepare(Image.fromarray(pixels))
 
     def scaled(self, image: Image.Image, size: int) -> Image.Image:
-        """To size x size. For a crop only what remains is computed: a line of pixels would become a huge image else."""
+        """To size x size, or within. Of what is cut off nothing is computed: a line of pixels would become a huge image
+        else."""
         width, height = image.size
-        if self.fit == "stretch":
-            return image.resize((size, size), FILTERS[self.filter])
-        shorter = self.shorter or size
-        wide, high = shorter * width // min(width, height), shorter * height // min(width, height)
+        if self.fit == "within":
+            return image.resize(self.within(width, height), FILTERS[self.filter])
+        wide = high = shorter = self.shorter or size
+        if self.fit == "crop":
+            wide, high = shorter * width // min(width, height), shorter * height // min(width, height)
         left, top = round((wide - size) / 2), round((high - size) / 2)
         across, down = width / wide, height / high
         box = (left * across, top * down, min(width, (left + size) * across), min(height, (top + size) * down))
         return image.resize((size, size), FILTERS[self.filter], box)
 
+    def within(self, width: int, height: int) -> tuple[int, int]:
+        """What an image of this width and height becomes: its longer side is the size, a line keeps a pixel."""
+        longer = max(width, height)
+        if self.fit != "within" or self.size is None:
+            return (width, height) if self.size is None else (self.size, self.size)
+        return max(round(width * self.size / longer), 1), max(round(height * self.size / longer), 1)
+
     def read(self, path: Path) -> Tensor:
         """One image file  -> (c, h, w), uint8"""
         path = Path(path)
         return self.take(Folder(path.parent), path.name)
+
+    def take_image(self, image: Image.Image) -> Tensor:
+        """One that is open already  -> (c, h, w), uint8"""
+        try:
+            return self.prepare(taken(image))
+        except DamagedError as reason:
+            raise InputError("this image cannot be used", got=str(reason)) from None
 
     def take(self, place: Place, name: str) -> Tensor:
         try:
@@ -222,9 +240,10 @@ def open_images(path: Path, images: Images, labels: Sequence[str] | None = None)
 
 def pixel_counts(findings: Sequence[Finding], images: Images) -> NDArray[np.int64] | None:
     """What each image costs, if they are not all of one size."""
-    if images.size is not None:
+    if images.size is not None and images.fit != "within":
         return None
-    return np.array([finding.width * finding.height for finding in findings], np.int64)
+    sides = np.array([images.within(finding.width, finding.height) for finding in findings], np.int64)
+    return sides.reshape(-1, 2).prod(1)
 
 
 def fault(row: Named, finding: Finding) -> Fault:

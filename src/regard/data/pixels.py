@@ -5,6 +5,8 @@ file is believed before it is checked, and what the decoder says of a bad one is
 """
 
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 from PIL import ExifTags, Image, UnidentifiedImageError
@@ -36,16 +38,35 @@ def decoded(raw: bytes, largest: int = PIXELS) -> Image.Image:
     """The first frame of an image, upright, of mode L or RGB. What is transparent lies on white."""
     if not raw:
         raise DamagedError("the file has 0 bytes")
-    try:
+    with in_words(largest):
         image: Image.Image = Image.open(io.BytesIO(raw), formats=FORMATS)
         check_size(image.width, image.height, largest)
         if image.format == "PNG":
             image.verify()  # its checksums, which the decoder does not read
             image = Image.open(io.BytesIO(raw), formats=FORMATS)
-        image.load()
-        turn = TURNS.get(orientation(image))
-        image = simple(image)
-        return image if turn is None else image.transpose(turn)
+        return upright(image)
+
+
+def taken(image: Image.Image, largest: int = PIXELS) -> Image.Image:
+    """The same of an image that somebody else has opened."""
+    with in_words(largest):
+        check_size(image.width, image.height, largest)
+        return upright(image)
+
+
+def upright(image: Image.Image) -> Image.Image:
+    """Read to its end, turned as the camera was held, of mode L or RGB."""
+    image.load()
+    turn = TURNS.get(orientation(image))
+    image = simple(image)
+    return image if turn is None else image.transpose(turn)
+
+
+@contextmanager
+def in_words(largest: int) -> Iterator[None]:
+    """Whatever a decoder raises, as a reason."""
+    try:
+        yield
     except DamagedError:
         raise
     except UnidentifiedImageError:

@@ -7,7 +7,7 @@ from typing import Any
 from regard.errors import InputError
 from regard.models.bert import Config, Head
 
-from .foreign import THEIR_ACTIVATIONS, Foreign
+from .foreign import THEIR_ACTIVATIONS, Foreign, numbered
 from .rules import Dropped, Entry, Rule, Tied
 from .symbols import PAD
 
@@ -94,8 +94,7 @@ def classified(ours: Config) -> dict[str, Any]:
     """The labels, by number: names are not kept yet."""
     if ours.head not in ("label", "tags"):
         return {}
-    labels = {str(i): f"LABEL_{i}" for i in range(ours.classes)}
-    return {"id2label": labels, "label2id": {label: int(i) for i, label in labels.items()}}
+    return numbered(ours.classes)
 
 
 def export_config(ours: Config) -> dict[str, Any]:

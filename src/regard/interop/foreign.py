@@ -118,6 +118,39 @@ class Foreign:
             self.guess(f"{key} = {value} promises more layers than there are tensors, {self.tensors}")
         return value
 
+    def several(self, key: str, default: tuple[int, ...], stages: int | None = None) -> tuple[int, ...]:
+        """Whole numbers that count something in each stage, of which there are so many, or some."""
+        self.read.add(key)
+        value = self.data.get(key, list(default))
+        plain = isinstance(value, list | tuple) and 0 < len(value) <= 100 and stages in (None, len(value))
+        if not plain or not all(type(x) is int and 1 <= x < 1 << 40 for x in value):
+            self.wrong.add(key)
+            many = "whole numbers" if stages is None else f"{stages} whole numbers"
+            self.guess(f"{key} = {value!r}"[:100] + f" is not a list of {many}, each at least 1")
+            return default
+        return tuple(value)
+
+    def depths(self, key: str, default: tuple[int, ...], stages: int | None = None) -> tuple[int, ...]:
+        """How many layers each stage has: in all no more than the file can hold."""
+        value = self.several(key, default, stages)
+        if self.tensors is not None and sum(value) > self.tensors:
+            self.guess(f"{key} = {list(value)}"[:100] + f" promises more layers than there are tensors, {self.tensors}")
+        return value
+
+    def times(self, key: str, default: float, dim: int) -> int:
+        """Hidden units, which they tell as a multiple of the width: a whole number of them."""
+        found = self.above_zero(key, default) * dim
+        if not 1 <= found < 1 << 40 or found != int(found):
+            self.guess(f"{key} = {self.data.get(key)!r}"[:100] + f" does not give a whole number times {dim}")
+            return 1
+        return int(found)
+
+    def classes(self, least: int = 0) -> int:
+        """How many there are: theirs have each a name, or are counted."""
+        self.ignore("id2label")
+        labels = self.data.get("id2label")
+        return len(labels) if isinstance(labels, dict) else self.size("num_labels", 2, least)
+
     def share(self, key: str, default: float) -> float:
         """A probability."""
         return self.checked(key, float, default, lambda value: 0 <= value < 1, "a share from 0 to below 1")
@@ -174,3 +207,9 @@ class Foreign:
                 self.guess(f"{whole} = {self.sizes[whole]} is not a multiple of {part} = {self.sizes[part]}")
         unknown = [key for key in self.data if key not in self.read and key not in IRRELEVANT]
         return self.problems + [f"{shown(key)} = {str(self.data[key])[:60]!r} is not known" for key in unknown]
+
+
+def numbered(classes: int) -> dict[str, Any]:
+    """The names that they give to classes that have none."""
+    labels = {str(i): f"LABEL_{i}" for i in range(classes)}
+    return {"id2label": labels, "label2id": {label: int(i) for i, label in labels.items()}}

@@ -8,25 +8,36 @@ from typing import Any, NoReturn
 from torch import Tensor
 
 from regard.errors import CheckpointError, ConfigError, InputError
+from regard.nn.config import staged
 from regard.nn.mechanisms import simplest
 from regard.zoo import bare, config_data
 
 from . import (
     albert,
     bert,
+    cait,
+    deit,
+    detr,
     distilbert,
     fnet,
     gpt1,
     gpt2,
+    levit,
     llama,
     llama2c,
     marian,
     mixer,
     perceiver,
     reformer,
+    resnet,
+    swin,
     switch,
     t5,
+    timm,
+    timm_swin,
+    timm_vit,
     vit,
+    volo,
 )
 from .foreign import Foreign
 from .rules import Entry, Groups, Run, converted, counted, exported, listed, misfits, needed, spare
@@ -66,9 +77,25 @@ KINDS: dict[str, Kind] = {
         "reformer", reformer.config, reformer.complete, reformer.rules, reformer.export_config, reformer.SYMBOLS
     ),
     "vit": Kind("vit", vit.config, vit.complete, vit.rules, vit.export_config, {}),
+    timm_vit.KIND: Kind("vit", timm_vit.config, as_it_is, timm_vit.rules, timm_vit.export_config, {}),
+    "deit": Kind("deit", deit.config, deit.complete, deit.rules, deit.export_config, {}),
+    timm_vit.DISTILLED: Kind(
+        "deit", timm_vit.distilled, as_it_is, timm_vit.distilled_rules, timm_vit.export_distilled, {}
+    ),
+    cait.KIND: Kind("cait", cait.config, as_it_is, cait.rules, cait.export_config, {}),
+    volo.KIND: Kind("volo", volo.config, as_it_is, volo.rules, volo.export_config, {}),
+    "resnet": Kind("resnet", resnet.config, resnet.complete, resnet.rules, resnet.export_config, {}),
+    "detr": Kind("detr", detr.config, as_it_is, detr.rules, detr.export_config, {}),
+    detr.TIMM: Kind("detr", detr.config_timm, as_it_is, detr.rules_timm, detr.export_timm, {}),
     "perceiver": Kind("perceiver", perceiver.images, as_it_is, perceiver.image_rules, perceiver.export_images, {}),
     perceiver.TEXT: Kind("perceiverlm", perceiver.text, as_it_is, perceiver.text_rules, perceiver.export_text, {}),
     mixer.KIND: Kind("mixer", mixer.config, as_it_is, mixer.rules, mixer.export_config, {}),
+    "swin": Kind("swin", swin.config, swin.complete, swin.rules, swin.export_config, {}),
+    timm_swin.KIND: Kind("swin", timm_swin.config, as_it_is, timm_swin.rules, timm_swin.export_config, {}),
+    "swinv2": Kind("swinv2", swin.second, swin.complete, swin.second_rules, swin.export_second, {}),
+    timm_swin.SECOND: Kind("swinv2", timm_swin.second, as_it_is, timm_swin.second_rules, timm_swin.export_second, {}),
+    "levit": Kind("levit", levit.config, levit.complete, levit.rules, levit.export_config, {}),
+    levit.TIMM: Kind("levit", levit.folder, levit.complete, levit.folder_rules, levit.export_folder, {}),
     "marian": Kind("transformer", marian.config, as_it_is, marian.rules, marian.export_config, marian.SYMBOLS),
 }
 
@@ -86,11 +113,21 @@ class Found:
 
 def kind_of(data: Mapping[str, Any]) -> str:
     """Its name in KINDS, if it has one; timm's configs have an architecture, no model_type; one of theirs is of two."""
-    if "model_type" not in data and str(data.get("architecture")).startswith("mixer_"):
-        return mixer.KIND
+    if "model_type" not in data and "architecture" in data:
+        return timm_kind(str(data["architecture"]))
+    if data.get("model_type") == "detr" and detr.of_timm(data):
+        return detr.TIMM
     if data.get("model_type") == "perceiver" and perceiver.architecture(data) == perceiver.WORDS:
         return perceiver.TEXT
     return str(data.get("model_type"))
+
+
+def timm_kind(architecture: str) -> str:
+    """By the first word of the name; without its second token, a DeiT is a ViT."""
+    word, _, rest = architecture.partition("_")
+    if word == "deit" and "distilled" not in rest:
+        word = "vit"
+    return timm.KIND + word
 
 
 Lost = dict[str, tuple[Any, Any]]
@@ -147,7 +184,9 @@ def read_foreign(
 def foreign_labels(data: Mapping[str, Any], config: Any) -> tuple[str, ...]:
     """The names of the classes, if each has one of its own; LABEL_0 and the like, which they write by themselves, are
     none."""
-    told, count = data.get("id2label"), getattr(config, "classes", 0)
+    told, count = data.get("id2label", data.get("label_names")), getattr(config, "classes", 0)
+    if isinstance(told, list):  # timm's, where no number is left out
+        told = {str(i): name for i, name in enumerate(told)}
     if not isinstance(told, dict) or set(told) != {str(i) for i in range(count)}:
         return ()
     names = [told[str(i)] for i in range(count)]
@@ -179,16 +218,22 @@ class Written:
     tensors: dict[str, Tensor]
 
 
+FORMATS = ("hf", "timm")
+
+
 def write_foreign(
-    family: str, config: Any, state: Mapping[str, Tensor], symbols: Symbols, labels: Sequence[str] = ()
+    family: str,
+    config: Any,
+    state: Mapping[str, Tensor],
+    symbols: Symbols,
+    labels: Sequence[str] = (),
+    to: str = "hf",
 ) -> Written:
     """What their format cannot say is an error, not a loss."""
-    kinds = [kind for kind in KINDS.values() if kind.family == family]
+    kinds = kinds_of(family, to)
     if not kinds:
-        raise InputError(
-            f"a {family} has no counterpart there",
-            expected=", ".join(dict.fromkeys(kind.family for kind in KINDS.values())),
-        )
+        known = [name for name in dict.fromkeys(kind.family for kind in KINDS.values()) if kinds_of(name, to)]
+        raise InputError(f"a {family} has no counterpart there", got=f"to {to}", expected=", ".join(known))
     found, refusals = [], []
     for kind in kinds:
         try:
@@ -211,7 +256,17 @@ def write_foreign(
     if labels and "id2label" in data:
         data |= {"id2label": {str(i): name for i, name in enumerate(labels)}}
         data |= {"label2id": {name: i for i, name in enumerate(labels)}}
+    if labels and "architecture" in data:
+        data |= {"label_names": list(labels)}
     return Written(data | ids, {key: x for key, x in ids.items() if x is not None} | silent, tensors)
+
+
+def kinds_of(family: str, to: str) -> list[Kind]:
+    """Those that a family can be written as: of timm alone, or where transformers has it, of transformers."""
+    both = {name: kind for name, kind in KINDS.items() if kind.family == family}
+    theirs = [kind for name, kind in both.items() if name.startswith(timm.KIND)]
+    others = [kind for name, kind in both.items() if not name.startswith(timm.KIND)]
+    return theirs if to == "timm" else others or theirs
 
 
 def tried(kind: Kind, config: Any, state: Mapping[str, Tensor]) -> tuple[Kind, dict[str, Any], Run, Lost]:
@@ -227,9 +282,9 @@ def tried(kind: Kind, config: Any, state: Mapping[str, Tensor]) -> tuple[Kind, d
 
 def believable(config: Any, tensors: int, where: str) -> None:
     """A config must not promise more layers than the file could hold: building them would take for ever."""
-    for key in ("depth", "decoder_depth"):
+    for key in ("depth", "decoder_depth", "depths"):
         depth = getattr(config, key, None)
-        if depth is not None and depth > tensors:
+        if depth is not None and sum(staged(depth)) > tensors:
             raise CheckpointError(
                 "the config promises more layers than there are tensors",
                 where=where,

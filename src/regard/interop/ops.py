@@ -135,6 +135,45 @@ class Fuse:
         return Chunk(self.parts, self.axis)
 
 
+@dataclass(frozen=True)
+class HeadByHead:
+    """One tensor that has, head after head, some rows for each part (q, k, v), into these parts."""
+
+    heads: int
+    widths: tuple[int, ...]  # rows of a head, for each part
+
+    def __call__(self, tensors: list[Tensor]) -> list[Tensor]:
+        if len(tensors) != 1 or tensors[0].shape[:1] != (self.heads * sum(self.widths),):
+            found = ", ".join(str(tuple(x.shape)) for x in tensors)
+            raise ValueError(f"HeadByHead takes one tensor of {self.heads} x {sum(self.widths)} rows, got {found}")
+        parts = tensors[0].unflatten(0, (self.heads, -1)).split(self.widths, 1)
+        return [part.flatten(0, 1) for part in parts]
+
+    def reverse(self) -> Op:
+        return PartByPart(self.heads, self.widths)
+
+
+@dataclass(frozen=True)
+class PartByPart:
+    """The way back."""
+
+    heads: int
+    widths: tuple[int, ...]
+
+    def __call__(self, tensors: list[Tensor]) -> list[Tensor]:
+        wanted = [self.heads * width for width in self.widths]
+        if [x.shape[0] for x in tensors] != wanted:
+            found = ", ".join(str(tuple(x.shape)) for x in tensors)
+            raise ValueError(f"PartByPart takes tensors of {wanted} rows, got {found}")
+        whole = tensors[0].new_empty(self.heads, sum(self.widths), *tensors[0].shape[1:])
+        for part, x in zip(whole.split(self.widths, 1), tensors, strict=True):
+            part.copy_(x.unflatten(0, (self.heads, -1)))  # not torch.cat, as in Fuse
+        return [whole.flatten(0, 1)]
+
+    def reverse(self) -> Op:
+        return HeadByHead(self.heads, self.widths)
+
+
 @dataclass(frozen=True, init=False)
 class Chain:
     """Several changes, from left to right on the way in and from right to left on the way out."""

@@ -6,7 +6,7 @@ from typing import Any
 from regard.errors import InputError
 from regard.models import perceiver, perceiverlm
 
-from .foreign import THEIR_ACTIVATIONS, Foreign
+from .foreign import THEIR_ACTIVATIONS, Foreign, numbered
 from .ops import Reshape
 from .rules import Entry, Rule
 
@@ -58,12 +58,11 @@ def images(theirs: Foreign) -> perceiver.Config:
     kind = architecture(theirs.data)
     if kind not in (FOURIER, LEARNED):
         theirs.guess(f"architectures = {kind[:60]!r} is not supported, only {FOURIER}, {LEARNED} and {WORDS}")
-    theirs.ignore("d_model", "vocab_size", "max_position_embeddings", "id2label", "num_labels")
-    labels = theirs.data.get("id2label")
+    theirs.ignore("d_model", "vocab_size", "max_position_embeddings", "num_labels")
     side = theirs.size("image_size", 56)
     return perceiver.Config(
         image=side if kind == LEARNED else SIDE,
-        classes=len(labels) if isinstance(labels, dict) else theirs.size("num_labels", 2),
+        classes=theirs.classes(least=1),
         positions="learned" if kind == LEARNED else "fourier",
         **shared,
     )
@@ -111,12 +110,10 @@ def export_sizes(ours: perceiver.Config | perceiverlm.Config, architecture: str)
 
 
 def export_images(ours: perceiver.Config) -> dict[str, Any]:
-    labels = {str(i): f"LABEL_{i}" for i in range(ours.classes)}
     learned = ours.positions == "learned"
     return export_sizes(ours, LEARNED if learned else FOURIER) | {
         **({"image_size": ours.image} if learned else {}),
-        "id2label": labels,
-        "label2id": {label: int(i) for i, label in labels.items()},
+        **numbered(ours.classes),
     }
 
 

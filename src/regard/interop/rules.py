@@ -88,7 +88,26 @@ class Known:
     make: Callable[[torch.Size], Tensor]
 
 
-Entry = Rule | Tied | Ours | Dropped | Known
+@dataclass(frozen=True)
+class Idle:
+    """A tensor of theirs that no output depends on, and why, but that they want to find: ``make`` gives its value.
+
+    There is one beside each of our tensors that ``beside`` names.
+    """
+
+    theirs: str
+    beside: str
+    make: Callable[[], Tensor]
+    why: str
+
+    def __post_init__(self) -> None:
+        if set(places(self.theirs)) != set(places(self.beside)):
+            raise ValueError(f"{self} must have the same {{placeholders}} on both sides")
+        if not self.why.strip():
+            raise ValueError(f"Idle({self.theirs!r}) must say why")
+
+
+Entry = Rule | Tied | Ours | Dropped | Known | Idle
 
 
 def convert(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> dict[str, Tensor]:
@@ -103,8 +122,8 @@ def converted(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> "Run":
         match entry:
             case Rule():
                 run.rule(several(entry.theirs), several(entry.ours), entry.op)
-            case Dropped():
-                run.claim(entry.theirs, "Dropped")
+            case Dropped() | Idle():
+                run.claim(entry.theirs, type(entry).__name__)
             case Known():
                 run.known(entry)
             case Ours():
@@ -129,6 +148,9 @@ def exported(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> "Run":
                 run.rule(several(entry.ours), several(entry.theirs), entry.op.reverse())
             case Ours():
                 run.left_behind(entry)
+            case Idle():
+                for ours, parts in run.named(entry.beside).items():
+                    run.write(fill(entry.theirs, parts), entry.make(), ours)
     for entry in rules:
         if isinstance(entry, Tied) and entry.written:
             run.write_again(entry)
@@ -152,7 +174,7 @@ def needed(ours: Mapping[str, tuple[int, ...]], rules: Sequence[Entry]) -> dict[
 
 def spare(names: Iterable[str], rules: Sequence[Entry]) -> set[str]:
     """Which of their tensors may as well be absent: a copy, or what follows from the config."""
-    able = [pattern(entry.theirs) for entry in rules if isinstance(entry, Tied | Dropped | Known)]
+    able = [pattern(entry.theirs) for entry in rules if isinstance(entry, Tied | Dropped | Known | Idle)]
     return {name for name in names if any(one.fullmatch(name) for one in able)}
 
 
@@ -261,7 +283,7 @@ class Run:
             theirs = self.state[name]
             if not theirs.is_meta:
                 ours = entry.make(theirs.shape)
-                same = theirs.is_floating_point() and ours.shape == theirs.shape
+                same = theirs.is_floating_point() >= ours.is_floating_point() and ours.shape == theirs.shape
                 if not same or not torch.allclose(ours.to(theirs.dtype), theirs, rtol=0, atol=1e-3):
                     self.unequal.append(f"{name}: should follow from the config, but holds other values")
 

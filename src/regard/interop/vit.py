@@ -6,31 +6,35 @@ from typing import Any
 
 from regard.models.vit import Config
 
-from .foreign import THEIR_ACTIVATIONS, Foreign
+from .foreign import THEIR_ACTIVATIONS, Foreign, numbered
 from .rules import Entry, Rule
 
 
 def config(theirs: Foreign) -> Config:
+    return Config(**settings(theirs))
+
+
+def settings(theirs: Foreign) -> dict[str, Any]:
+    """What a ViT and a DeiT say alike."""
     theirs.divides("num_attention_heads", "hidden_size")
     theirs.divides("patch_size", "image_size")
     theirs.expect("pooler_act", "tanh")
-    theirs.ignore("encoder_stride", "pooler_output_size", "id2label")
-    labels = theirs.data.get("id2label")
-    return Config(
-        image=theirs.size("image_size", 224),
-        patch=theirs.size("patch_size", 16),
-        channels=theirs.size("num_channels", 3),
-        classes=len(labels) if isinstance(labels, dict) else theirs.size("num_labels", 2, least=0),
-        dim=theirs.size("hidden_size", 768),
-        depth=theirs.depth("num_hidden_layers", 12),
-        heads=theirs.size("num_attention_heads", 12),
-        hidden=theirs.size("intermediate_size", 3072),
-        dropout=theirs.share("hidden_dropout_prob", 0.0),
-        attention_dropout=theirs.share("attention_probs_dropout_prob", 0.0),
-        eps=theirs.above_zero("layer_norm_eps", 1e-12),
-        activation=theirs.activation("hidden_act"),
-        qkv_bias=theirs.take("qkv_bias", bool, True),
-    )
+    theirs.ignore("encoder_stride", "pooler_output_size")
+    return {
+        "image": theirs.size("image_size", 224),
+        "patch": theirs.size("patch_size", 16),
+        "channels": theirs.size("num_channels", 3),
+        "classes": theirs.classes(),
+        "dim": theirs.size("hidden_size", 768),
+        "depth": theirs.depth("num_hidden_layers", 12),
+        "heads": theirs.size("num_attention_heads", 12),
+        "hidden": theirs.size("intermediate_size", 3072),
+        "dropout": theirs.share("hidden_dropout_prob", 0.0),
+        "attention_dropout": theirs.share("attention_probs_dropout_prob", 0.0),
+        "eps": theirs.above_zero("layer_norm_eps", 1e-12),
+        "activation": theirs.activation("hidden_act"),
+        "qkv_bias": theirs.take("qkv_bias", bool, True),
+    }
 
 
 def complete(ours: Config, names: Collection[str]) -> Config:
@@ -42,11 +46,13 @@ def complete(ours: Config, names: Collection[str]) -> Config:
 
 
 def export_config(ours: Config) -> dict[str, Any]:
-    labels = {str(i): f"LABEL_{i}" for i in range(ours.classes)}
-    named = {"id2label": labels, "label2id": {label: int(i) for i, label in labels.items()}} if labels else {}
+    return export_settings(ours, "vit", "ViTForImageClassification" if ours.classes else "ViTModel")
+
+
+def export_settings(ours: Any, kind: str, architecture: str) -> dict[str, Any]:
     return {
-        "architectures": ["ViTForImageClassification" if ours.classes else "ViTModel"],
-        "model_type": "vit",
+        "architectures": [architecture],
+        "model_type": kind,
         "image_size": ours.image,
         "patch_size": ours.patch,
         "num_channels": ours.channels,
@@ -59,14 +65,22 @@ def export_config(ours: Config) -> dict[str, Any]:
         "layer_norm_eps": ours.eps,
         "hidden_act": THEIR_ACTIVATIONS[ours.activation],
         "qkv_bias": ours.qkv_bias,
-        **named,
+        **(numbered(ours.classes) if ours.classes else {}),
     }
 
 
 def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
-    prefix = "vit." if ours.classes else ""
+    table = encoder_rules("vit." if ours.classes else "")
+    if ours.classes:
+        table.append(Rule("classifier.{p}", "head.{p}"))
+    elif ours.representation:
+        table.append(Rule("pooler.dense.{p}", "representation.{p}"))
+    return table
+
+
+def encoder_rules(prefix: str) -> list[Entry]:
     layer, block = prefix + "encoder.layer.{i}.", "blocks.{i}."
-    table: list[Entry] = [
+    return [
         Rule(prefix + "embeddings.cls_token", "class_token"),
         Rule(prefix + "embeddings.position_embeddings", "positions"),
         Rule(prefix + "embeddings.patch_embeddings.projection.{p}", "patch.projection.{p}"),
@@ -80,8 +94,3 @@ def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
         Rule(layer + "layernorm_after.{p}", block + "ffn_residual.norm.{p}"),
         Rule(prefix + "layernorm.{p}", "norm.{p}"),
     ]
-    if ours.classes:
-        table.append(Rule("classifier.{p}", "head.{p}"))
-    elif ours.representation:
-        table.append(Rule("pooler.dense.{p}", "representation.{p}"))
-    return table

@@ -123,10 +123,11 @@ def joined(records: list[Tensor], rows: Axis | None) -> list[Tensor]:
 
 
 def axes_of(name: str, table: Mapping[str, tuple[str, str]]) -> tuple[str, str]:
-    """The names of a map's axes, from the model file's AXES."""
-    for pattern, axes in table.items():
+    """The names of a map's axes, from the model file's AXES; "{layer}" stands for the map's own name, where every
+    layer has axes of its own."""
+    for pattern, (rows, columns) in table.items():
         if fnmatchcase(name, pattern):
-            return axes
+            return rows.replace("{layer}", name), columns.replace("{layer}", name)
     whole, _, part = name.rpartition(".")
     if part in ("write", "broadcast"):  # of a workspace, whose slots are neither
         rows, columns = axes_of(whole, table)

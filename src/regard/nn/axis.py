@@ -5,18 +5,56 @@ from math import prod
 
 
 @dataclass(frozen=True)
+class Cut:
+    """How a grid was cut into windows: rolled up and to the left by ``shift``, filled up below and on the right to
+    whole windows, which then follow each other row by row."""
+
+    grid: tuple[int, int]
+    window: tuple[int, int]
+    shift: tuple[int, int] = (0, 0)
+
+    @property
+    def windows(self) -> tuple[int, int]:
+        """How many windows there are, from top to bottom and from left to right."""
+        return -(-self.grid[0] // self.window[0]), -(-self.grid[1] // self.window[1])
+
+    @property
+    def sides(self) -> tuple[int, int]:
+        """of the grid, filled up to whole windows"""
+        return self.windows[0] * self.window[0], self.windows[1] * self.window[1]
+
+    @property
+    def count(self) -> int:
+        return self.windows[0] * self.windows[1]
+
+    def places(self) -> list[list[tuple[int, int] | None]]:
+        """The row and column of each position of each window in the whole grid; None where there is only filling."""
+        (height, width), found = self.window, []
+        for top in range(0, self.sides[0], height):
+            for left in range(0, self.sides[1], width):
+                rows = [(top + i + self.shift[0]) % self.sides[0] for i in range(height)]
+                columns = [(left + j + self.shift[1]) % self.sides[1] for j in range(width)]
+                inside = [(i, j) if i < self.grid[0] and j < self.grid[1] else None for i in rows for j in columns]
+                found.append(inside)
+        return found
+
+
+@dataclass(frozen=True)
 class Axis:
     """kind:   "text", "image" ...
     size:   positions in all
     labels: one word for each position, where there are words
     grid:   the shape of the space that the positions walk through, row by row; those before it (a class token) have
             no place in it
+    cut:    where the grid is one of many windows of a larger one, all of them; a map then has the windows of an image
+            after each other on its first axis
     """
 
     kind: str
     size: int
     labels: tuple[str, ...] | None = None
     grid: tuple[int, ...] | None = None
+    cut: Cut | None = None
 
     def __post_init__(self) -> None:
         if self.labels is not None and len(self.labels) != self.size:

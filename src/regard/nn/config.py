@@ -130,11 +130,17 @@ def not_positive(config: object, *names: str) -> list[str]:
 
 
 def below(least: int, config: object, *names: str) -> list[str]:
+    """A tuple is of sizes, one for each stage, at least one."""
     return [
         f"{name} = {size} is not at least {least}"
         for name in names
-        if (size := getattr(config, name)) is not None and not size >= least
+        if (size := getattr(config, name)) is not None and not min(staged(size), default=least - 1) >= least
     ]
+
+
+def staged(size: Any) -> tuple[int, ...]:
+    """The sizes of all stages."""
+    return tuple(size) if isinstance(size, tuple | list) else (size,)
 
 
 def not_above_zero(config: object, *names: str) -> list[str]:
@@ -163,11 +169,27 @@ def not_shares(config: object, *names: str) -> list[str]:
 
 
 def not_divided(config: object, whole: str, part: str) -> list[str]:
-    """Whether a size is no multiple of another; what is below 1 is told of by ``not_positive``."""
+    """Whether a size is no multiple of another; what is below 1 is told of by ``not_positive``.
+
+    Of several stages, one whole for all is that of the first, and doubles from each to the next.
+    """
     many, few = getattr(config, whole), getattr(config, part)
-    if many is None or few is None or many < 1 or few < 1 or many % few == 0:
+    if many is None or few is None or min((*staged(many), *staged(few))) < 1:
+        return []
+    parts = staged(few)
+    wholes = staged(many) if isinstance(many, tuple | list) else [many * 2**stage for stage in range(len(parts))]
+    if all(one % other == 0 for one, other in zip(wholes, parts, strict=False)):
         return []
     return [f"{whole} = {many} is not a multiple of {part} = {few}"]
+
+
+def uneven(config: object, *names: str) -> list[str]:
+    """Whether sizes of stages, each a tuple, tell of different numbers of stages."""
+    found = {name: getattr(config, name) for name in names if getattr(config, name) is not None}
+    if len({len(sizes) for sizes in found.values()}) < 2:
+        return []
+    told = ", ".join(f"{name} = {list(sizes)}" for name, sizes in found.items())
+    return [f"{told} are not of one number of stages"]
 
 
 def not_one_of(known: Collection[str], config: object, *names: str) -> list[str]:

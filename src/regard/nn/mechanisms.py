@@ -13,6 +13,7 @@ from .kernels.additive import Additive
 from .kernels.cosine import Cosine
 from .kernels.local import Local
 from .kernels.luong import Concat, General, LocalP
+from .kernels.pairwise import MeanConcat, MeanDot
 from .kernels.talking import TalkingHeads
 from .kernels.topk import TopK
 from .mixers import fourier, tokens, workspace
@@ -79,6 +80,12 @@ MECHANISMS: dict[str, Mechanism] = {
     ),
     "concat": Mechanism(
         Plain, lambda c, s: s.attention(Concat(s.heads, s.width, s.dropout)), "v.tanh(W[q; k]) (Luong 2015)"
+    ),
+    "mean-dot": Mechanism(Plain, lambda c, s: s.attention(MeanDot(s.dropout)), "q.k / n, no softmax (Wang 2018)"),
+    "mean-concat": Mechanism(
+        Plain,
+        lambda c, s: s.attention(MeanConcat(s.heads, s.width, s.dropout)),
+        "relu(w.[q; k]) / n, no softmax (Wang 2018)",
     ),
     "local": Mechanism(Band, local, "keys less than a window away (Child 2019)"),
     "strided": Mechanism(sparse.StridedSettings, sparse.strided, "near keys, and every l-th (Child 2019)"),

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .mask import ALL, Mask, over_heads
+from .start import truncated_normal
 
 Layout = Literal["interleaved", "halves"]
 
@@ -178,7 +179,7 @@ class BucketBias:
 def window_offsets(height: int, width: int, device: torch.device) -> Tensor:
     """Swin's relative index: query minus key, row and column, as one number.  -> (height*width, height*width)"""
     with torch.inference_mode(False):  # remembered tensors must serve training too
-        y, x = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+        y, x = torch.meshgrid(*(torch.arange(side, device="cpu") for side in (height, width)), indexing="ij")
         y, x = y.flatten(), x.flatten()
         rows = y[:, None] - y + height - 1
         columns = x[:, None] - x + width - 1
@@ -192,11 +193,108 @@ class WindowBias(nn.Module):
         super().__init__()
         self.height, self.width = height, width
         self.weight = nn.Parameter(torch.empty((2 * height - 1) * (2 * width - 1), heads))
-        nn.init.trunc_normal_(self.weight, std=0.02)
+        truncated_normal(self.weight)
 
-    def forward(self) -> Tensor:
+    def forward(self, height: int | None = None, width: int | None = None) -> Tensor:
+        """-> (h, n, n), n = height * width; a smaller window than the table's has the smaller ones of its offsets"""
+        height, width = height or self.height, width or self.width
+        if height > self.height or width > self.width:
+            raise ValueError(
+                f"a table of offsets in windows of {self.height} x {self.width} cannot serve one of {height} x {width}"
+            )
+        table: Tensor = self.weight
+        if (height, width) != (self.height, self.width):
+            table = self.offsets()[self.height - height :, self.width - width :][: 2 * height - 1, : 2 * width - 1]
+            table = table.flatten(0, 1)
+        return table[window_offsets(height, width, table.device)].movedim(-1, 0)
+
+    def offsets(self) -> Tensor:
+        """-> (rows, columns, h): by how much the key is above and to the left of the query, from most to least"""
+        return self.weight.unflatten(0, (2 * self.height - 1, 2 * self.width - 1))
+
+    def resized(self, height: int, width: int) -> Tensor:
+        """The table for windows of another size, bicubic, as the authors' code.  -> (offsets, h)"""
+        if (height, width) == (self.height, self.width):
+            return self.weight
+        grid, size = self.offsets().movedim(-1, 0)[None], (2 * height - 1, 2 * width - 1)
+        return F.interpolate(grid, size=size, mode="bicubic", align_corners=False)[0].flatten(1).mT
+
+
+class LogBias(nn.Module):
+    """Swin v2 (Liu et al., 2022), https://arxiv.org/abs/2111.09883, section 3.3: a small network tells the number of
+    each head for an offset, whose logarithm it is given, so that a larger window asks for little that is new.
+
+        16 sigmoid(MLP(log y, log x)), log x = sign(x) log2(|8x / (window - 1)| + 1) / log2 8
+
+    ``window`` is the one of training; all windows are measured by it.
+    """
+
+    def __init__(self, heads: int, window: int, hidden: int = 512) -> None:
+        super().__init__()
+        self.window = window
+        self.up, self.down = nn.Linear(2, hidden), nn.Linear(hidden, heads, bias=False)
+
+    def forward(self, height: int, width: int) -> Tensor:
         """-> (h, n, n), n = height * width"""
-        return self.weight[window_offsets(self.height, self.width, self.weight.device)].movedim(-1, 0)
+        offsets = log_spaced(height, width, self.window).to(self.up.weight)
+        numbers = self.down(F.relu(self.up(offsets.flatten(0, 1))))
+        return 16 * torch.sigmoid(numbers[window_offsets(height, width, numbers.device)].movedim(-1, 0))
+
+
+@lru_cache(maxsize=64)
+def log_spaced(height: int, width: int, window: int) -> Tensor:
+    """All offsets down and across in a window, by their logarithm.  -> (2 height - 1, 2 width - 1, 2), in float64"""
+    with torch.inference_mode(False):  # remembered tensors must serve training too
+        sides = []
+        for side in (height, width):
+            far = 8 * torch.arange(1 - side, side, dtype=torch.float64, device="cpu") / max(window - 1, 1)
+            sides.append(far.sign() * torch.log2(far.abs() + 1) / math.log2(8))
+        return torch.stack(torch.meshgrid(*sides, indexing="ij"), -1)
+
+
+class OffsetBias(nn.Module):
+    """LeViT (Graham et al., 2021), https://arxiv.org/abs/2104.01136, section 4.2: one number for each head and each
+    distance down and across, whichever way; so a mirrored image has the mirrored maps."""
+
+    def __init__(self, heads: int, height: int, width: int) -> None:
+        super().__init__()
+        self.height, self.width = height, width
+        self.weight = nn.Parameter(torch.zeros(heads, height * width))
+
+    def forward(self, height: int, width: int, stride: int = 1) -> Tensor:
+        """Of queries at every ``stride``-th row and column of a grid; of another grid than the table's, bilinear.
+
+        -> (h, q, k), k = height * width
+        """
+        table = self.resized(height, width)
+        return table[:, distances(height, width, stride, table.device)]
+
+    def resized(self, height: int, width: int) -> Tensor:
+        """The table for another grid, bilinear.  -> (h, height * width)"""
+        if (height, width) == (self.height, self.width):
+            return self.weight
+        grid = self.weight.unflatten(1, (self.height, self.width))[None]
+        return F.interpolate(grid, size=(height, width), mode="bilinear", align_corners=True)[0].flatten(1)
+
+
+@lru_cache(maxsize=64)
+def distances(height: int, width: int, stride: int, device: torch.device) -> Tensor:
+    """Rows and columns between a query and a key, as one number.  -> (q, k)"""
+    with torch.inference_mode(False):  # remembered tensors must serve training too
+        y, x = torch.meshgrid(*(torch.arange(side, device="cpu") for side in (height, width)), indexing="ij")
+        rows = (y[::stride, ::stride].flatten()[:, None] - y.flatten()).abs()
+        columns = (x[::stride, ::stride].flatten()[:, None] - x.flatten()).abs()
+        return (rows * width + columns).to(device)
+
+
+def refitted(old: nn.Module, new: nn.Module) -> dict[str, Tensor]:
+    """The weights of ``old``, its tables of offsets made for the windows and grids of ``new``, a net of its form."""
+    found, places = dict(old.state_dict()), dict(new.named_modules())
+    for name, module in old.named_modules():
+        other = places.get(name)
+        if isinstance(module, WindowBias | OffsetBias) and isinstance(other, WindowBias | OffsetBias):
+            found[f"{name}.weight"] = module.resized(other.height, other.width)
+    return found
 
 
 def interpolate(table: Tensor, old: tuple[int, int], new: tuple[int, int]) -> Tensor:

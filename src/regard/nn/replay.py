@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -29,15 +29,29 @@ def recompute(f: Callable[..., T], *inputs: Tensor | None) -> T:
     now = hearing()
     notes = Notes() if getattr(_notes, "open", None) is None else None  # or those who run all of this again take them
 
-    @contextmanager
-    def again() -> Iterator[None]:
-        with heard_by(repeated(now)), nullcontext() if notes is None else notes.again():
-            yield
-
     def contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-        return nullcontext() if notes is None else notes.written(), again()
+        return nullcontext() if notes is None else notes.written(), SecondRun(heard_by(repeated(now)), notes)
 
     return checkpoint(f, *inputs, use_reentrant=False, context_fn=contexts)
+
+
+class SecondRun(AbstractContextManager[None]):
+    """Who listened the first time hears again, and what was decided is read. May be entered again: a second backward
+    pass, a third run."""
+
+    def __init__(self, listening: heard_by, notes: "Notes | None") -> None:
+        self.listening, self.notes = listening, notes
+        self.entered: list[ExitStack] = []
+
+    def __enter__(self) -> None:
+        stack = ExitStack()
+        stack.enter_context(self.listening)
+        if self.notes is not None:
+            stack.enter_context(self.notes.again())
+        self.entered.append(stack)
+
+    def __exit__(self, *error: object) -> None:
+        self.entered.pop().close()
 
 
 class Notes:

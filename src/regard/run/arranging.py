@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from regard.data.answers import Question
 from regard.data.batches import Batches, Drawing, Drawn
+from regard.data.captions import CaptionMaker
 from regard.data.conllu import Tagged
 from regard.data.draws import fractions
 from regard.data.framed import AnswerMaker, CoupleMaker, LabelMaker, TagMaker
@@ -20,19 +20,34 @@ from regard.data.missing import Spans
 from regard.data.order import Order
 from regard.data.pairs import PairMaker
 from regard.data.rows import Numbers, Rows
+from regard.data.scenes import Described
 from regard.data.stream import Passages, Windows
 from regard.data.text import Text
 from regard.data.vocabulary import Vocabulary as Learned
 from regard.data.vocabulary import ends_of, framing, with_mask, with_sentinels
 from regard.interop.symbols import Symbols
 from regard.interop.texts import read_bytes
-from regard.tasks.classify import Labelled
 from regard.tasks.language import Tokens, next_tokens
 from regard.tasks.reading import last_piece
 
 from .beginning import kind_of, whose_words
+from .boxing import boxes_in_batches
 from .goals import Answering, LanguageModel, MaskedModel, MissingSpans, Similarity, Tagging
-from .inputs import AnswerFiles, ImageFiles, LabelledFiles, PairFiles, Reverse, TaggedFiles, TextFiles, Vocabulary
+from .imagery import in_batches
+from .inputs import (
+    AnswerFiles,
+    BoxFiles,
+    DrawnScenes,
+    DrawnShapes,
+    LabelledFiles,
+    PairFiles,
+    Pictures,
+    Reverse,
+    TaggedFiles,
+    TextFiles,
+    Vocabulary,
+    Written,
+)
 from .settings import Run
 from .sources import Opened, found
 
@@ -75,14 +90,16 @@ def texts_of(row: Any) -> Sequence[str]:
         return row.texts
     if isinstance(row, Question):
         return row.question, row.context
+    if isinstance(row, Described):
+        return [row.caption]
     return [" ".join(row.words)] if isinstance(row, Tagged) else row
 
 
 def vocabulary_of(run: Run, rows: Rows, base: Path) -> Text | None:
     """Given, or learned from the training data, if the task reads text; with the tokens that the task needs."""
-    if isinstance(run.data, Reverse):
+    if isinstance(run.data, Reverse | DrawnScenes):
         return learned(rows, Vocabulary("words", 100))
-    if isinstance(run.data, ImageFiles):
+    if not isinstance(run.data, Written):
         return None
     if (other := whose_words(run)) is not None:
         return other.text()
@@ -101,15 +118,23 @@ def vocabulary_of(run: Run, rows: Rows, base: Path) -> Text | None:
 
 def arranged(run: Run, data: Opened, text: Text | None, length: int | None, symbols: Symbols) -> Sources:
     """Every split in batches: train shuffled, the others in order. ``length`` is what the model reads."""
-    if isinstance(run.data, ImageFiles):
+    if isinstance(run.data, BoxFiles | DrawnShapes):
         assert data.images is not None
-        maker = ImageMaker(data.images)
+        boxed = boxes_in_batches(run, run.data, data.splits, data.images)
+        return Sources(boxed, text, data.names, data.images)
+    if isinstance(run.data, Pictures):
+        assert data.images is not None
+        splits = in_batches(run, data.splits, data.images, len(data.names))
+        return Sources(splits, text, data.names, data.images)
+    assert text is not None
+    if isinstance(run.data, DrawnScenes):
+        assert data.images is not None
+        maker = CaptionMaker(data.images, text, run.data.longest, symbols)
         splits = {
             split: Batches(rows, Order(len(rows), rows=run.data.batch, seed=run.seed, shuffle=split == "train"), maker)
             for split, rows in data.splits.items()
         }
-        return Sources(splits, text, data.names, data.images)
-    assert text is not None
+        return Sources(splits, text, (), data.images, run.data.longest)
     if isinstance(run.data, TextFiles) and run.data.unit == "text":
         return arranged_windows(run, data, text, longest_of(run, length) or USUAL, symbols)
     longest, cut = longest_of(run, length), 0.0
@@ -162,7 +187,7 @@ def batches(
 
 def longest_of(run: Run, length: int | None) -> int | None:
     """Tokens of a row that are read: as many as the model can, unless fewer are asked for."""
-    if isinstance(run.data, Reverse | ImageFiles):
+    if not isinstance(run.data, Written):
         return None
     asked = run.data.longest or (length if isinstance(run.task, LanguageModel) and length else USUAL)
     return asked if length is None else min(asked, length)
@@ -229,14 +254,3 @@ class LineMaker:
     def __call__(self, rows: Sequence[tuple[str, ...]]) -> Any:
         ids = self.text.unframed([row[0] for row in rows])
         return next_tokens([[self.begin, *row[: self.longest - 1], self.end] for row in ids])
-
-
-class ImageMaker:
-    """Images, normalised, and their labels."""
-
-    def __init__(self, images: Images) -> None:
-        self.images = images
-
-    def __call__(self, rows: Sequence[Any]) -> Labelled:
-        pixels = torch.stack([self.images.normalise(row.image) for row in rows])
-        return Labelled(pixels, torch.tensor([row.label for row in rows]))

@@ -12,13 +12,16 @@ from regard.interop.digest import weights_digest
 from regard.model import Model
 from regard.nn.adapter import adapt
 from regard.nn.config import flaws
+from regard.nn.positions import interpolate, refitted
 from regard.zoo import FAMILIES, bare, preset
 
 from .inputs import Vocabulary
 from .named import named_model
-from .settings import LEARNS, Run, Start, learners
+from .settings import LEARNS, SEEN, SEERS, Run, Start, learners
 
-HEADS = ("label", "tags", "span", "words", "follows", "head", "pooler")  # what may be new: the part that is of a task
+HEADS = (  # what may be new: the part that is of a task
+    *("label", "tags", "span", "words", "follows", "head", "teacher_head", "token_head", "pooler"),
+)
 SHOWN = 6
 
 
@@ -55,8 +58,13 @@ def changed(base: Model, changes: Mapping[str, Any], run: Run) -> Any:
         raise InputError(
             f"a {base.family} cannot {run.task.kind}", where="start.model", expected=f"a model of the {able} family"
         )
+    if (base.family in SEERS) != (run.data.kind in SEEN):
+        raise InputError(f"a {base.family} cannot read data of kind {run.data.kind!r}", where="start.model")
     if wrong := flaws(FAMILIES[base.family].config, changes):
         raise ConfigError(f"these are no settings of a {base.family}", where="[model]", got="; ".join(wrong))
+    if base.family == "swinv2" and {"image", "window"} & changes.keys() and "trained" not in changes:
+        measures = [base.config.measure(stage) for stage in range(len(base.config.depth))]
+        changes = {**changes, "trained": tuple(measures)}  # offsets are measured as these weights know it
     try:
         return replace(base.config, **changes)
     except ValueError as error:
@@ -76,6 +84,8 @@ def begin_with(run: Run, changes: Mapping[str, Any]) -> Begun:
     net = FAMILIES[base.family].net(config)
     added, left = take_over(net, base.net, run.start)
     notes = []
+    if (old := sides(base.config)) != (new := sides(config)):
+        notes.append(f"images of {new} instead of {old}: what goes by places is interpolated")
     if added:
         notes.append(f"new, and not of {run.start.model}: {some(added)}")
     if left:
@@ -85,10 +95,26 @@ def begin_with(run: Run, changes: Mapping[str, Any]) -> Begun:
     return Begun(base.family, net, tuple(notes), digest, tuple(added))
 
 
+def sides(config: Any) -> str:
+    """Of the images of a net that takes one size."""
+    return f"{config.image} x {config.image}" if hasattr(config, "image") else ""
+
+
+def resized(base: nn.Module, net: Any) -> dict[str, torch.Tensor]:
+    """The weights of ``base``, those that go by places in an image or a window made for the sizes of ``net``."""
+    found, old, new = refitted(base, net), base.config, net.config
+    if "positions" in found and hasattr(old, "grid"):
+        found["positions"] = interpolate(found["positions"], old.grid, new.grid)  # type: ignore[arg-type]
+    elif "positions" in found and hasattr(old, "image"):  # one for each pixel
+        one, other = (old.image, old.image), (new.image, new.image)
+        found["positions"] = interpolate(found["positions"][None], one, other)[0]  # type: ignore[arg-type]
+    return found
+
+
 @torch.no_grad()
 def take_over(net: nn.Module, base: nn.Module, start: Start) -> tuple[list[str], list[str]]:
     """Copy every weight. Only those of a task's own part may differ. -> names of new ones, names of those left out"""
-    ours, theirs = net.state_dict(), base.state_dict()
+    ours, theirs = net.state_dict(), resized(base, net)
     alike = {name for name, x in ours.items() if name in theirs and theirs[name].shape == x.shape}
     added = [name for name in ours if name not in alike]
     left = [name for name in theirs if name not in alike]

@@ -52,6 +52,17 @@ class LanguageModel:
 
 
 @dataclass(frozen=True)
+class Description:
+    """Foretell each word of a caption from its image and the words before it."""
+
+    kind: Literal["describe"] = "describe"
+    smoothing: float = setting(0.0, "label smoothing")
+
+    def __post_init__(self) -> None:
+        refuse(not_shares(self, "smoothing"))
+
+
+@dataclass(frozen=True)
 class Classification:
     """One label for each example."""
 
@@ -59,10 +70,23 @@ class Classification:
     smoothing: float = setting(0.0, "label smoothing")
     teacher: str = setting("", TEACHER)
     share: float = setting(0.5, SHARE)
-    temperature: float = setting(2.0, TEMPERATURE)
+    lesson: Literal["usual", "soft", "hard"] = setting(
+        "usual",
+        "soft: all that the teacher thinks; hard: its best guess; usual: soft, but hard for the token of a deit",
+    )
+    temperature: float = setting(2.0, TEMPERATURE + ", by a soft lesson")
+    adversarial: float = setting(
+        0.0,
+        "HAT: share of the steps, the first ones, in which images are made harder; each then costs three times as much",
+    )
 
     def __post_init__(self) -> None:
-        refuse(not_shares(self, "smoothing"), not_above_zero(self, "temperature"), not_taught(self.share))
+        wrong = not_taught(self.share) + below(0, self, "adversarial")
+        if self.adversarial is not None and self.adversarial > 1:
+            wrong += [f"adversarial = {self.adversarial} is above 1"]
+        if self.adversarial and self.teacher:
+            wrong += ["adversarial and teacher: a run has one or the other"]
+        refuse(not_shares(self, "smoothing"), not_above_zero(self, "temperature"), wrong)
 
 
 @dataclass(frozen=True)
@@ -120,4 +144,30 @@ class Similarity:
         refuse(not_above_zero(self, "temperature"))
 
 
-Goal = Translation | LanguageModel | Classification | Tagging | Answering | MaskedModel | MissingSpans | Similarity
+@dataclass(frozen=True)
+class Detection:
+    """A set of boxes with their classes."""
+
+    kind: Literal["detect"] = "detect"
+    label: float = setting(1.0, "weight of the class, in the loss and in the matching")
+    box: float = setting(5.0, "weight of the distance of two boxes")
+    overlap: float = setting(2.0, "weight of what they have in common")
+    nothing: float = setting(0.1, "of the class, for queries that shall find nothing")
+    earlier: float = setting(1.0, "weight of what the decoder's earlier layers say; 0: only the last is heard")
+
+    def __post_init__(self) -> None:
+        refuse(below(0, self, "label", "box", "overlap", "earlier"), not_above_zero(self, "nothing"))
+
+
+Goal = (
+    Translation
+    | LanguageModel
+    | Description
+    | Classification
+    | Tagging
+    | Answering
+    | MaskedModel
+    | MissingSpans
+    | Similarity
+    | Detection
+)

@@ -1,11 +1,13 @@
 """What a run learns from: the [data] table, one kind for each form that data comes in."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from regard.data.vocabulary import BYTES, Kind
 from regard.nn.config import below, not_above_zero, not_positive, not_shares, refuse
 from regard.train.runfile import required, setting
+
+from .augmentation import Augment
 
 LEAST = 16  # tokens in which a question and some of its text find room
 
@@ -159,32 +161,164 @@ class AnswerFiles:
         refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
 
 
+MEAN = "of the pixels, 0 is black and 1 white: one, or one a channel"
+DEVIATION = "of the pixels: one, or one a channel"
+SIZE = "both sides of an image, for a model whose config does not tell it; 0: as the config says"
+FIT = "an image that is no square: the whole of it, or a square from its middle"
+AUGMENT = "how images change at random while they are learned"
+HALF = (0.5,)
+
+
 @dataclass(frozen=True)
 class ImageFiles:
-    """Images with labels: a folder with a folder for each label, or with a table of labels, or with idx files."""
+    """Images with labels: a folder with a folder for each label, or with a table of labels, or with idx files; or a
+    sheet of tiles."""
 
     kind: Literal["images"] = "images"
-    train: str = required("a folder")
-    held_out: str = setting("", "a folder to evaluate on while training; none: a share of train")
+    train: str = required("a folder; or an image of tiles, whose labels NAME_labels.npy stand beside it")
+    held_out: str = setting("", "of the same form, to evaluate on while training; none: a share of train")
     test: str = setting(
-        "", "a folder for `regard evaluate --split test`; of idx files, their test split is the default"
+        "", "of the same form, for `regard evaluate --split test`; of idx files, their test split is the default"
     )
-    share: float = setting(0.1, "what is held out of train, where no folder is given")
+    labels: tuple[str, ...] = setting((), "names of the labels, where the data has only numbers")
+    tile: int = setting(0, "the side of a tile, where train is an image of tiles")
+    share: float = setting(0.1, "what is held out of train, where nothing is given")
     bad: float = setting(0.01, "more than this share of bad images stops the run before it begins")
     batch: int = setting(64, "images of a batch")
-    mean: tuple[float, ...] = setting((0.5,), "of the pixels, 0 is black and 1 white: one, or one a channel")
-    deviation: tuple[float, ...] = setting((0.5,), "of the pixels: one, or one a channel")
+    size: int = setting(0, SIZE)
+    fit: Literal["stretch", "crop"] = setting("stretch", FIT)
+    mean: tuple[float, ...] = setting(HALF, MEAN)
+    deviation: tuple[float, ...] = setting(HALF, DEVIATION)
+    augment: Augment = setting(Augment(), AUGMENT)
 
     def __post_init__(self) -> None:
         wrong = not_positive(self, "batch") + ([] if self.train or self.train is None else ["train names no folder"])
+        wrong += below(0, self, "tile", "size") + pictured(self.deviation, self.batch, self.augment)
+        refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
+
+    def as_usual(self) -> bool:
+        return self.mean == self.deviation == HALF and self.fit == "stretch"
+
+
+@dataclass(frozen=True)
+class DigitImages:
+    """The 1,797 digits of 8 x 8 pixels that scikit-learn carries, the last 297 of them to test with."""
+
+    fit: ClassVar[Literal["stretch"]] = "stretch"  # they are squares, and none is bad
+    bad: ClassVar[float] = 0.0
+
+    kind: Literal["digits"] = "digits"
+    share: float = setting(0.1, "what is held out of the others")
+    batch: int = setting(64, "images of a batch")
+    size: int = setting(0, SIZE)
+    mean: tuple[float, ...] = setting(HALF, MEAN)
+    deviation: tuple[float, ...] = setting(HALF, DEVIATION)
+    augment: Augment = setting(Augment(), AUGMENT)
+
+    def __post_init__(self) -> None:
+        wrong = not_positive(self, "batch") + below(0, self, "size")
+        wrong += pictured(self.deviation, self.batch, self.augment)
+        refuse(wrong, not_shares(self, "share"), not_above_zero(self, "share"))
+
+    def as_usual(self) -> bool:
+        return self.mean == self.deviation == HALF
+
+
+@dataclass(frozen=True)
+class DrawnScenes:
+    """Generated: one or two coloured shapes, and a sentence that says so."""
+
+    kind: Literal["scenes"] = "scenes"
+    rows: int = setting(4000, "how many to train on")
+    batch: int = setting(32, "images of a batch")
+    longest: int = setting(32, "tokens of a caption; the rest is cut off")
+
+    def __post_init__(self) -> None:
+        refuse(not_positive(self, "rows", "batch"), below(2, self, "longest"))
+
+
+def pictured(deviation: tuple[float, ...] | None, batch: int | None, augment: Augment | None) -> list[str]:
+    """What is wrong with how images become batches."""
+    wrong = []
+    if deviation is not None and not all(x > 0 for x in deviation):
+        wrong += [f"deviation = {list(deviation)} is not above 0"]
+    if augment is not None and batch and batch > 0 and batch % (augment.copies or 1):
+        wrong += [f"batch = {batch} is not a multiple of augment.copies = {augment.copies}"]
+    return wrong
+
+
+@dataclass(frozen=True)
+class BoxFiles:
+    """Images with boxes: COCO's JSON, a JSON list, or Pascal VOC's folder of XML files; and the images."""
+
+    kind: Literal["boxes"] = "boxes"
+    train: str = required("COCO's JSON, a JSON list, or a folder of Pascal VOC's XML files")
+    held_out: str = setting("", "the same to evaluate on while training; none: a share of train")
+    test: str = setting("", "the same for `regard evaluate --split test`")
+    images: tuple[str, ...] = required(
+        "their folder or zip archive: one for all, or one each for train, held_out and test"
+    )
+    splits: tuple[str, ...] = setting((), "of a JSON list or VOC: the names of its splits for train, held_out, test")
+    longest: int = setting(320, "pixels that the longer side of an image is scaled to")
+    share: float = setting(0.1, "what is held out of train, where nothing else is")
+    bad: float = setting(0.01, "more than this share of bad images and boxes stops the run before it begins")
+    batch: int = setting(8, "images of a batch")
+    mirror: float = setting(0.5, "the chance that left and right are exchanged, in training")
+    cut: float = setting(0.5, "the chance that a random part of the image is cut out, in training")
+    part: float = setting(0.6, "the smallest such part, as a share of each side")
+    scale: float = setting(0.8, "the smallest scale that an image is shown in, in training; the largest is 1")
+    mean: tuple[float, ...] = setting((0.485, 0.456, 0.406), "of the pixels, 0 is black and 1 white")
+    deviation: tuple[float, ...] = setting((0.229, 0.224, 0.225), "of the pixels")
+
+    def __post_init__(self) -> None:
+        wrong = not_positive(self, "batch") + ([] if self.train or self.train is None else ["train names no file"])
+        if self.images is not None and len(self.images) not in (1, 3):
+            wrong += [f"images = {list(self.images)} names neither one folder nor three"]
+        if self.splits is not None and len(self.splits) not in (0, 2, 3):
+            wrong += [f"splits = {list(self.splits)} names neither two splits nor three"]
+        if self.splits and (self.held_out or self.test):
+            wrong += ["splits: these are parts of train's file, so held_out and test have none of their own"]
         if self.deviation is not None and not all(x > 0 for x in self.deviation):
             wrong += [f"deviation = {list(self.deviation)} is not above 0"]
-        refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
+        wrong += [
+            f"{name} = {value} is above 1"
+            for name in ("mirror", "cut", "part", "scale")
+            if (value := getattr(self, name)) is not None and value > 1
+        ]
+        refuse(wrong, below(16, self, "longest"), below(0, self, "mirror", "cut"))
+        refuse(not_shares(self, "share", "bad"), not_above_zero(self, "share", "part", "scale"))
+
+
+@dataclass(frozen=True)
+class DrawnShapes:
+    """Generated: coloured squares, discs and triangles before a busy background."""
+
+    kind: Literal["shapes"] = "shapes"
+    rows: int = setting(20000, "how many images to train on")
+    side: int = setting(64, "pixels of each side")
+    most: int = setting(4, "shapes of an image at most")
+    batch: int = setting(32, "images of a batch")
+
+    def __post_init__(self) -> None:
+        refuse(not_positive(self, "rows", "most", "batch"), below(16, self, "side"))
 
 
 def no_files(train: tuple[str, ...] | None) -> list[str]:
     return ["train names no file"] if train is not None and not train else []
 
 
-Data = PairFiles | Reverse | TextFiles | LabelledFiles | TaggedFiles | AnswerFiles | ImageFiles
+Pictures = ImageFiles | DigitImages
+Data = (
+    PairFiles
+    | Reverse
+    | TextFiles
+    | LabelledFiles
+    | TaggedFiles
+    | AnswerFiles
+    | ImageFiles
+    | DigitImages
+    | BoxFiles
+    | DrawnShapes
+    | DrawnScenes
+)
 Written = PairFiles | TextFiles | LabelledFiles | TaggedFiles | AnswerFiles  # data with a vocabulary

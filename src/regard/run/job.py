@@ -5,7 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor, nn
+
+from regard.data.captions import Captions
 from regard.data.faults import Fault
+from regard.data.images import Images
 from regard.data.text import Text
 from regard.data.vocabulary import symbols_of
 from regard.errors import InputError
@@ -14,6 +19,8 @@ from regard.model import Model
 from regard.nn.block import replay_blocks
 from regard.tasks.answering import FindAnswer
 from regard.tasks.classify import Classify, ClassifyText
+from regard.tasks.describing import Describe
+from regard.tasks.detecting import Detect, Weights
 from regard.tasks.distil import Distil
 from regard.tasks.language import Language
 from regard.tasks.masked import Masked
@@ -29,6 +36,8 @@ from .beginning import Begun, begin_with, kind_of, whose_words
 from .goals import (
     Answering,
     Classification,
+    Description,
+    Detection,
     LanguageModel,
     MaskedModel,
     MissingSpans,
@@ -36,7 +45,7 @@ from .goals import (
     Tagging,
     Translation,
 )
-from .inputs import ImageFiles
+from .inputs import Pictures
 from .named import named_model
 from .settings import Run
 from .sources import Opened
@@ -77,7 +86,10 @@ def prepare(run: Run, folder: Path, data: Opened, text: Text | None) -> Job:
     begun = begin_with(run, changes)
     symbols = NONE if text is None else symbols_of(text) if other is None else other.symbols
     names = data.names if getattr(begun.net.config, "classes", 0) == len(data.names) else ()
-    model = Model(family, begun.net, processor=text, task=run.task.kind, symbols=symbols, labels=names)
+    processor: Text | Images | Captions | None = text if data.images is None else data.images
+    if text is not None and data.images is not None:
+        processor = Captions(data.images, text)
+    model = Model(family, begun.net, processor=processor, task=run.task.kind, symbols=symbols, labels=names)
     sources = arranged(run, data, text, getattr(model.config, "length", None), symbols)
     if run.train.recompute and not replay_blocks(model.net):
         raise InputError(f"a {model.family} has no blocks to recompute", fix="set train.recompute = false")
@@ -116,6 +128,8 @@ def task_of(run: Run, model: Model, sources: Sources) -> Task:
         teacher = same_words(task.teacher, model)
         how = {"share": task.share, "temperature": task.temperature, "load": task.load}
         return Distil(model.net, model.text(), task.smoothing, teacher.net, feeding=feeding, **how)
+    if isinstance(task, Description):
+        return Describe(model.net, model.text(), task.smoothing)
     if isinstance(task, LanguageModel):
         return Language(model.net, task.smoothing, model.text().widths(), task.load)
     if isinstance(task, MissingSpans):
@@ -128,16 +142,20 @@ def task_of(run: Run, model: Model, sources: Sources) -> Task:
         return FindAnswer(model.net)
     if isinstance(task, Similarity):
         return Similar(model.net, task.temperature)
+    if isinstance(task, Detection):
+        weights = Weights(task.label, task.box, task.overlap, task.nothing, task.earlier)
+        return Detect(model.net, sources.names, weights)
     assert isinstance(task, Classification)
-    kind = Classify if isinstance(run.data, ImageFiles) else ClassifyText
-    return kind(model.net, sources.names, task.smoothing, teacher_of(task, model))
+    kind = Classify if isinstance(run.data, Pictures) else ClassifyText
+    harder = round(task.adversarial * run.train.steps)
+    return kind(model.net, sources.names, task.smoothing, teacher_of(task, model), harder)
 
 
 def teacher_of(task: Classification | MaskedModel, model: Model) -> Teacher | None:
     """A model that does the same thing, and better."""
     if not task.teacher:
         return None
-    found = named_model(task.teacher) if model.processor is None else same_words(task.teacher, model)
+    found = named_model(task.teacher) if model.sees() else same_words(task.teacher, model)
     head, own = (getattr(x.config, "head", "") for x in (found, model))
     if found.labels != model.labels or (isinstance(task, MaskedModel) and head not in ("words", "pretraining")):
         raise InputError(
@@ -146,7 +164,40 @@ def teacher_of(task: Classification | MaskedModel, model: Model) -> Teacher | No
             got=f"head = {head!r}, labels {', '.join(found.labels) or 'none'}",
             expected=f"head = {own!r}, labels {', '.join(model.labels) or 'none'}",
         )
-    return Teacher(found.net, task.share, task.temperature)
+    net = found.net if not model.sees() else same_images(task.teacher, found, model)
+    if isinstance(task, MaskedModel) or task.lesson == "soft":
+        return Teacher(net, task.share, task.temperature)
+    token = getattr(model.net, "teacher_head", None) is not None
+    return Teacher(net, task.share, task.temperature, "hard" if token or task.lesson == "hard" else "soft")
+
+
+def same_images(name: str, teacher: Model, model: Model) -> nn.Module:
+    """A teacher that is shown the very images that the student is, as numbers that it knows."""
+    theirs, ours = teacher.processor, model.processor
+    if not isinstance(theirs, Images) or not isinstance(ours, Images):
+        raise InputError("this teacher does not say how images are prepared for it", where=name)
+    if (theirs.size, theirs.channels) != (ours.size, ours.channels):
+        raise InputError(
+            "teacher and student see images of different sizes or colours",
+            where=name,
+            got=f"{theirs.size} x {theirs.size}, {theirs.channels} channels",
+            expected=f"{ours.size} x {ours.size}, {ours.channels} channels",
+        )
+    if (theirs.mean, theirs.std) == (ours.mean, ours.std):
+        return teacher.net
+    return Renormalised(teacher.net, ours, theirs)
+
+
+class Renormalised(nn.Module):
+    """A net for images that were normalised as ``before``, which knows them as ``after``."""
+
+    def __init__(self, net: nn.Module, before: Images, after: Images) -> None:
+        super().__init__()
+        self.net, self.before, self.after = net, before, after
+
+    def forward(self, images: Tensor) -> Tensor:
+        mean, std = (torch.tensor(x, device=images.device)[:, None, None] for x in (self.before.mean, self.before.std))
+        return self.net(self.after.normalise((images * std + mean) * 255))
 
 
 def same_words(name: str, model: Model) -> Model:

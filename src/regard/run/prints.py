@@ -12,6 +12,8 @@ from typing import Any
 from regard.errors import InputError
 from regard.interop.texts import json_bytes, read_json
 
+from .imagery import targets_of
+
 FILE = "data.json"
 WHOLE = 1 << 28  # bytes of a file that are all read; of a larger one, pieces
 PIECES, PIECE = 256, 1 << 20
@@ -21,9 +23,11 @@ IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".p
 def prints_of(run: Any) -> dict[str, str]:
     """The size and a digest of each file, by its path; of a folder, of all that is in it; of a teacher too."""
     names: list[str] = []
-    for key in ("train", "held_out", "test"):
+    for key in ("train", "held_out", "test", "images"):
         given = getattr(run.data, key, ())
         names += [given] if isinstance(given, str) and given else list(given) if isinstance(given, tuple) else []
+        if getattr(run.data, "tile", 0) and given and targets_of(Path(given)).is_file():
+            names.append(str(targets_of(Path(given))))
     teacher = getattr(run.task, "teacher", "")
     others = [teacher] if run.start is None else [teacher, run.start.model]
     names += [name for name in others if name and Path(name).is_dir()]

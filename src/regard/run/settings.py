@@ -66,8 +66,10 @@ class Run:
         if self.task is not None and family is not None and family not in LEARNS[self.task.kind]:
             able = learners(self.task.kind, None if self.data is None else self.data.kind)
             wrong += [f"model.name: a {family} cannot {self.task.kind}; it takes a model of the {able} family"]
-        elif self.data is not None and family is not None and (family in SEERS) != (self.data.kind == "images"):
+        elif self.data is not None and family is not None and sees(family) != (self.data.kind in SEEN):
             wrong += [f"model.name: a {family} cannot read data of kind {self.data.kind!r}"]
+        if getattr(self.task, "adversarial", 0) and self.data is not None and self.data.kind not in SEEN:
+            wrong += [f"task.adversarial: data of kind {self.data.kind!r} has no pixels that could be made harder"]
         if isinstance(self.data, TextFiles) and self.task is not None:
             if self.task.kind == "masked" and self.data.unit == "text":
                 wrong += ["data.unit = 'text' cannot serve the task 'masked', which hides words of lines"]
@@ -105,33 +107,45 @@ def blamed(problem: str, changes: Mapping[str, Any]) -> str:
     return next((f"model.{key}" for key in changes if re.search(rf"\b{re.escape(key)}\b", problem)), "model")
 
 
+SEERS = (  # families that see images
+    *("vit", "deit", "cait", "volo", "swin", "swinv2", "levit", "mixer", "perceiver", "workspace", "resnet", "mlp"),
+)
+DETECTORS = ("detr",)
+SEEN = ("images", "digits", "boxes", "shapes")  # kinds of data that are images
 LEARNS = {
     "translate": ("transformer", "rnn", "t5", "switch"),
     "language": ("gpt", "switchlm", "reformer", "recurrent"),
-    "classify": ("vit", "mixer", "perceiver", "workspace", "mlp", "bert", "recurrent"),
+    "classify": (*SEERS, "bert", "recurrent"),
+    "describe": ("captioner",),
     "tag": ("bert", "recurrent"),
     "answer": ("bert",),
     "masked": ("bert",),
     "spans": ("t5", "switch", "transformer"),
     "similar": ("bert",),
+    "detect": DETECTORS,
 }
 ROUTING = ("switch", "switchlm")  # who has experts
-SEERS = ("vit", "mixer", "perceiver", "workspace", "mlp")  # who reads images
 SERVES = {
     "translate": ("pairs", "reverse"),
     "language": ("text",),
-    "classify": ("images", "labelled"),
+    "classify": ("images", "digits", "labelled"),
+    "describe": ("scenes",),
     "tag": ("tagged",),
     "answer": ("answers",),
     "masked": ("text",),
     "spans": ("text",),
     "similar": ("pairs",),
+    "detect": ("boxes", "shapes"),
 }
+
+
+def sees(family: str) -> bool:
+    return family in (*SEERS, *DETECTORS)
 
 
 def learners(task: str, data: str | None) -> str:
     """The families that can learn a task from data of a kind, or of any where it is not known."""
-    return " or ".join(x for x in LEARNS[task] if data is None or (x in SEERS) == (data == "images"))
+    return " or ".join(x for x in LEARNS[task] if data is None or sees(x) == (data in SEEN))
 
 
 def read_run(path: Path, overrides: tuple[str, ...] = ()) -> Run:

@@ -10,19 +10,33 @@ from regard.data.conllu import Sentences, open_conllu
 from regard.data.draws import HOLDOUT, chance, shuffled
 from regard.data.faults import Fault, tolerate
 from regard.data.generated import Reversal
-from regard.data.idx import open_idx
-from regard.data.images import Images, open_images
+from regard.data.images import Images
 from regard.data.labelled import LabelledTexts
 from regard.data.records import open_csv
 from regard.data.rows import Rows, Some, held_out
+from regard.data.scenes import Scenes
 from regard.data.stream import open_passages
 from regard.data.tables import open_jsonl, open_plain, open_tsv
 from regard.errors import InputError
 from regard.zoo import shipped
 
-from .beginning import kind_of
+from .boxing import box_rows, boxes_prepared
 from .goals import Classification, MaskedModel, Translation
-from .inputs import AnswerFiles, ImageFiles, LabelledFiles, PairFiles, Reverse, TaggedFiles, TextFiles
+from .imagery import Prepared, image_rows, images_of, scene_images
+from .inputs import (
+    AnswerFiles,
+    BoxFiles,
+    DigitImages,
+    DrawnScenes,
+    DrawnShapes,
+    ImageFiles,
+    LabelledFiles,
+    PairFiles,
+    Pictures,
+    Reverse,
+    TaggedFiles,
+    TextFiles,
+)
 from .settings import Run
 
 
@@ -90,8 +104,15 @@ def opened(run: Run, base: Path) -> Opened:
             },
             (),
         )
-    if isinstance(data, ImageFiles):
+    if isinstance(data, DrawnScenes):
+        images = scene_images(run)
+        seeds = {"train": 0, "held_out": 1, "test": 2}
+        scenes = {split: Scenes(data.rows if i == 0 else 200, images, run.seed + i) for split, i in seeds.items()}
+        return Opened(dict(scenes), (), images)
+    if isinstance(data, Pictures):
         return opened_images(data, run, base)
+    if isinstance(data, BoxFiles | DrawnShapes):
+        return opened_boxes(data, run, base)
     paths = {
         split: [found(name, base) for name in names]
         for split, names in (("train", data.train), ("held_out", data.held_out), ("test", data.test))
@@ -161,28 +182,21 @@ def checked(
     return Opened(splits, faults, images, names)
 
 
-def opened_images(data: ImageFiles, run: Run, base: Path) -> Opened:
-    _, config = kind_of(run)
-    size, channels = getattr(config, "image", 224), getattr(config, "channels", 3)
-    try:
-        images = Images(size=size, channels=channels, mean=data.mean, std=data.deviation)
-    except ValueError as error:
-        raise InputError("images cannot be prepared so", where="data.mean, data.deviation", got=str(error)) from None
-    folder = found(data.train, base)
-    idx = any("-ubyte" in name for name in os.listdir(folder)) if folder.is_dir() else False
-    train = open_idx(folder, "train", images) if idx else open_images(folder, images)
-    splits: dict[str, Rows] = {"train": train}
-    for split, name in (("held_out", data.held_out), ("test", data.test)):
-        if name:
-            other = found(name, base)
-            splits[split] = (open_idx if idx else open_split)(other, split, images, train.labels)
-    if idx and "test" not in splits and any(name.startswith(("test", "t10k")) for name in os.listdir(folder)):
-        splits["test"] = open_idx(folder, "test", images, train.labels)
-    return checked(splits, data.bad, data.share, run.seed, images=images, names=tuple(train.labels))
+def opened_images(data: ImageFiles | DigitImages, run: Run, base: Path) -> Opened:
+    images = images_of(run)
+    splits, names = image_rows(data, images, base, found)
+    ready = checked(splits, data.bad, data.share, run.seed, images=images, names=names)
+    if data.augment.area < 1 and not getattr(data, "held_out", ""):
+        ready.splits["held_out"] = Prepared(ready.splits["held_out"], images)
+    return ready
 
 
-def open_split(folder: Path, split: str, images: Images, labels: Sequence[str]) -> Rows:
-    return open_images(folder, images, labels)
+def opened_boxes(data: BoxFiles | DrawnShapes, run: Run, base: Path) -> Opened:
+    images = boxes_prepared(data)
+    splits, names = box_rows(data, images, run.seed, base, found)
+    if isinstance(data, DrawnShapes):
+        return Opened(splits, (), images, names)
+    return checked(splits, data.bad, data.share, run.seed, images, names)
 
 
 def pair_rows(paths: Sequence[Path], columns: Sequence[int | str]) -> Rows:

@@ -32,7 +32,7 @@ from regard.train.runtext import write
 from .arranging import texts_of, vocabulary_of
 from .ending import finish
 from .environment import different, environment_now
-from .inputs import ImageFiles, Reverse
+from .inputs import Reverse, Written
 from .job import Job, prepare
 from .prints import FILE as PRINTS
 from .prints import check_prints, prints_bytes
@@ -130,7 +130,7 @@ def warnings_of(job: Job) -> list[str]:
 def start_from_vectors(job: Job) -> None:
     """Word vectors learned from the training text, if asked for, as large as the random ones that they replace."""
     data = job.run.data
-    if isinstance(data, ImageFiles | Reverse) or data.vocabulary.vectors == "random":
+    if not isinstance(data, Written) or data.vocabulary.vectors == "random":
         return
     rows = job.sources.splits["train"].source
     texts = (text for i in range(len(rows)) for text in texts_of(rows[i]))
@@ -184,7 +184,7 @@ def begin(job: Job, base: Path, smoke: bool) -> None:
 def absolute(data: Any, base: Path) -> Any:
     """The same files, whatever folder it is resumed from."""
     changes: dict[str, Any] = {}
-    for name in ("train", "held_out", "test"):
+    for name in ("train", "held_out", "test", "images"):
         given = getattr(data, name, None)
         if isinstance(given, tuple):
             changes[name] = tuple(str(found(one, base)) for one in given)
@@ -204,7 +204,7 @@ def reopen(folder: Path) -> Job:
     check_prints(folder, run)
     tokenizer = folder / "tokenizer.json"
     text = Text.from_bytes(read_bytes(tokenizer), str(tokenizer)) if tokenizer.exists() else None
-    if text is None and not isinstance(run.data, ImageFiles):
+    if text is None and isinstance(run.data, Reverse | Written):
         raise InputError(
             "the run's tokenizer is gone", where=str(tokenizer), fix="put it back: it stands in the run's model too"
         )

@@ -10,6 +10,8 @@ from regard.train.settings import Train
 from .goals import (
     Answering,
     Classification,
+    Description,
+    Detection,
     LanguageModel,
     MaskedModel,
     MissingSpans,
@@ -17,7 +19,7 @@ from .goals import (
     Tagging,
     Translation,
 )
-from .inputs import AnswerFiles, ImageFiles, LabelledFiles, PairFiles, TaggedFiles, TextFiles
+from .inputs import AnswerFiles, BoxFiles, DrawnScenes, ImageFiles, LabelledFiles, PairFiles, TaggedFiles, TextFiles
 from .settings import Run, Start
 
 TEMPLATES: dict[str, Run] = {
@@ -69,6 +71,14 @@ TEMPLATES: dict[str, Run] = {
         optimizer=AdamW(rate=5e-5, betas=(0.9, 0.999), decay=0.01),
         schedule=Linear(warmup=100),
     ),
+    "describe": Run(
+        task=Description(),
+        data=DrawnScenes(),
+        model={"name": "captioner-tiny"},
+        train=Train(steps=1500, evaluate=250, save=250, log=25),
+        optimizer=AdamW(rate=2e-3, betas=(0.9, 0.98), decay=0.01),
+        schedule=Cosine(warmup=100),
+    ),
     "tag": Run(
         task=Tagging(),
         data=TaggedFiles(train=("words.conllu",)),
@@ -108,6 +118,14 @@ TEMPLATES: dict[str, Run] = {
         train=Train(steps=2000, evaluate=100, save=100, log=10),
         optimizer=AdamW(rate=3e-4, betas=(0.9, 0.999), decay=0.01),
         schedule=Linear(warmup=100),
+    ),
+    "detect": Run(
+        task=Detection(),
+        data=BoxFiles(train="annotations.json", images=("images",)),
+        model={"name": "detr-small", "queries": 50, "depths": [1, 1, 1], "dims": [32, 64, 128], "dim": 128},
+        train=Train(steps=20000, clip=0.1, evaluate=500, save=500, log=50),
+        optimizer=AdamW(rate=5e-4, betas=(0.9, 0.999), decay=1e-4),
+        schedule=Cosine(warmup=500),
     ),
 }
 

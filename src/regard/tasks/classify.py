@@ -9,7 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.data.framed import Texts
+from regard.models.deit import Answers
 
+from .adversarial import PASSES, adversarial_losses
 from .task import Loss, Task, Term
 from .teacher import Teacher
 
@@ -21,31 +23,58 @@ class Labelled:
     """A batch of images, or of whatever else is one tensor."""
 
     inputs: Tensor  # (b, ...)
-    labels: Tensor  # (b,)
+    labels: Tensor  # (b,); or a share for each class, (b, classes)
 
 
 class Classify(Task):
+    """``harder`` is the step up to which images are made harder (``tasks.adversarial``)."""
+
     goal = "-accuracy"
 
     def __init__(
-        self, net: nn.Module, names: Sequence[str], smoothing: float = 0.0, teacher: Teacher | None = None
+        self,
+        net: nn.Module,
+        names: Sequence[str],
+        smoothing: float = 0.0,
+        teacher: Teacher | None = None,
+        harder: int = 0,
     ) -> None:
         self.parts = {"net": net}
         self.net: Any = net
-        self.names, self.smoothing, self.teacher = names, smoothing, teacher
+        self.names, self.smoothing, self.teacher, self.harder = names, smoothing, teacher, harder
 
     def counts(self, batch: Any) -> Mapping[str, float]:
         return {"examples": float(len(batch.labels))}
 
     def losses(self, batch: Any, step: int) -> Iterator[Loss]:
-        logits = self.logits(self.net, batch)
-        loss = F.cross_entropy(logits, batch.labels, reduction="sum", label_smoothing=self.smoothing)
+        if step < self.harder and torch.is_grad_enabled():  # without slopes nothing can be made harder
+            yield from self.made_harder(batch)
+            return
+        said = self.said(batch)
+        loss = F.cross_entropy(said.label, batch.labels, reduction="sum", label_smoothing=self.smoothing)
         if self.teacher is None:
             yield Loss("net", {"loss": Term(loss, "examples")})
             return
         with torch.no_grad():
             theirs = self.logits(self.teacher.net, batch)
-        yield Loss("net", self.teacher.terms(loss, logits, theirs, "examples"))
+        yield Loss("net", self.teacher.terms(loss, said.teacher, theirs, "examples"))
+
+    def made_harder(self, batch: Any) -> Iterator[Loss]:
+        """The slopes of all passes are added up, and then the weights go one step."""
+        labels = batch.labels
+        if labels.ndim == 1:
+            labels = F.one_hot(labels, self.net.config.classes)
+        labels = labels * (1 - self.smoothing) + self.smoothing / labels.shape[-1]
+        for i, loss in enumerate(adversarial_losses(self.net, batch.inputs, labels), 1):
+            yield Loss("net", {"loss": Term(loss, "examples")}, update=i == PASSES)
+
+    def said(self, batch: Any) -> Answers:
+        """Of a net with a head for labels and one for what a teacher says, both; else the same twice."""
+        if self.teacher is not None and getattr(self.net, "teacher_head", None) is not None:
+            answers: Answers = self.net.answers(batch.inputs)
+            return answers
+        logits = self.logits(self.net, batch)
+        return Answers(logits, logits)
 
     def logits(self, net: Any, batch: Any) -> Tensor:
         """-> (b, c)"""

@@ -15,6 +15,7 @@ from regard.errors import InputError
 from regard.nn.pool import mean
 
 from .answering import best_spans
+from .seeing import ranked
 
 WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")  # words, and every other mark by itself
 BATCH = 32
@@ -61,10 +62,8 @@ class Reading:
         found = self.read(framed, lambda some: self.net.labelled(some.ids, segments=some.segments, keys=some.keys))
         told = []
         for row, own, logits in zip(rows, framed, found, strict=True):
-            chances = logits.softmax(-1)
-            order = chances.argsort(descending=True).tolist()
-            ranked = tuple((self.name(i), float(chances[i])) for i in order)
-            told.append(Labelled(row, *ranked[0], ranked, own.unread, self.literal.unknown("".join(row))))
+            named = tuple((self.name(i), chance) for i, chance in ranked(logits))
+            told.append(Labelled(row, *named[0], named, own.unread, self.literal.unknown("".join(row))))
         return told
 
     def tag(self, sentences: Sequence[Sequence[str]], *, last: bool) -> list[Tagged]:

@@ -4,7 +4,7 @@ Shapes: n examples or places, v classes or words.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -19,13 +19,17 @@ class Teacher:
     net: Any
     share: float
     temperature: float
+    lesson: Literal["soft", "hard"] = "soft"  # all that it thinks, or only its best guess
 
     def __post_init__(self) -> None:
         self.net.eval().requires_grad_(False)
 
     def terms(self, right: Tensor, student: Tensor, teacher: Tensor, count: str) -> dict[str, Term]:
         """A number, (n, v), (n, v): what is right, and how far the student is from the teacher"""
-        near = divergence(student, teacher, self.temperature)
+        if self.lesson == "hard":
+            near = F.cross_entropy(student, teacher.argmax(-1), reduction="sum")
+        else:
+            near = divergence(student, teacher, self.temperature)
         return {"loss": Term(right, count, 1 - self.share), "teacher": Term(near, count, self.share)}
 
 

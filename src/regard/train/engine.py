@@ -87,7 +87,9 @@ class Engine:
             if settings.compiled:
                 part.compile()
         self.peaks = {name: optimizer[name].rate for name in task.parts}
-        self.optimizers = {name: optimizers.optimizer_of(optimizer[name], part) for name, part in task.parts.items()}
+        self.optimizers = {
+            name: optimizers.optimizer_of(optimizer[name], part, settings.rates) for name, part in task.parts.items()
+        }
         if settings.moving is not None:
             self.shadows = {name: Moving(part, settings.moving) for name, part in task.parts.items()}
 
@@ -338,14 +340,13 @@ class Engine:
             return assessment(self.task, data, self.world, self.precision)
 
     def status(self, update: Update, pace: Pace) -> Status:
-        means = {name: value / max(update.counts[name], 1.0) for name, value in update.sums.items()}
-        loss = sum(weight * means[name] for name, (_, weight) in update.terms.items())
+        means = update.means()
         unit = next(iter(update.totals), "rows")
         age = None if self.saved_at is None else time.monotonic() - self.saved_at
         return Status(
             self.state.step,
             self.settings.steps,
-            loss,
+            update.loss(),
             self.best(),
             pace.speed,
             unit,

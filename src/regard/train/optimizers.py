@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from inspect import unwrap
+from types import MappingProxyType
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
+from regard.errors import InputError
 from regard.nn.config import not_above_zero, not_shares, refuse
 
 from .runfile import setting
@@ -82,20 +85,30 @@ class Adafactor:
 
 
 Settings = AdamW | Adam | SGD | Adafactor
+ALIKE: Mapping[str, float] = MappingProxyType({})
 
 
-def optimizer_of(settings: Settings, part: nn.Module) -> torch.optim.Optimizer:
-    """Two groups, what decays and what does not; and each again, where some weights are spread over processes."""
-    groups: dict[bool, list[nn.Parameter]] = {True: [], False: []}
-    for parameter in part.parameters():
-        if parameter.requires_grad:
-            groups[decays(parameter)].append(parameter)
+def optimizer_of(settings: Settings, part: nn.Module, rates: Mapping[str, float] = ALIKE) -> torch.optim.Optimizer:
+    """Two groups, what decays and what does not; and each again, where some weights are spread over processes, or have
+    a share of the rate of their own, by patterns of their names."""
+    groups: dict[tuple[bool, float], list[nn.Parameter]] = {(True, 1.0): [], (False, 1.0): []}
+    named = {name: x for name, x in part.named_parameters() if x.requires_grad}
+    if idle := [pattern for pattern in rates if not any(fnmatchcase(name, pattern) for name in named)]:
+        raise InputError("no weight has such a name", where="train.rates", got=", ".join(idle), expected=some_of(named))
+    for name, parameter in named.items():
+        share = next((float(x) for pattern, x in rates.items() if fnmatchcase(name, pattern)), 1.0)
+        groups.setdefault((decays(parameter), share), []).append(parameter)
     made: list[dict[str, Any]] = [
-        {"params": some, "weight_decay": settings.decay if decayed else 0.0}
-        for decayed, every in groups.items()
+        {"params": some, "weight_decay": settings.decay if decayed else 0.0, "share": share}
+        for (decayed, share), every in groups.items()
         for some in by_place(every)
     ]
     return settings.build(made)
+
+
+def some_of(names: Iterable[str]) -> str:
+    """The first words of all names: what a pattern may begin with."""
+    return ", ".join(dict.fromkeys(f"{name.partition('.')[0]}*" for name in names))
 
 
 def decays(parameter: Tensor) -> bool:
@@ -105,7 +118,7 @@ def decays(parameter: Tensor) -> bool:
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     for group in optimizer.param_groups:
-        group["lr"] = rate
+        group["lr"] = rate * group.get("share", 1.0)
 
 
 def state_of(optimizer: torch.optim.Optimizer, part: nn.Module) -> dict[str, Tensor]:

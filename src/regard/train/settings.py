@@ -1,7 +1,8 @@
 """How a run is trained: one table of the run file."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from regard.nn.config import below, not_above_zero, not_positive, not_shares, refuse
 
@@ -32,9 +33,15 @@ class Train:
     device: Literal["cpu", "cuda"] = setting("cpu", "where to compute")
     threads: int = setting(0, "threads a process computes with; 0 for OMP_NUM_THREADS, or as many as there are cores")
     workers: int = setting(0, "background processes that make batches")
+    rates: Mapping[str, Any] = setting({}, 'of some weights, by their names, as shares of the rate: "backbone.*" = 0.1')
 
     def __post_init__(self) -> None:
         refuse(
+            [
+                f"rates: {pattern} = {share!r} is no number from 0 on"
+                for pattern, share in (self.rates or {}).items()
+                if type(share) not in (int, float) or not share >= 0
+            ],
             not_positive(self, "steps", "split", "log", "evaluate", "save", "keep", "patience", "average"),
             not_above_zero(self, "clip"),
             not_shares(self, "moving"),

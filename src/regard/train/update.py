@@ -25,12 +25,23 @@ class Update:
         self.terms: dict[str, tuple[str, float]] = {}
         self.norms: dict[str, float] = {}
 
+    def means(self) -> dict[str, float]:
+        return {name: value / max(self.counts[name], 1.0) for name, value in self.sums.items()}
+
+    def loss(self) -> float:
+        """All terms together, by their weights."""
+        return sum(self.terms[name][1] * value for name, value in self.means().items())
+
 
 def gather(window: Mapping[str, float], update: Update) -> dict[str, float]:
     """The sums and counts since the last line of metrics, with one more step; norms are summed over steps."""
     found = dict(window)
     counted = {name: (value, update.counts[name]) for name, value in update.sums.items()}
     normed = {name: (norm, 1.0) for name, norm in update.norms.items()}
+    if not any(
+        name.rpartition(".")[2] == "loss" for name in update.sums
+    ):  # a task of terms alone, none of them the loss
+        normed["loss"] = (update.loss(), 1.0)
     for name, (value, count) in {**counted, **normed}.items():
         found[f"sum {name}"] = found.get(f"sum {name}", 0.0) + value
         found[f"count {name}"] = found.get(f"count {name}", 0.0) + count

@@ -26,8 +26,7 @@ def pieces(model: Model) -> Tensor:
     """-> (1, LENGTH)"""
     with lzma.open(found(TEXT, Path()), "rt", encoding="utf8") as file:
         text = " ".join(line.strip() for line, _ in zip(file, range(60), strict=False))
-    assert model.processor is not None
-    return torch.tensor(model.processor.ids([text])[0][:LENGTH])[None]
+    return torch.tensor(model.text().ids([text])[0][:LENGTH])[None]
 
 
 @torch.no_grad()

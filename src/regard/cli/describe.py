@@ -1,0 +1,44 @@
+"""`regard describe`."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from regard.cli.options import Json, plain
+
+
+def run(
+    model: Annotated[str, typer.Argument(help="A run's folder, or a model's: a captioner.")],
+    images: Annotated[list[str], typer.Argument(help="Files of images.")],
+    beam: Annotated[int, typer.Option(help="So many beams; 1 is the likeliest word again and again.")] = 4,
+    nbest: Annotated[int, typer.Option(help="So many sentences for each image, the best first.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """Say in a sentence what is on each image.
+
+    Example: regard describe ./runs/scenes drawing.png
+    """
+    from regard.cli.translate import alone
+    from regard.decode.beam import Beam
+    from regard.decode.settings import Decoding
+    from regard.errors import InputError
+    from regard.model import prepare
+    from regard.run.named import named_model
+
+    try:
+        decoding = Decoding(beam=Beam(beams=beam), nbest=nbest)
+    except ValueError as error:
+        raise InputError("this cannot be asked for", got=str(error)) from None
+    loaded = prepare(named_model(model))
+    alone()
+    for name in images:
+        if name == "-":
+            raise InputError("images are taken by the names of their files", got="standard input")
+        (found,) = loaded.describe([name], decoding=decoding)  # type: ignore[misc]
+        if as_json:
+            several = [{"text": one.text, "score": one.score} for one in found.nbest]
+            print(json.dumps({"image": name, "text": found.text, "nbest": several}, ensure_ascii=False))
+            continue
+        for one in found.nbest:
+            print("  ".join([*([plain(name)] if len(images) > 1 else []), plain(one.text)]), flush=True)

@@ -1,0 +1,94 @@
+"""`regard detect`."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from regard.cli.options import Json, plain
+
+if TYPE_CHECKING:
+    from regard.tasks.finding import Spotted
+
+PICTURES = (".png", ".jpg", ".jpeg", ".webp")
+
+
+def run(
+    model: Annotated[str, typer.Argument(help="A run's folder, or a model's.")],
+    images: Annotated[list[str], typer.Argument(help="Files of images.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Write the image with its boxes; of several images, into this folder.")
+    ] = None,
+    threshold: Annotated[float, typer.Option(help="Tell only what is surer than this, from 0 to 1.")] = 0.5,
+    as_json: Json = False,
+) -> None:
+    """Find things in images: a label, how sure it is, and a box in pixels; and draw them.
+
+    Example: regard detect ./runs/bccd cells.jpg --out annotated.png --threshold 0.7
+    """
+    places = writable(out, images)
+    from regard.cli.translate import alone
+    from regard.model import prepare
+    from regard.run.named import named_model
+
+    loaded = prepare(named_model(model))
+    alone()
+    for image in images:  # one by one, so that the first is told before the last is read
+        (one,) = loaded.detect([image], threshold=threshold)
+        if (place := places.get(image)) is not None:
+            draw(one, place)
+        show(one, place, as_json)
+
+
+def writable(out: Path | None, images: list[str]) -> dict[str, Path]:
+    """Where each image goes, found out before any work is done."""
+    from regard.errors import InputError
+
+    if out is None:
+        return {}
+    if len(images) > 1 or out.is_dir():
+        if out.exists() and not out.is_dir():
+            raise InputError("several images are written into a folder", where=str(out), got="a file")
+        places = {image: out / f"{Path(image).stem}.png" for image in images}
+        if len(set(places.values())) < len(places):
+            raise InputError("two images would be written into one file", got=", ".join(images))
+        out.mkdir(parents=True, exist_ok=True)
+        return places
+    if out.suffix.lower() not in PICTURES:
+        raise InputError("this is no name of an image file", got=f"--out {out}", expected=" or ".join(PICTURES))
+    if not out.absolute().parent.is_dir():
+        fix = "make it, or write into another"
+        raise InputError("there is no such folder", where=str(out.absolute().parent), got=f"--out {out}", fix=fix)
+    if any(Path(image).exists() and out.exists() and out.samefile(image) for image in images):
+        raise InputError("the image itself would be written over", got=f"--out {out}", fix="choose another name")
+    return {images[0]: out}
+
+
+def draw(one: "Spotted", place: Path) -> None:
+    """Whole or not at all."""
+    from regard.look.annotating import annotated
+    from regard.tasks.finding import opened
+
+    part = place.with_name(f".{place.stem}.part{place.suffix}")
+    annotated(opened(one.image), one.things).save(part)
+    part.replace(place)
+
+
+def show(one: "Spotted", place: Path | None, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(data(one) | ({} if place is None else {"out": str(place)}), ensure_ascii=False), flush=True)
+        return
+    many = f"{len(one.things)} found" if one.things else "nothing found"
+    print(f"{plain(one.image)}  {one.size[0]} x {one.size[1]}  {many}{'' if place is None else f', drawn in {place}'}")
+    wide = max((len(plain(thing.label)) for thing in one.things), default=0)
+    for thing in one.things:
+        left, top, right, bottom = (f"{x:.0f}" for x in thing.box)
+        print(f"  {plain(thing.label):<{wide}}  {thing.score:6.1%}  {left}, {top} to {right}, {bottom}", flush=True)
+
+
+def data(one: "Spotted") -> dict[str, Any]:
+    boxes = [
+        {"label": thing.label, "score": thing.score, "box": [round(x, 2) for x in thing.box]} for thing in one.things
+    ]
+    return {"image": one.image, "width": one.size[0], "height": one.size[1], "boxes": boxes}

@@ -1,0 +1,1 @@
+"""Convolutions, and transformers that look at images."""

@@ -1,0 +1,194 @@
+"""DETR <-> Hugging Face (model_type detr), for detection. The backbone is a ResNet of theirs, or one of timm's, as in
+the published folders; what goes out has the first."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from regard.errors import InputError
+from regard.models import resnet as models
+from regard.models.detr import Config
+
+from . import resnet
+from .batchnorm import frozen_norm
+from .foreign import THEIR_ACTIVATIONS, Foreign, numbered
+from .rules import Dropped, Entry, Rule
+
+TIMM = "detr with timm"  # they say model_type "detr" of both
+NESTED = "backbone_config"
+
+
+def of_timm(data: Mapping[str, Any]) -> bool:
+    """Before they had a table for the backbone, timm's was meant unless another was asked for."""
+    inner = data.get(NESTED)
+    if isinstance(inner, dict):
+        return inner.get("model_type") == "timm_backbone"
+    return bool(data.get("use_timm_backbone", True))
+
+
+def config(theirs: Foreign) -> Config:
+    theirs.expect("use_timm_backbone", False, None)
+    theirs.expect("backbone", None)
+    theirs.expect("use_pretrained_backbone", False, None)
+    told = nested(theirs)
+    told.expect("model_type", "resnet")
+    found = resnet.backbone(told)
+    last = len(found.depths)
+    told.expect("out_features", [f"stage{last}"])
+    told.expect("out_indices", [last], [-1])
+    return whole(theirs, told, found)
+
+
+def config_timm(theirs: Foreign) -> Config:
+    theirs.ignore("use_timm_backbone", "use_pretrained_backbone")
+    theirs.expect("backbone_kwargs", None, {})
+    within = theirs.data.get(NESTED) is not None
+    told = nested(theirs) if within else theirs
+    sizes = {preset.replace("-", ""): x for preset, x in models.PRESETS.items() if x.stem == "large"}
+    name = told.take("backbone", str, "resnet50")
+    if name not in sizes:
+        told.guess(f"backbone = {name[:60]!r} is not supported, only {', '.join(sizes)}")
+    if within:
+        told.expect("out_features", ["layer1", "layer2", "layer3", "layer4"], ["layer4"])
+        told.expect("out_indices", [1, 2, 3, 4], [4], [-1])
+        told.expect("output_stride", 32, None)
+        told.expect("features_only", True)
+        told.ignore("freeze_batch_norm_2d", "use_pretrained_backbone", "stage_names", "use_timm_backbone")
+    usual = sizes.get(name, models.PRESETS["resnet-18"])
+    channels = told.size("num_channels", 3)
+    found = models.Sizes(channels=channels, layer=usual.layer, depths=usual.depths, dims=usual.dims)
+    return whole(theirs, told, found)
+
+
+def nested(theirs: Foreign) -> Foreign:
+    """The table of the backbone."""
+    inner = theirs.data.get(NESTED)
+    theirs.ignore(NESTED)
+    if not isinstance(inner, dict):
+        theirs.guess(f"{NESTED} = {inner!r}"[:100] + " is not a table")
+    return Foreign(inner if isinstance(inner, dict) else {}, theirs.tensors)
+
+
+def whole(theirs: Foreign, told: Foreign, backbone: models.Sizes) -> Config:
+    if told is not theirs:
+        theirs.problems += [f"{NESTED}: {problem}" for problem in told.finish()]
+        theirs.guessed |= told.guessed
+    # With it theirs normalises between the layers of the decoder, too: another model than the paper's, see the tests.
+    theirs.expect("auxiliary_loss", False)
+    theirs.expect("position_embedding_type", "sine")
+    theirs.expect("dilation", False, None)
+    theirs.expect("scale_embedding", False)
+    theirs.expect("num_hidden_layers", theirs.data.get("encoder_layers", 6))
+    theirs.divides("encoder_attention_heads", "d_model")
+    theirs.ignore(*TRAINING, "encoder_layerdrop", "decoder_layerdrop", "max_position_embeddings")
+    heads, hidden = theirs.size("encoder_attention_heads", 8), theirs.size("encoder_ffn_dim", 2048)
+    theirs.same("decoder_attention_heads", "encoder_attention_heads")
+    theirs.same("decoder_ffn_dim", "encoder_ffn_dim")
+    theirs.expect("num_channels", backbone.channels)
+    return Config(
+        **vars(backbone),
+        classes=theirs.classes(least=1),
+        queries=theirs.size("num_queries", 100),
+        dim=theirs.size("d_model", 256),
+        depth=theirs.depth("encoder_layers", 6),
+        decoder_depth=theirs.depth("decoder_layers", 6),
+        heads=heads,
+        hidden=hidden,
+        dropout=theirs.share("dropout", 0.1),
+        attention_dropout=theirs.share("attention_dropout", 0.0),
+        hidden_dropout=theirs.share("activation_dropout", 0.0),
+        activation=theirs.activation("activation_function"),
+    )
+
+
+TRAINING = (
+    "init_xavier_std",
+    "class_cost",
+    "bbox_cost",
+    "giou_cost",
+    "mask_loss_coefficient",
+    "dice_loss_coefficient",
+    "bbox_loss_coefficient",
+    "giou_loss_coefficient",
+    "eos_coefficient",
+)
+
+
+def export_config(ours: Config) -> dict[str, Any]:
+    depth = ours.depth if ours.decoder_depth is None else ours.decoder_depth
+    return {
+        "architectures": ["DetrForObjectDetection"],
+        "model_type": "detr",
+        "backbone_config": resnet.export_backbone(ours) | {"out_features": [f"stage{len(ours.depths)}"]},
+        "use_timm_backbone": False,
+        "num_channels": ours.channels,
+        "num_queries": ours.queries,
+        "d_model": ours.dim,
+        "encoder_layers": ours.depth,
+        "decoder_layers": depth,
+        "encoder_attention_heads": ours.heads,
+        "decoder_attention_heads": ours.heads,
+        "encoder_ffn_dim": ours.hidden,
+        "decoder_ffn_dim": ours.hidden,
+        "dropout": ours.dropout,
+        "attention_dropout": ours.attention_dropout,
+        "activation_dropout": ours.hidden_dropout,
+        "activation_function": THEIR_ACTIVATIONS[ours.activation],
+        "auxiliary_loss": False,
+        "position_embedding_type": "sine",
+        "dilation": False,
+        **numbered(ours.classes),
+    }
+
+
+def export_timm(ours: Config) -> dict[str, Any]:
+    raise InputError("a detr goes out with their own backbone, not with timm's")
+
+
+BACKBONE = "model.backbone.conv_encoder.model."
+
+
+def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
+    table = transformer()
+    for theirs, here in resnet.places(BACKBONE):
+        table.append(Rule(theirs + "convolution.weight", here + "convolution.weight"))
+        table += frozen_norm(theirs + "normalization.", here + "norm.")
+    return table
+
+
+def rules_timm(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
+    table: list[Entry] = [Rule(BACKBONE + "conv1.weight", "backbone.stem.convolution.weight")]
+    table += frozen_norm(BACKBONE + "bn1.", "backbone.stem.norm.")
+    for s in range(len(ours.depths)):
+        theirs, there = f"{BACKBONE}layer{s + 1}.{{i}}.", f"backbone.stages.{s}.layers.{{i}}."
+        table.append(Rule(theirs + "downsample.0.weight", there + "shortcut.convolution.weight"))
+        table += frozen_norm(theirs + "downsample.1.", there + "shortcut.norm.")
+        table.append(Dropped(theirs + "downsample.1.num_batches_tracked", "nothing is counted in a frozen norm"))
+        for j in range(3 if ours.layer == "bottleneck" else 2):
+            table.append(Rule(f"{theirs}conv{j + 1}.weight", f"{there}convolutions.{j}.convolution.weight"))
+            table += frozen_norm(f"{theirs}bn{j + 1}.", f"{there}convolutions.{j}.norm.")
+    return [*table, *transformer()]
+
+
+def transformer() -> list[Entry]:
+    table: list[Entry] = [
+        Rule("model.input_projection.{p}", "input.{p}"),
+        Rule("model.query_position_embeddings.weight", "queries"),
+        Rule("model.decoder.layernorm.{p}", "norm.{p}"),
+        Rule("class_labels_classifier.{p}", "label.{p}"),
+        *(Rule(f"bbox_predictor.layers.{i}.{{p}}", f"box.{2 * i}.{{p}}") for i in range(3)),
+    ]
+    attentions = {("encoder", "self_attn"): "mixer", ("decoder", "self_attn"): "mixer"}
+    attentions |= {("decoder", "encoder_attn"): "cross"}
+    for (stack, theirs), ours in attentions.items():
+        there, here = f"model.{stack}.layers.{{i}}.{theirs}", f"{stack}.{{i}}.{ours}"
+        for part, name in {"q": "q_proj", "k": "k_proj", "v": "v_proj", "out": "out_proj"}.items():
+            table.append(Rule(f"{there}.{name}.{{p}}", f"{here}.{part}.{{p}}"))
+        table.append(Rule(f"{there}_layer_norm.{{p}}", f"{here}_residual.norm.{{p}}"))
+    for stack in ("encoder", "decoder"):
+        there, here = f"model.{stack}.layers.{{i}}.", f"{stack}.{{i}}."
+        table += [
+            Rule(there + "fc1.{p}", here + "ffn.up.{p}"),
+            Rule(there + "fc2.{p}", here + "ffn.down.{p}"),
+            Rule(there + "final_layer_norm.{p}", here + "ffn_residual.norm.{p}"),
+        ]
+    return table

@@ -1,0 +1,146 @@
+"""How images are cut and become numbers, as others write it beside a checkpoint: transformers in its file
+preprocessor_config.json, timm in the ``pretrained_cfg`` of its config.json. Ours: the data of ``data.images.Images``.
+
+A checkpoint says all of what its net computes without these, so what cannot be said in our words is no error here: the
+model then does not know how images are prepared, and says so when it is asked to see one.
+"""
+
+from collections.abc import Mapping
+from math import floor
+from typing import Any
+
+FILE = "preprocessor_config.json"
+FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box"}  # Pillow's numbers
+NAMES = ("ImageProcessorFast", "ImageProcessorPil", "ImageProcessor", "FeatureExtractor")  # what their kinds end with
+USUAL = {"ViT": 2, "DeiT": 3, "ConvNext": 3, "Levit": 3, "Perceiver": 3, "CLIP": 3}  # the filter where none is told
+LARGE = 384  # from here on ConvNext stretches
+READ = {"do_resize", "size", "resample", "do_center_crop", "crop_size", "crop_pct", "do_rescale", "rescale_factor"}
+READ |= {"do_normalize", "image_mean", "image_std", "image_processor_type", "feature_extractor_type"}
+IRRELEVANT = {"do_convert_rgb", "processor_class", "data_format", "input_data_format", "default_to_square", "device"}
+IRRELEVANT |= {"return_tensors", "disable_grouping", "pad_size", "image_seq_length", "_valid_processor_keys"}
+
+Cut = dict[str, Any]  # size, fit and shorter
+
+
+def from_transformers(data: Mapping[str, Any], channels: int) -> dict[str, Any] | None:
+    """Ours, or None."""
+    told = str(data.get("image_processor_type", data.get("feature_extractor_type", "")))
+    kind = next((told.removesuffix(name) for name in NAMES if told.endswith(name)), "")
+    unknown = {key for key, value in data.items() if value not in (None, False)} - READ - IRRELEVANT
+    factor = data.get("rescale_factor") or 1 / 255
+    steps = [data.get(key, True) for key in ("do_resize", "do_rescale", "do_normalize")]
+    if kind not in USUAL or unknown or not all(steps) or type(factor) is not float or abs(factor * 255 - 1) > 1e-6:
+        return None
+    found, name = cut(kind, data), FILTERS.get(whole(data.get("resample", USUAL[kind])))
+    if found is None or name is None:
+        return None
+    return numbers(data.get("image_mean"), data.get("image_std"), channels, {**found, "filter": name})
+
+
+def cut(kind: str, data: Mapping[str, Any]) -> Cut | None:
+    """What of an image is seen: each kind has its own way of saying it."""
+    size, middle = data.get("size"), data.get("do_center_crop", kind in ("DeiT", "Levit", "Perceiver", "CLIP"))
+    square, edge = side(size), whole(size.get("shortest_edge")) if isinstance(size, dict) else side(size)
+    inner = side(data.get("crop_size"))
+    if kind in ("ViT", "DeiT") and square:
+        return stretched(inner, square) if middle and inner else None if middle else stretched(square, square)
+    if kind == "Perceiver" and square and inner and middle:  # cut before it is scaled: only the outermost pixels differ
+        return cropped(square, inner)
+    if kind == "ConvNext" and edge and not data.get("do_center_crop"):
+        share = data.get("crop_pct", 224 / 256)
+        if edge >= LARGE:
+            return stretched(edge, edge)
+        return cropped(edge, int(edge / share)) if type(share) is float and 0.1 < share <= 1 else None
+    if kind == "Levit" and edge and inner and middle:
+        return cropped(inner, int(256 / 224 * edge))
+    if kind == "CLIP" and edge and inner and middle:
+        return cropped(inner, edge)
+    return None
+
+
+def stretched(size: int, both: int) -> Cut:
+    return {"size": size, "fit": "stretch", "shorter": None if both == size else both}
+
+
+def cropped(size: int, shorter: int) -> Cut:
+    return {"size": size, "fit": "crop", "shorter": None if shorter == size else shorter}
+
+
+def whole(value: object) -> int:
+    """0 where it is none."""
+    return value if type(value) is int and value >= 0 else 0
+
+
+def side(value: object) -> int:
+    """Of a square, which they tell as one number or as two; 0 where it is none."""
+    if isinstance(value, dict):
+        return whole(value.get("height")) if value.get("height") == value.get("width") else 0
+    return whole(value)
+
+
+def numbers(mean: object, std: object, channels: int, rest: dict[str, Any]) -> dict[str, Any] | None:
+    if not isinstance(mean, list) or not isinstance(std, list):
+        return None
+    return {"kind": "images", **rest, "channels": channels, "mean": mean, "std": std}
+
+
+def to_transformers(images: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Theirs, or None: they know colours alone, and one size."""
+    size, both = images["size"], images["shorter"] or images["size"]
+    if size is None or images["channels"] != 3:
+        return None
+    square = {"height": size, "width": size}
+    kind: dict[str, Any] = {"image_processor_type": "ViTImageProcessor", "size": square}
+    if images["fit"] == "crop":
+        kind = {"image_processor_type": "CLIPImageProcessor", "size": {"shortest_edge": both}}
+        kind |= {"do_center_crop": True, "crop_size": square, "do_convert_rgb": True}
+    elif both != size:
+        kind = {"image_processor_type": "DeiTImageProcessor", "size": {"height": both, "width": both}}
+        kind |= {"do_center_crop": True, "crop_size": square}
+    number = next(number for number, name in FILTERS.items() if name == images["filter"])
+    return {
+        **kind,
+        "do_resize": True,
+        "resample": number,
+        "do_rescale": True,
+        "rescale_factor": 1 / 255,
+        "do_normalize": True,
+        "image_mean": each(images["mean"], 3),
+        "image_std": each(images["std"], 3),
+    }
+
+
+def each(values: list[float], channels: int) -> list[float]:
+    return list(values) * channels if len(values) == 1 else list(values)
+
+
+def from_timm(config: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Ours, or None where it does not tell all of it."""
+    data = config.get("pretrained_cfg")
+    if not isinstance(data, dict):
+        return None
+    size, share, name, mode = (data.get(key) for key in ("input_size", "crop_pct", "interpolation", "crop_mode"))
+    if not isinstance(size, list) or len(size) != 3 or not whole(size[1]) or size[1] != size[2]:
+        return None
+    if type(share) not in (int, float) or not 0.1 < float(str(share)) <= 1 or name not in FILTERS.values():
+        return None
+    fits = {None: cropped, "center": cropped, "squash": stretched}
+    if mode not in fits:
+        return None
+    rest = {**fits[mode](size[1], floor(size[1] / float(str(share)))), "filter": name}
+    return numbers(data.get("mean"), data.get("std"), whole(size[0]), rest)
+
+
+def to_timm(images: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What their ``pretrained_cfg`` says of it, or None."""
+    size, both = images["size"], images["shorter"] or images["size"]
+    if size is None or floor(size / (share := size / both)) != both:
+        return None
+    return {
+        "input_size": [images["channels"], size, size],
+        "interpolation": images["filter"],
+        "crop_pct": share,
+        "crop_mode": "center" if images["fit"] == "crop" else "squash",
+        "mean": each(images["mean"], images["channels"]),
+        "std": each(images["std"], images["channels"]),
+    }

@@ -1,0 +1,197 @@
+"""Swin and Swin v2 <-> Hugging Face (model_type swin, swinv2): with a classifier, or the bare encoder."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from regard.errors import InputError
+from regard.models import swin, swinv2
+from regard.nn.positions import log_spaced, window_offsets
+from regard.nn.pyramid import halved
+
+from .foreign import THEIR_ACTIVATIONS, Foreign, numbered
+from .rules import Entry, Known, Rule
+
+Either = TypeVar("Either", swin.Config, swinv2.Config)
+EPS = 1e-5  # some of their norms have it whatever the config says
+
+
+def sizes(theirs: Foreign) -> dict[str, Any]:
+    """What both say alike."""
+    theirs.divides("patch_size", "image_size")
+    theirs.expect("use_absolute_embeddings", False)
+    theirs.expect("path_norm", True)
+    theirs.expect("layer_norm_eps", EPS)
+    theirs.ignore("encoder_stride", "out_features", "out_indices", "stage_names")
+    depth, dim = theirs.depths("depths", (2, 2, 6, 2)), theirs.size("embed_dim", 96)
+    theirs.expect("num_layers", len(depth))
+    theirs.expect("hidden_size", dim * 2 ** (len(depth) - 1))
+    return {
+        "image": theirs.size("image_size", 224),
+        "patch": theirs.size("patch_size", 4),
+        "channels": theirs.size("num_channels", 3),
+        "classes": theirs.classes(),
+        "dim": dim,
+        "depth": depth,
+        "heads": theirs.several("num_heads", (3, 6, 12, 24)),
+        "hidden": theirs.times("mlp_ratio", 4.0, dim),
+        "window": theirs.size("window_size", 7),
+        "dropout": theirs.share("hidden_dropout_prob", 0.0),
+        "attention_dropout": theirs.share("attention_probs_dropout_prob", 0.0),
+        "drop_path": theirs.share("drop_path_rate", 0.1),
+        "eps": EPS,
+        "activation": theirs.activation("hidden_act") if "hidden_act" in theirs.data else "gelu",
+        "qkv_bias": theirs.take("qkv_bias", bool, True),
+    }
+
+
+def config(theirs: Foreign) -> swin.Config:
+    found = sizes(theirs)
+    if not theirs.guessed and smaller(found):
+        theirs.guess(f"window_size = {found['window']} is more than the sides of the last grid, which they cannot run")
+    return swin.Config(**found)
+
+
+def second(theirs: Foreign) -> swinv2.Config:
+    found = sizes(theirs)
+    before = earlier(theirs, len(found["depth"]))
+    if not theirs.guessed and odd(found):
+        theirs.guess(f"image_size = {found['image']} gives grids of odd sides, whose windows they cut otherwise")
+    return trained(swinv2.Config(**found), before)
+
+
+def earlier(theirs: Foreign, stages: int, usual: Sequence[int] = ()) -> list[int]:
+    """The windows of an earlier training, one for each stage; theirs may tell of more stages than there are."""
+    theirs.ignore("pretrained_window_sizes")
+    told = theirs.data.get("pretrained_window_sizes") or list(usual)
+    if isinstance(told, list) and all(type(x) is int and x >= 0 for x in told[:stages]):
+        return told[:stages]
+    theirs.guess(f"pretrained_window_sizes = {told!r}"[:100] + " is not a list of whole numbers")
+    return []
+
+
+def trained(config: swinv2.Config, windows: Sequence[int]) -> swinv2.Config:
+    """With the windows of an earlier training, where 0 stands for the present ones."""
+    if not any(windows):
+        return config
+    return replace(config, trained=tuple(side or config.side(stage) for stage, side in enumerate(windows)))
+
+
+def smaller(found: dict[str, Any]) -> bool:
+    return bool(halved(found["image"] // found["patch"], len(found["depth"]) - 1) < found["window"])
+
+
+def odd(found: dict[str, Any]) -> bool:
+    """Whether a window is cut from a grid whose sides they round down, and the net up."""
+    side, stages = found["image"] // found["patch"], range(len(found["depth"]))
+    return any(min(side >> i, found["window"]) != min(halved(side, i), found["window"]) for i in stages)
+
+
+def complete(ours: Either, names: Collection[str]) -> Either:
+    """A bare encoder has no classifier."""
+    return ours if any(name.startswith("classifier.") for name in names) else replace(ours, classes=0)
+
+
+def export_sizes(ours: swin.Config | swinv2.Config) -> dict[str, Any]:
+    return {
+        "image_size": ours.image,
+        "patch_size": ours.patch,
+        "num_channels": ours.channels,
+        "embed_dim": ours.dim,
+        "depths": list(ours.depth),
+        "num_heads": list(ours.heads),
+        "window_size": ours.window,
+        "mlp_ratio": ours.hidden / ours.dim,
+        "qkv_bias": ours.qkv_bias,
+        "hidden_dropout_prob": ours.dropout,
+        "attention_probs_dropout_prob": ours.attention_dropout,
+        "drop_path_rate": ours.drop_path,
+        "hidden_act": THEIR_ACTIVATIONS[ours.activation],
+        "layer_norm_eps": EPS,
+        "use_absolute_embeddings": False,
+        **(numbered(ours.classes) if ours.classes else {}),
+    }
+
+
+def export_config(ours: swin.Config) -> dict[str, Any]:
+    if smaller(vars(ours)):
+        side = halved(ours.image // ours.patch, len(ours.depth) - 1)
+        raise InputError(
+            "their format has no counterpart of this swin: there no window is larger than the last grid",
+            got=f"window = {ours.window}, a grid of {side} x {side}",
+        )
+    kind = "SwinForImageClassification" if ours.classes else "SwinModel"
+    return {"architectures": [kind], "model_type": "swin", **export_sizes(ours)}
+
+
+def export_second(ours: swinv2.Config) -> dict[str, Any]:
+    kind = "Swinv2ForImageClassification" if ours.classes else "Swinv2Model"
+    windows = {"pretrained_window_sizes": list(ours.trained or [0] * len(ours.depth))}
+    return {"architectures": [kind], "model_type": "swinv2", **export_sizes(ours), **windows}
+
+
+def shared(ours: swin.Config | swinv2.Config, prefix: str) -> list[Entry]:
+    """What both call alike. They merge after a stage, and we before the next."""
+    table: list[Entry] = [
+        Rule(prefix + "embeddings.patch_embeddings.projection.{p}", "patch.projection.{p}"),
+        Rule(prefix + "embeddings.norm.{p}", "patch_norm.{p}"),
+        Rule(prefix + "layernorm.{p}", "norm.{p}"),
+    ]
+    for stage in range(len(ours.depth)):
+        layer, block = f"{prefix}encoder.layers.{stage}.blocks.{{i}}.", f"stages.{stage}.blocks.{{i}}."
+        table += [
+            Rule(layer + "attention.self.query.{p}", block + "mixer.attention.q.{p}"),
+            Rule(layer + "attention.self.key.{p}", block + "mixer.attention.k.{p}"),
+            Rule(layer + "attention.self.value.{p}", block + "mixer.attention.v.{p}"),
+            Rule(layer + "attention.output.dense.{p}", block + "mixer.attention.out.{p}"),
+            Rule(layer + "layernorm_before.{p}", block + "mixer_residual.norm.{p}"),
+            Rule(layer + "intermediate.dense.{p}", block + "ffn.up.{p}"),
+            Rule(layer + "output.dense.{p}", block + "ffn.down.{p}"),
+            Rule(layer + "layernorm_after.{p}", block + "ffn_residual.norm.{p}"),
+            Known(layer + "attention.self.relative_position_index", offsets),  # in older files
+        ]
+        if stage:
+            before = f"{prefix}encoder.layers.{stage - 1}.downsample."
+            table.append(Rule(before + "norm.{p}", f"stages.{stage}.shrink.norm.{{p}}"))
+            table.append(Rule(before + "reduction.{p}", f"stages.{stage}.shrink.reduce.{{p}}"))
+    return [*table, Rule("classifier.{p}", "head.{p}")] if ours.classes else table
+
+
+def offsets(shape: torch.Size) -> Tensor:
+    """The relative index of a window, whose number of positions is the side of its table."""
+    side = round(shape[-1] ** 0.5)
+    return window_offsets(side, side, torch.device("cpu"))
+
+
+def rules(ours: swin.Config, names: Collection[str] | None = None) -> list[Entry]:
+    prefix = "swin." if ours.classes else ""
+    return shared(ours, prefix) + [
+        Rule(
+            f"{prefix}encoder.layers.{stage}.blocks.{{i}}.attention.self.relative_position_bias_table",
+            f"stages.{stage}.blocks.{{i}}.mixer.offsets.weight",
+        )
+        for stage in range(len(ours.depth))
+    ]
+
+
+def second_rules(ours: swinv2.Config, names: Collection[str] | None = None) -> list[Entry]:
+    prefix, found = "swinv2." if ours.classes else "", list[Entry]()
+    for stage in range(len(ours.depth)):
+        theirs = f"{prefix}encoder.layers.{stage}.blocks.{{i}}.attention.self."
+        mixer = f"stages.{stage}.blocks.{{i}}.mixer."
+        found += [
+            Rule(theirs + "logit_scale", mixer + "attention.kernel.log_scale"),
+            Rule(theirs + "continuous_position_bias_mlp.0.{p}", mixer + "offsets.up.{p}"),
+            Rule(theirs + "continuous_position_bias_mlp.2.{p}", mixer + "offsets.down.{p}"),
+            Known(
+                theirs + "relative_coords_table", coordinates(ours.side(stage), ours.measure(stage))
+            ),  # in older files
+        ]
+    return shared(ours, prefix) + found
+
+
+def coordinates(side: int, window: int) -> Callable[[torch.Size], Tensor]:
+    return lambda shape: log_spaced(side, side, window)[None]

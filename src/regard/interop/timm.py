@@ -1,0 +1,143 @@
+"""What all of timm's folders share: config.json names an architecture, and in ``model_args`` what differs from it.
+
+Of the rest, ``pretrained_cfg`` tells the size of the images; what else it says is about where weights came from and how
+images are cut, and changes no number that the model computes.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from .foreign import Foreign
+from .ops import Chunk
+from .rules import Entry, Rule
+
+C = TypeVar("C")
+
+KIND = "timm "  # begins the names of these kinds: they say "architecture": "mixer_b16_224", and have no model_type
+
+
+@dataclass(frozen=True, eq=False)
+class Told(Generic[C]):
+    """Their config: what its architecture usually is, and what differs."""
+
+    usual: C
+    args: Foreign  # model_args
+    channels: int
+    image: int
+    classes: int
+
+    def join(self, theirs: Foreign) -> None:
+        """When all keys of ``args`` were read: its problems are those of the config."""
+        theirs.problems += [f"model_args: {problem}" for problem in self.args.finish()]
+        theirs.guessed |= self.args.guessed
+
+
+def opened(theirs: Foreign, sizes: Mapping[str, C], *pools: str) -> Told[C]:
+    """A config whose architecture is one of ``sizes``, and whose pooling, where it is told, one of ``pools``."""
+    architecture = theirs.take("architecture", str)
+    if architecture not in sizes:
+        theirs.guess(f"architecture = {architecture[:60]!r} is not supported, only {', '.join(sizes)}")
+    usual: Any = sizes.get(architecture, next(iter(sizes.values())))
+    theirs.expect("global_pool", *pools)
+    theirs.ignore("num_features")  # it tells nothing that the tensors do not
+    theirs.ignore("label_names", "label_descriptions", "pretrained_cfg", "model_args")
+    args = Foreign(table(theirs, "model_args"), theirs.tensors)
+    args.expect("global_pool", *pools)
+    args.expect("num_classes", theirs.data.get("num_classes"))
+    args.expect("drop_rate", 0, 0.0)  # before the head
+    channels, side = pictured(theirs.data.get("pretrained_cfg"), usual.channels, usual.image)
+    return Told(
+        usual,
+        args,
+        args.size("in_chans", channels),
+        args.size("img_size", side),
+        theirs.size("num_classes", 1000, least=0),
+    )
+
+
+def table(theirs: Foreign, key: str) -> dict[str, Any]:
+    value = theirs.data.get(key, {})
+    if isinstance(value, dict):
+        return value
+    theirs.guess(f"{key} = {value!r}"[:100] + " is not a table")
+    return {}
+
+
+def pictured(data: object, channels: int, side: int) -> tuple[int, int]:
+    """Channels and side of the images, where ``pretrained_cfg`` tells them: their input_size is (3, 224, 224)."""
+    size = data.get("input_size") if isinstance(data, dict) else None
+    plain = isinstance(size, list) and len(size) == 3 and all(type(x) is int and x > 0 for x in size)
+    return (size[0], size[-1]) if isinstance(size, list) and plain else (channels, side)
+
+
+def hidden_units(args: Foreign, key: str, dim: int, usual: int) -> int:
+    """Of an MLP, which they tell as a multiple of its width."""
+    args.ignore(key)
+    ratio = args.data.get(key)
+    if ratio is None:
+        return usual
+    if type(ratio) not in (int, float) or not 1 <= ratio * dim < 1 << 40:
+        args.guess(f"{key} = {ratio!r}"[:100] + " is not a multiple of the width")
+        return 1
+    return int(ratio * dim)
+
+
+def one_dropout(args: Foreign) -> float:
+    """Of what is added to the stream, and of the stream's first state, which here is one share."""
+    dropout = args.share("proj_drop_rate", 0.0)
+    args.expect("pos_drop_rate", dropout)
+    if dropout and "pos_drop_rate" not in args.data:
+        args.problems.append(f"pos_drop_rate is 0 beside proj_drop_rate = {dropout}, here they are one")
+    return dropout
+
+
+def share(hidden: int, dim: int) -> float:
+    """The way back: a number from which they get the same whole one."""
+    found = hidden / dim
+    return found if int(found * dim) == hidden else (hidden + 0.25) / dim
+
+
+def nearest(ours: Any, sizes: Mapping[str, Any], keys: Iterable[str]) -> str:
+    """The architecture that differs in the fewest of these keys."""
+    return max(sizes, key=lambda name: sum(getattr(ours, key) == getattr(sizes[name], key) for key in keys))
+
+
+def differing(ours: Any, usual: Any, keys: Mapping[str, str]) -> dict[str, Any]:
+    """By their names, the values that are not the usual ones."""
+    changed = {key: getattr(ours, key) for key in keys if getattr(ours, key) != getattr(usual, key)}
+    return {keys[key]: list(x) if isinstance(x, tuple) else x for key, x in changed.items()}
+
+
+def written(
+    architecture: str,
+    ours: Any,
+    args: Mapping[str, Any],
+    *,
+    pool: str = "token",
+    features: int | None = None,
+    first: str = "patch_embed.proj",
+    classifier: str | list[str] = "head",
+) -> dict[str, Any]:
+    """Their config.json; ``features`` are those that the head reads, if they are not as many as ``dim``."""
+    picture = {"input_size": [ours.channels, ours.image, ours.image], "fixed_input_size": True}
+    return {
+        "architecture": architecture,
+        "num_classes": ours.classes,
+        "num_features": ours.dim if features is None else features,
+        "global_pool": pool,
+        **({"model_args": dict(args)} if args else {}),
+        "pretrained_cfg": picture | {"first_conv": first, "classifier": classifier, "num_classes": ours.classes},
+    }
+
+
+def block_rules(theirs: str, ours: str, attention: str = "attn.qkv.{p}") -> list[Entry]:
+    """One pre-norm block, its queries, keys and values in one tensor there."""
+    return [
+        Rule(theirs + "norm1.{p}", ours + "mixer_residual.norm.{p}"),
+        Rule(theirs + attention, tuple(ours + f"mixer.{x}.{{p}}" for x in "qkv"), Chunk(3)),
+        Rule(theirs + "attn.proj.{p}", ours + "mixer.out.{p}"),
+        Rule(theirs + "norm2.{p}", ours + "ffn_residual.norm.{p}"),
+        Rule(theirs + "mlp.fc1.{p}", ours + "ffn.up.{p}"),
+        Rule(theirs + "mlp.fc2.{p}", ours + "ffn.down.{p}"),
+    ]

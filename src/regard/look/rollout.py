@@ -1,0 +1,81 @@
+"""Attention rollout: what a position of the last layer has seen of the input, through all layers.
+
+Quantifying Attention Flow in Transformers (Abnar and Zuidema, 2020), https://arxiv.org/abs/2005.00928
+    A'_l = (mean over heads of A_l + 1) / 2,    R = A'_L ... A'_1
+Half of what leaves a layer is what entered it, the residual, and half is what was looked at. The last layer stands
+leftmost, so a row of R belongs to an output and a column to an input.
+
+This is a walk along weights that sum to 1. What has none (a Fourier transform, an MLP over positions, a mechanism whose
+weights may be negative) is refused, and so are windows until they are one map (``look.windows.whole``).
+
+Shapes: b batch, h heads, n positions.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from regard.errors import InputError
+
+from .maps import Map
+
+CLOSE = 1e-3  # rows sum to 1 up to that, in half precision too
+
+
+def rolled_out(maps: Iterable[Map]) -> Map:
+    """Of all self-attentions, from the first layer to the last: ``rolled_out(looked.maps.values())``.
+
+    (b, h, n, n) each -> one head, (b, 1, n, n), whose rows sum to 1
+    """
+    layers = list(maps)
+    if not layers:
+        raise InputError("a rollout goes through the maps of all layers, and there is none")
+    for layer in layers:
+        check_stochastic(layer)
+        if layer.weights.shape[-1] != layers[0].weights.shape[-1]:
+            raise InputError(
+                "a rollout goes through layers of one length",
+                where=layer.name,
+                got=f"{layer.weights.shape[-1]} positions",
+                expected=f"{layers[0].weights.shape[-1]}, as in {layers[0].name}",
+            )
+    own = torch.eye(layers[0].weights.shape[-1]).to(layers[0].weights)
+    total = own
+    for layer in layers:
+        mixed = (layer.weights.mean(1) + own) / 2
+        total = mixed / mixed.sum(-1, keepdim=True) @ total
+    return replace(layers[-1], name="rollout", weights=total[:, None], columns=layers[0].columns)
+
+
+def check_stochastic(layer: Map) -> None:
+    """Rows of shares, over the same positions as they stand for."""
+    if layer.kind != "weights":
+        what = "a rollout needs weights, and what this layer looked at is only how much each input moves each output"
+        raise InputError(what, where=layer.name, got=layer.kind, expected="weights")
+    if layer.rows.cut is not None:
+        raise InputError(
+            "these are the maps of windows", where=layer.name, fix="make them one map with look.windows.whole"
+        )
+    rows, columns = layer.weights.shape[-2:]
+    if rows != columns:
+        got = f"{rows} positions that look at {columns}"
+        raise InputError("a rollout goes through layers that look at themselves", where=layer.name, got=got)
+    least = float(layer.weights.min())
+    off = float((layer.weights.sum(-1) - 1).abs().max())
+    if least < -CLOSE or off > CLOSE:
+        got = f"a weight of {least:.3g}" if least < -CLOSE else f"a row that is off by {off:.3g}"
+        raise InputError("a rollout needs rows of shares that sum to 1", where=layer.name, got=got)
+
+
+def over_image(found: Map) -> Tensor:
+    """What the first position, the class token, saw of each place; without one, what all saw in the mean. Heads are
+    averaged; what fell on other tokens is left out, and the rest sums to 1.  (b, h, n, n) -> (b, rows, columns)
+    """
+    axis = found.columns
+    if axis.grid is None or len(axis.grid) != 2:
+        raise InputError("this map is not one of an image", where=found.name, got=f"an axis of {axis.kind}")
+    weights = found.weights.mean(1)
+    seen = (weights[:, 0] if axis.special else weights.mean(1))[:, axis.special :]
+    return (seen / seen.sum(-1, keepdim=True)).unflatten(-1, axis.grid)

@@ -1,0 +1,165 @@
+"""DeiT: a vision transformer that learns from a teacher through a token of its own.
+
+Training data-efficient image transformers & distillation through attention (Touvron et al., 2021),
+https://arxiv.org/abs/2012.12877
+A ViT with a second learned token beside the class token. One head reads the class token and is told the labels, the
+other reads the distillation token and is told what a teacher says (``tasks.token``). Both tokens look at the patches
+and at each other. In use, the two heads are averaged. Without that token DeiT is a ViT, trained by another recipe.
+
+Differs from the paper: in use it averages logits, as the authors' code does, where section 4 adds up probabilities; in
+nets narrower than 768 the first weights are wider than 0.02 (``nn.start.deviation``).
+
+Shapes: b batch, n tokens (class, distillation, then patches), d width, c classes.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from regard.nn.axis import Axis
+from regard.nn.block import Block
+from regard.nn.config import below, not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
+from regard.nn.dropout import Dropout
+from regard.nn.embed import Patches
+from regard.nn.feedforward import ACTIVATIONS, MLP, activation
+from regard.nn.mechanisms import Choice, build_mixer, layered, unknown_choices
+from regard.nn.positions import interpolate
+from regard.nn.residual import Branch, PreNorm
+from regard.nn.site import Site
+from regard.nn.start import deviation, start_truncated, truncated_normal
+
+SPECIAL = 2  # tokens before the patches
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    image: int = 224
+    patch: int = 16
+    channels: int = 3
+    classes: int = 1000  # 0: no heads, the pooled features come out
+    dim: int = 768
+    depth: int = 12
+    heads: int = 12
+    hidden: int = 3072
+    pool: Literal["both", "class"] = "both"  # "class": the distillation token has no head, and is only looked at
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    drop_path: float = 0.0  # of the last block; it grows from 0 with depth
+    eps: float = 1e-6
+    activation: str = "gelu"
+    qkv_bias: bool = True
+    attention: Choice = "softmax"
+
+    def __post_init__(self) -> None:
+        refuse(
+            not_positive(self, "image", "patch", "channels", "dim", "depth", "heads", "hidden"),
+            below(0, self, "classes"),
+            not_above_zero(self, "eps"),
+            not_shares(self, "dropout", "attention_dropout", "drop_path"),
+            not_divided(self, "dim", "heads"),
+            not_divided(self, "image", "patch"),
+            not_one_of(ACTIVATIONS, self, "activation"),
+            unknown_choices(self, "attention"),
+        )
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        return self.image // self.patch, self.image // self.patch
+
+
+PRESETS = {
+    "deit-tiny": Config(dim=192, heads=3, hidden=768),
+    "deit-small": Config(dim=384, heads=6, hidden=1536),
+    "deit-base": Config(),
+    "deit-base-384": Config(image=384),
+}
+
+AXES = {"blocks.*.mixer": ("patches", "patches")}
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What each head says, (b, c)."""
+
+    label: Tensor  # of the head that learns labels
+    teacher: Tensor  # of the head that learns from a teacher
+
+
+class DeiT(nn.Module):
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self.config = config
+        self.patch = Patches(config.patch, config.channels, config.dim)
+        self.class_token = nn.Parameter(torch.empty(1, 1, config.dim))
+        self.distillation_token = nn.Parameter(torch.empty(1, 1, config.dim))
+        self.positions = nn.Parameter(torch.empty(1, SPECIAL + config.grid[0] * config.grid[1], config.dim))
+        self.dropout = Dropout(config.dropout)
+        common: dict[str, nn.Module] = {}
+        self.blocks = nn.ModuleList(
+            self.block(choice, config.drop_path * i / max(config.depth - 1, 1), common)
+            for i, choice in enumerate(layered(config.attention, config.depth))
+        )
+        self.norm = nn.LayerNorm(config.dim, config.eps)
+        told = config.classes and config.pool == "both"
+        self.head = nn.Linear(config.dim, config.classes) if config.classes else None
+        self.teacher_head = nn.Linear(config.dim, config.classes) if told else None
+        start_truncated(self, deviation(config.dim))
+        for table in (self.class_token, self.distillation_token, self.positions):
+            truncated_normal(table)
+
+    def block(self, choice: Choice, drop_path: float, common: dict[str, nn.Module]) -> Block:
+        config = self.config
+        site = Site(
+            dim=config.dim,
+            heads=config.heads,
+            length=self.positions.shape[1],
+            dropout=config.attention_dropout,
+            biases="qkvo" if config.qkv_bias else "o",
+            common=common,
+        )
+        return Block(
+            build_mixer(choice, site),
+            MLP(config.dim, config.hidden, activation(config.activation), dropout=config.dropout),
+            lambda: PreNorm(
+                nn.LayerNorm(config.dim, config.eps),
+                Branch(config.dim, dropout=config.dropout, drop_path=drop_path),
+            ),
+        )
+
+    def tokens(self, images: Tensor) -> Tensor:
+        """(b, channels, height, width) -> (b, n, d); at another size than the config's, positions are interpolated"""
+        x = self.patch(images)
+        grid = x.shape[1], x.shape[2]
+        special = torch.cat((self.class_token, self.distillation_token), 1).expand(len(x), -1, -1)
+        x = torch.cat((special, x.flatten(1, 2)), dim=1)
+        return self.dropout(x + interpolate(self.positions, self.config.grid, grid))
+
+    def features(self, images: Tensor) -> Tensor:
+        """(b, channels, height, width) -> (b, n, d)"""
+        x = self.tokens(images)
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def answers(self, images: Tensor) -> Answers:
+        """(b, channels, height, width) -> what both heads say, for training: each has a teacher of its own"""
+        if self.head is None or self.teacher_head is None:
+            raise ValueError(f"two heads are asked for, and this model has {int(self.head is not None)}")
+        x = self.features(images)
+        return Answers(self.head(x[:, 0]), self.teacher_head(x[:, 1]))
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(b, channels, height, width) -> (b, c), the mean of both heads"""
+        x = self.features(images)
+        label, teacher = x[:, 0], x[:, 1]
+        if self.head is not None:
+            label = self.head(label)
+        if self.config.pool == "class":
+            return label
+        return (label + (teacher if self.teacher_head is None else self.teacher_head(teacher))) / 2
+
+    def axes(self, images: Tensor) -> dict[str, Axis]:
+        rows, columns = images.shape[-2] // self.config.patch, images.shape[-1] // self.config.patch
+        return {"patches": Axis("image", SPECIAL + rows * columns, grid=(rows, columns))}

@@ -1,0 +1,181 @@
+"""Swin Transformer V2.
+
+Swin Transformer V2: Scaling Up Capacity and Resolution (Liu et al., 2022), https://arxiv.org/abs/2111.09883
+Swin, so that it can grow: what a branch says is normed before it is added, so that activations stay small at any depth;
+scores are cosines; and a small network tells the bias of any offset, so that windows may grow after training.
+
+Differs from the paper: what fills an image up to whole patches and windows is never looked at (its code does look).
+
+Shapes: b batch, r rows, c columns of patches, d width, n positions at the end.
+"""
+
+from dataclasses import dataclass, replace
+
+from torch import Tensor, nn
+
+from regard.nn.axis import Axis
+from regard.nn.block import Block
+from regard.nn.config import below, not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse, uneven
+from regard.nn.dropout import Dropout
+from regard.nn.embed import Patches
+from regard.nn.feedforward import ACTIVATIONS, MLP, activation
+from regard.nn.mechanisms import Choice, build_mixer, layered, unknown_choices
+from regard.nn.mixers.windows import Windows, window_axes
+from regard.nn.positions import LogBias
+from regard.nn.pyramid import Stage, filled, halved, neighbours
+from regard.nn.residual import Branch, ResPost
+from regard.nn.site import Site
+from regard.nn.start import start_truncated
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    image: int = 256
+    patch: int = 4
+    channels: int = 3
+    classes: int = 1000  # 0: no head, the pooled features come out
+    dim: int = 96  # of the first stage; each further one has twice that of the one before
+    depth: tuple[int, ...] = (2, 2, 6, 2)  # blocks of each stage
+    heads: tuple[int, ...] = (3, 6, 12, 24)  # in each stage
+    hidden: int = 384  # of the first stage; it grows as dim does
+    window: int = 8
+    trained: tuple[int, ...] | None = None  # the windows of each stage in an earlier training, if they were others
+    every: int | None = None  # one more norm after every so many blocks of a stage (the largest models)
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    drop_path: float = 0.0  # of the last block; it grows from 0 with depth
+    eps: float = 1e-5
+    activation: str = "gelu"
+    qkv_bias: bool = True  # keys have none
+    attention: Choice = "cosine"  # within a window
+
+    def __post_init__(self) -> None:
+        refuse(
+            not_positive(self, "image", "patch", "channels", "dim", "depth", "heads", "hidden", "window"),
+            not_positive(self, "trained", "every"),
+            below(0, self, "classes"),
+            not_above_zero(self, "eps"),
+            not_shares(self, "dropout", "attention_dropout", "drop_path"),
+            uneven(self, "depth", "heads", "trained"),
+            not_divided(self, "dim", "heads"),
+            not_divided(self, "image", "patch"),
+            not_one_of(ACTIVATIONS, self, "activation"),
+            unknown_choices(self, "attention"),
+        )
+
+    def measure(self, stage: int) -> int:
+        """The window by which the offsets of a stage are measured."""
+        return self.trained[stage] if self.trained else self.side(stage)
+
+    def side(self, stage: int) -> int:
+        """of the windows of a stage: a grid that is smaller than a window is one"""
+        return min(self.window, halved(self.image // self.patch, stage))
+
+
+BASE = Config(dim=128, depth=(2, 2, 18, 2), heads=(4, 8, 16, 32), hidden=512)
+LARGE = Config(dim=192, depth=(2, 2, 18, 2), heads=(6, 12, 24, 48), hidden=768)
+PRESETS = {
+    "swinv2-tiny": Config(),
+    "swinv2-small": Config(depth=(2, 2, 18, 2)),
+    "swinv2-base": BASE,
+    "swinv2-large": replace(LARGE, image=192, window=12),
+    "swinv2-large-384": replace(LARGE, image=384, window=24, trained=(12, 12, 12, 6)),
+    "swinv2-huge": Config(
+        image=192, window=12, dim=352, depth=(2, 2, 18, 2), heads=(11, 22, 44, 88), hidden=1408, every=6
+    ),
+    "swinv2-giant": Config(
+        image=192, window=12, dim=512, depth=(2, 2, 42, 4), heads=(16, 32, 64, 128), hidden=2048, every=6
+    ),
+}
+
+AXES = {"stages.*.mixer.attention": ("{layer}", "{layer}")}
+
+
+class Merge(nn.Module):
+    """2 x 2 neighbours become one of twice their width, which is normed at last."""
+
+    def __init__(self, dim: int, eps: float) -> None:
+        super().__init__()
+        self.reduce, self.norm = nn.Linear(4 * dim, 2 * dim, bias=False), nn.LayerNorm(2 * dim, eps)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(b, r, c, d) -> (b, r/2, c/2, 2d)"""
+        return self.norm(self.reduce(neighbours(x)))
+
+
+class SwinV2(nn.Module):
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self.config = config
+        self.patch = Patches(config.patch, config.channels, config.dim)
+        self.patch_norm, self.dropout = nn.LayerNorm(config.dim, config.eps), Dropout(config.dropout)
+        self.stages = nn.ModuleList(
+            Stage(Merge(config.dim * 2 ** (stage - 1), config.eps) if stage else None, self.blocks(stage))
+            for stage in range(len(config.depth))
+        )
+        width = config.dim * 2 ** (len(config.depth) - 1)
+        self.norm = nn.LayerNorm(width, config.eps)
+        self.head = nn.Linear(width, config.classes) if config.classes else None
+        self.reset()
+
+    def blocks(self, stage: int) -> list[nn.Module]:
+        config, found = self.config, list[nn.Module]()
+        for i in range(config.depth[stage]):
+            found.append(self.block(stage, i))
+            if config.every and (i + 1) % config.every == 0:
+                found.append(nn.LayerNorm(config.dim * 2**stage, config.eps))
+        return found
+
+    def block(self, stage: int, i: int) -> Block:
+        config, wider = self.config, 2**stage
+        heads, before, all_blocks = config.heads[stage], sum(config.depth[:stage]) + i, sum(config.depth)
+        window = config.side(stage)
+        site = Site(
+            dim=config.dim * wider,
+            heads=heads,
+            length=window**2,
+            biased=True,
+            dropout=config.attention_dropout,
+            biases="qvo" if config.qkv_bias else "o",
+        )
+        attention = build_mixer(layered(config.attention, all_blocks)[before], site)
+        return Block(
+            Windows(attention, LogBias(heads, config.measure(stage)), window, window // 2 if i % 2 else 0),
+            MLP(site.dim, config.hidden * wider, activation(config.activation), dropout=config.dropout),
+            lambda: ResPost(
+                nn.LayerNorm(site.dim, config.eps),
+                Branch(site.dim, dropout=config.dropout, drop_path=config.drop_path * before / max(all_blocks - 1, 1)),
+            ),
+        )
+
+    def reset(self) -> None:
+        """As the paper's code: at first no branch says anything, since the norm that it ends with is zero."""
+        start_truncated(self, 0.02)
+        for module in self.modules():
+            if isinstance(module, ResPost):
+                nn.init.zeros_(module.norm.weight)  # type: ignore[arg-type]
+
+    def features(self, images: Tensor) -> Tensor:
+        """(b, channels, height, width) -> (b, n, d)"""
+        x = self.dropout(self.patch_norm(self.patch(filled(images, self.config.patch))))
+        for stage in self.stages:
+            x = stage(x)
+        return self.norm(x).flatten(1, 2)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(b, channels, height, width) -> (b, classes)"""
+        x = self.features(images).mean(dim=1)
+        return x if self.head is None else self.head(x)
+
+    def axes(self, images: Tensor) -> dict[str, Axis]:
+        """Of each layer: where its windows are."""
+        return window_axes(self, images, self.config.patch)
+
+
+def refit(net: SwinV2, *, image: int, window: int) -> SwinV2:
+    """The same net for other images and windows, without training: offsets are measured as before."""
+    config = net.config
+    measures = tuple(config.measure(stage) for stage in range(len(config.depth)))
+    new = SwinV2(replace(config, image=image, window=window, trained=measures)).to(net.patch.projection.weight)
+    new.load_state_dict(net.state_dict())
+    return new.train(net.training)

@@ -1,0 +1,49 @@
+"""Boxes: their corners, and how much two of them have in common.
+
+Generalized Intersection over Union (Rezatofighi et al., 2019), https://arxiv.org/abs/1902.09630
+    IoU  = |A and B| / |A or B|
+    GIoU = IoU - (|C| - |A or B|) / |C|, C the smallest box around both
+The second is below 0 for boxes that do not touch, and falls with their distance, so it still says where to go.
+
+Shapes: n and m boxes. By centre: centre x, centre y, width, height. By corners: left, top, right, bottom.
+"""
+
+import torch
+from torch import Tensor
+
+
+def corners(boxes: Tensor) -> Tensor:
+    """By centre -> by corners, (..., 4) -> (..., 4)"""
+    centre, half = boxes[..., :2], boxes[..., 2:] / 2
+    return torch.cat((centre - half, centre + half), -1)
+
+
+def area(boxes: Tensor) -> Tensor:
+    """By corners, (..., 4) -> (...)"""
+    return (boxes[..., 2:] - boxes[..., :2]).clamp(min=0).prod(-1)
+
+
+def shared(one: Tensor, two: Tensor) -> Tensor:
+    """The area that is in both, (..., 4), (..., 4) -> (...)"""
+    low, high = torch.maximum(one[..., :2], two[..., :2]), torch.minimum(one[..., 2:], two[..., 2:])
+    return (high - low).clamp(min=0).prod(-1)
+
+
+def overlap(one: Tensor, two: Tensor) -> Tensor:
+    """IoU, by corners, of boxes that stand side by side: (..., 4), (..., 4) -> (...); of two without an area, 0"""
+    both = shared(one, two)
+    return both / positive(area(one) + area(two) - both)
+
+
+def generalised_overlap(one: Tensor, two: Tensor) -> Tensor:
+    """GIoU, by corners, from -1 to 1: (..., 4), (..., 4) -> (...)"""
+    both = shared(one, two)
+    union = area(one) + area(two) - both
+    low, high = torch.minimum(one[..., :2], two[..., :2]), torch.maximum(one[..., 2:], two[..., 2:])
+    around = (high - low).clamp(min=0).prod(-1)
+    return both / positive(union) - (around - union) / positive(around)
+
+
+def positive(x: Tensor) -> Tensor:
+    """What can be divided by: a box without an area has nothing in common with any, and is no NaN."""
+    return x.clamp(min=torch.finfo(x.dtype).tiny)

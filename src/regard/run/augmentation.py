@@ -1,0 +1,117 @@
+"""Images that change at random while they are learned: the table [data.augment] and the batches that it makes.
+
+An image is cut, mirrored and changed by numbers of its own row and step, then normalised, a part of it erased, and the
+whole mixed with its partner, the row that stands where it does from the other end of the step's whole batch. So any
+split of a batch, and any resume, gives the same bits: a piece brings the partners of its rows along.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.data.batches import Batches
+from regard.data.cropping import random_crop, random_mirror
+from regard.data.draws import AUGMENT, MIX, chance
+from regard.data.erasing import erased
+from regard.data.images import Images
+from regard.data.mixing import draw_mix, mixed, mixed_labels, partners
+from regard.data.order import Order
+from regard.data.randaugment import STRONGEST, RandAugment
+from regard.data.repeated import Repeated, RepeatedOrder
+from regard.data.rows import Rows
+from regard.nn.config import below, not_above_zero, not_positive, refuse
+from regard.tasks.classify import Labelled
+from regard.train.runfile import setting
+
+
+@dataclass(frozen=True)
+class Augment:
+    """How images change at random while they are learned; by default they do not."""
+
+    area: float = setting(1.0, "the least part of an image's area that is cut out and scaled; 1: the whole image")
+    mirror: float = setting(0.0, "chance that left and right change places")
+    ways: int = setting(0, "RandAugment: so many changes of form and colour, one after the other")
+    strength: float = setting(9.0, "of each of these, from 0 to 10")
+    erasing: float = setting(0.0, "chance that a part becomes noise")
+    mixup: float = setting(0.0, "a of Beta(a, a), by which two images and their labels are mixed; 0: never")
+    cutmix: float = setting(0.0, "the same, for a box of one image within another; 0: never")
+    switch: float = setting(0.5, "chance of cutmix, where there is mixup too")
+    copies: int = setting(1, "of each image in a batch, each changed in another way")
+
+    def __post_init__(self) -> None:
+        wrong = below(0, self, "ways", "strength", "mixup", "cutmix") + not_positive(self, "copies")
+        chances = {name: getattr(self, name) for name in ("area", "mirror", "erasing", "switch")}
+        wrong += [
+            f"{name} = {x} is not from 0 to 1" for name, x in chances.items() if x is not None and not 0 <= x <= 1
+        ]
+        if (self.strength or 0) > STRONGEST:
+            wrong += [f"strength = {self.strength} is above {STRONGEST:g}"]
+        refuse(wrong, not_above_zero(self, "area"))
+
+    @property
+    def mixes(self) -> bool:
+        return self.mixup > 0 or self.cutmix > 0
+
+
+NONE = Augment()
+
+
+def augmented(rows: Rows, images: Images, augment: Augment, *, batch: int, classes: int, seed: int) -> "Augmented":
+    """Shuffled batches; with copies, all of an image's stand in one of them."""
+    order: Order | RepeatedOrder = Order(len(rows), rows=batch, seed=seed)
+    if augment.copies > 1:
+        order = RepeatedOrder(len(rows), rows=batch, copies=augment.copies, seed=seed)
+        rows = Repeated(rows, augment.copies)
+    return Augmented(rows, order, images, augment, classes, seed)
+
+
+class Augmented(Batches):
+    """Labels are numbers, (b,), or where images are mixed, shares of the classes, (b, classes)."""
+
+    def __init__(
+        self, rows: Rows, order: Order | RepeatedOrder, images: Images, augment: Augment, classes: int, seed: int
+    ) -> None:
+        self.source, self.order, self.images, self.augment = rows, order, images, augment
+        self.classes, self.seed = classes, seed
+        self.change = RandAugment(count=augment.ways, strength=augment.strength) if augment.ways else None
+
+    def collate(self, rows: Sequence[int], step: int) -> Labelled:
+        if not self.augment.mixes:
+            return self.together(rows, step)
+        others = partners(rows, self.rows(step).tolist())
+        needed = list(dict.fromkeys([*rows, *others]))  # a whole batch holds its partners: nothing is made twice
+        made, place = self.together(needed, step), {row: i for i, row in enumerate(needed)}
+        own, theirs = (torch.tensor([place[row] for row in some]) for some in (rows, others))
+        size = (made.inputs.shape[-2], made.inputs.shape[-1])
+        mix = draw_mix(
+            chance(MIX, self.seed, step),
+            size,
+            mixup=self.augment.mixup,
+            cutmix=self.augment.cutmix,
+            switch=self.augment.switch,
+        )
+        return Labelled(
+            mixed(made.inputs[own], made.inputs[theirs], mix),
+            mixed_labels(made.labels[own], made.labels[theirs], mix, self.classes),
+        )
+
+    def together(self, rows: Sequence[int], step: int) -> Labelled:
+        """All that is done with a single row: its numbers are drawn for one change after the other."""
+        examples = [self.source[int(row)] for row in rows]
+        numbers = [chance(AUGMENT, self.seed, step, int(row)) for row in rows]
+        pixels = [self.changed(one.image, own) for one, own in zip(examples, numbers, strict=True)]
+        images = self.images.normalise(torch.stack(pixels))
+        if part := self.augment.erasing:
+            images = torch.stack([erased(x, own, chance=part) for x, own in zip(images, numbers, strict=True)])
+        return Labelled(images, torch.tensor([one.label for one in examples]))
+
+    def changed(self, pixels: Tensor, numbers: np.random.Philox) -> Tensor:
+        """(c, h, w) -> (c, size, size), uint8"""
+        if self.augment.area < 1:
+            assert self.images.size is not None
+            pixels = random_crop(pixels, numbers, self.images.size, area=(self.augment.area, 1.0))
+        pixels = random_mirror(pixels, numbers, self.augment.mirror)
+        return pixels if self.change is None else self.change(pixels, numbers)

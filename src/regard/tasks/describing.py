@@ -1,0 +1,58 @@
+"""Images in, sentences out: learned as a translation is, from patches instead of words, and in use.
+
+Shapes: b batch, n words.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from regard.data.captions import Captions
+from regard.data.pairs import Pairs
+from regard.data.vocabulary import ends_of
+from regard.decode.settings import Decoding
+from regard.decode.writer import Translator, Writer
+from regard.interop.symbols import Symbols
+
+from .seeing import Picture, Seeing
+from .translate import SHOWN, Translate
+from .writing import Said, asked_for, said, write
+
+LONGEST = 64  # tokens of a sentence, unless told otherwise
+
+
+class Describe(Translate):
+    """The same losses; what is shown are captions alone."""
+
+    @torch.no_grad()
+    def show(self, batch: Pairs) -> str:
+        assert self.text is not None
+        guesses = self.net.decode(batch.given[:SHOWN], self.net.encode(batch.source[:SHOWN])).argmax(-1)
+        lines = []
+        for wanted, guess, real in zip(batch.wanted, guesses, batch.keys, strict=False):
+            lines.append(f"caption  {self.text.decode(wanted[real].tolist()).strip()}")
+            lines.append(f"guesses  {self.text.decode(guess[real].tolist()).strip()}")
+        return "\n".join(lines)
+
+
+class Describing:
+    """A net with what prepares images and what writes words."""
+
+    def __init__(self, net: Any, captions: Captions, symbols: Symbols) -> None:
+        self.net, self.text, self.symbols = net, captions.text, symbols
+        self.seeing, self.literal = Seeing(net, captions.images, ()), captions.text.literal()
+        self.begin, _ = ends_of(captions.text, symbols)
+
+    def describe(self, pictures: Sequence[Picture], decoding: Decoding) -> list[list[Said]]:
+        """The best sentences for each image; ``decoding`` is as for a translation."""
+        return [self.told(picture, i, decoding) for i, picture in enumerate(pictures)]
+
+    @torch.inference_mode()
+    def told(self, picture: Picture, number: int, decoding: Decoding) -> list[Said]:
+        longest = decoding.longest or max(LONGEST, asked_for(decoding, self.literal))
+        reader = Translator(self.net, self.seeing.take(picture))
+        writer = Writer(reader, torch.full((1, 1), self.begin), room=longest)
+        (found,) = write(writer, [number], decoding, symbols=self.symbols, literal=self.literal, longest=[longest])
+        return [replace(one, text=one.text.strip()) for one in (said(x, self.text) for x in found)]

@@ -1,0 +1,95 @@
+"""What a detector makes of images: boxes with a label and a score, in the pixels of each image as it was.
+
+Shapes: b batch.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from PIL import Image
+
+from regard.data.images import Images
+from regard.data.pixels import DamagedError, decoded, taken
+from regard.data.places import Folder
+from regard.errors import InputError
+
+from .detecting import boxes_found, together
+from .seeing import Picture
+
+BATCH = 8
+
+
+@dataclass(frozen=True)
+class Thing:
+    """Something that was found."""
+
+    label: str
+    score: float
+    box: tuple[float, float, float, float]  # left, top, right, bottom, in pixels
+    kind: int  # the label's number
+
+
+@dataclass(frozen=True)
+class Spotted:
+    """An image, and what was found in it, the surest first."""
+
+    image: str  # the file's path; empty for an image in memory
+    size: tuple[int, int]  # width, height
+    things: tuple[Thing, ...]
+
+
+def opened(picture: Picture) -> Image.Image:
+    """Upright, of mode L or RGB; what cannot be read is refused."""
+    if isinstance(picture, str | Path) and (not str(picture) or "\0" in str(picture)):
+        raise InputError("this is no path of an image", got=repr(str(picture))[:100])
+    try:
+        if isinstance(picture, Image.Image):
+            return taken(picture)
+        path = Path(picture)
+        return decoded(Folder(path.parent).read(path.name))
+    except DamagedError as reason:
+        where = "" if isinstance(picture, Image.Image) else str(picture)
+        raise InputError("this image cannot be read", where=where, got=str(reason)) from None
+
+
+class Finding:
+    """A net that detects, with what prepares its images."""
+
+    def __init__(self, net: Any, images: Images, labels: Sequence[str]) -> None:
+        self.net, self.images, self.labels = net, images, labels
+
+    def detect(self, pictures: Sequence[Picture], threshold: float) -> list[Spotted]:
+        """Some at a time, whatever their sizes."""
+        if not 0 <= threshold < 1:
+            raise InputError("a threshold is from 0 to below 1", got=f"{threshold:g}")
+        found: list[Spotted] = []
+        for start in range(0, len(pictures), BATCH):
+            some = pictures[start : start + BATCH]
+            found += self.spotted(some, [opened(picture) for picture in some], threshold)
+        return found
+
+    @torch.inference_mode()
+    def spotted(self, names: Sequence[Picture], images: Sequence[Image.Image], threshold: float) -> list[Spotted]:
+        pixels = [self.images.normalise(self.images.prepare(image)) for image in images]
+        nothing = [torch.zeros(0, 4)] * len(images), [torch.zeros(0, dtype=torch.int64)] * len(images)
+        batch = together(pixels, *nothing)
+        sizes = torch.tensor([[image.height, image.width] for image in images])
+        told = boxes_found(self.net(batch.images, batch.sizes), sizes, threshold)
+        result = []
+        for name, image, one in zip(names, images, told, strict=True):
+            order = one.scores.argsort(descending=True, stable=True).tolist()
+            things = tuple(
+                self.thing(int(one.classes[i]), float(one.scores[i]), one.boxes[i].tolist(), image) for i in order
+            )
+            result.append(Spotted("" if isinstance(name, Image.Image) else str(name), image.size, things))
+        return result
+
+    def thing(self, kind: int, score: float, box: Sequence[float], image: Image.Image) -> Thing:
+        """A box may reach out of the image a little, and is cut there."""
+        left, top, right, bottom = (
+            min(max(x, 0.0), float(most)) for x, most in zip(box, (image.width, image.height) * 2, strict=True)
+        )
+        return Thing(self.labels[kind] if self.labels else str(kind), score, (left, top, right, bottom), kind)

@@ -1,0 +1,65 @@
+"""What a model that sees images makes of them: a label.
+
+Shapes: b batch, c classes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from PIL import Image
+from torch import Tensor
+
+from regard.data.images import Images
+from regard.errors import InputError
+
+BATCH = 32
+
+Picture = str | Path | Image.Image  # a file, or an image in memory
+
+
+@dataclass(frozen=True)
+class Recognised:
+    """An image, and how likely each label is, the likeliest first."""
+
+    image: str  # the file's path; empty for an image in memory
+    label: str
+    probability: float
+    ranked: tuple[tuple[str, float], ...]
+
+
+class Seeing:
+    """A net that sees images, with what prepares them."""
+
+    def __init__(self, net: Any, images: Images, labels: Sequence[str]) -> None:
+        self.net, self.images, self.labels = net, images, labels
+
+    def take(self, picture: Picture) -> Tensor:
+        """-> (1, channels, height, width), normalised"""
+        if isinstance(picture, Image.Image):
+            return self.images.normalise(self.images.take_image(picture))[None]
+        if not str(picture) or "\0" in str(picture):
+            raise InputError("this is no path of an image", got=repr(str(picture))[:100])
+        return self.images.normalise(self.images.read(Path(picture)))[None]
+
+    def classify(self, pictures: Sequence[Picture]) -> list[Recognised]:
+        """Some at a time; where images keep their sizes, one by one."""
+        found, together = [], 1 if self.images.size is None else BATCH
+        for start in range(0, len(pictures), together):
+            some = pictures[start : start + together]
+            with torch.inference_mode():
+                logits = self.net(torch.cat([self.take(picture) for picture in some]))
+            found += [self.told(picture, own) for picture, own in zip(some, logits, strict=True)]
+        return found
+
+    def told(self, picture: Picture, logits: Tensor) -> Recognised:
+        named = tuple((self.labels[i] if self.labels else str(i), chance) for i, chance in ranked(logits))
+        return Recognised("" if isinstance(picture, Image.Image) else str(picture), *named[0], named)
+
+
+def ranked(logits: Tensor) -> list[tuple[int, float]]:
+    """Classes and how likely each is, the likeliest first.  (c,)"""
+    chances = logits.softmax(-1)
+    return [(i, float(chances[i])) for i in chances.argsort(descending=True, stable=True).tolist()]

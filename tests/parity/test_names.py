@@ -1,0 +1,30 @@
+"""Every name of timm's that is read stands for the sizes that it has there: the tensors of a whole model, unfilled."""
+
+import pytest
+import torch
+
+from regard.interop import levit, timm_swin
+from regard.interop.foreign import Foreign
+from regard.interop.kinds import KINDS, kind_of
+from regard.interop.rules import needed, spare
+from regard.zoo import bare
+
+NAMES = [*timm_swin.NAMES, *timm_swin.SECOND_NAMES, *levit.NAMES]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_sizes_of_a_name(name: str) -> None:
+    timm = pytest.importorskip("timm", reason="the reference is not installed: pip install regard[parity]")
+    with torch.device("meta"):
+        model = timm.create_model(name)
+    theirs = {key: tuple(x.shape) for key, x in model.state_dict().items()}
+    size = list(model.pretrained_cfg["input_size"])
+    data = {"architecture": name, "num_classes": model.num_classes, "pretrained_cfg": {"input_size": size}}
+    kind, foreign = KINDS[kind_of(data)], Foreign(data)
+    config = kind.complete(kind.config(foreign), theirs)
+    assert foreign.finish() == []
+    rules = kind.rules(config, theirs)
+    ours = {key: tuple(x.shape) for key, x in bare(kind.family, config).state_dict().items()}
+    assert needed(ours, rules) == {key: x for key, x in theirs.items() if key not in spare(theirs, rules)}
+    assert kind.export_config(config)["architecture"] == name
+    assert "model_args" not in kind.export_config(config)

@@ -1,0 +1,143 @@
+"""Average precision: cases that can be counted by hand, and what COCO's own code says of some drawn at random."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from regard.tasks.precision import AREAS, ENOUGH, Found, average_precision, judge, tallied_precision, tally
+
+BOX = [10.0, 10.0, 20.0, 20.0]
+FAR = [50.0, 50.0, 60.0, 60.0]
+
+
+def found(*rows: tuple[float, int, list[float]]) -> Found:
+    scores, classes, boxes = zip(*rows, strict=True) if rows else ((), (), ())
+    return Found(torch.tensor(scores), torch.tensor(classes, dtype=torch.long), torch.tensor(boxes).reshape(-1, 4))
+
+
+def truth(*rows: tuple[int, list[float]]) -> tuple[Tensor, Tensor]:
+    classes, boxes = zip(*rows, strict=True) if rows else ((), ())
+    return torch.tensor(boxes).reshape(-1, 4), torch.tensor(classes, dtype=torch.long)
+
+
+def test_all_found_and_none_found() -> None:
+    there = truth((0, BOX), (1, FAR))
+    assert average_precision([judge(found((0.3, 0, BOX), (0.9, 1, FAR)), *there, 2)]).all == 1
+    assert average_precision([judge(found(), *there, 2)]).all == 0
+    assert average_precision([judge(found((0.3, 1, BOX), (0.9, 0, FAR)), *there, 2)]).all == 0
+
+
+def test_a_false_one_before_and_behind_the_right_one() -> None:
+    """Behind, it costs nothing; before, every precision is a half."""
+    there = truth((0, BOX))
+    behind = average_precision([judge(found((0.9, 0, BOX), (0.3, 0, FAR)), *there, 1)])
+    before = average_precision([judge(found((0.3, 0, BOX), (0.9, 0, FAR)), *there, 1)])
+    assert (behind.all, before.all) == (1.0, 0.5)
+
+
+def test_a_second_detection_of_the_same_box_is_false() -> None:
+    precision = average_precision(
+        [judge(found((0.9, 0, BOX), (0.8, 0, BOX), (0.7, 0, FAR)), *truth((0, BOX), (0, FAR)), 1)]
+    )
+    wanted = (51 * 1.0 + 50 * 2 / 3) / 101  # to recall 0.5 all was right, then two of three
+    assert precision.all == pytest.approx(wanted)
+
+
+def test_how_much_overlap_is_enough() -> None:
+    """Half of the box twice as wide: an overlap of 0.7 counts up to there."""
+    wide = [10.0, 10.0, 24.2857143, 20.0]  # 100 / 142.857 = 0.7
+    precision = average_precision([judge(found((0.9, 0, wide)), *truth((0, [10.0, 10.0, 20.0, 20.0])), 1)])
+    assert precision.at(0.5) == 1
+    assert precision.at(0.75) == 0
+    assert precision.all == pytest.approx(0.5, abs=0.1)
+
+
+def test_of_two_boxes_the_one_with_more_overlap_is_taken() -> None:
+    near, other = [10.0, 10.0, 20.0, 20.0], [12.0, 10.0, 22.0, 20.0]
+    judged = judge(found((0.9, 0, other), (0.8, 0, near)), *truth((0, near), (0, other)), 1)
+    assert judged.right.all()
+
+
+def test_classes_without_a_box_do_not_count() -> None:
+    precision = average_precision([judge(found((0.9, 0, BOX), (0.8, 2, FAR)), *truth((0, BOX)), 3)])
+    assert precision.all == 1
+    first, second, third = precision.by_class()
+    assert first == 1
+    assert np.isnan([second, third]).all()
+
+
+def test_areas() -> None:
+    """What is too large need not be found, and whoever finds it is neither right nor wrong."""
+    large = [0.0, 0.0, 50.0, 50.0]
+    seen = found((0.9, 0, large), (0.8, 0, BOX))
+    small = average_precision([judge(seen, *truth((0, BOX), (0, large)), 1, AREAS["small"])])
+    assert small.all == 1
+    missed = average_precision([judge(found((0.9, 0, BOX)), *truth((0, BOX), (0, large)), 1, AREAS["medium"])])
+    assert missed.all == 0
+
+
+def scene(draw: np.random.Generator, classes: int) -> tuple[Found, tuple[Tensor, Tensor]]:
+    """Boxes, and detections near some of them: right and wrong classes, doubles, some out of nowhere."""
+    count = int(draw.integers(0, 7))
+    low = draw.uniform(0, 300, (count, 2))
+    boxes = np.concatenate([low, low + draw.uniform(5, 150, (count, 2))], 1)
+    labels = draw.integers(0, classes, count)
+    pick = draw.integers(0, max(count, 1), int(draw.integers(0, 12)) if count else 0)
+    noise = draw.normal(0, 4, (len(pick), 4))
+    wrong = draw.random(len(pick)) < 0.2
+    told = np.where(wrong, draw.integers(0, classes, len(pick)), labels[pick] if count else 0)
+    extra = draw.uniform(0, 300, (3, 2))
+    said = np.concatenate([boxes[pick] + noise, np.concatenate([extra, extra + draw.uniform(5, 100, (3, 2))], 1)])
+    said[:, 2:] = np.maximum(said[:, 2:], said[:, :2] + 1)
+    scores = draw.random(len(said)).round(2)  # so that some are equal
+    classes_said = np.concatenate([told, draw.integers(0, classes, 3)])
+    return (
+        Found(torch.from_numpy(scores), torch.from_numpy(classes_said).long(), torch.from_numpy(said)),
+        (torch.from_numpy(boxes).reshape(-1, 4), torch.from_numpy(labels).long()),
+    )
+
+
+def scenes(seed: int, count: int = 40, classes: int = 3) -> list[tuple[Found, tuple[Tensor, Tensor]]]:
+    draw = np.random.default_rng(seed)
+    return [scene(draw, classes) for _ in range(count)]
+
+
+# COCO's own code (pycocotools 2.0.11, COCOeval) on scenes(seed): AP, AP50, AP75, and of small, medium and large boxes.
+THEIRS = {
+    0: (0.145952330990, 0.241828582147, 0.161376355832, 0.031638735302, 0.153963531008, 0.310686818681),
+    1: (0.154334651495, 0.241990646149, 0.170960171319, 0.037816886263, 0.173529773377, 0.378112109938),
+    2: (0.164792183902, 0.267761351566, 0.205974502498, 0.032780361369, 0.164636399420, 0.348651764982),
+    3: (0.178547017079, 0.281936906754, 0.215561751796, 0.047296800618, 0.201814630121, 0.406435996163),
+}
+
+
+@pytest.mark.parametrize("seed", THEIRS)
+def test_what_cocos_own_code_says(seed: int) -> None:
+    def precision(name: str):
+        return average_precision([judge(seen, *there, 3, AREAS[name]) for seen, there in scenes(seed)])
+
+    whole = precision("all")
+    ours = (whole.all, whole.at(0.5), whole.at(0.75), *(precision(name).all for name in ("small", "medium", "large")))
+    assert ours == pytest.approx(THEIRS[seed], abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_counts_that_add_up_say_nearly_the_same(seed: int) -> None:
+    """Exactly the same, when no two scores share a step."""
+    judged = [judge(seen, *there, 3) for seen, there in scenes(seed)]
+    exact = average_precision(judged)
+    counts, wanted = sum(tally(one) for one in judged), sum(one.wanted for one in judged)
+    assert tallied_precision(counts, wanted).all == pytest.approx(exact.all, abs=0.02)
+    steps = iter(np.random.default_rng(seed).permutation(1024))
+    apart = []
+    for seen, there in scenes(seed):
+        scores = torch.tensor([float(next(steps)) / 1024 + 0.0003 for _ in seen.scores])
+        apart.append(judge(Found(scores, seen.classes, seen.boxes), *there, 3))
+    exact = average_precision(apart)
+    counts = sum(tally(one) for one in apart)
+    assert tallied_precision(counts, wanted).all == pytest.approx(exact.all, abs=1e-12)
+
+
+def test_ten_overlaps() -> None:
+    assert np.allclose(ENOUGH, np.linspace(0.5, 0.95, 10))
