@@ -5,11 +5,14 @@ from itertools import permutations
 
 import pytest
 import torch
+from PIL import Image
 from torch import Tensor
 
+from regard.data.images import Images
 from regard.models.detr import DETR, Detected
 from regard.nn.boxes import corners, generalised_overlap, overlap
 from regard.tasks.detecting import PAPER, BoxedBatch, Detect, Weights, boxes_found, matching, set_loss, together
+from regard.tasks.finding import Finding
 from tests.contracts.tools import close, numbers
 from tests.test_detr import SMALL
 
@@ -240,3 +243,14 @@ def test_it_learns_where_things_are() -> None:
     task.net.eval()
     with torch.no_grad():
         assert task.metrics(task.evaluate(batch))["AP50"] == pytest.approx(1)
+
+
+def test_boxes_are_told_in_the_pixels_of_an_image_that_is_no_square() -> None:
+    """Twice as wide as high: a box over all of its width and the middle half of its height."""
+    logits, box = torch.tensor([[[9.0, 0.0]]]), torch.tensor([[[0.5, 0.5, 1.0, 0.5]]])
+    finding = Finding(lambda images, sizes: Detected(logits, box), Images(size=16, fit="within"), ["shape"])
+    (spotted,) = finding.detect([Image.new("RGB", (40, 20))], 0.5)
+    assert spotted.size == (40, 20)
+    (thing,) = spotted.things
+    assert thing.label == "shape"
+    assert thing.box == pytest.approx((0, 5, 40, 15))
