@@ -1,6 +1,7 @@
 """What is computed from maps and answers over images: rollout, distance, occlusion, filters, position similarity."""
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor
 from regard.errors import InputError
 from regard.look import occlusion as covering
 from regard.look.distance import between, mean_distance
+from regard.look.flow import flowed, row_of
 from regard.look.maps import Looked, Map, look_at
 from regard.look.occlusion import attribution, average, blur, deletion, grey, logit, probability
 from regard.look.patches import components, similarity
@@ -102,6 +104,52 @@ def test_rollout_refuses_what_has_no_shares() -> None:
     net = mixer.Mixer(mixer.Config(image=16, patch=4, channels=1, classes=3, dim=8, depth=2, tokens=8, hidden=16))
     with pytest.raises(InputError, match="how much each input moves"):
         rolled_out(looked_at(net, torch.randn(1, 1, 16, 16), mixer.AXES).maps.values())
+
+
+# Flow -------------------------------------------------------------------------------------------
+
+
+def narrowest(layers: list[Tensor], output: int, entry: int) -> float:
+    """The least that must be cut to part an output from an input, over all ways to divide the places between them."""
+    n, depth = len(layers[0]), len(layers)
+    best = float("inf")
+    for kept in product((False, True), repeat=n * (depth - 1)):
+        inner = [list(kept[i * n : (i + 1) * n]) for i in range(depth - 1)]
+        sides = [[i != entry for i in range(n)], *inner, [i == output for i in range(n)]]  # True: with the output
+        total = 0.0
+        for layer, low, high in zip(layers, sides, sides[1:], strict=False):
+            total += sum(float(layer[i, j]) for i in range(n) for j in range(n) if high[i] and not low[j])
+        best = min(best, total)
+    return best
+
+
+def test_flow_through_one_layer_is_its_row() -> None:
+    (layer,) = maps(1, 2, batch=2)
+    found = flowed([layer], 3)
+    assert found.weights.shape == (2, 1, 1, 4)
+    wanted = (layer.weights.mean(1) + torch.eye(4)) / 2
+    assert torch.allclose(found.weights[:, 0, 0], wanted[:, 3], atol=1e-5)
+
+
+def test_the_largest_flow_is_the_narrowest_cut() -> None:
+    torch.manual_seed(0)
+    layers = [torch.randn(3, 3).mul(2).softmax(-1) for _ in range(3)]
+    for output in range(3):
+        found = row_of(layers, output)
+        wanted = [narrowest(layers, output, entry) for entry in range(3)]
+        assert found.tolist() == pytest.approx(wanted, abs=1e-5)
+    assert row_of(layers, 0).tolist() != pytest.approx(row_of(layers[::-1], 0).tolist(), abs=1e-3)
+
+
+def test_flow_over_an_image() -> None:
+    layers = maps(2, 2, special=1)
+    found = flowed(layers)
+    assert over_image(found).shape == (1, 2, 2)
+    assert float(over_image(found).sum()) == pytest.approx(1)
+    with pytest.raises(InputError, match="no such output"):
+        flowed(layers, 5)
+    with pytest.raises(InputError, match="none"):
+        flowed([])
 
 
 # Distance ---------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ weights may be negative) is refused, and so are windows until they are one map (
 Shapes: b batch, h heads, n positions.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import torch
@@ -30,6 +30,14 @@ def rolled_out(maps: Iterable[Map]) -> Map:
     (b, h, n, n) each -> one head, (b, 1, n, n), whose rows sum to 1
     """
     layers = list(maps)
+    total, *later = with_residual(layers)
+    for layer in later:
+        total = layer @ total
+    return replace(layers[-1], name="rollout", weights=total[:, None], columns=layers[0].columns)
+
+
+def with_residual(layers: Sequence[Map]) -> list[Tensor]:
+    """A' of each layer, (b, n, n), whose rows sum to 1."""
     if not layers:
         raise InputError("a rollout goes through the maps of all layers, and there is none")
     for layer in layers:
@@ -42,11 +50,8 @@ def rolled_out(maps: Iterable[Map]) -> Map:
                 expected=f"{layers[0].weights.shape[-1]}, as in {layers[0].name}",
             )
     own = torch.eye(layers[0].weights.shape[-1]).to(layers[0].weights)
-    total = own
-    for layer in layers:
-        mixed = (layer.weights.mean(1) + own) / 2
-        total = mixed / mixed.sum(-1, keepdim=True) @ total
-    return replace(layers[-1], name="rollout", weights=total[:, None], columns=layers[0].columns)
+    mixed = [(layer.weights.mean(1) + own) / 2 for layer in layers]
+    return [one / one.sum(-1, keepdim=True) for one in mixed]
 
 
 def check_stochastic(layer: Map) -> None:

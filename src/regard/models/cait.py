@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.nn.attention import MultiHeadAttention, Softmax
-from regard.nn.axis import Axis
+from regard.nn.axis import Axis, image_axis
 from regard.nn.block import Block
 from regard.nn.classattention import ClassBlock
 from regard.nn.config import below, not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
@@ -161,9 +161,8 @@ class CaiT(nn.Module):
         return x if self.head is None else self.head(x)
 
     def axes(self, images: Tensor) -> dict[str, Axis]:
-        rows, columns = images.shape[-2] // self.config.patch, images.shape[-1] // self.config.patch
         return {
-            "patches": Axis("image", rows * columns, grid=(rows, columns)),
-            "tokens": Axis("image", 1 + rows * columns, grid=(rows, columns)),
+            "patches": image_axis(images, self.config.patch),
+            "tokens": image_axis(images, self.config.patch, 1),
             "class": Axis("class", 1),
         }

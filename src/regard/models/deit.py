@@ -18,7 +18,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from regard.nn.axis import Axis
+from regard.nn.axis import Axis, image_axis
 from regard.nn.block import Block
 from regard.nn.config import below, not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
@@ -161,5 +161,4 @@ class DeiT(nn.Module):
         return (label + (teacher if self.teacher_head is None else self.teacher_head(teacher))) / 2
 
     def axes(self, images: Tensor) -> dict[str, Axis]:
-        rows, columns = images.shape[-2] // self.config.patch, images.shape[-1] // self.config.patch
-        return {"patches": Axis("image", SPECIAL + rows * columns, grid=(rows, columns))}
+        return {"patches": image_axis(images, self.config.patch, SPECIAL)}

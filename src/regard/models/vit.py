@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from regard.nn.axis import Axis
+from regard.nn.axis import Axis, image_axis
 from regard.nn.block import Block
 from regard.nn.config import below, not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
@@ -151,6 +151,4 @@ class ViT(nn.Module):
         return x if self.head is None else self.head(x)
 
     def axes(self, images: Tensor) -> dict[str, Axis]:
-        rows, columns = images.shape[-2] // self.config.patch, images.shape[-1] // self.config.patch
-        special = int(self.config.pool == "class")
-        return {"patches": Axis("image", special + rows * columns, grid=(rows, columns))}
+        return {"patches": image_axis(images, self.config.patch, int(self.config.pool == "class"))}

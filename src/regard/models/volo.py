@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.nn.attention import MultiHeadAttention, Softmax
-from regard.nn.axis import Axis
+from regard.nn.axis import Axis, image_axis
 from regard.nn.batchnorm import BatchNorm
 from regard.nn.block import Block
 from regard.nn.classattention import ClassBlock
@@ -248,11 +248,10 @@ class VOLO(nn.Module):
         return said.label + 0.5 * said.tokens.amax(dim=1)
 
     def axes(self, images: Tensor) -> dict[str, Axis]:
-        fine = images.shape[-2] // self.config.patch, images.shape[-1] // self.config.patch
-        rows, columns = fine[0] // HALF, fine[1] // HALF
+        fine, coarse = self.config.patch, self.config.patch * HALF
         return {
-            "fine": Axis("image", fine[0] * fine[1], grid=fine),
-            "patches": Axis("image", rows * columns, grid=(rows, columns)),
-            "tokens": Axis("image", 1 + rows * columns, grid=(rows, columns)),
+            "fine": image_axis(images, fine),
+            "patches": image_axis(images, coarse),
+            "tokens": image_axis(images, coarse, 1),
             "class": Axis("class", 1),
         }

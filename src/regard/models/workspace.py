@@ -17,7 +17,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from regard.nn.axis import Axis
+from regard.nn.axis import Axis, image_axis
 from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
 from regard.nn.embed import Patches
 from regard.nn.feedforward import ACTIVATIONS, MLP, activation
@@ -109,9 +109,7 @@ class Workspace(nn.Module):
         return self.head(x[:, 0] if self.config.pool == "class" else x.mean(dim=1))
 
     def axes(self, images: Tensor) -> dict[str, Axis]:
-        rows, columns = images.shape[-2] // self.config.patch, images.shape[-1] // self.config.patch
-        special = int(self.config.pool == "class")
         return {
-            "patches": Axis("image", special + rows * columns, grid=(rows, columns)),
+            "patches": image_axis(images, self.config.patch, int(self.config.pool == "class")),
             "slots": Axis("slots", self.config.slots),
         }

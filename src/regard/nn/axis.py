@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from math import prod
 
+from torch import Tensor
+
 
 @dataclass(frozen=True)
 class Cut:
@@ -66,3 +68,9 @@ class Axis:
     def special(self) -> int:
         """How many positions stand before the grid."""
         return self.size - prod(self.grid) if self.grid is not None else 0
+
+
+def image_axis(images: Tensor, patch: int, special: int = 0) -> Axis:
+    """The patches of images, after so many tokens that have no place in them.  (b, channels, height, width)"""
+    rows, columns = images.shape[-2] // patch, images.shape[-1] // patch
+    return Axis("image", special + rows * columns, grid=(rows, columns))
