@@ -151,7 +151,9 @@ def test_its_folder_keeps_both(model: Model, tmp_path: Path, capsys: pytest.Capt
         regard.load(tmp_path / "model")
 
 
-def test_a_run_learns_to_describe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_learns_to_describe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     small = ["data.rows=64", "data.batch=16", "train.steps=12", "train.log=1", "train.evaluate=12", "train.save=12"]
     small += [
@@ -171,3 +173,7 @@ def test_a_run_learns_to_describe(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     found = regard.load(tmp_path / "run" / "model")
     assert isinstance(found.describe(drawn(tmp_path)), Told)
     assert main(["evaluate", "run", "--split", "test"]) == 0
+    assert "\nbleu\t" in capsys.readouterr().out
+    (tmp_path / "run" / "tokenizer.json").unlink()
+    assert main(["resume", "run"]) == 2
+    assert "tokenizer is gone" in capsys.readouterr().err

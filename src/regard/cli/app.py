@@ -28,7 +28,7 @@ VERBS = {
     "check": "Read a run's data and try a few steps: bad rows, shapes, memory and time, before any work is done.",
     "train": "Train what a run file describes: progress, curves, samples and checkpoints go to the run's folder.",
     "resume": "Go on with a run that was stopped or killed, to the same end as if it had not been.",
-    "evaluate": "Measure a run's model on one part of its data; of a translator, BLEU and chrF too.",
+    "evaluate": "Measure a run's model on one part of its data; of a translator or captioner, BLEU and chrF too.",
     "doctor": "Check this machine: versions, threads, GPU, memory, disk, extras, and a self-test of a few seconds.",
     "translate": "Translate texts, or the lines of standard input in their order.",
     "generate": "Go on with a text, token by token as it is written.",

@@ -20,11 +20,11 @@ def run(
         typer.Option(help="Sources and translations: a tsv, csv or jsonl; given twice, two plain files."),
     ] = None,
     columns: Annotated[str, typer.Option(help="Of --data: source and target, by number or name.")] = "1,2",
-    beam: Annotated[int, typer.Option(help="Of a translator: hypotheses at a time; 1 is greedy.")] = 4,
-    penalty: Annotated[float, typer.Option(help="Of a translator: of length.")] = 1.0,
+    beam: Annotated[int, typer.Option(help="Of a translator or captioner: hypotheses at a time; 1 is greedy.")] = 4,
+    penalty: Annotated[float, typer.Option(help="Of a translator or captioner: of length.")] = 1.0,
     as_json: Json = False,
 ) -> None:
-    """Measure a run's model on one part of its data; of a translator, BLEU and chrF too.
+    """Measure a run's model on one part of its data; of a translator or captioner, BLEU and chrF too.
 
     Example: regard evaluate runs/en-de --split test
     Example: regard evaluate tatoeba-en-de --data pairs.tsv
@@ -63,9 +63,9 @@ def run(
     print(f"weights\t{found.weights}")
     for name, value in found.metrics.items():
         print(f"{name}\t{value:.6g}")
-    if found.translated is not None:
-        print(f"bleu\t{found.translated.bleu:.2f}\t{found.translated.signatures['bleu']}")
-        print(f"chrf\t{found.translated.chrf:.2f}\t{found.translated.signatures['chrf']}")
+    if (written := found.translated or found.described) is not None:
+        print(f"bleu\t{written.bleu:.2f}\t{written.signatures['bleu']}")
+        print(f"chrf\t{written.chrf:.2f}\t{written.signatures['chrf']}")
         for words, part in (found.lengths or {}).items():
             print(f"bleu of {words} words\t{part.bleu:.2f}\t{part.sentences} sentences")
 

@@ -5,9 +5,10 @@ Shapes: b batch, n words.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 from regard.errors import ConfigError
 from regard.interop.symbols import Symbols
@@ -18,6 +19,13 @@ from .text import Text, padded
 from .vocabulary import ends_of
 
 KIND = "captions"
+
+
+class Described(NamedTuple):
+    """One example."""
+
+    image: Tensor  # (c, h, w), uint8
+    caption: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +52,13 @@ class CaptionMaker:
         self.images, self.text, self.longest = images, text.literal(), longest
         self.begin, self.end = ends_of(text, symbols)
 
-    def __call__(self, rows: Sequence[Any]) -> Pairs:
-        ids = [row[: self.longest - 1] for row in self.text.unframed([row.caption for row in rows])]
+    def __call__(self, rows: Sequence[Described]) -> Pairs:
+        pixels = self.images.normalise(torch.stack([row.image for row in rows]))
+        return self.together(pixels, [row.caption for row in rows])
+
+    def together(self, pixels: Tensor, captions: Sequence[str]) -> Pairs:
+        """Of images that are normalised already.  (b, channels, height, width)"""
+        ids = [row[: self.longest - 1] for row in self.text.unframed(list(captions))]
         given, wanted = padded([[self.begin, *row] for row in ids]), padded([[*row, self.end] for row in ids])
         keys = torch.ones_like(wanted.ids, dtype=torch.bool) if wanted.keys is None else wanted.keys
-        pixels = self.images.normalise(torch.stack([row.image for row in rows]))
         return Pairs(pixels, None, given.ids, wanted.ids, keys)

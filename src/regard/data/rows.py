@@ -71,12 +71,18 @@ def held_out(rows: Rows, size: int | float, seed: int) -> tuple[Some, Some]:
 
     The faults stay with the first. They were found in all rows, so hold them against the whole (``tolerate``).
     """
-    count = size if isinstance(size, int) else max(1, round(size * len(rows)))
-    if not 1 <= count < len(rows):
+    learned, kept_out = drawn_apart(len(rows), size, seed)
+    return Some(rows, learned, rows.faults), Some(rows, kept_out)
+
+
+def drawn_apart(total: int, size: int | float, seed: int, what: str = "rows") -> tuple[Numbers, Numbers]:
+    """The numbers below ``total`` in two parts, each in order; the second has ``size`` of them, or this share."""
+    count = size if isinstance(size, int) else max(1, round(size * total))
+    if not 1 <= count < total:
         raise InputError(
-            "the part to hold out must leave rows on both sides",
-            got=f"{size} of {len(rows)} rows",
-            expected="a whole number of rows, or a share between 0 and 1",
+            f"the part to hold out must leave {what} on both sides",
+            got=f"{size} of {total} {what}",
+            expected=f"a whole number of {what}, or a share between 0 and 1",
         )
-    order = shuffled(chance(HOLDOUT, seed, 0), len(rows))
-    return Some(rows, np.sort(order[count:]), rows.faults), Some(rows, np.sort(order[:count]))
+    order = shuffled(chance(HOLDOUT, seed, 0), total)
+    return np.sort(order[count:]), np.sort(order[:count])

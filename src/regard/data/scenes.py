@@ -6,12 +6,10 @@ One or two shapes of a colour and a size. The one on the left, or the upper one,
 one right sentence.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from PIL import Image, ImageDraw
-from torch import Tensor
 
+from .captions import Described
 from .draws import fractions
 from .faults import Fault
 from .images import Images
@@ -23,13 +21,6 @@ SHAPES = ("circle", "square", "triangle")
 SIZES = {"small": 4, "large": 7}  # half of a side
 WHERE = {"left of": (-1, 0), "above": (0, -1)}  # where the first one is
 APART = 8  # from the middle
-
-
-class Described(NamedTuple):
-    """One example."""
-
-    image: Tensor  # (c, h, w), uint8
-    caption: str
 
 
 class Scenes:

@@ -9,7 +9,7 @@ import numpy as np
 
 from regard.data.answers import Question
 from regard.data.batches import Batches, Drawing, Drawn
-from regard.data.captions import CaptionMaker
+from regard.data.captions import CaptionMaker, Described
 from regard.data.conllu import Tagged
 from regard.data.draws import fractions
 from regard.data.framed import AnswerMaker, CoupleMaker, LabelMaker, TagMaker
@@ -20,7 +20,6 @@ from regard.data.missing import Spans
 from regard.data.order import Order
 from regard.data.pairs import PairMaker
 from regard.data.rows import Numbers, Rows
-from regard.data.scenes import Described
 from regard.data.stream import Passages, Windows
 from regard.data.text import Text
 from regard.data.vocabulary import Vocabulary as Learned
@@ -32,11 +31,13 @@ from regard.tasks.reading import last_piece
 
 from .beginning import kind_of, whose_words
 from .boxing import boxes_in_batches
+from .captioning import caption_batches, without_images
 from .goals import Answering, LanguageModel, MaskedModel, MissingSpans, Similarity, Tagging
 from .imagery import in_batches
 from .inputs import (
     AnswerFiles,
     BoxFiles,
+    CaptionFiles,
     DrawnScenes,
     DrawnShapes,
     LabelledFiles,
@@ -71,6 +72,7 @@ class Sources:
 
 def learned(rows: Rows, vocabulary: Vocabulary) -> Text:
     """The vocabulary of the first rows."""
+    rows = without_images(rows)
 
     def texts() -> Iterator[str]:
         left = ENOUGH
@@ -127,14 +129,8 @@ def arranged(run: Run, data: Opened, text: Text | None, length: int | None, symb
         splits = in_batches(run, data.splits, data.images, len(data.names))
         return Sources(splits, text, data.names, data.images)
     assert text is not None
-    if isinstance(run.data, DrawnScenes):
-        assert data.images is not None
-        maker = CaptionMaker(data.images, text, run.data.longest, symbols)
-        splits = {
-            split: Batches(rows, Order(len(rows), rows=run.data.batch, seed=run.seed, shuffle=split == "train"), maker)
-            for split, rows in data.splits.items()
-        }
-        return Sources(splits, text, (), data.images, run.data.longest)
+    if isinstance(run.data, DrawnScenes | CaptionFiles):
+        return arranged_captions(run, run.data, data, text, symbols)
     if isinstance(run.data, TextFiles) and run.data.unit == "text":
         return arranged_windows(run, data, text, longest_of(run, length) or USUAL, symbols)
     longest, cut = longest_of(run, length), 0.0
@@ -148,7 +144,7 @@ def arranged(run: Run, data: Opened, text: Text | None, length: int | None, symb
             lengths = lengths.sum(1, keepdims=True)  # of two texts in one row
         if longest is not None:
             if shuffled:
-                cut = float(np.maximum(lengths - longest, 0).sum() / max(lengths.sum(), 1))
+                cut = beyond(lengths, longest)
             whole = isinstance(run.data, AnswerFiles) and not shuffled  # all parts, and each token is in two of them
             lengths = np.where(lengths > longest, 2 * lengths if whole else longest, lengths)
         order = Order(len(rows), lengths, budget=run.data.budget, seed=run.seed, shuffle=shuffled)
@@ -191,6 +187,29 @@ def longest_of(run: Run, length: int | None) -> int | None:
         return None
     asked = run.data.longest or (length if isinstance(run.task, LanguageModel) and length else USUAL)
     return asked if length is None else min(asked, length)
+
+
+def arranged_captions(
+    run: Run, given: CaptionFiles | DrawnScenes, data: Opened, text: Text, symbols: Symbols
+) -> Sources:
+    """So many images a batch, whatever the length of what is said of them; of files, captions of like length."""
+    assert data.images is not None
+    make, cut = CaptionMaker(data.images, text, given.longest, symbols), 0.0
+    splits: dict[str, Batches] = {}
+    for split, rows in data.splits.items():
+        lengths = None
+        if isinstance(given, CaptionFiles):
+            every = token_lengths(without_images(rows), text)
+            cut = beyond(every, given.longest) if split == "train" else cut
+            lengths = np.minimum(every, given.longest)
+        order = Order(len(rows), lengths, rows=given.batch, seed=run.seed, shuffle=split == "train")
+        splits[split] = caption_batches(given, rows, order, make, data.images, run.seed)
+    return Sources(splits, text, (), data.images, given.longest, cut)
+
+
+def beyond(lengths: Numbers, longest: int) -> float:
+    """The share of tokens that come after so many in their row."""
+    return float(np.maximum(lengths - longest, 0).sum() / max(lengths.sum(), 1))
 
 
 def arranged_windows(run: Run, data: Opened, text: Text, length: int, symbols: Symbols) -> Sources:

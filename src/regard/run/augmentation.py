@@ -26,37 +26,88 @@ from regard.nn.config import below, not_above_zero, not_positive, refuse
 from regard.tasks.classify import Labelled
 from regard.train.runfile import setting
 
+AREA = "the least part of an image's area that is cut out and scaled; 1: the whole image"
+MIRROR = "chance that left and right change places"
+WAYS = "RandAugment: so many changes of form and colour, one after the other"
+STRENGTH = "of each of these, from 0 to 10"
+ERASING = "chance that a part becomes noise"
+
 
 @dataclass(frozen=True)
 class Augment:
     """How images change at random while they are learned; by default they do not."""
 
-    area: float = setting(1.0, "the least part of an image's area that is cut out and scaled; 1: the whole image")
-    mirror: float = setting(0.0, "chance that left and right change places")
-    ways: int = setting(0, "RandAugment: so many changes of form and colour, one after the other")
-    strength: float = setting(9.0, "of each of these, from 0 to 10")
-    erasing: float = setting(0.0, "chance that a part becomes noise")
+    area: float = setting(1.0, AREA)
+    mirror: float = setting(0.0, MIRROR)
+    ways: int = setting(0, WAYS)
+    strength: float = setting(9.0, STRENGTH)
+    erasing: float = setting(0.0, ERASING)
     mixup: float = setting(0.0, "a of Beta(a, a), by which two images and their labels are mixed; 0: never")
     cutmix: float = setting(0.0, "the same, for a box of one image within another; 0: never")
     switch: float = setting(0.5, "chance of cutmix, where there is mixup too")
     copies: int = setting(1, "of each image in a batch, each changed in another way")
 
     def __post_init__(self) -> None:
-        wrong = below(0, self, "ways", "strength", "mixup", "cutmix") + not_positive(self, "copies")
-        chances = {name: getattr(self, name) for name in ("area", "mirror", "erasing", "switch")}
-        wrong += [
-            f"{name} = {x} is not from 0 to 1" for name, x in chances.items() if x is not None and not 0 <= x <= 1
-        ]
-        if (self.strength or 0) > STRONGEST:
-            wrong += [f"strength = {self.strength} is above {STRONGEST:g}"]
-        refuse(wrong, not_above_zero(self, "area"))
+        wrong = below(0, self, "mixup", "cutmix") + not_positive(self, "copies")
+        refuse(not_changes(self), wrong, not_chances(self, "switch"))
 
     @property
     def mixes(self) -> bool:
         return self.mixup > 0 or self.cutmix > 0
 
 
+@dataclass(frozen=True)
+class Change:
+    """The same of images with captions, of which no two can be mixed."""
+
+    area: float = setting(1.0, f"{AREA}; a caption may name what is outside")
+    mirror: float = setting(0.0, f"{MIRROR}; a caption may name them")
+    ways: int = setting(0, f"{WAYS}; a caption may name them")
+    strength: float = setting(9.0, STRENGTH)
+    erasing: float = setting(0.0, ERASING)
+
+    def __post_init__(self) -> None:
+        refuse(not_changes(self))
+
+
+def not_changes(given: Augment | Change) -> list[str]:
+    """What is wrong with how single images change."""
+    wrong = below(0, given, "ways", "strength") + not_chances(given, "area", "mirror", "erasing")
+    if (given.strength or 0) > STRONGEST:
+        wrong += [f"strength = {given.strength} is above {STRONGEST:g}"]
+    return wrong + not_above_zero(given, "area")
+
+
+def not_chances(given: Augment | Change, *names: str) -> list[str]:
+    found = {name: getattr(given, name) for name in names}
+    return [f"{name} = {x} is not from 0 to 1" for name, x in found.items() if x is not None and not 0 <= x <= 1]
+
+
 NONE = Augment()
+
+
+class Changing:
+    """Images as they are learned: each cut, mirrored and changed by numbers of its own, normalised, a part erased."""
+
+    def __init__(self, images: Images, augment: Augment | Change) -> None:
+        self.images, self.augment = images, augment
+        self.way = RandAugment(count=augment.ways, strength=augment.strength) if augment.ways else None
+
+    def __call__(self, pixels: Sequence[Tensor], numbers: Sequence[np.random.Philox]) -> Tensor:
+        """(c, h, w) of each, uint8 -> (b, c, size, size). Numbers are drawn for one change after the other."""
+        changed = [self.changed(one, own) for one, own in zip(pixels, numbers, strict=True)]
+        images = self.images.normalise(torch.stack(changed))
+        if part := self.augment.erasing:
+            images = torch.stack([erased(x, own, chance=part) for x, own in zip(images, numbers, strict=True)])
+        return images
+
+    def changed(self, pixels: Tensor, numbers: np.random.Philox) -> Tensor:
+        """(c, h, w) -> (c, size, size), uint8"""
+        if self.augment.area < 1:
+            assert self.images.size is not None
+            pixels = random_crop(pixels, numbers, self.images.size, area=(self.augment.area, 1.0))
+        pixels = random_mirror(pixels, numbers, self.augment.mirror)
+        return pixels if self.way is None else self.way(pixels, numbers)
 
 
 def augmented(rows: Rows, images: Images, augment: Augment, *, batch: int, classes: int, seed: int) -> "Augmented":
@@ -74,9 +125,9 @@ class Augmented(Batches):
     def __init__(
         self, rows: Rows, order: Order | RepeatedOrder, images: Images, augment: Augment, classes: int, seed: int
     ) -> None:
-        self.source, self.order, self.images, self.augment = rows, order, images, augment
+        self.source, self.order, self.augment = rows, order, augment
         self.classes, self.seed = classes, seed
-        self.change = RandAugment(count=augment.ways, strength=augment.strength) if augment.ways else None
+        self.change = Changing(images, augment)
 
     def collate(self, rows: Sequence[int], step: int) -> Labelled:
         if not self.augment.mixes:
@@ -99,19 +150,8 @@ class Augmented(Batches):
         )
 
     def together(self, rows: Sequence[int], step: int) -> Labelled:
-        """All that is done with a single row: its numbers are drawn for one change after the other."""
+        """All that is done with a single row."""
         examples = [self.source[int(row)] for row in rows]
         numbers = [chance(AUGMENT, self.seed, step, int(row)) for row in rows]
-        pixels = [self.changed(one.image, own) for one, own in zip(examples, numbers, strict=True)]
-        images = self.images.normalise(torch.stack(pixels))
-        if part := self.augment.erasing:
-            images = torch.stack([erased(x, own, chance=part) for x, own in zip(images, numbers, strict=True)])
+        images = self.change([one.image for one in examples], numbers)
         return Labelled(images, torch.tensor([one.label for one in examples]))
-
-    def changed(self, pixels: Tensor, numbers: np.random.Philox) -> Tensor:
-        """(c, h, w) -> (c, size, size), uint8"""
-        if self.augment.area < 1:
-            assert self.images.size is not None
-            pixels = random_crop(pixels, numbers, self.images.size, area=(self.augment.area, 1.0))
-        pixels = random_mirror(pixels, numbers, self.augment.mirror)
-        return pixels if self.change is None else self.change(pixels, numbers)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from regard.data.batches import Batches
+from regard.data.captions import Captions
 from regard.data.digits import COUNT, TEST, Digits
 from regard.data.faults import Fault
 from regard.data.idx import open_idx
@@ -23,7 +24,7 @@ from regard.tasks.classify import Labelled
 
 from .augmentation import NONE, augmented
 from .beginning import kind_of
-from .inputs import DigitImages, ImageFiles, Pictures
+from .inputs import CaptionFiles, DigitImages, ImageFiles, Pictures
 from .named import named_model
 from .settings import Run
 
@@ -32,9 +33,10 @@ def images_of(run: Run) -> Images:
     """How images are prepared: as those of the model that the run starts from, unless it says otherwise; of the size
     that its config tells, or where that tells none, the data."""
     data = run.data
-    assert isinstance(data, Pictures)
+    assert isinstance(data, Pictures | CaptionFiles)
     _, config = kind_of(run)
     base = None if run.start is None else named_model(run.start.model).processor
+    base = base.images if isinstance(base, Captions) else base
     usual = base if isinstance(base, Images) and data.as_usual() else None
     own = getattr(config, "image", None)
     size = own or data.size or (usual.size if usual is not None else None)
@@ -58,13 +60,18 @@ def scene_images(run: Run) -> Images:
     return Images(size=config.image, channels=config.channels)
 
 
+def uncut(images: Images, area: float) -> Images:
+    """How images are read of which parts of this area are cut out: whole, for a part of a small image would be
+    blurred."""
+    return images if area == 1 else replace(images, size=None, fit="stretch", shorter=None)
+
+
 Found = Callable[[str, Path], Path]
 
 
 def image_rows(data: Pictures, images: Images, base: Path, found: Found) -> tuple[dict[str, Rows], tuple[str, ...]]:
-    """The rows of each split that there are files for, which ``found`` looks for, and the names of the labels. Where
-    parts are cut out of images, these are read whole: a part of a small image would be blurred."""
-    reading = images if data.augment.area == 1 else replace(images, size=None, fit="stretch", shorter=None)
+    """The rows of each split that there are files for, which ``found`` looks for, and the names of the labels."""
+    reading = uncut(images, data.augment.area)
     splits: dict[str, Rows]
     if isinstance(data, DigitImages):
         splits = {"train": Digits(reading, 0, COUNT - TEST), "test": Digits(images, COUNT - TEST, COUNT)}

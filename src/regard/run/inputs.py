@@ -7,7 +7,7 @@ from regard.data.vocabulary import BYTES, Kind
 from regard.nn.config import below, not_above_zero, not_positive, not_shares, refuse
 from regard.train.runfile import required, setting
 
-from .augmentation import Augment
+from .augmentation import Augment, Change
 
 LEAST = 16  # tokens in which a question and some of its text find room
 
@@ -237,11 +237,55 @@ class DrawnScenes:
         refuse(not_positive(self, "rows", "batch"), below(2, self, "longest"))
 
 
+@dataclass(frozen=True)
+class CaptionFiles:
+    """Images with captions: a table with the path of an image and a caption in each row, and the images."""
+
+    size: ClassVar[int] = 0  # the model's config tells it
+
+    kind: Literal["captions"] = "captions"
+    train: str = required("a csv, tsv or jsonl file; an image with several captions has several rows")
+    held_out: str = setting("", "the same to evaluate on while training; none: a share of train's images")
+    test: str = setting("", "the same for `regard evaluate --split test`")
+    images: tuple[str, ...] = setting(
+        (),
+        "the folder or zip archive where the paths begin: one for all, or one each for train, held_out and test; "
+        "none: the folder of each file",
+    )
+    image: int | str = setting("image", "the column of the image's path, by name or number; of jsonl: the key")
+    caption: int | str = setting("caption", "the column or key of the caption")
+    share: float = setting(0.1, "of train's images, held out with all of their captions where no file is given")
+    bad: float = setting(0.01, "more than this share of bad rows stops the run before it begins")
+    batch: int = setting(32, "captions of a batch, each with its image")
+    longest: int = setting(64, "tokens of a caption; the rest is cut off")
+    fit: Literal["stretch", "crop"] = setting("stretch", FIT)
+    mean: tuple[float, ...] = setting(HALF, MEAN)
+    deviation: tuple[float, ...] = setting(HALF, DEVIATION)
+    augment: Change = setting(Change(), AUGMENT)
+    vocabulary: Vocabulary = setting(Vocabulary(), "how captions are cut into tokens, learned from train")
+
+    def __post_init__(self) -> None:
+        wrong = not_positive(self, "batch") + ([] if self.train or self.train is None else ["train names no file"])
+        wrong += below(2, self, "longest") + not_deviations(self.deviation)
+        if self.images is not None and len(self.images) not in (0, 1, 3):
+            wrong += [f"images = {list(self.images)} names neither no folder nor one nor three"]
+        if self.image is not None and self.image == self.caption:
+            wrong += [f"caption = {self.caption!r} is the column of the image"]
+        refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
+
+    def as_usual(self) -> bool:
+        return self.mean == self.deviation == HALF and self.fit == "stretch"
+
+
+def not_deviations(deviation: tuple[float, ...] | None) -> list[str]:
+    if deviation is None or all(x > 0 for x in deviation):
+        return []
+    return [f"deviation = {list(deviation)} is not above 0"]
+
+
 def pictured(deviation: tuple[float, ...] | None, batch: int | None, augment: Augment | None) -> list[str]:
     """What is wrong with how images become batches."""
-    wrong = []
-    if deviation is not None and not all(x > 0 for x in deviation):
-        wrong += [f"deviation = {list(deviation)} is not above 0"]
+    wrong = not_deviations(deviation)
     if augment is not None and batch and batch > 0 and batch % (augment.copies or 1):
         wrong += [f"batch = {batch} is not a multiple of augment.copies = {augment.copies}"]
     return wrong
@@ -278,8 +322,7 @@ class BoxFiles:
             wrong += [f"splits = {list(self.splits)} names neither two splits nor three"]
         if self.splits and (self.held_out or self.test):
             wrong += ["splits: these are parts of train's file, so held_out and test have none of their own"]
-        if self.deviation is not None and not all(x > 0 for x in self.deviation):
-            wrong += [f"deviation = {list(self.deviation)} is not above 0"]
+        wrong += not_deviations(self.deviation)
         wrong += [
             f"{name} = {value} is above 1"
             for name in ("mirror", "cut", "part", "scale")
@@ -319,6 +362,7 @@ Data = (
     | DigitImages
     | BoxFiles
     | DrawnShapes
+    | CaptionFiles
     | DrawnScenes
 )
-Written = PairFiles | TextFiles | LabelledFiles | TaggedFiles | AnswerFiles  # data with a vocabulary
+Written = PairFiles | TextFiles | LabelledFiles | TaggedFiles | AnswerFiles | CaptionFiles  # data with a vocabulary

@@ -4,25 +4,34 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+import torch
+
+from regard.data.captioned import CaptionedImages
+from regard.data.captions import Captions
 from regard.data.faults import tolerate
 from regard.data.rows import Rows
 from regard.decode.settings import Decoding
 from regard.errors import InputError
 from regard.model import Model, load
 from regard.nn.adapter import merge
-from regard.tasks.bleu import Quality, by_length, quality
+from regard.tasks.bleu import Quality, by_length, quality, quality_of_several
+from regard.tasks.describing import Describing
 from regard.tasks.translating import Translating
 from regard.train.checkpoint import damage
 from regard.train.engine import Engine
 from regard.train.progress import Reporter
 from regard.train.shards import fill
 
-from .goals import Translation
+from .arranging import texts_of
+from .captioning import without_images
+from .goals import Description, Translation
 from .sources import found, pair_rows
 from .start import engine_of, reopen, world_of
 
 EDGES = (10, 15, 20, 30)  # words of a source
 TRIES = 5
+TOGETHER = 32  # images that are described at once
 
 
 @dataclass(frozen=True)
@@ -31,6 +40,7 @@ class Measured:
     metrics: dict[str, float]
     translated: Quality | None = None  # of translators alone
     lengths: dict[str, Quality] | None = None  # the same, by the length of the source
+    described: Quality | None = None  # of captioners alone: each image's caption, held against all that it has
 
 
 def measured(folder: Path, split: str, reporter: Reporter, decoding: Decoding | None = None) -> Measured:
@@ -43,6 +53,8 @@ def measured(folder: Path, split: str, reporter: Reporter, decoding: Decoding | 
         weights = taken(engine, folder)
         data = job.sources.splits[split]
         metrics = engine.evaluate(data)[0]
+        if isinstance(job.run.task, Description):
+            return Measured(weights, metrics, described=described(job.model, data.source, decoding or Decoding()))
         if not isinstance(job.run.task, Translation):
             return Measured(weights, metrics)
         return replace(scored(job.model, data.source, decoding or Decoding()), weights=weights, metrics=metrics)
@@ -121,3 +133,21 @@ def translated(model: Model, rows: Rows, decoding: Decoding) -> tuple[list[str],
     net = replace(model, net=model.net.eval())
     found = Translating(net.net, net.text(), net.symbols).translate(sources, decoding)
     return sources, [own[0].text if own else "" for own in found], references
+
+
+def described(model: Model, rows: Rows, decoding: Decoding) -> Quality:
+    """Of what the model says of each image, once, however many captions it has."""
+    processor = model.processor
+    assert isinstance(processor, Captions)
+    several = [[i] for i in range(len(rows))]
+    if isinstance(rows, CaptionedImages):
+        several, rows = list(rows.by_image().values()), rows.some(np.arange(len(rows)), processor.images)
+    describing, texts = Describing(model.net.eval(), processor, model.symbols), without_images(rows)
+    said: list[str] = []
+    references: list[list[str]] = []
+    for start in range(0, len(several), TOGETHER):
+        some = several[start : start + TOGETHER]
+        pixels = processor.images.normalise(torch.stack([rows[own[0]].image for own in some]))
+        said += [found[0].text if found else "" for found in describing.told(pixels, decoding, start)]
+        references += [[one for i in own for one in texts_of(texts[i])] for own in some]
+    return quality_of_several(said, references)

@@ -129,7 +129,7 @@ SERVES = {
     "translate": ("pairs", "reverse"),
     "language": ("text",),
     "classify": ("images", "digits", "labelled"),
-    "describe": ("scenes",),
+    "describe": ("captions", "scenes"),
     "tag": ("tagged",),
     "answer": ("answers",),
     "masked": ("text",),

@@ -1,17 +1,19 @@
 """The data of a run: files found, opened and checked."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from regard.data.answers import Questions
+from regard.data.captioned import CaptionedImages, hold_out_images, open_captions
 from regard.data.conllu import Sentences, open_conllu
 from regard.data.draws import HOLDOUT, chance, shuffled
 from regard.data.faults import Fault, tolerate
 from regard.data.generated import Reversal
 from regard.data.images import Images
 from regard.data.labelled import LabelledTexts
+from regard.data.places import Place, open_place
 from regard.data.records import open_csv
 from regard.data.rows import Rows, Some, held_out
 from regard.data.scenes import Scenes
@@ -22,10 +24,11 @@ from regard.zoo import shipped
 
 from .boxing import box_rows, boxes_prepared
 from .goals import Classification, MaskedModel, Translation
-from .imagery import Prepared, image_rows, images_of, scene_images
+from .imagery import Prepared, image_rows, images_of, scene_images, uncut
 from .inputs import (
     AnswerFiles,
     BoxFiles,
+    CaptionFiles,
     DigitImages,
     DrawnScenes,
     DrawnShapes,
@@ -113,6 +116,8 @@ def opened(run: Run, base: Path) -> Opened:
         return opened_images(data, run, base)
     if isinstance(data, BoxFiles | DrawnShapes):
         return opened_boxes(data, run, base)
+    if isinstance(data, CaptionFiles):
+        return opened_captions(data, run, base)
     paths = {
         split: [found(name, base) for name in names]
         for split, names in (("train", data.train), ("held_out", data.held_out), ("test", data.test))
@@ -174,12 +179,17 @@ def checked(
     names: tuple[str, ...] = (),
 ) -> Opened:
     """Held against the share of bad rows that is tolerated; a part held out where there is none."""
-    for split, rows in splits.items():
-        tolerate(rows.faults, len(rows) + len(rows.faults), bad, f"data.{split}")
-    faults = [fault for rows in splits.values() for fault in rows.faults]
+    faults = tolerated(splits, bad)
     if "held_out" not in splits:
         splits["train"], splits["held_out"] = held_out(splits["train"], share, seed)
     return Opened(splits, faults, images, names)
+
+
+def tolerated(splits: Mapping[str, Rows], bad: float) -> list[Fault]:
+    """All that is wrong, unless it is too much."""
+    for split, rows in splits.items():
+        tolerate(rows.faults, len(rows) + len(rows.faults), bad, f"data.{split}")
+    return [fault for rows in splits.values() for fault in rows.faults]
 
 
 def opened_images(data: ImageFiles | DigitImages, run: Run, base: Path) -> Opened:
@@ -197,6 +207,32 @@ def opened_boxes(data: BoxFiles | DrawnShapes, run: Run, base: Path) -> Opened:
     if isinstance(data, DrawnShapes):
         return Opened(splits, (), images, names)
     return checked(splits, data.bad, data.share, run.seed, images, names)
+
+
+def opened_captions(data: CaptionFiles, run: Run, base: Path) -> Opened:
+    """No image is in two splits, whatever number of captions it has."""
+    images = images_of(run)
+    splits: dict[str, CaptionedImages] = {}
+    for split, (table, place) in caption_tables(data, base).items():
+        if split == "train":
+            splits[split] = open_captions(table, place, uncut(images, data.augment.area))
+        else:
+            splits[split] = open_captions(table, place, images, splits["train"].files())
+    faults = tolerated(splits, data.bad)
+    if "held_out" not in splits:
+        splits["train"], splits["held_out"] = hold_out_images(splits["train"], data.share, run.seed, images)
+    return Opened(dict(splits), faults, images)
+
+
+def caption_tables(data: CaptionFiles, base: Path) -> dict[str, tuple[Rows, Place]]:
+    """Of each split that has one, the table and where its paths begin."""
+    tables: dict[str, tuple[Rows, Place]] = {}
+    for i, (split, name) in enumerate((("train", data.train), ("held_out", data.held_out), ("test", data.test))):
+        if name:
+            path = found(name, base)
+            folder = found(data.images[i % len(data.images)], base) if data.images else path.parent
+            tables[split] = table_rows(path, [data.image, data.caption]), open_place(folder)
+    return tables
 
 
 def pair_rows(paths: Sequence[Path], columns: Sequence[int | str]) -> Rows:

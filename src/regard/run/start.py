@@ -30,9 +30,10 @@ from regard.train.progress import Reporter, Silent
 from regard.train.runtext import write
 
 from .arranging import texts_of, vocabulary_of
+from .captioning import without_images
 from .ending import finish
 from .environment import different, environment_now
-from .inputs import Reverse, Written
+from .inputs import DrawnScenes, Reverse, Written
 from .job import Job, prepare
 from .prints import FILE as PRINTS
 from .prints import check_prints, prints_bytes
@@ -132,7 +133,7 @@ def start_from_vectors(job: Job) -> None:
     data = job.run.data
     if not isinstance(data, Written) or data.vocabulary.vectors == "random":
         return
-    rows = job.sources.splits["train"].source
+    rows = without_images(job.sources.splits["train"].source)
     texts = (text for i in range(len(rows)) for text in texts_of(rows[i]))
     table = job.model.net.embed.weight  # type: ignore[union-attr]
     assert isinstance(table, torch.Tensor)
@@ -204,7 +205,7 @@ def reopen(folder: Path) -> Job:
     check_prints(folder, run)
     tokenizer = folder / "tokenizer.json"
     text = Text.from_bytes(read_bytes(tokenizer), str(tokenizer)) if tokenizer.exists() else None
-    if text is None and isinstance(run.data, Reverse | Written):
+    if text is None and isinstance(run.data, Reverse | DrawnScenes | Written):
         raise InputError(
             "the run's tokenizer is gone", where=str(tokenizer), fix="put it back: it stands in the run's model too"
         )

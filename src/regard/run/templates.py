@@ -19,7 +19,7 @@ from .goals import (
     Tagging,
     Translation,
 )
-from .inputs import AnswerFiles, BoxFiles, DrawnScenes, ImageFiles, LabelledFiles, PairFiles, TaggedFiles, TextFiles
+from .inputs import AnswerFiles, BoxFiles, CaptionFiles, ImageFiles, LabelledFiles, PairFiles, TaggedFiles, TextFiles
 from .settings import Run, Start
 
 TEMPLATES: dict[str, Run] = {
@@ -73,11 +73,20 @@ TEMPLATES: dict[str, Run] = {
     ),
     "describe": Run(
         task=Description(),
-        data=DrawnScenes(),
-        model={"name": "captioner-tiny"},
-        train=Train(steps=1500, evaluate=250, save=250, log=25),
-        optimizer=AdamW(rate=2e-3, betas=(0.9, 0.98), decay=0.01),
-        schedule=Cosine(warmup=100),
+        data=CaptionFiles(train="captions.csv", images=("images",)),
+        model={
+            "name": "captioner-tiny",
+            "image": 64,
+            "patch": 8,
+            "dim": 128,
+            "depth": 4,
+            "heads": 4,
+            "hidden": 512,
+            "dropout": 0.1,
+        },
+        train=Train(steps=5000, evaluate=250, save=250, log=25),
+        optimizer=AdamW(rate=1e-3, betas=(0.9, 0.98), decay=0.01),
+        schedule=Cosine(warmup=200),
     ),
     "tag": Run(
         task=Tagging(),

@@ -6,6 +6,7 @@ sacreBLEU: Post (2018), https://aclanthology.org/W18-6319
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 
 @dataclass(frozen=True)
@@ -18,11 +19,17 @@ class Quality:
 
 def quality(hypotheses: Sequence[str], references: Sequence[str]) -> Quality:
     """Of detokenised texts, cased."""
+    return quality_of_several(hypotheses, [[one] for one in references])
+
+
+def quality_of_several(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Quality:
+    """The same where each text may be said in several ways, at least one."""
     from sacrebleu.metrics.bleu import BLEU  # here, not above: loading it takes as long as a short translation
     from sacrebleu.metrics.chrf import CHRF
 
     bleu, chrf = BLEU(), CHRF()
-    scores = [metric.corpus_score(list(hypotheses), [list(references)]).score for metric in (bleu, chrf)]
+    columns = [list(column) for column in zip_longest(*references)]  # sacrebleu's way: None where there is no more
+    scores = [metric.corpus_score(list(hypotheses), columns).score for metric in (bleu, chrf)]
     signatures = {"bleu": str(bleu.get_signature()), "chrf": str(chrf.get_signature())}
     return Quality(scores[0], scores[1], signatures, len(references))
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from regard.data.captions import Captions
 from regard.data.pairs import Pairs
@@ -47,12 +48,14 @@ class Describing:
 
     def describe(self, pictures: Sequence[Picture], decoding: Decoding) -> list[list[Said]]:
         """The best sentences for each image; ``decoding`` is as for a translation."""
-        return [self.told(picture, i, decoding) for i, picture in enumerate(pictures)]
+        return [self.told(self.seeing.take(picture), decoding, i)[0] for i, picture in enumerate(pictures)]
 
     @torch.inference_mode()
-    def told(self, picture: Picture, number: int, decoding: Decoding) -> list[Said]:
-        longest = decoding.longest or max(LONGEST, asked_for(decoding, self.literal))
-        reader = Translator(self.net, self.seeing.take(picture))
-        writer = Writer(reader, torch.full((1, 1), self.begin), room=longest)
-        (found,) = write(writer, [number], decoding, symbols=self.symbols, literal=self.literal, longest=[longest])
-        return [replace(one, text=one.text.strip()) for one in (said(x, self.text) for x in found)]
+    def told(self, images: Tensor, decoding: Decoding, first: int = 0) -> list[list[Said]]:
+        """Of images that are prepared, (b, channels, height, width); ``first`` is the number of the first, by which
+        chance is known."""
+        count, longest = len(images), decoding.longest or max(LONGEST, asked_for(decoding, self.literal))
+        writer = Writer(Translator(self.net, images), torch.full((count, 1), self.begin), room=longest)
+        numbers, most = range(first, first + count), [longest] * count
+        found = write(writer, numbers, decoding, symbols=self.symbols, literal=self.literal, longest=most)
+        return [[replace(one, text=one.text.strip()) for one in (said(x, self.text) for x in own)] for own in found]
