@@ -35,6 +35,7 @@ from regard.look.maps import Looked, Map, axes_of, look_at, side_by_side
 from regard.models.bert import BERT
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.axis import Axis
+from regard.nn.feedforward import MLP
 from regard.nn.folding import fold
 from regard.tasks.describing import Describing
 from regard.tasks.finding import Finding, Spotted
@@ -667,8 +668,8 @@ def not_finite(state: Mapping[str, Tensor]) -> list[str]:
 
 
 def prepare(model: Anything) -> Anything:
-    """A frozen copy for inference: batch norms are part of the maps beside them, and q, k and v are one product. It
-    cannot be trained or saved: keep the original."""
+    """A frozen copy for inference: batch norms are part of the maps beside them, q, k and v are one product, and
+    activations overwrite what they are given. It cannot be trained or saved: keep the original."""
     if isinstance(model, Model):
         return replace(model, net=prepare(model.net))
     twin = copy.deepcopy(model).eval().requires_grad_(False)
@@ -676,4 +677,6 @@ def prepare(model: Anything) -> Anything:
     for module in twin.modules():
         if isinstance(module, MultiHeadAttention):
             module.fuse()
+        elif isinstance(module, MLP):
+            module.reuse()
     return twin
