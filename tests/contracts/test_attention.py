@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.model import prepare
-from regard.nn.attention import MultiHeadAttention
+from regard.nn.attention import MultiHeadAttention, Softmax
 from regard.nn.cache import Cache
 from regard.nn.mask import ALL, CAUSAL, Given, Mask
 from regard.nn.positions import ALiBi, Rotary
@@ -296,3 +296,27 @@ def test_leading_axes() -> None:
     for b in range(2):
         close(found[b], layer(x[b], mask=Mask(keys=keys[b])))
     close(layer(x[0, 0], mask=ALL), layer(x[:1, 0], mask=ALL)[0])
+
+
+@pytest.mark.parametrize("groups", [4, 2])
+@pytest.mark.parametrize("seen", ["all", "some", "a row sees nothing", "the bias forbids a row"])
+def test_a_bias_that_learns(seen: str, groups: int) -> None:
+    """In training the kernel takes another way than in use: by weights and slopes it is the same, blind rows too."""
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, heads, 5, 3, dtype=torch.float64).requires_grad_() for heads in (4, groups, groups))
+    added = torch.randn(4, 5, 5, dtype=torch.float64)
+    pairs = torch.rand(2, 1, 5, 5) < 0.7
+    pairs |= torch.eye(5, dtype=torch.bool)
+    if seen == "a row sees nothing":
+        pairs[1, :, 2] = False
+    if seen == "the bias forbids a row":
+        added[:, 3] = -torch.inf
+    mask = ALL if seen == "all" else Mask(pairs=pairs)
+    added.requires_grad_()
+    kernel = Softmax()
+    found, wanted = kernel(q, k, v, mask, Given(added)), kernel.explicit(q, k, v, mask, Given(added))
+    assert torch.allclose(found, wanted, atol=1e-12)
+    slopes = [torch.autograd.grad(y.square().sum(), (q, k, v, added)) for y in (found, wanted)]
+    for one, other in zip(*slopes, strict=True):
+        assert one.isfinite().all()
+        assert torch.allclose(one, other, atol=1e-12)

@@ -121,15 +121,25 @@ class Softmax(Kernel):
         slow = dropping and q.device.type == "cpu"  # there the fused kernel has no dropout and forms the matrix too
         return by_rows(self.explicit if slow else self.fused, q, k, v, mask, bias)
 
+    def learning(self, q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None, bias: Tensor) -> Tensor:
+        """What PyTorch would do with a bias that learns, with half of its copies."""
+        scale = q.shape[-1] ** -0.5 if self.scale is None else self.scale
+        scores = (q * scale @ spread(k, q.shape[-3]).mT).add_(bias)
+        if allowed is not None:
+            scores.masked_fill_(~allowed, -torch.inf)
+        return masked_softmax(scores, None) @ spread(v, q.shape[-3])
+
     def fused(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask, bias: Bias | None) -> Tensor:
         """PyTorch's fused kernel, which wants four axes and values as wide as keys."""
         causal = plain_causal(mask, q, k) and bias is None
         added = None if causal else mask.dense(q.shape[-2], k.shape[-2], q.device)
         if bias is not None:
             numbers = bias.dense(q.shape[-2], k.shape[-2], q.device).to(q.dtype)
+            if learned(numbers, added):
+                return self.learning(q, k, v, added, numbers)
             added = numbers if added is None else numbers.masked_fill(~added, -torch.inf)
-        lead, width, wide = q.shape[:-3], v.shape[-1], max(q.shape[-1], v.shape[-1])
         scale = q.shape[-1] ** -0.5 if self.scale is None else self.scale
+        lead, width, wide = q.shape[:-3], v.shape[-1], max(q.shape[-1], v.shape[-1])
         q, k, v = (x if x.shape[-1] == wide else F.pad(x, (0, wide - x.shape[-1])) for x in (q, k, v))
         if len(lead) != 1:
             q, k, v = (x.reshape(-1, *x.shape[-3:]) for x in (q, k, v))
@@ -141,6 +151,13 @@ class Softmax(Kernel):
         grouped = q.shape[-3] != k.shape[-3]
         y = F.scaled_dot_product_attention(q, k, v, added, dropout, causal, scale=scale, enable_gqa=grouped)
         return y.reshape(*lead, *y.shape[-3:])[..., :width]
+
+
+def learned(bias: Tensor, allowed: Tensor | None) -> bool:
+    """Whether a bias learns, for which the processor's fused kernel steps aside; and no row is without a key."""
+    if not bias.requires_grad or bias.device.type != "cpu" or torch.compiler.is_compiling():
+        return False
+    return bool((bias > -torch.inf).all()) and (allowed is None or bool(allowed.any(-1).all()))
 
 
 def plain_causal(mask: Mask, q: Tensor, k: Tensor) -> bool:
