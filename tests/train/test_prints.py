@@ -68,6 +68,19 @@ def test_a_print_of_a_large_file_and_of_a_folder(tmp_path: Path, monkeypatch: py
     assert print_of(tmp_path / "images") != one
 
 
+def test_a_run_within_its_data_is_no_part_of_it(tmp_path: Path) -> None:
+    """Images may lie beside runs/; a folder that only looks like one of a run is data."""
+    (tmp_path / "a.png").write_bytes(b"pixels")
+    before = print_of(tmp_path)
+    run = tmp_path / "runs" / "mine"
+    run.mkdir(parents=True)
+    for name in ("data.json", "run.toml", "metrics.jsonl"):
+        (run / name).write_text("{}")
+    assert print_of(tmp_path) == before
+    (run / "run.toml").unlink()
+    assert print_of(tmp_path) != before
+
+
 @pytest.mark.parametrize("verb", ["resume", "evaluate"])
 def test_when_every_checkpoint_is_damaged_nothing_is_touched(
     verb: str, place: Path, capsys: pytest.CaptureFixture[str]

@@ -20,7 +20,7 @@ from .imagery import targets_of
 from .inputs import CaptionFiles
 from .sources import caption_tables
 
-FILE = "data.json"
+FILE, RUN = "data.json", "run.toml"
 WHOLE = 1 << 28  # bytes of a file that are all read; of a larger one, pieces
 PIECES, PIECE = 256, 1 << 20
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
@@ -62,12 +62,16 @@ def print_of(path: Path) -> str:
 
 
 def print_of_folder(path: Path) -> str:
-    files = sorted(
-        (os.path.relpath(os.path.join(folder, name), path), os.stat(os.path.join(folder, name)).st_size)
-        for folder, _, names in os.walk(path)
-        for name in names
-    )
-    return print_of_files(path, files)
+    """Without runs that lie in it, perhaps this very one."""
+    files = []
+    for folder, inner, names in os.walk(path):
+        inner[:] = [one for one in inner if not holds_run(Path(folder, one))]
+        files += [(os.path.relpath(os.path.join(folder, one), path), Path(folder, one).stat().st_size) for one in names]
+    return print_of_files(path, sorted(files))
+
+
+def holds_run(folder: Path) -> bool:
+    return all((folder / name).is_file() for name in (FILE, RUN))
 
 
 def print_of_images(place: Place, names: Sequence[str]) -> str:

@@ -36,11 +36,11 @@ from .environment import different, environment_now
 from .inputs import DrawnScenes, Reverse, Written
 from .job import Job, prepare
 from .prints import FILE as PRINTS
-from .prints import check_prints, prints_bytes
+from .prints import RUN, check_prints, prints_bytes
 from .settings import Run, read_run
 from .sources import Opened, found, opened, placed
 
-FILE, SMOKE = "run.toml", ".smoke"
+FILE, SMOKE = RUN, ".smoke"
 
 
 @dataclass(frozen=True)
