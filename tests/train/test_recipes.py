@@ -40,7 +40,7 @@ def test_its_short_variant_learns(
 ) -> None:
     """The last training loss is below the first one by the factor that the recipe states; the model loads."""
     run = read_run(path)
-    if run.data.kind not in ("reverse", "digits", "scenes") and not DATA.is_dir():
+    if run.data.kind not in ("reverse", "digits", "scenes", "shapes") and not DATA.is_dir():
         pytest.skip(f"the data of {path.stem} is not here: set REGARD_DATA (docs/data.md)")
     monkeypatch.setenv("REGARD_DATA", str(DATA))
     code = main(["train", path.stem, "--smoke", "folder=run"])

@@ -15,7 +15,7 @@ from torch import Tensor
 from regard.figures.figure import seeded
 from regard.figures.labelled_images import pixels_of, read, shades
 from regard.figures.toys import fit
-from regard.look.maps import look_at
+from regard.look.maps import Map, look_at
 from regard.look.rollout import over_image, rolled_out
 from regard.models.vit import AXES, Config, ViT
 
@@ -74,10 +74,15 @@ def learned(seed: int) -> ViT:
 
 
 @torch.no_grad()
+def maps_of(net: ViT, images: Tensor) -> list[Map]:
+    """Of all layers, the first one first."""
+    looked = look_at(net, "*", lambda: net(images), table=AXES, axes=net.axes(images))
+    return list(looked.maps.values())
+
+
 def looked_through(net: ViT, images: Tensor) -> Tensor:
     """Where the class token's answer comes from, by rollout.  (n, 1, 64, 64) -> (n, 8, 8), each summing to 1"""
-    looked = look_at(net, "*", lambda: net(images), table=AXES, axes=net.axes(images))
-    return over_image(rolled_out(looked.maps.values()))
+    return over_image(rolled_out(maps_of(net, images)))
 
 
 def per_pixel(cells: Tensor) -> Tensor:

@@ -5,24 +5,27 @@ Swin each branch adds what it likes to what has come so far; in v2 what a branch
 Needs cifar10_subset below REGARD_DATA.
 """
 
+from functools import partial
+from statistics import fmean
+
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from regard import style
 from regard.figures.figure import Check, Numbers, above, below, plain, seeded
-from regard.figures.vision.lessons import Course, photos, taught
+from regard.figures.vision.lessons import Course, photos, pupil
 from regard.models import swin, swinv2
 from regard.nn.tap import capture
 
 TITLE = "Louder with depth"
 DECKS = ("004",)
-CLAIM = "After a little training, activations grow ninefold over 24 blocks of Swin, less than threefold over v2’s."
-COST = 45.0
+CLAIM = "After some training, activations grow tenfold over 24 blocks of Swin, and less than twofold over those of v2."
+COST = 400.0
 SEED = 0
 
 DEPTH, LOOKED = 24, 64
-COURSE = Course(steps=100, batch=32, rate=1e-3)
+COURSE = Course("photos", steps=500)
 TINTS = {"Swin": style.SECOND, "Swin v2": style.WEIGHT}
 TIMES = ("before training", "after training")
 
@@ -47,16 +50,14 @@ def loudness(net: nn.Module, images: Tensor) -> list[float]:
 
 
 def compute() -> Numbers:
-    images, labels = photos("train")
     tested = photos("test")[0][:LOOKED]
     numbers: Numbers = {}
     for name in TINTS:
         with seeded(SEED):
-            net = build(name)
-        before = loudness(net, tested)
-        history = taught(net, images, labels, COURSE, SEED)
-        numbers[name] = {"before training": before, "after training": loudness(net, tested)}
-        numbers[name]["loss"] = [round(history[0], 4), round(sum(history[-10:]) / 10, 4)]
+            before = loudness(build(name), tested)
+        one = pupil(f"{name}, deep", partial(build, name), COURSE, SEED)
+        numbers[name] = {"before training": before, "after training": loudness(one.net, tested)}
+        numbers[name]["loss"] = [one.losses[0], round(fmean(one.losses[-10:]), 4)]
     return numbers
 
 
@@ -101,6 +102,6 @@ def holds(numbers: Numbers) -> list[Check]:
         above("Swin before training: last block over first", grown(numbers, "Swin", first), 1.0),
         below("Swin v2 before training: last block over first", grown(numbers, "Swin v2", first), 1.001),
         above("Swin after training: last block over first", grown(numbers, "Swin", last), 2.0),
-        below("Swin v2 after training: the same (expected: below 2)", grown(numbers, "Swin v2", last), 3.0),
+        below("Swin v2 after training: the same", grown(numbers, "Swin v2", last), 2.0),
         above("growth of Swin over that of v2", grown(numbers, "Swin", last) / grown(numbers, "Swin v2", last), 2.0),
     ]

@@ -1,0 +1,145 @@
+"""5.3b: how many images a ViT needs, against a convolutional net (Dosovitskiy et al., 2021, figures 3 and 4, in small).
+
+Garments of Fashion-MNIST, 1,000 to 25,000, and photographs of CIFAR-10, 1,000 to 10,000. A convolution knows beforehand
+that what belongs together is near, and that it is the same everywhere; a ViT has to learn it from images. More images
+are learned from for longer, both nets for as many steps.
+
+Differs from the paper: the sets are subsets of one, and nothing is pre-trained. Needs fashion_mnist_30k and
+cifar10_subset below REGARD_DATA.
+"""
+
+from collections.abc import Callable, Sequence
+from statistics import fmean
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import nn
+
+from regard import style
+from regard.figures.figure import Check, Numbers, above, below
+from regard.figures.vision import small
+from regard.figures.vision.lessons import SETS, Course, pupil, share
+from regard.models.resnet import Config as OfResNet
+from regard.models.resnet import ResNet
+from regard.models.vit import Config as OfViT
+from regard.models.vit import ViT
+from regard.zoo import parameters
+
+TITLE = "A ViT is hungry for images"
+DECKS = ("002", "003", "004")
+CLAIM = "With few images a convolutional net is ahead of a ViT; with more of them, and more steps, the gap narrows."
+COST = 9000.0
+SEED = 0
+
+SEEDS = range(3)
+
+
+def vit() -> nn.Module:
+    """The entry's ViT-tiny for garments: 6 layers of width 96, patches of 4 x 4; twice as wide within a layer."""
+    return ViT(OfViT(image=28, patch=4, channels=1, classes=10, dim=96, depth=6, heads=3, hidden=192))
+
+
+def convolutional() -> nn.Module:
+    """One and twice two convolutions of 3 x 3, with batch norm."""
+    return ResNet(
+        OfResNet(width=16, stem="small", layer="plain", depths=(1, 2, 2), dims=(16, 32, 64), classes=10, channels=1)
+    )
+
+
+NETS: dict[str, dict[str, Callable[[], nn.Module]]] = {
+    "garments": {"CNN": convolutional, "ViT": vit},
+    "photos": {"CNN": small.FRONT["CNN"], "ViT": small.FRONT["ViT"]},
+}
+COURSES = {
+    "garments": {
+        1000: Course("garments", steps=500, known=1000),
+        5000: Course("garments", steps=1000, known=5000),
+        25000: Course("garments", steps=2400),
+    },
+    "photos": {
+        1000: Course("photos", steps=500, known=1000),
+        3000: Course("photos", steps=900, known=3000),
+        10000: small.COURSE,
+    },
+}
+TITLES = {"garments": "Fashion-MNIST, labelled rightly, %", "photos": "CIFAR-10, labelled rightly, %"}
+TINTS = {"CNN": style.SECOND, "ViT": style.WEIGHT}
+
+
+def starts(data: str, name: str, course: Course) -> list[float]:
+    asked = SETS[data]("test")
+    return [share(pupil(name, NETS[data][name], course, seed).net, *asked) for seed in SEEDS]
+
+
+def compute() -> Numbers:
+    return {
+        "tested": {data: len(SETS[data]("test")[1]) for data in NETS},
+        "weights": {data: {name: parameters(make()) for name, make in nets.items()} for data, nets in NETS.items()},
+        "right": {
+            data: {name: [starts(data, name, course) for course in courses.values()] for name in TINTS}
+            for data, courses in COURSES.items()
+        },
+    }
+
+
+def draw(numbers: Numbers) -> Figure:
+    note = (
+        "Both learn from the same images for as many steps, the more the more images there are; a dot for each of "
+        f"{len(SEEDS)} starts,\nlines through the means. Below, how many points the ViT is behind. Weights: "
+        + "; ".join(
+            ", ".join(f"{name} {count / 1000:.0f}k" for name, count in own.items())
+            for own in numbers["weights"].values()
+        )
+        + "."
+    )
+    figure = style.page(TITLE, note, height=6.2)
+    panels = figure.subplots(2, 2, height_ratios=(2.2, 1))
+    for (upper, lower), data in zip(panels.T, COURSES, strict=True):
+        curves(upper, list(COURSES[data]), numbers["right"][data])
+        upper.set_title(TITLES[data])
+        labels = [f"{count:,}" for count in COURSES[data]]
+        style.bars(lower, labels, gaps(numbers, data), form="{:.1f}".format)
+        lower.set_title("points behind")
+        lower.set_xlabel("images to learn from")
+    return figure
+
+
+def curves(axes: Axes, counts: Sequence[int], right: dict[str, list[list[float]]]) -> None:
+    for name, tint in TINTS.items():
+        means = [100 * fmean(some) for some in right[name]]
+        axes.plot(counts, means, "-", color=tint)
+        for count, some in zip(counts, right[name], strict=True):
+            axes.plot([count] * len(some), [100 * one for one in some], "o", color=tint, ms=5, alpha=0.75, mew=0)
+        style.end_label(axes, counts[-1], means[-1], name, tint, dy=4 if name == "CNN" else -4)
+    axes.set_xscale("log")
+    axes.set_xticks(counts, [f"{count:,}" for count in counts])
+    axes.set_xlim(counts[0] * 0.85, counts[-1] * 2)
+    axes.minorticks_off()
+    axes.grid(axis="y")
+    axes.spines["left"].set_visible(False)
+
+
+def gaps(numbers: Numbers, data: str) -> list[float]:
+    """Points by which the convolutional net is ahead, for each number of images."""
+    one, other = ([100 * fmean(some) for some in numbers["right"][data][name]] for name in TINTS)
+    return [x - y for x, y in zip(one, other, strict=True)]
+
+
+def holds(numbers: Numbers) -> list[Check]:
+    checks = []
+    for data, courses in COURSES.items():
+        found, right = gaps(numbers, data), numbers["right"][data]
+        fewest = f"{min(courses):,}"
+        checks += [
+            above(f"{data}, {fewest} images: the convolutional net is ahead by, points", found[0], 0),
+            below(f"{data}, all images: the gap over that of {fewest}", found[-1] / found[0], 1),
+            *(
+                above(
+                    f"{data}, {name}: points won from {fewest} images to all",
+                    100 * (fmean(some[-1]) - fmean(some[0])),
+                    5,
+                )
+                for name, some in right.items()
+            ),
+        ]
+    return checks

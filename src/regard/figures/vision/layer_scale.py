@@ -1,0 +1,89 @@
+"""5.6b: 24 layers that are 64 wide, on garments: with LayerScale and without, the class token at first or at last.
+
+Going deeper with Image Transformers (Touvron et al., 2021), sections 2.2 and 2.3, in miniature. All four nets have 24
+layers and start with the same weights but for what is compared: LayerScale's factors start at 1e-5, and a class token
+goes through all layers among the patches, or comes for the last two alone, in which only it changes. Heads do not talk.
+Needs fashion_mnist_30k below REGARD_DATA.
+"""
+
+from functools import partial
+
+from matplotlib.figure import Figure
+from torch import nn
+
+from regard import style
+from regard.figures.curves import named
+from regard.figures.figure import Check, Numbers, above
+from regard.figures.vision.late_token import Inserted
+from regard.figures.vision.lessons import EVERY, SETS, Course, class_of
+from regard.figures.vision.small import SEEDS
+from regard.figures.vision.starts import ahead, rates
+from regard.models.cait import CaiT, Config
+
+TITLE = "Twenty-four layers"
+DECKS = ("004",)
+CLAIM = (
+    "At depth 24 a net with LayerScale is ahead of one without, and a late class token is no worse than an early one."
+)
+COST = 1800.0
+SEED = 0
+
+DEPTH, LOOKS = 24, 2
+COURSE = Course("garments", steps=800)
+WAYS = {
+    "late token, LayerScale": (True, True),
+    "late token, none": (True, False),
+    "first token, LayerScale": (False, True),
+    "first token, none": (False, False),
+}
+TINTS = {
+    "late token, LayerScale": style.WEIGHT,
+    "late token, none": style.mix(style.WEIGHT, 0.5),
+    "first token, LayerScale": style.SECOND,
+    "first token, none": style.mix(style.SECOND, 0.5),
+}
+
+
+def build(late: bool, scaled: bool) -> nn.Module:
+    depth = DEPTH - LOOKS if late else DEPTH
+    config = Config(
+        image=28, patch=7, channels=1, classes=10, dim=64, depth=depth, looks=LOOKS, heads=4, hidden=128,
+        attention="softmax", scaled=scaled,
+    )  # fmt: skip
+    return CaiT(config) if late else Inserted(CaiT(config))
+
+
+def compute() -> Numbers:
+    nets = {name: partial(build, *way) for name, way in WAYS.items()}
+    return {"tested": len(SETS[COURSE.data]("test")[1]), **class_of(nets, COURSE, SEEDS)}
+
+
+def draw(numbers: Numbers) -> Figure:
+    note = (
+        f"{DEPTH} layers, 64 wide, on Fashion-MNIST in patches of 7 x 7, {COURSE.steps} steps of {COURSE.batch} "
+        f"images. Left, {numbers['tested']:,} test images\nlabelled rightly, a dot for each of {len(SEEDS)} starts; "
+        "right, the loss while learning. Expected: LayerScale helps, and late is no worse than first."
+    )
+    figure = style.page(TITLE, note, height=5.2)
+    left, right = figure.subplots(1, 2)
+    rates(left, {name: numbers[name]["right"] for name in WAYS}, TINTS, chance=0.1)
+    left.set_title("labelled rightly")
+    steps = [EVERY * (i + 1) for i in range(COURSE.steps // EVERY)]
+    right.set_ylim(0, 2.4)
+    named(right, {name: (steps, numbers[name]["loss"]) for name in WAYS}, TINTS, wide=0.75)
+    right.set_title("loss")
+    right.set_xlabel("steps")
+    return figure
+
+
+def holds(numbers: Numbers) -> list[Check]:
+    right = {name: numbers[name]["right"] for name in WAYS}
+    sizes = sorted(numbers[name]["weights"] for name in WAYS)
+    late, late_none, first, first_none = right.values()
+    return [
+        above("weights, fewest over most", sizes[0] / sizes[-1], 0.97),
+        *(above(f"{name}: share of right labels, the worst start", min(right[name]), 0.3) for name in WAYS),
+        above("LayerScale over none, token first: points", ahead(first, first_none), 0),
+        above("LayerScale over none, token late: points", ahead(late, late_none), 0),
+        above("late over first, LayerScale: points", ahead(late, first), -1e-9),
+    ]

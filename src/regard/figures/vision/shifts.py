@@ -1,0 +1,59 @@
+"""5.7d: Swin, Swin whose windows never shift, and a ViT of as many weights, on photographs.
+
+Swin Transformer (Liu et al., 2021), table 4, in miniature: 32 wide at first, two layers in each of three stages,
+windows of 4 x 4. Without shifts, windows stay for themselves until their patches are merged. The paper's claims are
+for a million images; here are 10,000 of CIFAR-10. Needs cifar10_subset below REGARD_DATA.
+"""
+
+from matplotlib.figure import Figure
+
+from regard import style
+from regard.figures.curves import named
+from regard.figures.figure import Check, Numbers, above
+from regard.figures.vision.lessons import EVERY, class_of, photos
+from regard.figures.vision.small import COURSE, NETS, SEEDS
+from regard.figures.vision.starts import ahead, rates
+
+TITLE = "Windows that shift"
+DECKS = ("004",)
+CLAIM = "Of as many weights, Swin learns photographs better than a ViT, and better than itself without shifts."
+COST = 500.0
+SEED = 0
+
+TINTS = {"Swin": style.WEIGHT, "Swin without shifts": style.mix(style.WEIGHT, 0.5), "ViT": style.SECOND}
+
+
+def compute() -> Numbers:
+    found = class_of({name: NETS[name] for name in TINTS}, COURSE, SEEDS)
+    return {"tested": len(photos("test")[1]), "learned": len(photos("train")[1]), **found}
+
+
+def draw(numbers: Numbers) -> Figure:
+    note = (
+        f"CIFAR-10, {numbers['learned']:,} photographs of 32 x 32 to learn from, {COURSE.steps:,} steps of "
+        f"{COURSE.batch}. Left, {numbers['tested']:,} others labelled rightly,\na dot for each of {len(SEEDS)} starts; "
+        "right, the loss while learning. Expected: Swin ahead of ViT, and of itself without shifts."
+    )
+    figure = style.page(TITLE, note, height=4.8)
+    left, right = figure.subplots(1, 2)
+    rates(left, {name: numbers[name]["right"] for name in TINTS}, TINTS, chance=0.1)
+    labels = [f"{name}\n{numbers[name]['weights'] / 1000:.0f}k weights" for name in TINTS]
+    left.set_yticks(range(len(TINTS)), labels)
+    left.set_title("labelled rightly")
+    steps = [EVERY * (i + 1) for i in range(COURSE.steps // EVERY)]
+    right.set_ylim(1.0, 2.4)
+    named(right, {name: (steps, numbers[name]["loss"]) for name in TINTS}, TINTS, wide=0.62)
+    right.set_title("loss")
+    right.set_xlabel("steps")
+    return figure
+
+
+def holds(numbers: Numbers) -> list[Check]:
+    right = {name: numbers[name]["right"] for name in TINTS}
+    sizes = sorted(numbers[name]["weights"] for name in TINTS)
+    return [
+        above("weights, fewest over most", sizes[0] / sizes[-1], 0.97),
+        *(above(f"{name}: share of right labels, the worst start", min(right[name]), 0.3) for name in TINTS),
+        above("Swin over ViT: points", ahead(right["Swin"], right["ViT"]), 0),
+        above("Swin over itself without shifts: points", ahead(right["Swin"], right["Swin without shifts"]), 0),
+    ]

@@ -1,0 +1,82 @@
+"""5.7e: deck 004's table of Tiny ImageNet (Huynh, 2022, https://arxiv.org/abs/2205.10660), and ours beside it.
+
+The left half is quoted, from the table of the author's repository: large nets that had learned from ImageNet before,
+tuned on Tiny ImageNet at 384 x 384. The right half was measured by this library in figure 5.11b and is read from its
+record: nets of half a million weights, a few minutes of CIFAR-10 and nothing before. What they share is the order of
+families, or not; the figure says which.
+"""
+
+import json
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from regard import style
+from regard.figures.figure import Check, Numbers, above, equal
+from regard.figures.table import RESULTS
+
+TITLE = "The family on Tiny ImageNet, and here"
+DECKS = ("004",)
+CLAIM = (
+    "Tuned on Tiny ImageNet, Swin is ahead of DeiT, CaiT and ViT (quoted); so it is here, taught briefly on CIFAR-10."
+)
+COST = 0.1
+SEED = 0
+
+QUOTED: dict[str, tuple[str, float, int]] = {  # family: net, percent of the validation set, million weights
+    "ViT": ("ViT-L", 86.31, 304),
+    "CaiT": ("CaiT-S36", 86.64, 68),
+    "DeiT": ("DeiT-B distilled", 87.35, 87),
+    "Swin": ("Swin-L", 91.35, 195),
+}
+
+
+def compute() -> Numbers:
+    nets = json.loads((RESULTS / "5.11b.json").read_text(encoding="utf8"))["numbers"]["nets"]
+    quoted = {name: share for name, (_, share, _) in QUOTED.items()}
+    return {
+        "quoted": quoted,
+        "measured": {name: {"right": nets[name]["right"], "weights": nets[name]["weights"]} for name in QUOTED},
+    }
+
+
+def draw(numbers: Numbers) -> Figure:
+    note = (
+        "Left, quoted from Huynh (2022): tuned on Tiny ImageNet at 384 x 384, after ImageNet. Right, measured here "
+        "(figure 5.11b):\nnothing before, 10,000 photographs of CIFAR-10, one start. The bars of one side cannot be "
+        "compared with the other’s."
+    )
+    figure = style.page(TITLE, note, height=4.6)
+    left, right = figure.subplots(1, 2)
+    bars(
+        left,
+        [(net, numbers["quoted"][name] / 100, f"{millions}M") for name, (net, _, millions) in QUOTED.items()],
+        style.SECOND,
+    )
+    left.set_title("Tiny ImageNet, quoted")
+    ours = [(name, own["right"], f"{own['weights'] / 1e6:.2f}M") for name, own in numbers["measured"].items()]
+    bars(right, ours, style.WEIGHT)
+    right.set_title("CIFAR-10, measured")
+    return figure
+
+
+def bars(axes: Axes, rows: list[tuple[str, float, str]], tint: str) -> None:
+    """Shares of right labels; weights at the right."""
+    for i, (_, share, weights) in enumerate(rows):
+        axes.barh(i, share, 0.62, color=tint)
+        axes.text(0.015, i, style.percent(share, 2), va="center", color="white", weight="bold")
+        axes.text(1.03, i, weights, va="center", ha="left", size=10.5, color=style.SOFT)
+    axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])
+    axes.set(xlim=(0, 1.2), ylim=(len(rows) - 0.5, -0.5), xticks=[])
+    axes.spines["bottom"].set_visible(False)
+    for text in axes.get_yticklabels():
+        text.set(size=11.5, color=style.INK)
+
+
+def holds(numbers: Numbers) -> list[Check]:
+    ours, quoted = {name: own["right"] for name, own in numbers["measured"].items()}, numbers["quoted"]
+    return [
+        equal("best of the quoted", max(quoted, key=lambda name: quoted[name]), "Swin"),
+        equal("best of the measured (quoted: Swin)", max(ours, key=lambda name: ours[name]), "Swin"),
+        *(above(f"{name}: share of right labels", share, 0.2) for name, share in ours.items()),
+    ]
