@@ -36,8 +36,8 @@ KERNELS, DECODING = "definitions kernels tiles", "cache attention decoding"
 
 MUTATIONS = [
     # the kernel and its scale
-    Mutation("scale of the width", ATTENTION, "q.shape[-1] ** -0.5", "q.shape[-1] ** -1.0", KERNELS, 2),
-    Mutation("scale of the definition", ATTENTION, "mT * scale, bias", "mT * scale * 2, bias", KERNELS),
+    Mutation("scale of the width", ATTENTION, "q.shape[-1] ** -0.5", "q.shape[-1] ** -1.0", KERNELS),
+    Mutation("scale of the definition", ATTENTION, "mT * self.factor(q), bias", "mT * self.factor(q) * 2, bias", KERNELS),
     Mutation("scale of the fused way", ATTENTION, "causal, scale=scale,", "causal, scale=None,", KERNELS),
     Mutation("given scale ignored", ATTENTION, "self.scale = scale ", "self.scale = None ", KERNELS),
     Mutation("softmax over queries", MASK, "-torch.inf).softmax(-1,", "-torch.inf).softmax(-2,", KERNELS),
@@ -97,6 +97,10 @@ MUTATIONS = [
     Mutation("mask of three axes", ATTENTION, "if added is not None and added.ndim in (1, 3):", "if False:", "tiles"),
     Mutation("random numbers not replayed", "nn/replay.py", "use_reentrant=False, context_fn", "use_reentrant=False, preserve_rng_state=False, context_fn", "tiles looking listening"),
     Mutation("compiled with contexts", "nn/replay.py", "if torch.compiler.is_compiling():", "if False:", "mixers"),
+    # a bias that learns
+    Mutation("a bias that learns is left out", ATTENTION, ".add_(bias)", "", "attention"),
+    Mutation("what is masked is seen while a bias learns", ATTENTION, "scores.masked_fill_(~allowed, -torch.inf)", "pass", "attention"),
+    Mutation("no look for blind rows while a bias learns", ATTENTION, " and (allowed is None or bool(allowed.any(-1).all()))", "", "attention"),
     # multi-head attention
     Mutation("keys and values swapped", ATTENTION, "return split(k, self.groups), split(v, self.groups)\n\n    def attend", "return split(v, self.groups), split(k, self.groups)\n\n    def attend", "attention attention_taps"),
     Mutation("keys and values swapped when fused", ATTENTION, "q, k, v = parts[0], parts[0 if self.k is None else 1], parts[-1]", "q, v, k = parts[0], parts[0 if self.k is None else 1], parts[-1]", "attention attention_taps"),

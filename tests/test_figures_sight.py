@@ -261,7 +261,7 @@ def test_hat_adds_up_what_all_passes_teach() -> None:
 
     def slope(step: int) -> torch.Tensor:
         net.zero_grad()
-        fine_detail.pushed(net, images, labels, step).backward()
+        fine_detail.hardened(net, images, labels, step).backward()
         assert net[1].weight.grad is not None
         return net[1].weight.grad.clone()
 

@@ -109,9 +109,12 @@ class Softmax(Kernel):
         super().__init__(dropout)
         self.scale = scale  # 1/sqrt(e) unless given
 
+    def factor(self, q: Tensor) -> float:
+        """Of the scores."""
+        return float(q.shape[-1] ** -0.5) if self.scale is None else self.scale
+
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
-        scale = q.shape[-1] ** -0.5 if self.scale is None else self.scale
-        scores = add_bias(q @ spread(k, q.shape[-3]).mT * scale, bias)
+        scores = add_bias(q @ spread(k, q.shape[-3]).mT * self.factor(q), bias)
         return masked_softmax(scores, mask.dense(q.shape[-2], k.shape[-2], q.device), bias)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
@@ -123,8 +126,7 @@ class Softmax(Kernel):
 
     def learning(self, q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None, bias: Tensor) -> Tensor:
         """What PyTorch would do with a bias that learns, with half of its copies."""
-        scale = q.shape[-1] ** -0.5 if self.scale is None else self.scale
-        scores = (q * scale @ spread(k, q.shape[-3]).mT).add_(bias)
+        scores = (q * self.factor(q) @ spread(k, q.shape[-3]).mT).add_(bias)
         if allowed is not None:
             scores.masked_fill_(~allowed, -torch.inf)
         return masked_softmax(scores, None) @ spread(v, q.shape[-3])
@@ -138,7 +140,7 @@ class Softmax(Kernel):
             if learned(numbers, added):
                 return self.learning(q, k, v, added, numbers)
             added = numbers if added is None else numbers.masked_fill(~added, -torch.inf)
-        scale = q.shape[-1] ** -0.5 if self.scale is None else self.scale
+        scale = self.factor(q)
         lead, width, wide = q.shape[:-3], v.shape[-1], max(q.shape[-1], v.shape[-1])
         q, k, v = (x if x.shape[-1] == wide else F.pad(x, (0, wide - x.shape[-1])) for x in (q, k, v))
         if len(lead) != 1:

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from regard import style
 from regard.figures.figure import Check, Numbers, above, close
-from regard.figures.vision.hungry import COURSES, NETS, SEEDS, starts
+from regard.figures.vision.hungry import COURSES, NETS, SEEDS, shares_of
 from regard.models import resnet, vit
 from regard.zoo import bare, parameters
 
@@ -45,7 +45,7 @@ def compute() -> Numbers:
             data: {
                 name: {
                     "weights": parameters(make()),
-                    "right": fmean(starts(data, name, COURSES[data][max(COURSES[data])])),
+                    "right": fmean(shares_of(data, name, COURSES[data][max(COURSES[data])])),
                 }
                 for name, make in nets.items()
             }

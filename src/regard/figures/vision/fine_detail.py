@@ -36,7 +36,7 @@ def vit() -> nn.Module:
     return ViT(Config(image=32, patch=4, classes=10, dim=64, depth=4, heads=4, hidden=128, pool="mean"))
 
 
-def pushed(net: nn.Module, images: Tensor, labels: Tensor, step: int) -> Tensor:
+def hardened(net: nn.Module, images: Tensor, labels: Tensor, step: int) -> Tensor:
     """HAT: what its passes teach is added up, the last one by who asks."""
     passes = PASSES if 3 * step < 2 * COURSE.steps else 1
     for i, loss in enumerate(adversarial_losses(net, images, labels, passes=passes)):
@@ -50,7 +50,7 @@ def plain_vit(seed: int) -> nn.Module:
 
 
 def hat_vit(seed: int) -> nn.Module:
-    return pupil("ViT 64 HAT", vit, COURSE, seed, pushed).net
+    return pupil("ViT 64 HAT", vit, COURSE, seed, hardened).net
 
 
 @cache

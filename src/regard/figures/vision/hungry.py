@@ -66,7 +66,7 @@ TITLES = {"garments": "Fashion-MNIST, labelled rightly, %", "photos": "CIFAR-10,
 TINTS = {"CNN": style.SECOND, "ViT": style.WEIGHT}
 
 
-def starts(data: str, name: str, course: Course) -> list[float]:
+def shares_of(data: str, name: str, course: Course) -> list[float]:
     asked = SETS[data]("test")
     return [share(pupil(name, NETS[data][name], course, seed).net, *asked) for seed in SEEDS]
 
@@ -76,7 +76,7 @@ def compute() -> Numbers:
         "tested": {data: len(SETS[data]("test")[1]) for data in NETS},
         "weights": {data: {name: parameters(make()) for name, make in nets.items()} for data, nets in NETS.items()},
         "right": {
-            data: {name: [starts(data, name, course) for course in courses.values()] for name in TINTS}
+            data: {name: [shares_of(data, name, course) for course in courses.values()] for name in TINTS}
             for data, courses in COURSES.items()
         },
     }
