@@ -52,13 +52,13 @@ NETS: dict[str, dict[str, Callable[[], nn.Module]]] = {
 }
 COURSES = {
     "garments": {
-        1000: Course("garments", steps=500, known=1000),
-        5000: Course("garments", steps=1000, known=5000),
-        25000: Course("garments", steps=2400),
+        1000: Course("garments", steps=1000, rate=2e-3, known=1000),
+        5000: Course("garments", steps=2000, rate=2e-3, known=5000),
+        25000: Course("garments", steps=4000, rate=2e-3),
     },
     "photos": {
-        1000: Course("photos", steps=500, known=1000),
-        3000: Course("photos", steps=900, known=3000),
+        1000: Course("photos", steps=1000, known=1000),
+        3000: Course("photos", steps=1800, known=3000),
         10000: small.COURSE,
     },
 }

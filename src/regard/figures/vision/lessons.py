@@ -45,7 +45,7 @@ class Course:
 
     data: Literal["photos", "garments"]
     steps: int
-    batch: int = 64
+    batch: int = 32
     rate: float = 1e-3
     known: int | None = None  # images, picked by the seed; None: all
     mirrored: bool = True

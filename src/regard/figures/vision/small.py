@@ -8,7 +8,7 @@ from regard.figures.vision.lessons import Course
 from regard.models import cait, deit, levit, mixer, perceiver, resnet, swin, swinv2, vit, volo
 from regard.nn.mixers.windows import Windows
 
-COURSE = Course("photos", steps=1600)  # ten times all photographs
+COURSE = Course("photos", steps=3200)  # ten times all photographs
 SEEDS = range(3)
 
 
