@@ -340,7 +340,7 @@ def test_tensors_without_end_are_counted_but_neither_listed_nor_read(
 
 
 def test_looking_asks_for_as_many_texts_as_the_model_reads() -> None:
-    with pytest.raises(InputError, match="1 texts"):
+    with pytest.raises(InputError, match="shown 1 at a time"):
         regard.load("recall").look("Anna", "Boris")
 
 

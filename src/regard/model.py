@@ -31,7 +31,9 @@ from regard.interop.symbols import NONE, Symbols, read_symbols
 from regard.interop.texts import json_bytes, read_bytes, read_json
 from regard.interop.tokens import foreign_tokenizer
 from regard.interop.writing import save as write_folder
-from regard.look.maps import Looked, Map, axes_of, look_at, side_by_side
+from regard.look.changes import Change, changed
+from regard.look.maps import Map, axes_of, look_at, side_by_side
+from regard.look.trace import Trace, follow
 from regard.models.bert import BERT
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.axis import Axis
@@ -43,6 +45,15 @@ from regard.tasks.generating import Generating
 from regard.tasks.prompting import Prompted, answered, few_shot
 from regard.tasks.reading import Answer, Labelled, Reading, Tagged, last_piece, words_of
 from regard.tasks.seeing import Picture, Recognised, Seeing
+from regard.tasks.shown import (
+    Shown,
+    image_and_caption,
+    image_with_label,
+    image_with_things,
+    text_and_translation,
+    text_that_goes_on,
+    text_that_is_read,
+)
 from regard.tasks.translating import Progress, Translating, clean, silent
 from regard.tasks.writing import Said
 from regard.zoo import FAMILIES, bare, config_data, preset, read_config, shipped
@@ -90,23 +101,45 @@ class Model:
             return axis
         return replace(axis, labels=words.labels(ids[0].tolist()))
 
-    def look(self, *texts: Picture, pattern: str = "*") -> Looked[Any]:
-        """What the model looks at while it reads a text, or a source and a target; or sees an image, whose maps have
-        the grid of its patches on their axes."""
-        if self.sees():
-            if len(texts) != 1:
-                raise InputError(f"a {self.family} sees one image at a time", got=f"{len(texts)}")
-            with torch.inference_mode():
-                seen: Looked[Any] = self(self.seeing().take(texts[0]), look=pattern)
-            return seen
-        wanted = len({axis for pair in FAMILIES[self.family].axes.values() for axis in pair} - {"latents"})
-        if len(texts) != wanted:
-            raise InputError(f"a {self.family} reads {wanted} texts at a time", got=f"{len(texts)}")
-        length = getattr(self.config, "length", None)
-        ids = [self.text().encode([written(text)], length, shortest=1).ids for text in texts]
+    def look(self, *given: Picture, pattern: str = "*", changes: Sequence[Change] = ()) -> Trace[Any]:
+        """What the model looks at, all of it or what matches the pattern: while it reads a text; while it translates a
+        text, or would write the second of two; while it sees an image, whose maps have the grid of its patches on their
+        axes. With changes (``look.changes``) a token is crossed out, a head switched off, a temperature moved."""
+        table = FAMILIES[self.family].axes
         with torch.inference_mode():
-            looked: Looked[Any] = self(*ids, look=pattern)
-        return looked
+            with changed(self.net, changes, table):
+                shown = self.shown(given)
+            axes: dict[str, Axis] = dict(self.net.axes(*shown.inputs))  # type: ignore[operator]
+            for name, words in shown.words.items():
+                axes[name] = replace(axes[name], labels=words) if name in axes else Axis("text", len(words), words)
+            found = follow(self.net, pattern, lambda: self.net(*shown.inputs), table=table, axes=axes, changes=changes)
+        return replace(
+            found,
+            shown=shown,
+            answer=shown.tell(found.output),
+            again=lambda other: self.look(*given, pattern=pattern, changes=other),
+        )
+
+    def shown(self, given: Sequence[Picture]) -> Shown:
+        """As many inputs as the model takes; of a translator and a captioner, what it writes may be left to it."""
+        writes = isinstance(self.processor, Captions) or (self.translates() and not self.sees())
+        wanted = (1, 2) if writes else (1,)
+        if len(given) not in wanted:
+            many = " or ".join(map(str, wanted))
+            raise InputError(f"a {self.family} is shown {many} at a time", got=f"{len(given)}")
+        target = written(given[1]) if len(given) > 1 else None
+        if isinstance(self.processor, Captions):
+            return image_and_caption(Describing(self.net, self.processor, self.symbols), given[0], target)
+        if self.family in DETECTORS:
+            return image_with_things(Finding(self.net, self.seeing().images, self.labels), given[0])
+        if self.sees():
+            return image_with_label(self.seeing(), given[0])
+        text = written(given[0])
+        if writes:
+            return text_and_translation(self.translating(), text, target)
+        if self.continues():
+            return text_that_goes_on(self.generating(), text)
+        return text_that_is_read(self.text(), getattr(self.config, "length", None), self.labels, text)
 
     def translate(
         self,
@@ -195,9 +228,12 @@ class Model:
             raise InputError(f"this {self.family} does not translate", got=f"its task is {self.task}")
         return Translating(self.net, self.text(), self.symbols)
 
-    def generating(self) -> Generating:
+    def continues(self) -> bool:
         causal = getattr(self.config, "causal", True) and getattr(self.config, "head", "words") == "words"
-        if self.family not in WRITERS or not causal:
+        return self.family in WRITERS and causal
+
+    def generating(self) -> Generating:
+        if not self.continues():
             raise InputError(
                 f"this {self.family} does not go on with texts",
                 expected=f"one of {', '.join(WRITERS)} that foretells words from those before",

@@ -79,10 +79,15 @@ def look_at(
     return Looked(output, calls)
 
 
+def attentions(net: nn.Module) -> dict[str, Kind]:
+    """The taps of all that mixes positions, and what each tells."""
+    taps = [plain(name) for name, module in net.named_modules() if isinstance(module, Tap)]
+    return {tap: kind for tap in taps for kind in KINDS if tap.endswith(f".{kind}")}
+
+
 def matching(net: nn.Module, pattern: str) -> dict[str, Kind]:
     """The taps of the attentions that a pattern names, and what each tells; at least one."""
-    taps = [plain(name) for name, module in net.named_modules() if isinstance(module, Tap)]
-    names = {tap: kind for tap in taps for kind in KINDS if tap.endswith(f".{kind}")}
+    names = attentions(net)
     wanted = {tap: kind for tap, kind in names.items() if fnmatchcase(tap, f"{pattern}.{kind}")}
     if not wanted:
         what = "no attention of this model has such a name" if names else "this model has no attention to look at"

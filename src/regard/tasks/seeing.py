@@ -38,11 +38,7 @@ class Seeing:
 
     def take(self, picture: Picture) -> Tensor:
         """-> (1, channels, height, width), normalised"""
-        if isinstance(picture, Image.Image):
-            return self.images.normalise(self.images.take_image(picture))[None]
-        if not str(picture) or "\0" in str(picture):
-            raise InputError("this is no path of an image", got=repr(str(picture))[:100])
-        return self.images.normalise(self.images.read(Path(picture)))[None]
+        return self.images.normalise(pixels(self.images, picture))[None]
 
     def classify(self, pictures: Sequence[Picture]) -> list[Recognised]:
         """Some at a time; where images keep their sizes, one by one."""
@@ -57,6 +53,15 @@ class Seeing:
     def told(self, picture: Picture, logits: Tensor) -> Recognised:
         named = tuple((self.labels[i] if self.labels else str(i), chance) for i, chance in ranked(logits))
         return Recognised("" if isinstance(picture, Image.Image) else str(picture), *named[0], named)
+
+
+def pixels(images: Images, picture: Picture) -> Tensor:
+    """As a net will see it, before colours become numbers.  -> (channels, height, width), uint8"""
+    if isinstance(picture, Image.Image):
+        return images.take_image(picture)
+    if not str(picture) or "\0" in str(picture):
+        raise InputError("this is no path of an image", got=repr(str(picture))[:100])
+    return images.read(Path(picture))
 
 
 def ranked(logits: Tensor) -> list[tuple[int, float]]:

@@ -1,0 +1,310 @@
+"""A trace: one pass of a net, of which every map can be had, and none is made unless it is asked for.
+
+The pass runs on the fast path. Of each attention its queries, keys and values are kept, with the mask and the bias, and
+``kernel.weights``, the definition of its map, is computed from them when someone looks: 2,048 tokens in 12 x 12 heads
+are 0.2 GB of vectors, where all maps at once would be 2.4 GB. What has no such kernel (outlook attention, a Fourier
+transform ...), and an attention whose weights were changed, is kept as the map that it had.
+
+Shapes: b batch, h heads, g groups of heads, q rows, k columns, e width of a head, f width of its values.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from regard.errors import InputError
+from regard.nn.attention import Kernel, MultiHeadAttention, Softmax, spread
+from regard.nn.axis import Axis
+from regard.nn.mask import ALL, Bias, Mask
+from regard.nn.tap import Hear, Tap, hearing, in_backward, listen, plain
+from regard.tasks.shown import Shown
+from regard.tasks.telling import Answer
+
+from .changes import Change, changed
+from .maps import Kind, Map, axes_of, fitted, matching, place
+
+T = TypeVar("T")
+
+ROOM = 1 << 29  # bytes of maps that are kept once they were computed
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One call of an attention, from which all that it did can be computed again."""
+
+    kernel: Kernel
+    q: Tensor  # (b, h, q, e)
+    k: Tensor  # (b, g, k, e)
+    v: Tensor  # (b, g, k, f)
+    mask: Mask = ALL
+    bias: Bias | None = None
+
+    def weights(self) -> Tensor:
+        """-> (b, h, q, k)"""
+        with torch.inference_mode():
+            return self.kernel.weights(self.q, self.k, self.mask, self.bias)
+
+    @property
+    def shape(self) -> torch.Size:
+        """of its map"""
+        return torch.Size((*self.q.shape[:-1], self.k.shape[-2]))
+
+    @property
+    def bytes(self) -> int:
+        return sum(x.nbytes for x in (self.q, self.k, self.v))
+
+
+@dataclass(frozen=True, eq=False)
+class Finished:
+    """A map that was kept as it was."""
+
+    map: Tensor
+
+    def weights(self) -> Tensor:
+        return self.map
+
+    @property
+    def shape(self) -> torch.Size:
+        return self.map.shape
+
+    @property
+    def bytes(self) -> int:
+        return self.map.nbytes
+
+
+Record = Call | Finished
+
+
+@dataclass(frozen=True, eq=False)
+class Site:
+    """A place that mixes positions, and what it did: of one that ran several times, every call in order."""
+
+    name: str
+    kind: Kind
+    axes: tuple[str, str]  # the model's words for rows and columns
+    rows: Axis
+    columns: Axis
+    records: tuple[Record, ...]
+
+    @property
+    def heads(self) -> int:
+        return self.records[-1].shape[-3]
+
+    @property
+    def arithmetic(self) -> bool:
+        """Whether a weight is softmax(q · k * scale + bias), and can be taken apart."""
+        return isinstance(self.records[-1], Call) and type(self.records[-1].kernel) is Softmax
+
+    def map(self, call: int = -1) -> Map:
+        """(b, h, q, k)"""
+        return Map(self.name, self.records[call].weights(), self.rows, self.columns, self.kind)
+
+    def cell(self, head: int, row: int, column: int) -> "Cell":
+        """How one weight came about."""
+        call = self.records[-1]
+        if not isinstance(call, Call) or type(call.kernel) is not Softmax:
+            raise InputError(
+                "only a weight of plain attention, softmax(q · k * scale), can be taken apart", where=self.name
+            )
+        sizes = {"head": (head, call.shape[-3]), "row": (row, call.shape[-2]), "column": (column, call.shape[-1])}
+        for what, (got, size) in sizes.items():
+            if not 0 <= got < size:
+                raise InputError(f"there is no such {what}", where=self.name, got=str(got), expected=f"0 to {size - 1}")
+        return taken_apart(call, head, row, column)
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One weight of one head: score = q · k * scale + bias, weight = exp(score) over the sum of its row."""
+
+    query: Tensor  # (e,)
+    key: Tensor  # (e,)
+    value: Tensor  # (f,)
+    product: float
+    scale: float
+    bias: float
+    score: float
+    seen: bool  # False where a mask hides this column from this row
+    scores: Tensor  # (k,), the whole row; -inf where a mask hides a column
+    weights: Tensor  # (k,)
+    mixed: Tensor  # (f,): what the head brings for this row
+
+
+def taken_apart(call: Call, head: int, row: int, column: int) -> Cell:
+    """Of the first input of a batch."""
+    kernel = call.kernel
+    assert isinstance(kernel, Softmax)
+    rows, columns = call.shape[-2:]
+    q, k, v = call.q[0, head], spread(call.k, call.shape[-3])[0, head], spread(call.v, call.shape[-3])[0, head]
+    tile = slice(row, row + 1)
+    allowed = call.mask.dense(rows, columns, q.device)
+    added = None if call.bias is None else call.bias.dense(rows, columns, q.device)
+    seen = torch.ones(columns, dtype=torch.bool) if allowed is None else of_head(allowed, head, tile)
+    bias = q.new_zeros(columns) if added is None else of_head(added, head, tile)
+    scale = kernel.factor(call.q)
+    scores = (k @ q[row] * scale + bias).masked_fill(~seen, -torch.inf)
+    weights = scores.softmax(-1) if bool(seen.any()) else torch.zeros_like(scores)
+    return Cell(
+        q[row], k[column], v[column], float(q[row] @ k[column]), scale, float(bias[column]),
+        float(q[row] @ k[column] * scale + bias[column]), bool(seen[column]), scores, weights, weights @ v,
+    )  # fmt: skip
+
+
+def of_head(x: Tensor, head: int, tile: slice) -> Tensor:
+    """One row of what is spread over a batch and its heads.  (..., q, k), fewer axes or sizes of 1 -> (k,)"""
+    while x.ndim > 3:
+        x = x[0]
+    if x.ndim == 3:
+        x = x[head if x.shape[0] > 1 else 0]
+    return x[tile if x.shape[0] > 1 else slice(None)][0] if x.ndim == 2 else x
+
+
+class Maps(Mapping[str, Map]):
+    """Maps by name, each computed when it is first asked for; the latest are kept, as long as there is room."""
+
+    def __init__(self, sites: Mapping[str, Site]) -> None:
+        self.sites = sites
+        self.kept: OrderedDict[str, Map] = OrderedDict()
+
+    def __getitem__(self, name: str) -> Map:
+        if name not in self.kept:
+            self.kept[name] = self.sites[name].map()
+        self.kept.move_to_end(name)
+        while len(self.kept) > 1 and sum(one.weights.nbytes for one in self.kept.values()) > ROOM:
+            self.kept.popitem(last=False)
+        return self.kept[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.sites)
+
+    def __len__(self) -> int:
+        return len(self.sites)
+
+
+@dataclass(frozen=True, eq=False)
+class Trace(Generic[T]):
+    """``shown`` is what was looked at, where a model has prepared it, and ``answer`` what it said to that."""
+
+    output: T
+    sites: dict[str, Site]  # in the order in which they ran
+    net: nn.Module
+    changes: tuple[Change, ...] = ()
+    shown: Shown | None = None
+    answer: Answer | None = None
+    again: Callable[[Sequence[Change]], "Trace[T]"] | None = None
+    maps: Maps = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "maps", Maps(self.sites))
+
+    @property
+    def calls(self) -> dict[str, list[Map]]:
+        """Of a layer that ran several times, every call in order."""
+        return {name: [site.map(i) for i in range(len(site.records))] for name, site in self.sites.items()}
+
+    def change(self, *changes: Change) -> "Trace[T]":
+        """The same input with these changes beside those that there are: a token crossed out, a head switched off."""
+        if self.again is None:
+            raise InputError("only what model.look has seen can be looked at again")
+        return self.again((*self.changes, *changes))
+
+    @property
+    def bytes(self) -> int:
+        """that it takes before anything is asked of it"""
+        return sum(record.bytes for site in self.sites.values() for record in site.records)
+
+
+def follow(
+    net: nn.Module,
+    pattern: str,
+    run: Callable[[], T],
+    *,
+    table: Mapping[str, tuple[str, str]],
+    axes: Mapping[str, Axis],
+    changes: Sequence[Change] = (),
+) -> Trace[T]:
+    """Run, with these changes, and keep what the matching attentions did."""
+    with changed(net, changes, table) as reweighted, recording(net, matching(net, pattern), reweighted) as found:
+        output = run()
+    sites = {name: site_of(name, kind, records, table, axes) for name, (kind, records) in found.items()}
+    return Trace(output, sites, net, tuple(changes))
+
+
+Found = dict[str, tuple[Kind, list[Record]]]
+
+
+@contextmanager
+def recording(net: nn.Module, wanted: Mapping[str, Kind], whole: set[str]) -> Iterator[Found]:
+    """What the attentions do while it lasts; the maps of those in ``whole`` are kept as they are."""
+    found: Found = {}
+    modules = {plain(name): module for name, module in net.named_modules()}
+
+    def keep(name: str, kind: Kind, record: Record) -> None:
+        found.setdefault(name, (kind, []))[1].append(record)
+
+    with ExitStack() as listening:
+        for tap, kind in wanted.items():
+            name, owner = place(tap), modules[place(tap)]
+            if isinstance(owner, MultiHeadAttention) and name not in whole:
+                listening.enter_context(listen(net, f"{name}.queries", present := presence(), records=True))
+                hook = owner.kernel.register_forward_pre_hook(remembering(name, owner.queries, present, keep))
+                listening.callback(hook.remove)
+            else:
+                listening.enter_context(listen(net, tap, keeping(kind, keep), records=True))
+        yield found
+
+
+Keep = Callable[[str, Kind, Record], None]
+
+
+def presence() -> Hear:
+    """A listener that only tells, by being there, that this thread records: hooks are called in every thread, and also
+    in what is computed only for a look."""
+    return lambda name, x: None
+
+
+def remembering(name: str, tap: Tap, present: Hear, keep: Keep) -> Callable[[nn.Module, tuple[Any, ...]], None]:
+    """For a kernel: what it is called with."""
+
+    def called(kernel: nn.Module, given: tuple[Any, ...]) -> None:
+        if in_backward() or not any(listener.hear is present for listener in hearing().get(tap, ())):
+            return
+        assert isinstance(kernel, Kernel)
+        q, k, v = (x.detach() for x in given[:3])
+        keep(name, "weights", Call(kernel, q, k, v, *given[3:]))
+
+    return called
+
+
+def keeping(kind: Kind, keep: Keep) -> Hear:
+    """For a tap: what passes."""
+
+    def hear(tap: str, x: Tensor) -> None:
+        keep(place(tap), kind, Finished(x.detach()))
+
+    return hear
+
+
+def site_of(
+    name: str, kind: Kind, records: list[Record], table: Mapping[str, tuple[str, str]], axes: Mapping[str, Axis]
+) -> Site:
+    rows, columns = axes_of(name, table)
+    rows = "written" if rows == "target" and "written" in axes else rows  # what a decoder wrote there, not was given
+    several = joined(records, axes.get(rows))
+    shape = several[-1].shape
+    return Site(
+        name, kind, (rows, columns), fitted(axes.get(rows), rows, shape[-2]),
+        fitted(axes.get(columns), columns, shape[-1]), several,
+    )  # fmt: skip
+
+
+def joined(records: list[Record], rows: Axis | None) -> tuple[Record, ...]:
+    """One call, where a recurrent decoder has looked once for each of its words."""
+    if rows is None or len(records) != rows.size or len({x.shape for x in records}) > 1 or records[0].shape[-2] != 1:
+        return tuple(records)
+    return (Finished(torch.cat([x.weights() for x in records], -2)),)
