@@ -1,0 +1,260 @@
+"""A trace as data: all that a page, a notebook or a file needs to show it, and not one number more than it asks for.
+
+The document is JSON: model, input, answer, axes and sites. Maps come apart from it, as bytes: exact ones head by head
+(float32), thumbnails of all heads, and halved ones for what is larger than a screen, in which the larger of each 2 x 2
+weights stays, so that a lone strong one is never lost (uint8, 255 times the square root).
+
+Shapes: h heads, q rows, k columns.
+"""
+
+import base64
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import Any
+
+import torch
+from PIL import Image
+from torch import Tensor
+
+from regard.errors import InputError
+from regard.nn.axis import Axis
+from regard.tasks.shown import Shown
+from regard.tasks.telling import Answer, Filled, Labels, Next, Things, Wrote
+
+from .changes import Change, Head, Temperature, Token
+from .trace import Call, Site, Trace
+from .windows import whole
+
+FORMAT = 1
+SMALL = 64  # the longer side of a thumbnail
+SEVERAL = "@"  # between the name of a site that ran several times and the number of the call
+
+
+@dataclass(frozen=True)
+class About:
+    """The model that was looked at."""
+
+    name: str
+    family: str
+    task: str | None
+    parameters: int
+    takes: str  # "text", "pair", "image", "caption"
+
+
+def document(found: Trace[Any], about: About, before: Answer | None = None) -> dict[str, Any]:
+    """``before`` is what the model answered without the changes."""
+    shown = known(found)
+    axes: dict[str, dict[str, Any]] = {}
+    rows = [described(name, call, found.sites[name], axes) for name, call in sites(found)]
+    given = {"model": asdict(about), "input": input_of(shown), "changes": [change_data(x) for x in found.changes]}
+    return {
+        "format": FORMAT,
+        "id": digest(given),
+        **given,
+        "answer": answer_data(found.answer),
+        "before": answer_data(before) if found.changes else None,
+        "axes": axes,
+        "sites": rows,
+    }
+
+
+def known(found: Trace[Any]) -> Shown:
+    if found.shown is None:
+        raise InputError("only what model.look has seen can be shown")
+    return found.shown
+
+
+def digest(given: Mapping[str, Any]) -> str:
+    """The same for the same model, input and changes, so that an address can be kept."""
+    return sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:20]
+
+
+def sites(found: Trace[Any]) -> list[tuple[str, int]]:
+    """Every call of every site."""
+    return [(name, i) for name, site in found.sites.items() for i in range(len(site.records))]
+
+
+def title(name: str, call: int, site: Site) -> str:
+    return name if len(site.records) == 1 else f"{name}{SEVERAL}{call}"
+
+
+def find(found: Trace[Any], name: str) -> tuple[Site, int]:
+    """A site by its name in the document, and which of its calls."""
+    plain, _, call = name.partition(SEVERAL)
+    site = found.sites.get(plain)
+    number = int(call) if call.isdecimal() and len(call) < 9 else 0
+    if site is None or name != title(plain, number, site) or number >= len(site.records):
+        raise InputError("there is no such site", got=name[:100], expected=", ".join(list(found.sites)[:6]))
+    return site, number
+
+
+def described(name: str, call: int, site: Site, axes: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    record, (rows, columns) = site.records[call], site.axes
+    part = name.partition(".")[0]
+    cross = columns != ("target" if rows == "written" else rows)
+    return {
+        "name": title(name, call, site),
+        "part": part if part in ("encoder", "decoder") else "",
+        "role": "cross" if cross else "self",
+        "layer": next((int(word) for word in name.split(".") if word.isdecimal()), 0),
+        "heads": site.heads,
+        "rows": entered(axes, rows, flat(site.rows)),
+        "columns": entered(axes, columns, flat(site.columns)),
+        "kind": site.kind,
+        "mechanism": type(record.kernel).__name__ if isinstance(record, Call) else "",
+        "arithmetic": site.arithmetic and site.rows.cut is None,
+    }
+
+
+def flat(axis: Axis) -> Axis:
+    """Of windows, the whole that they were cut from."""
+    return axis if axis.cut is None else Axis(axis.kind, axis.cut.grid[0] * axis.cut.grid[1], grid=axis.cut.grid)
+
+
+def entered(axes: dict[str, dict[str, Any]], name: str, axis: Axis) -> str:
+    """The name of an axis in the document; what has the same name and is another one gets a name of its own."""
+    data = {
+        "kind": axis.kind,
+        "size": axis.size,
+        "labels": None if axis.labels is None else list(axis.labels),
+        "grid": None if axis.grid is None else list(axis.grid),
+        "special": axis.special,
+    }
+    number = 0
+    while (key := name if not number else f"{name} {number}") in axes and axes[key] != data:
+        number += 1
+    axes[key] = data
+    return key
+
+
+def input_of(shown: Shown) -> dict[str, Any]:
+    image = None if shown.image is None else picture(shown.image)
+    if image is not None:
+        return {"kind": "caption", "image": image, "target": shown.texts[0]} if shown.texts else image
+    if len(shown.texts) == 2:
+        return {"kind": "pair", "source": shown.texts[0], "target": shown.texts[1]}
+    return {"kind": "text", "text": shown.texts[0]}
+
+
+def picture(image: Tensor) -> dict[str, Any]:
+    """(c, h, w), uint8"""
+    pixels = image.permute(1, 2, 0).numpy()
+    file = io.BytesIO()
+    Image.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels).save(file, "png")
+    png = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+    return {"kind": "image", "width": image.shape[2], "height": image.shape[1], "png": png}
+
+
+def change_data(change: Change) -> dict[str, Any]:
+    return {"kind": type(change).__name__.lower(), **asdict(change)}
+
+
+CHANGES: dict[str, type[Token] | type[Head] | type[Temperature]] = {
+    "token": Token,
+    "head": Head,
+    "temperature": Temperature,
+}
+
+
+def answer_data(answer: Answer | None) -> dict[str, Any]:
+    match answer:
+        case Wrote(text, tokens):
+            return {"kind": "text", "text": text, "tokens": [{"text": word, "logp": logp} for word, logp in tokens]}
+        case Labels(choices):
+            return {"kind": "labels", "labels": [list(one) for one in choices]}
+        case Next(choices):
+            return {"kind": "next", "tokens": [list(one) for one in choices]}
+        case Filled(places):
+            rows = [{"token": place, "tokens": [list(one) for one in choices]} for place, choices in places]
+            return {"kind": "filled", "places": rows}
+        case Things(things):
+            return {
+                "kind": "boxes",
+                "boxes": [{"label": x.label, "score": x.score, "box": list(x.box)} for x in things],
+            }
+    return {"kind": "none"}
+
+
+# Numbers ----------------------------------------------------------------------------------------
+
+
+def weights_of(found: Trace[Any], name: str) -> Tensor:
+    """Of the first input, all heads: windows as one map of the whole.  -> (h, q, k)"""
+    site, call = find(found, name)
+    one = found.maps[site.name] if call == len(site.records) - 1 else site.map(call)
+    return (whole(one) if one.rows.cut is not None else one).weights[0]
+
+
+def one_head(weights: Tensor, head: int | None) -> Tensor:
+    """One head's map, or the mean of all.  (h, q, k) -> (q, k)"""
+    if head is None:
+        return weights.mean(0)
+    if not 0 <= head < len(weights):
+        raise InputError("there is no such head", got=str(head), expected=f"0 to {len(weights) - 1}")
+    return weights[head]
+
+
+def halved(weights: Tensor, times: int) -> Tensor:
+    """Each time the larger of 2 x 2 stays.  (..., q, k) -> (..., q / 2^times, k / 2^times), rounded up"""
+    for _ in range(times):
+        q, k = weights.shape[-2:]
+        padded = torch.nn.functional.pad(weights, (0, k % 2, 0, q % 2))
+        weights = padded.unflatten(-1, (-1, 2)).unflatten(-3, (-1, 2)).amax((-1, -3))
+    return weights
+
+
+def shaded(weights: Tensor) -> bytes:
+    """255 times the square root of each weight; what is above 1 counts as 1."""
+    return bytes((weights.clamp(0, 1).sqrt() * 255).round().to(torch.uint8).contiguous().numpy().tobytes())
+
+
+def times(rows: int, columns: int) -> int:
+    """How often a map is halved until it is a thumbnail."""
+    return next(n for n in range(64) if -(-max(rows, columns) // 2**n) <= SMALL)
+
+
+def thumbnails(found: Trace[Any]) -> bytes:
+    """Of all sites, all heads; an influence is shown as shares of its largest."""
+    every = []
+    for name, call in sites(found):
+        site = found.sites[name]
+        weights = weights_of(found, title(name, call, site))
+        if site.kind == "influence":
+            weights = weights / weights.amax((-2, -1), keepdim=True).clamp(min=1e-30)
+        every.append(shaded(halved(weights, times(*weights.shape[-2:]))))
+    return b"".join(every)
+
+
+def exact(weights: Tensor) -> bytes:
+    """float32, little endian"""
+    return bytes(weights.float().contiguous().numpy().astype("<f4").tobytes())
+
+
+def cell(found: Trace[Any], name: str, head: int, row: int, column: int) -> dict[str, Any]:
+    """How one weight came about, as far as it can be told."""
+    site, call = find(found, name)
+    weights = weights_of(found, name)
+    sizes = {"head": (head, weights.shape[0]), "row": (row, weights.shape[1]), "column": (column, weights.shape[2])}
+    for what, (got, size) in sizes.items():
+        if not 0 <= got < size:
+            raise InputError(f"there is no such {what}", got=str(got), expected=f"0 to {size - 1}")
+    whole_row = weights[head, row]
+    told = {"weights": whole_row.tolist(), "weight": float(whole_row[column])}
+    if not site.arithmetic or site.rows.cut is not None or call != len(site.records) - 1:
+        return told
+    found_cell = site.cell(head, row, column)
+    return told | {
+        "query": found_cell.query.tolist(),
+        "key": found_cell.key.tolist(),
+        "value": found_cell.value.tolist(),
+        "product": found_cell.product,
+        "scale": found_cell.scale,
+        "bias": found_cell.bias,
+        "score": found_cell.score,
+        "masked": not found_cell.seen,
+        "scores": [x if x > -torch.inf else None for x in found_cell.scores.tolist()],
+        "mixed": found_cell.mixed.tolist(),
+    }
