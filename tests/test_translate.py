@@ -23,8 +23,8 @@ from regard.decode.beam import Beam
 from regard.decode.choice import Sampling
 from regard.decode.settings import Decoding
 from regard.errors import InputError
-from regard.figures.alignment import draw
 from regard.interop.symbols import Symbols
+from regard.look.drawing import draw
 from regard.look.terminal import heat
 from regard.model import Model, Translated
 from regard.tasks.bleu import by_length, quality

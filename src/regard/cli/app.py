@@ -39,6 +39,7 @@ VERBS = {
     "detect": "Find things in images: a label, how sure it is, and a box in pixels; and draw them.",
     "embed": "Turn texts into vectors of length 1: alike texts point the same way. Few texts are compared in a table.",
     "complete": "Complete words as you type, by counts of letters in a text of yours.",
+    "look": "Look inside: what a model answers, and where each head of each layer looked meanwhile.",
     "compare": "Compare attentions in one model: what each costs, what it learns, how far it is from exact attention.",
     "models": "List the models: their sizes, papers, and what each was checked against.",
     "convert": "Turn a published checkpoint into a folder that regard loads.",

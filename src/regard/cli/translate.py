@@ -246,7 +246,7 @@ def show(one: "Translated", look: str | None, as_json: bool) -> None:
             print("\n".join(["", *(f"  {line}".rstrip(" ") for line in drawn(one))]))
         return
     weights, rows, columns, name = mean(one.maps)
-    from regard.figures.alignment import draw, page, shortened
+    from regard.look.drawing import draw, page, shortened
 
     title = plain(one_line(one.text)) or "(nothing)"
     source = plain(shortened(" ".join(one.source.split())))

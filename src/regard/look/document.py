@@ -44,7 +44,7 @@ class About:
     takes: str  # "text", "pair", "image", "caption"
 
 
-def document(found: Trace[Any], about: About, before: Answer | None = None) -> dict[str, Any]:
+def data_of(found: Trace[Any], about: About, before: Answer | None = None) -> dict[str, Any]:
     """``before`` is what the model answered without the changes."""
     shown = known(found)
     axes: dict[str, dict[str, Any]] = {}

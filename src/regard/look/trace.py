@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -212,6 +213,12 @@ class Trace(Generic[T]):
         if self.again is None:
             raise InputError("only what model.look has seen can be looked at again")
         return self.again((*self.changes, *changes))
+
+    def save(self, path: str | Path, site: str | None = None, head: int | None = None) -> Path:
+        """Into a file, whose name ends in .png, .svg or .npz: of all sites, or of one, the mean of its heads or one."""
+        from .saving import saved
+
+        return saved(self, path, site, head)
 
     @property
     def bytes(self) -> int:

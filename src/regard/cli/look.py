@@ -1,0 +1,141 @@
+"""`regard look`."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from regard.cli.options import Json, plain
+
+if TYPE_CHECKING:
+    from regard.look.changes import Change
+    from regard.look.trace import Trace
+    from regard.model import Model
+
+AXES = ("source", "tokens", "patches", "pixels")  # what a position alone counts along, the first that there is
+
+
+def run(
+    model: Annotated[str, typer.Argument(help="A shipped model, a run's folder, or a model's.")],
+    given: Annotated[list[str], typer.Argument(help="A text, a text and its translation, or the file of an image.")],
+    out: Annotated[Path | None, typer.Option(help="Into this file: .png, .svg, or .npz to compute with.")] = None,
+    site: Annotated[str | None, typer.Option(help="One site by its name, such as decoder.1.cross.")] = None,
+    head: Annotated[int | None, typer.Option(help="One head of that site; else the mean of all.")] = None,
+    without: Annotated[list[str] | None, typer.Option(help="Cross out a position: 3, or of an axis, target:3.")] = None,
+    silence: Annotated[list[str] | None, typer.Option(help="Switch off a head: decoder.1.cross:2.")] = None,
+    temperature: Annotated[float, typer.Option(help="Divides all scores: above 1 heads look at more.")] = 1.0,
+    as_json: Json = False,
+) -> None:
+    """Look inside: what a model answers, and where each head of each layer looked meanwhile.
+
+    Example: regard look tatoeba-en-de "Where are my keys?" --out keys.png
+    """
+    from regard.cli.translate import alone
+    from regard.errors import InputError
+    from regard.look.saving import KINDS
+    from regard.run.named import named_model
+
+    if out is not None and out.suffix.lower() not in KINDS:  # before anything is computed
+        raise InputError("this kind of file is not written", got=out.name, expected=", ".join(KINDS))
+    loaded = named_model(model)
+    alone()
+    plainly = loaded.look(*given)
+    changes = asked(loaded, plainly, without or [], silence or [], temperature)
+    found = plainly.change(*changes) if changes else plainly
+    if out is not None:
+        found.save(out, site, head)
+    if as_json:
+        print(json.dumps(data(plainly, found, out), ensure_ascii=False))
+        return
+    if changes:
+        print(f"before  {headlined(plainly)}")
+    print(f"{'after   ' if changes else ''}{headlined(found)}")
+    if out is not None:
+        print(f"drawn in {plain(str(out))}" if out.suffix.lower() != ".npz" else f"written to {plain(str(out))}")
+        return
+    print("\n".join(["", *told(found, site, head)]))
+
+
+def asked(
+    loaded: "Model", found: "Trace[Any]", without: list[str], silence: list[str], temperature: float
+) -> "list[Change]":
+    from regard.errors import InputError
+    from regard.look.changes import Head, Temperature, Token
+
+    changes: list[Change] = []
+    sizes = {
+        axes[i]: (x.rows, x.columns)[i].size for x in found.sites.values() for i, axes in ((1, x.axes), (0, x.axes))
+    }
+    for text in without:
+        axis, _, position = text.rpartition(":")
+        axis = axis or next((name for name in AXES if name in sizes), "")
+        if not position.isdecimal() or (axis in sizes and int(position) >= sizes[axis]):
+            raise InputError(
+                "there is no such position", got=f"--without {text}", expected=f"0 to {sizes.get(axis, 1) - 1}"
+            )
+        changes.append(Token(axis, int(position)))
+    for text in silence:
+        place, _, number = text.rpartition(":")
+        if not place or not number.isdecimal():
+            raise InputError(
+                "a head is named by its site and number", got=f"--silence {text}", expected="decoder.1.cross:2"
+            )
+        changes.append(Head(place, int(number)))
+    return [*changes, *([Temperature(temperature)] if temperature != 1 else [])]
+
+
+def headlined(found: "Trace[Any]") -> str:
+    from regard.look.saving import headline
+
+    return plain(headline(found))
+
+
+def told(found: "Trace[Any]", site: str | None, head: int | None) -> list[str]:
+    """One map for a terminal, of the last site unless another is asked for, and what else there is."""
+    from regard.cli.translate import columns_of_terminal
+    from regard.look.document import find, one_head, weights_of
+    from regard.look.sheet import names
+    from regard.look.terminal import heat, parts
+
+    name = list(found.sites)[-1] if site is None else site
+    one, _ = find(found, name)
+    weights = one_head(weights_of(found, name), head)
+    rows, columns = (
+        [plain(label) for label in names(axis.labels if axis.cut is None else None, size)]
+        for axis, size in zip((one.rows, one.columns), weights.shape, strict=True)
+    )
+    which = "the mean of its heads" if head is None else f"head {head}"
+    lines = [f"{name}, {which}:", ""]
+    if len(parts(rows, columns, columns_of_terminal())) > 3 or len(rows) > 200:
+        lines += [f"The map of {len(rows)} x {len(columns)} is too large for here; into a file: --out map.png"]
+    else:
+        colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        lines += heat(weights.tolist(), rows, columns, colour=colour, width=columns_of_terminal())
+    every = [f"{place} ({x.heads} heads)" for place, x in found.sites.items()]
+    return [*lines, "", f"Sites: {', '.join(every)}"]
+
+
+def data(before: "Trace[Any]", found: "Trace[Any]", out: Path | None) -> dict[str, Any]:
+    from regard.look.document import answer_data, change_data, known
+
+    changed = {"before": answer_data(before.answer)} if found.changes else {}
+    return {
+        "texts": list(known(found).texts),
+        "answer": answer_data(found.answer),
+        **changed,
+        "changes": [change_data(change) for change in found.changes],
+        "sites": [
+            {
+                "name": name,
+                "heads": x.heads,
+                "rows": {"axis": x.axes[0], "size": x.rows.size, "labels": x.rows.labels},
+                "columns": {"axis": x.axes[1], "size": x.columns.size, "labels": x.columns.labels},
+                "kind": x.kind,
+            }
+            for name, x in found.sites.items()
+        ],
+        "out": None if out is None else str(out),
+    }

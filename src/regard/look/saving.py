@@ -1,0 +1,116 @@
+"""A trace into a file, whole or not at all: .png and .svg to look at, .npz to compute with."""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from regard.errors import InputError
+from regard.tasks.telling import Filled, Labels, Next, Things, Wrote
+
+from .document import answer_data, change_data, find, input_of, known, one_head, sites, title, weights_of
+from .sheet import all_heads, names
+from .trace import Trace
+
+KINDS = (".png", ".svg", ".npz")
+
+
+def saved(found: Trace[Any], path: str | Path, site: str | None = None, head: int | None = None) -> Path:
+    """Of all sites, or of one: the mean of its heads, or one head. The ending of the name says what is written."""
+    path = Path(path)
+    kind = path.suffix.lower()
+    if kind not in KINDS:
+        raise InputError("this kind of file is not written", got=path.name, expected=", ".join(KINDS))
+    if head is not None and site is None:
+        raise InputError("a head of which site?", got=f"head {head}", expected=", ".join(list(found.sites)[:6]))
+    if site is not None:
+        find(found, site)
+    write: Callable[[IO[bytes]], None] = (
+        numbers(found, site, head) if kind == ".npz" else drawn(found, kind, site, head)
+    )
+    handle, part = tempfile.mkstemp(prefix=".", suffix=kind, dir=path.parent)
+    try:
+        with open(handle, "wb") as file:
+            write(file)
+        os.chmod(part, 0o644)
+        os.replace(part, path)
+    except BaseException:
+        os.unlink(part)
+        raise
+    return path
+
+
+def numbers(found: Trace[Any], site: str | None, head: int | None) -> Callable[[IO[bytes]], None]:
+    """Each map, (heads, rows, columns), under its site's name; "about" is JSON: input, answer, changes, words."""
+    wanted = [title(name, i, found.sites[name]) for name, i in sites(found)] if site is None else [site]
+    about: dict[str, Any] = {
+        "input": input_of(known(found)),
+        "answer": answer_data(found.answer),
+        "changes": [change_data(change) for change in found.changes],
+        "axes": {name: axes(found, name) for name in wanted},
+    }
+
+    def write(file: IO[bytes]) -> None:
+        maps = {name: weights_of(found, name) for name in wanted}
+        chosen = {name: x if head is None else one_head(x, head)[None] for name, x in maps.items()}
+        arrays = {"about": np.array(json.dumps(about)), **{name: x.numpy() for name, x in chosen.items()}}
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+
+    return write
+
+
+def axes(found: Trace[Any], name: str) -> dict[str, Any]:
+    site, _ = find(found, name)
+    return {
+        part: {"kind": axis.kind, "labels": axis.labels, "grid": axis.grid}
+        for part, axis in (("rows", site.rows), ("columns", site.columns))
+    }
+
+
+def drawn(found: Trace[Any], kind: str, site: str | None, head: int | None) -> Callable[[IO[bytes]], None]:
+    from regard import style
+
+    from .drawing import draw
+
+    def write(file: IO[bytes]) -> None:
+        with style.family():
+            if site is None:
+                page = all_heads(
+                    found, headline(found), f"{asked(found)}Every head of every site: rows look at columns."
+                )
+            else:
+                one, _ = find(found, site)
+                weights = one_head(weights_of(found, site), head)
+                rows, columns = (
+                    names(axis.labels, size) for axis, size in zip((one.rows, one.columns), weights.shape, strict=True)
+                )
+                which = "the mean of its heads" if head is None else f"head {head}"
+                note = f"{asked(found)}Each row looks at the columns: {site}, {which}."
+                page = draw(weights, rows, columns, headline(found), note)
+            page.savefig(file, format=kind[1:])
+
+    return write
+
+
+def asked(found: Trace[Any]) -> str:
+    """The text that was looked at, if the headline does not say it; a line of its own."""
+    texts = known(found).texts
+    return f"“{texts[0]}”\n" if texts and texts[0] != headline(found) else ""
+
+
+def headline(found: Trace[Any]) -> str:
+    """What the model said."""
+    match found.answer:
+        case Wrote(text, _):
+            return text or "(nothing)"
+        case Labels(choices) | Next(choices) if choices:
+            return f"{choices[0][0].strip()}, {100 * choices[0][1]:.0f} %"
+        case Filled(places) if places:
+            return ", ".join(choices[0][0].strip() for _, choices in places)
+        case Things(things):
+            return ", ".join(thing.label for thing in things) or "(nothing found)"
+    return known(found).texts[0] if known(found).texts else "an image"

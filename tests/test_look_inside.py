@@ -1,0 +1,268 @@
+"""`regard look`, a trace as data, and a trace in a file."""
+
+import base64
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import regard
+from regard.cli.app import main
+from regard.errors import InputError
+from regard.look.changes import Head, Temperature, Token
+from regard.look.document import (
+    About,
+    cell,
+    data_of,
+    exact,
+    find,
+    halved,
+    one_head,
+    shaded,
+    thumbnails,
+    times,
+    weights_of,
+)
+from regard.look.trace import Trace
+from regard.look.windows import whole
+from regard.model import Model
+from tests.contracts.families import net
+
+ABOUT = About("tatoeba-en-de", "transformer", "translate", 3_500_000, "pair")
+TEXT = "Where are my keys?"
+
+
+@pytest.fixture(scope="module")
+def translated() -> Trace[Any]:
+    return regard.load("tatoeba-en-de").look(TEXT)
+
+
+# Data -------------------------------------------------------------------------------------------
+
+
+def test_a_document_tells_model_input_answer_axes_and_sites(translated: Trace[Any]) -> None:
+    told = json.loads(json.dumps(data_of(translated, ABOUT)))
+    assert told["input"] == {"kind": "pair", "source": TEXT, "target": "Wo sind meine Schlüssel?"}
+    assert told["answer"]["text"] == "Wo sind meine Schlüssel?"
+    assert [x["text"] for x in told["answer"]["tokens"]] == told["axes"]["written"]["labels"]
+    assert told["before"] is None
+    assert [x["name"] for x in told["sites"]] == list(translated.sites)
+    by_name = {x["name"]: x for x in told["sites"]}
+    cross, own = by_name["decoder.1.cross"], by_name["decoder.1.mixer"]
+    assert (cross["part"], cross["role"], cross["layer"], cross["heads"]) == ("decoder", "cross", 1, 4)
+    assert (cross["rows"], cross["columns"]) == ("written", "source")
+    assert (own["role"], own["rows"], own["columns"], own["arithmetic"]) == ("self", "written", "target", True)
+    for site in told["sites"]:
+        size = (site["heads"], *(told["axes"][site[side]]["size"] for side in ("rows", "columns")))
+        assert weights_of(translated, site["name"]).shape == size
+
+
+def test_the_same_look_has_the_same_address_and_another_has_another(translated: Trace[Any]) -> None:
+    address = data_of(translated, ABOUT)["id"]
+    assert data_of(regard.load("tatoeba-en-de").look(TEXT), ABOUT)["id"] == address
+    changed = translated.change(Token("source", 3))
+    told = data_of(changed, ABOUT, translated.answer)
+    assert told["id"] != address
+    assert told["changes"] == [{"kind": "token", "axis": "source", "position": 3}]
+    assert told["before"]["text"] == translated.answer.text != told["answer"]["text"]
+
+
+def test_what_was_not_prepared_by_a_model_cannot_be_shown(translated: Trace[Any]) -> None:
+    with pytest.raises(InputError, match="can be shown"):
+        data_of(Trace(translated.output, translated.sites, translated.net), ABOUT)
+
+
+def test_an_image_is_shown_as_the_net_saw_it() -> None:
+    image = Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8) * 4)
+    found = regard.load("digits").look(image)
+    told = data_of(found, About("digits", "vit", "classify", 30_000, "image"))
+    raw = base64.b64decode(told["input"]["png"].removeprefix("data:image/png;base64,"))
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(raw))), np.asarray(image))
+    assert told["axes"]["patches"] == {"kind": "image", "size": 16, "labels": None, "grid": [4, 4], "special": 0}
+    assert told["answer"]["labels"][0] == list(regard.load("digits").classify(image).ranked[0])
+
+
+def test_halving_keeps_the_larger_and_odd_sides() -> None:
+    weights = torch.tensor([[0.1, 0.2, 0.9], [0.3, 0.0, 0.4], [0.5, 0.6, 0.7]])
+    assert torch.equal(halved(weights, 1), torch.tensor([[0.3, 0.9], [0.6, 0.7]]))
+    assert torch.equal(halved(weights, 2), torch.tensor([[0.9]]))
+    assert halved(weights, 0) is weights
+    assert [times(*size) for size in ((1, 1), (64, 64), (65, 2), (2, 128), (129, 1), (2048, 2048))] == [
+        0,
+        0,
+        1,
+        1,
+        2,
+        5,
+    ]
+    assert shaded(torch.tensor([0.0, 0.25, 1.0, 7.0])) == bytes([0, 128, 255, 255])
+
+
+def test_thumbnails_follow_each_other(translated: Trace[Any]) -> None:
+    raw, start = np.frombuffer(thumbnails(translated), np.uint8), 0
+    for name in translated.sites:
+        weights = weights_of(translated, name)
+        some = raw[start : start + weights.numel()].reshape(weights.shape)
+        assert np.abs(some - 255 * weights.sqrt().numpy()).max() <= 0.5 + 1e-4
+        start += weights.numel()
+    assert start == len(raw)
+
+
+def test_bytes_of_a_map_are_the_map(translated: Trace[Any]) -> None:
+    weights = weights_of(translated, "decoder.1.cross")
+    back = np.frombuffer(exact(one_head(weights, 2)), "<f4").reshape(weights.shape[1:])
+    assert np.array_equal(back, weights[2].numpy())
+    assert torch.equal(one_head(weights, None), weights.mean(0))
+    with pytest.raises(InputError, match="no such head"):
+        one_head(weights, 4)
+
+
+def test_a_cell_tells_its_arithmetic(translated: Trace[Any]) -> None:
+    told = cell(translated, "decoder.1.mixer", 1, 2, 4)
+    assert told["masked"]
+    assert told["weight"] == 0
+    assert told["scores"][4] is None
+    told = cell(translated, "decoder.1.cross", 1, 2, 4)
+    row = np.exp([x for x in told["scores"]])
+    assert told["weights"] == pytest.approx(list(row / row.sum()), abs=1e-6)
+    assert told["score"] == pytest.approx(np.dot(told["query"], told["key"]) * told["scale"], abs=1e-5)
+    with pytest.raises(InputError, match="no such row"):
+        cell(translated, "decoder.1.cross", 1, 60, 4)
+    changed = cell(translated.change(Temperature(2.0)), "decoder.1.cross", 1, 2, 4)
+    assert set(changed) == {"weights", "weight"}  # a weight that was changed is not softmax(q k) any more
+
+
+@pytest.mark.parametrize("name", ["decoder.1", "decoder.1.cross@0", "decoder.1.cross@1", "", "@", "decoder.1.cross@x"])
+def test_a_site_that_is_not_there(name: str, translated: Trace[Any]) -> None:
+    with pytest.raises(InputError, match="no such site"):
+        find(translated, name)
+
+
+def test_a_layer_that_runs_again_has_a_name_for_each_call() -> None:
+    from regard.look.trace import follow
+    from regard.zoo import FAMILIES
+
+    model, ids = net("bert", shared=True, depth=3), torch.randint(13, (1, 5))
+    found = follow(model, "*", lambda: model(ids), table=FAMILIES["bert"].axes, axes={})
+    calls = found.calls["blocks.0.mixer"]
+    assert len(calls) == 3
+    for i, one in enumerate(calls):
+        assert torch.equal(weights_of(found, f"blocks.0.mixer@{i}"), one.weights[0])
+    with pytest.raises(InputError, match="no such site"):
+        find(found, "blocks.0.mixer")
+
+
+def test_windows_are_one_map() -> None:
+    model = Model("swin", net("swin"))
+    images = torch.randn(1, 2, 8, 8, dtype=torch.float64)
+    from regard.look.trace import follow
+    from regard.zoo import FAMILIES
+
+    found = follow(model.net, "*", lambda: model.net(images), table=FAMILIES["swin"].axes, axes=model.net.axes(images))
+    name = next(iter(found.sites))
+    assert torch.equal(weights_of(found, name), whole(found.maps[name]).weights[0])
+    assert weights_of(found, name).shape[-1] == int(np.prod(found.sites[name].rows.cut.grid))
+
+
+# Files ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.svg"])
+def test_a_picture_of_all_heads_or_of_one(name: str, translated: Trace[Any], tmp_path: Path) -> None:
+    sizes = []
+    for i, chosen in enumerate([(), ("decoder.1.cross",), ("decoder.1.cross", 2)]):
+        path = translated.save(tmp_path / f"{i}{name}", *chosen)
+        raw = path.read_bytes()
+        assert raw.startswith(b"\x89PNG") if name.endswith("png") else b"<svg" in raw[:500]
+        sizes.append(len(raw))
+    assert len(set(sizes)) == 3
+    assert sorted(x.name for x in tmp_path.iterdir()) == sorted(f"{i}{name}" for i in range(3))
+
+
+def test_numbers_of_all_sites(translated: Trace[Any], tmp_path: Path) -> None:
+    translated.change(Head("decoder.1.cross", 2)).save(tmp_path / "a.npz")
+    with np.load(tmp_path / "a.npz", allow_pickle=False) as found:
+        about = json.loads(str(found["about"]))
+        assert set(found) == {"about", *translated.sites}
+        assert np.array_equal(found["encoder.0.mixer"], weights_of(translated, "encoder.0.mixer").numpy())
+    assert about["changes"] == [{"kind": "head", "site": "decoder.1.cross", "head": 2, "factor": 0.0}]
+    assert about["axes"]["encoder.0.mixer"]["rows"]["labels"][0] == " Where"
+    translated.save(tmp_path / "b.npz", "encoder.0.mixer", 1)
+    with np.load(tmp_path / "b.npz", allow_pickle=False) as found:
+        assert found["encoder.0.mixer"].shape[0] == 1
+
+
+def test_what_cannot_be_saved_leaves_nothing(translated: Trace[Any], tmp_path: Path) -> None:
+    (tmp_path / "there.png").write_text("mine")
+    for name, chosen, match in (
+        ("a.pdf", (), "kind of file"),
+        ("there.png", ("decoder.9.cross",), "no such site"),
+        ("there.png", ("decoder.1.cross", 9), "no such head"),
+        ("there.png", (None, 1), "which site"),
+    ):
+        with pytest.raises(InputError, match=match):
+            translated.save(tmp_path / name, *chosen)
+    assert [x.name for x in tmp_path.iterdir()] == ["there.png"]
+    assert (tmp_path / "there.png").read_text() == "mine"
+
+
+# The verb ---------------------------------------------------------------------------------------
+
+
+def test_the_verb_tells_the_answer_and_a_map(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["look", "recall", "Anna sings . Boris paints . Anna", "--site", "blocks.1.mixer"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("sings, 100 %\n")
+    assert "blocks.1.mixer, the mean of its heads:" in said
+    assert "Sites: blocks.0.mixer (4 heads), blocks.1.mixer (4 heads)" in said
+
+
+def test_the_verb_changes_things(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["look", "tatoeba-en-de", TEXT, "--without", "3", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["before"]["text"] == "Wo sind meine Schlüssel?"
+    assert "Schlüssel" not in told["answer"]["text"]
+    assert told["changes"] == [{"kind": "token", "axis": "source", "position": 3}]
+    assert main(["look", "recall", "Anna sings . Anna", "--silence", "blocks.0.mixer:1", "--temperature", "2"]) == 0
+    assert capsys.readouterr().out.startswith("before  ")
+
+
+def test_the_verb_draws(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    Image.new("L", (20, 20), 90).save(tmp_path / "grey.png")
+    assert main(["look", "digits", str(tmp_path / "grey.png"), "--out", str(tmp_path / "map.png")]) == 0
+    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+    assert "map.png" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["recall", "Anna", "--without", "1"],
+        ["recall", "Anna", "--without", "x"],
+        ["recall", "Anna", "--without", "source:0"],
+        ["recall", "Anna", "--silence", "blocks.0.mixer"],
+        ["recall", "Anna", "--silence", "blocks.0.mixer:4"],
+        ["recall", "Anna", "--temperature", "0"],
+        ["recall", "Anna", "--site", "blocks.9.mixer"],
+        ["recall", "Anna", "Boris"],
+        ["recall", ""],
+        ["digits", "nowhere.png"],
+        ["tatoeba-en-de", "a " * 300],
+        ["recall", "Anna", "--out", "map.pdf"],
+        ["recall", "Anna", "--out", "map.png", "--head", "1"],
+    ],
+)
+def test_the_verb_refuses(
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: Any, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["look", *words]) == 2
+    said = capsys.readouterr()
+    assert said.err.startswith("regard: ")
+    assert "Traceback" not in said.err
+    assert not list(tmp_path.iterdir())
