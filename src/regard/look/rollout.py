@@ -23,6 +23,9 @@ from .maps import Map
 
 CLOSE = 1e-3  # rows sum to 1 up to that, in half precision too
 
+EQUATION = "R = Ã_L … Ã_1, Ã = (mean_h A + 1) / 2"
+LIMIT = "It does not tell what was made of what was seen: values, feed-forward layers and signs are left out."
+
 
 def rolled_out(maps: Iterable[Map]) -> Map:
     """Of all self-attentions, from the first layer to the last: ``rolled_out(looked.maps.values())``.
