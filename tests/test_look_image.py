@@ -200,7 +200,9 @@ def test_a_window_bounds_the_distance() -> None:
 def test_a_distance_needs_places() -> None:
     (layer,) = maps(1, 2)
     with pytest.raises(InputError, match="walk through one grid"):
-        mean_distance(replace(layer, rows=Axis("text", 4), columns=Axis("text", 4)))
+        mean_distance(replace(layer, rows=Axis("image", 4), columns=Axis("image", 4)))
+    with pytest.raises(InputError, match="image of \\(2, 2\\) and image of \\(4, 1\\)"):
+        mean_distance(replace(layer, columns=Axis("image", 4, grid=(4, 1))))
 
 
 # Occlusion --------------------------------------------------------------------------------------
