@@ -16,7 +16,7 @@ Differs from the paper: relevance is that of each layer for itself. It is not ca
 Shapes: b batch, h heads, q rows, k columns.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TypeVar
@@ -70,6 +70,35 @@ def graded(
     taps = [tap for tap, kind in matching(net, pattern).items() if kind == "weights"]
     if not taps:
         raise InputError("what mixes without weights has no slope by its weights", got=pattern)
+    found = {}
+    for tap, passed in sloped(net, taps, lambda: read(run())).at.items():
+        weights, slopes = (
+            described(place(tap), records, "weights", table=table, axes=axes)
+            for records in ([one.value for one in passed], [one.slope for one in passed])
+        )
+        found[place(tap)] = [Graded(one, slope.weights) for one, slope in zip(weights, slopes, strict=True)]
+    return found
+
+
+# Slopes at any taps -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Passed:
+    """What passed a tap in one call, and the slope of the answer by it, of the same shape."""
+
+    value: Tensor
+    slope: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Sloped:
+    answer: Tensor
+    at: dict[str, list[Passed]]  # by tap, in the order in which they were passed
+
+
+def sloped(net: nn.Module, taps: Sequence[str], run: Callable[[], Tensor]) -> Sloped:
+    """The slopes of what ``run`` returns, summed up, by all that passes the taps."""
     seen: dict[str, list[Tensor]] = {}
 
     def keep(tap: str, x: Tensor) -> None:
@@ -78,16 +107,12 @@ def graded(
     with torch.inference_mode(False), torch.enable_grad(), ExitStack() as listening:
         for tap in taps:
             listening.enter_context(listen(net, tap, keep, records=True))
-        answer = read(run()).sum()
-    if not seen or not answer.requires_grad:
-        raise InputError("what was read from the output does not depend on any of these weights", got=pattern)
+        answer = run()
+        total = answer.sum()
+    if not seen or not total.requires_grad:
+        names = ", ".join(place(tap) for tap in taps)
+        raise InputError("what was read from the output does not depend on any of these attentions", got=names)
     heard = [x for records in seen.values() for x in records]
-    slopes = iter(torch.autograd.grad(answer, heard, allow_unused=True, materialize_grads=True))
-    found = {}
-    for tap, records in seen.items():
-        pairs = [(x.detach(), next(slopes)) for x in records]
-        weights, by_weights = (
-            described(place(tap), list(one), "weights", table=table, axes=axes) for one in zip(*pairs, strict=True)
-        )
-        found[place(tap)] = [Graded(x, slope.weights) for x, slope in zip(weights, by_weights, strict=True)]
-    return found
+    slopes = iter(torch.autograd.grad(total, heard, allow_unused=True, materialize_grads=True))
+    at = {tap: [Passed(x.detach(), next(slopes)) for x in records] for tap, records in seen.items()}
+    return Sloped(answer.detach(), at)
