@@ -26,7 +26,9 @@ from regard.errors import InputError
 from .maps import Map
 
 EQUATION = "A = U diag(s) Vᵀ, p = s / Σs, rank = exp(−Σ p log p)"
-LIMIT = "It does not tell which positions matter, nor whether rank was learned: nearly even maps are low from the start."
+LIMIT = (
+    "It does not tell which positions matter, nor whether rank was learned: nearly even maps are low from the start."
+)
 
 
 @dataclass(frozen=True, eq=False)
