@@ -48,7 +48,8 @@ def test_a_product_of_thin_matrices_holds_all_in_its_rank() -> None:
     assert found.singular.shape == (2, 1, 20)
     assert torch.allclose(found.mass[..., 3], torch.ones(2, 1).double(), atol=1e-6)
     assert float(found.mass[..., 2].max()) < 1 - 1e-3
-    assert 1 < float(found.rank.min()) and float(found.rank.max()) <= 4 + 1e-5
+    assert float(found.rank.min()) > 1
+    assert float(found.rank.max()) <= 4 + 1e-5
 
 
 def test_numpy_agrees() -> None:
@@ -70,12 +71,10 @@ def test_positions_may_change_places() -> None:
     """Rows and columns alone for singular values; eigenvalues only where both go together."""
     weights, order = random(1, 2, 6, 6), torch.tensor([3, 0, 5, 1, 4, 2])
     before, rows = spectrum_of(mapped(weights)), spectrum_of(mapped(weights[..., order, :]))
-    both = spectrum_of(mapped(weights[..., order, :][..., order]))
     assert torch.allclose(before.singular, rows.singular)
     assert torch.allclose(before.rank, rows.rank)
-    assert before.moduli is not None and rows.moduli is not None and both.moduli is not None
-    assert torch.allclose(before.moduli, both.moduli)
-    assert not torch.allclose(before.moduli, rows.moduli, atol=1e-3)
+    assert torch.allclose(moduli(weights), moduli(weights[..., order, :][..., order]))
+    assert not torch.allclose(moduli(weights), moduli(weights[..., order, :]), atol=1e-3)
 
 
 def test_eigenvalues_of_a_causal_map_are_its_diagonal() -> None:
