@@ -95,6 +95,7 @@ def test_rollout_refuses_what_has_no_shares() -> None:
         rolled_out([replace(layer, kind="influence")])
     with pytest.raises(InputError, match=r"off by 0\.5"):
         rolled_out([replace(layer, weights=layer.weights / 2)])
+    rolled_out([replace(layer, weights=layer.weights.bfloat16())])
     with pytest.raises(InputError, match=r"a weight of -0\.5"):
         rolled_out([replace(layer, weights=torch.tensor([[1.5, -0.5], [0.5, 0.5]])[None, None])])
     with pytest.raises(InputError, match="2 positions that look at 4"):
