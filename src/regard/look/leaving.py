@@ -3,9 +3,9 @@
 Understanding Neural Networks through Representation Erasure (Li, Monroe and Jurafsky, 2016),
 https://arxiv.org/abs/1612.08220
     a(i) = y(x) - y(x without token i)
-It is to a text what covering (``look.occlusion``) is to an image. There are two ways to be without a token: nobody looks
-at it (``unseen``), or another stands in its place, as a mask does (``replaced``). The first asks no token that was never
-seen there, the second works with any net.
+It is to a text what covering (``look.occlusion``) is to an image. There are two ways to be without a token: nobody
+looks at it (``unseen``), or another stands in its place, as a mask does (``replaced``). The first needs no token that
+was never seen there; the second works with any net.
 
 Nobody looks at a token when its column is 0 in every map and each row sums to 1 again, which for a softmax is the same
 as a mask on that key: exp(s_j) / sum over the others of exp(s). A row that may look at nothing else is 0. The token's
