@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import InputError
-from regard.nn.tap import Hear, Tap, capture, listen, plain
+from regard.nn.tap import Hear, Tap, listen, plain
 
 from .gradient import sloped
 from .maps import place
@@ -57,14 +57,19 @@ def ablated(net: nn.Module, run: Callable[[], Tensor], compare: Compare, pattern
 
     ``run`` gives the answer: what ``compare`` takes.  -> (b, h) or (h,) each
     """
+    heads: dict[str, int] = {}
+
+    def count(tap: str, x: Tensor) -> None:
+        heads[tap] = x.shape[-3]
+
     with ExitStack() as listening:
-        heard = [listening.enter_context(capture(net, tap)) for tap in speaking(net, pattern)]
+        for tap in speaking(net, pattern):
+            listening.enter_context(listen(net, tap, count, records=True))
         before = run()
-    heads = {tap: records[0].shape[-3] for seen in heard for tap, records in seen.items()}
     found = {}
-    for tap, count in heads.items():
+    for tap, number in heads.items():
         worth = []
-        for head in range(count):
+        for head in range(number):
             with listen(net, tap, silent(head)):
                 worth.append(compare(before, run()))
         found[place(tap)] = torch.stack(worth, -1)
