@@ -95,6 +95,7 @@ def test_rollout_refuses_what_has_no_shares() -> None:
         rolled_out([replace(layer, kind="influence")])
     with pytest.raises(InputError, match=r"off by 0\.5"):
         rolled_out([replace(layer, weights=layer.weights / 2)])
+    rolled_out([replace(layer, weights=layer.weights.bfloat16())])
     with pytest.raises(InputError, match=r"a weight of -0\.5"):
         rolled_out([replace(layer, weights=torch.tensor([[1.5, -0.5], [0.5, 0.5]])[None, None])])
     with pytest.raises(InputError, match="2 positions that look at 4"):
@@ -200,7 +201,9 @@ def test_a_window_bounds_the_distance() -> None:
 def test_a_distance_needs_places() -> None:
     (layer,) = maps(1, 2)
     with pytest.raises(InputError, match="walk through one grid"):
-        mean_distance(replace(layer, rows=Axis("text", 4), columns=Axis("text", 4)))
+        mean_distance(replace(layer, rows=Axis("image", 4), columns=Axis("image", 4)))
+    with pytest.raises(InputError, match="image of \\(2, 2\\) and image of \\(4, 1\\)"):
+        mean_distance(replace(layer, columns=Axis("image", 4, grid=(4, 1))))
 
 
 # Occlusion --------------------------------------------------------------------------------------

@@ -152,9 +152,9 @@ def test_a_head_is_scaled_and_the_others_are_not() -> None:
 def test_changes_that_change_nothing_are_refused() -> None:
     layer, x = stirred(MultiHeadAttention(DIM, HEADS)), numbers(1, 5, DIM)
     for change, match in (
-        (Token("words", 0), "nothing in this model"),
-        (Head("layers", 0), "nothing in this model"),
-        (Temperature(2.0, "blocks.*"), "nothing in this model"),
+        (Token("words", 0), "no map has such columns"),
+        (Head("layers", 0), "no attention of this model"),
+        (Temperature(2.0, "blocks.*"), "no attention of this model"),
         (Head("layer", HEADS), "no such head"),
         (Token("columns", -1), "count from 0"),
         (Temperature(0.0), "above 0"),

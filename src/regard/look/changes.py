@@ -9,17 +9,18 @@ What mixes without weights (a Fourier transform, an MLP over positions) cannot b
 Shapes: b batch, h heads, q rows, k columns, f width of a head's values.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from torch import Tensor, nn
 
 from regard.errors import InputError
 from regard.nn.tap import Hear, listen
 
-from .maps import Kind, attentions, axes_of, place
+from .leaving import looking_at, unlooked
+from .maps import matching, place
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,10 @@ def changed(net: nn.Module, changes: Sequence[Change], table: Mapping[str, tuple
 
     -> the attentions whose weights are changed, which leave the fast path
     """
-    there = {place(tap): kind for tap, kind in attentions(net).items()}
     reweighted: set[str] = set()
     with ExitStack() as listening:
         for change in changes:
-            for site in touched(change, there, table):
+            for site in touched(net, change, table):
                 if isinstance(change, Head):
                     listening.enter_context(listen(net, f"{site}.mixed", scaled(change)))
                 else:
@@ -70,40 +70,23 @@ def changed(net: nn.Module, changes: Sequence[Change], table: Mapping[str, tuple
         yield reweighted
 
 
-def touched(change: Change, there: Mapping[str, Kind], table: Mapping[str, tuple[str, str]]) -> list[str]:
+def touched(net: nn.Module, change: Change, table: Mapping[str, tuple[str, str]]) -> list[str]:
     """The attentions that a change is about; at least one."""
     if isinstance(change, Token):
-        found = [site for site in there if axes_of(site, table)[1] == change.axis]
-        known = ", ".join(sorted({axes_of(site, table)[1] for site in there}))
-        what = f"axis {change.axis!r}"
-    else:
-        found, known, what = [site for site in there if fnmatchcase(site, change.site)], ", ".join(there), change.site
-    if not found:
-        raise InputError(
-            "nothing in this model is changed by that", got=what, expected=known or "a model with attention"
-        )
-    if odd := [site for site in found if there[site] != "weights"]:
-        raise InputError("what mixes without weights cannot be changed so", got=", ".join(odd[:3]))
-    if isinstance(change, Token) and change.position < 0:
-        raise InputError("positions count from 0", got=str(change.position))
-    if isinstance(change, Temperature) and not 0 < change.value < float("inf"):
+        if change.position < 0:
+            raise InputError("positions count from 0", got=str(change.position))
+        return looking_at(net, change.axis, table)
+    if isinstance(change, Temperature) and not 0 < change.value < math.inf:
         raise InputError("a temperature is a number above 0", got=str(change.value))
-    return found
+    taps = matching(net, change.site)
+    if odd := [place(tap) for tap, kind in taps.items() if kind != "weights"]:
+        raise InputError("what mixes without weights cannot be changed so", got=", ".join(odd[:3]))
+    return [place(tap) for tap in taps]
 
 
 def without(position: int) -> Hear:
-    """Weights (b, h, q, k) of which one column is 0, and rows sum to what they did; a row that has nothing else to look
-    at gives zeros. While a decoder has not come so far, nothing changes."""
-
-    def hear(name: str, weights: Tensor) -> Tensor | None:
-        if position >= weights.shape[-1]:
-            return None
-        rest = weights.clone()
-        rest[..., position] = 0.0
-        before, after = weights.sum(-1, keepdim=True), rest.sum(-1, keepdim=True)
-        return rest * (before / after.where(after > 0, 1.0))
-
-    return hear
+    """While a decoder has not come so far, nothing changes.  (b, h, q, k)"""
+    return lambda name, weights: unlooked(weights, [position], place(name))
 
 
 def warmed(temperature: float) -> Hear:

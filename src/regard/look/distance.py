@@ -1,42 +1,61 @@
-"""Mean attention distance: how far from itself a head looks, in pixels.
+"""Mean attention distance: how far from itself a head looks, in pixels of an image or in tokens of a text.
 
 An Image is Worth 16x16 Words (Dosovitskiy et al., 2021), https://arxiv.org/abs/2010.11929, figure 7, right
     mean over q of sum over k of A_qk * p * |g_q - g_k|
 with g the row and column of a patch, p pixels a side. It is to attention what the receptive field is to a convolution.
 Tokens without a place (a class token) neither look nor are looked at here, and rows are made to sum to 1 without them.
+A text that looks at itself is a grid of one axis, and |g_q - g_k| is |q - k|.
 
-Shapes: b batch, h heads, n positions of a grid.
+Shapes: b batch, h heads, n positions of a grid or a text.
 """
 
 import torch
 from torch import Tensor
 
 from regard.errors import InputError
+from regard.nn.axis import Axis
 
 from .maps import Map
 from .windows import whole
 
+EQUATION = "D = mean_q Σ_k A_qk · |g_q − g_k|"
+LIMIT = "It does not tell what is looked at, nor whether it is used: even weights are far, whatever is there."
+
 
 def mean_distance(found: Map, patch: float = 1.0) -> Tensor:
-    """For each image and head; ``patch`` is the pixels from one position to the next. What is cut into windows is
-    measured on the whole image. A row all of whose weight is on tokens without a place is left out of the mean.
+    """For each image or text and head; ``patch`` is the pixels from one position to the next, of a text 1. What is cut
+    into windows is measured on the whole image. A row all of whose weight is on tokens without a place is left out of
+    the mean.
 
     (b, h, n, n) -> (b, h)
     """
     if found.rows.cut is not None:
         found = whole(found)
-    grid = found.rows.grid
-    if grid is None or grid != found.columns.grid:
-        raise InputError(
-            "a distance needs rows and columns that walk through one grid",
-            where=found.name,
-            got=f"{found.rows.grid} and {found.columns.grid}",
-        )
+    grid = common_grid(found)
     weights = found.weights[..., found.rows.special :, found.columns.special :]
     total = weights.sum(-1)
     placed = total > 0
     far = (weights * between(grid).to(weights)).sum(-1) / total.where(placed, 1)
     return patch * (far * placed).sum(-1) / placed.sum(-1)
+
+
+def common_grid(found: Map) -> tuple[int, ...]:
+    """The space that both rows and columns walk through."""
+    rows, columns = found.rows, found.columns
+    if rows.grid is not None and rows.grid == columns.grid:
+        return rows.grid
+    if rows.grid is None and rows.kind == "text" and same(rows, columns):
+        return (rows.size,)
+    raise InputError(
+        "a distance needs rows and columns that walk through one grid, or a text that looks at itself",
+        where=found.name,
+        got=f"{rows.kind} of {rows.grid or rows.size} and {columns.kind} of {columns.grid or columns.size}",
+    )
+
+
+def same(rows: Axis, columns: Axis) -> bool:
+    """One and the same text: two that are only as long as each other have no labels to tell them apart."""
+    return rows is columns or (rows.labels is not None and rows == columns)
 
 
 def between(grid: tuple[int, ...]) -> Tensor:

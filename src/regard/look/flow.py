@@ -29,6 +29,9 @@ from .rollout import with_residual
 
 UNIT = 1 << 20  # flows are whole numbers: so many to a weight of 1
 
+EQUATION = "F_j = max flow from the output to input j, through pipes as wide as Ã = (mean_h A + 1) / 2"
+LIMIT = "It does not tell what an output used: only what could have passed, had all passed that could."
+
 
 def flowed(maps: Iterable[Map], output: int = 0) -> Map:
     """To one position of the last layer from each of the first, over all self-attentions: its row, with flows that sum

@@ -61,33 +61,35 @@ def look_at(
     with ExitStack() as listening:
         heard = [listening.enter_context(capture(net, tap, grad=grad)) for tap in wanted]
         output = run()
-    calls = {}
-    for tap, records in ((tap, records) for seen in heard for tap, records in seen.items()):
-        name = place(tap)
-        rows, columns = axes_of(name, table)
-        records = joined(records, axes.get(rows))
-        calls[name] = [
-            Map(
-                name,
-                x,
-                fitted(axes.get(rows), rows, x.shape[-2]),
-                fitted(axes.get(columns), columns, x.shape[-1]),
-                wanted[tap],
-            )
-            for x in records
-        ]
+    calls = {
+        place(tap): described(place(tap), records, wanted[tap], table=table, axes=axes)
+        for seen in heard
+        for tap, records in seen.items()
+    }
     return Looked(output, calls)
 
 
-def attentions(net: nn.Module) -> dict[str, Kind]:
-    """The taps of all that mixes positions, and what each tells."""
-    taps = [plain(name) for name, module in net.named_modules() if isinstance(module, Tap)]
-    return {tap: kind for tap in taps for kind in KINDS if tap.endswith(f".{kind}")}
+def described(
+    name: str, records: list[Tensor], kind: Kind, *, table: Mapping[str, tuple[str, str]], axes: Mapping[str, Axis]
+) -> list[Map]:
+    """What passed at one attention, call by call, with the meaning of its axes."""
+    rows, columns = axes_of(name, table)
+    return [
+        Map(
+            name,
+            x,
+            fitted(axes.get(rows), rows, x.shape[-2]),
+            fitted(axes.get(columns), columns, x.shape[-1]),
+            kind,
+        )
+        for x in joined(records, axes.get(rows))
+    ]
 
 
 def matching(net: nn.Module, pattern: str) -> dict[str, Kind]:
     """The taps of the attentions that a pattern names, and what each tells; at least one."""
-    names = attentions(net)
+    taps = [plain(name) for name, module in net.named_modules() if isinstance(module, Tap)]
+    names = {tap: kind for tap in taps for kind in KINDS if tap.endswith(f".{kind}")}
     wanted = {tap: kind for tap, kind in names.items() if fnmatchcase(tap, f"{pattern}.{kind}")}
     if not wanted:
         what = "no attention of this model has such a name" if names else "this model has no attention to look at"

@@ -24,6 +24,9 @@ Cover = Callable[[Tensor], Tensor]  # (c, h, w) -> (c, h, w)
 
 AT_ONCE = 64  # covered images in one batch
 
+EQUATION = "a(p) = f(x) − f(x with the square p covered)"
+LIMIT = "It does not tell of parts that stand in for each other, and a cover is itself something to be seen."
+
 
 def probability(logits: Tensor) -> Tensor:
     return logits.softmax(-1)

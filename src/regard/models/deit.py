@@ -152,8 +152,11 @@ class DeiT(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """(b, channels, height, width) -> (b, c), the mean of both heads"""
-        x = self.features(images)
-        label, teacher = x[:, 0], x[:, 1]
+        return self.classified(self.features(images))
+
+    def classified(self, features: Tensor) -> Tensor:
+        """(b, n, d) -> (b, c)"""
+        label, teacher = features[:, 0], features[:, 1]
         if self.head is not None:
             label = self.head(label)
         if self.config.pool == "class":

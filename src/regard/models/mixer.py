@@ -103,7 +103,11 @@ class Mixer(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """(b, channels, height, width) -> (b, c)"""
-        x = self.features(images).mean(dim=1)
+        return self.classified(self.features(images))
+
+    def classified(self, features: Tensor) -> Tensor:
+        """(b, s, d) -> (b, c)"""
+        x = features.mean(dim=1)
         return x if self.head is None else self.head(x)
 
     def axes(self, images: Tensor) -> dict[str, Axis]:

@@ -144,8 +144,11 @@ class ViT(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """(b, channels, height, width) -> (b, c)"""
-        x = self.features(images)
-        x = x[:, 0] if self.config.pool == "class" else x.mean(dim=1)
+        return self.classified(self.features(images))
+
+    def classified(self, features: Tensor) -> Tensor:
+        """(b, n, d) -> (b, c)"""
+        x = features[:, 0] if self.config.pool == "class" else features.mean(dim=1)
         if self.representation is not None:
             x = torch.tanh(self.representation(x))
         return x if self.head is None else self.head(x)

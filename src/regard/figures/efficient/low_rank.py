@@ -2,10 +2,10 @@
 
 import torch
 from matplotlib.figure import Figure
-from torch import Tensor
 
 from regard import style
 from regard.figures.figure import Check, Numbers, above, close, plain, seeded
+from regard.look.spectrum import cumulative, singular_values
 
 TITLE = "What low rank looks like"
 DECKS = ("003", "002")
@@ -22,13 +22,7 @@ def compute() -> Numbers:
         thin = torch.randn(N, RANK, dtype=torch.float64) @ torch.randn(RANK, N, dtype=torch.float64)
         scores = torch.randn(N, WIDTH, dtype=torch.float64) @ torch.randn(WIDTH, N, dtype=torch.float64) / WIDTH**0.5
     matrices = {"random": full, "product": thin, "softmax": scores.softmax(-1)}
-    return {name: plain(summed(matrix), 4) for name, matrix in matrices.items()}
-
-
-def summed(matrix: Tensor) -> Tensor:
-    """The share of their sum that the largest 1, 2, ... singular values hold."""
-    values = torch.linalg.svdvals(matrix)
-    return values.cumsum(0) / values.sum()
+    return {name: plain(cumulative(singular_values(matrix)), 4) for name, matrix in matrices.items()}
 
 
 def draw(numbers: Numbers) -> Figure:

@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from regard import style
-from regard.figures.efficient.low_rank import summed
 from regard.figures.efficient.trained import LENGTH, maps
 from regard.figures.figure import Check, Numbers, above, close, plain, seeded
+from regard.look.spectrum import cumulative, singular_values
 
 TITLE = "The rank of trained attention"
 DECKS = ("002", "003", "004")
@@ -24,12 +24,10 @@ INDEX, STEP = 128, 16
 
 def compute() -> Numbers:
     with seeded(SEED):
-        random = summed(torch.randn(LENGTH, LENGTH))
+        random = cumulative(singular_values(torch.randn(LENGTH, LENGTH)))
     numbers: Numbers = {"random": shown(random)}
     for name, learned in (("trained", True), ("untrained", False)):
-        layers = torch.stack(
-            [torch.stack([summed(head) for head in layer]) for layer in maps(learned=learned, seed=SEED)]
-        )
+        layers = torch.stack([cumulative(singular_values(layer)) for layer in maps(learned=learned, seed=SEED)])
         numbers[name] = {"curves": shown(layers.mean(1)), "heads": plain(layers[..., INDEX - 1], 3)}
     return numbers
 

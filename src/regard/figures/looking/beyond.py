@@ -78,7 +78,7 @@ def slope(model: Model, rows: Tensor) -> list[float]:
     its gradient by what the letter is embedded to, over all texts."""
     length = model.config.length
     kept: list[Tensor] = []
-    hook = model.net.embed.register_forward_hook(lambda _, __, x: kept.append(x))
+    hook = model.net.get_submodule("embed").register_forward_hook(lambda _, __, x: kept.append(x))
     logits = model.net(rows[:, -length:-1])[:, -1]
     hook.remove()
     (found,) = torch.autograd.grad(F.cross_entropy(logits, rows[:, -1], reduction="sum"), kept[0])

@@ -1,0 +1,118 @@
+"""Gradient x attention: which weights an answer rests on, to first order.
+
+Generic Attention-model Explainability for Interpreting Bi-Modal and Encoder-Decoder Transformers (Chefer, Gur and Wolf,
+2021), https://arxiv.org/abs/2103.15679, equation 5
+    relevance = mean over heads of (A * dy/dA)+
+with y any number that is read from the output: a logit, a log-probability, a loss. A weight alone says what was looked
+at; times its slope, what that did to this answer, and for which answer. ``signed`` is the product before its negative
+part is cut off, head by head. Where y is linear in a row of A, that row's products sum to what the row gave to y.
+
+It does not tell what a larger change would do: the slope is that of the answer as it stands, where a softmax that is
+sure of itself hardly moves. That rows sum to 1 is not kept: a weight is moved alone.
+
+Differs from the paper: relevance is that of each layer for itself. It is not carried on from layer to layer (equations
+6 to 11), which the product of all layers' maps is for (``look.rollout``).
+
+Shapes: b batch, h heads, q rows, k columns.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from regard.errors import InputError
+from regard.nn.axis import Axis
+from regard.nn.tap import listen
+
+from .maps import Map, described, matching, place
+
+T = TypeVar("T")
+
+EQUATION = "E = mean_h (A ⊙ ∂y/∂A)⁺"
+LIMIT = "It does not tell what a larger change would do: it is the slope where the answer stands, one weight at a time."
+
+
+@dataclass(frozen=True, eq=False)
+class Graded:
+    """A map, and how the answer changes with each of its weights."""
+
+    found: Map
+    slope: Tensor  # (b, h, q, k): dy/dA
+
+    @property
+    def signed(self) -> Tensor:
+        """(b, h, q, k): below 0 where to look there spoke against the answer"""
+        return self.found.weights * self.slope
+
+    @property
+    def relevance(self) -> Tensor:
+        """(b, q, k): the mean over heads of what spoke for it"""
+        return self.signed.clamp(min=0).mean(1)
+
+
+def graded(
+    net: nn.Module,
+    pattern: str,
+    run: Callable[[], T],
+    read: Callable[[T], Tensor],
+    *,
+    table: Mapping[str, tuple[str, str]],
+    axes: Mapping[str, Axis],
+) -> dict[str, list[Graded]]:
+    """Of every attention that the pattern names and that has weights, each call in order, for the number that ``read``
+    takes from what ``run`` returns; of a batch, one for each row, since rows do not touch each other. Parameters that
+    learn nothing are no hindrance; dropout is to be off (``net.eval()``).
+    """
+    taps = [tap for tap, kind in matching(net, pattern).items() if kind == "weights"]
+    if not taps:
+        raise InputError("what mixes without weights has no slope by its weights", got=pattern)
+    found = {}
+    for tap, passed in sloped(net, taps, lambda: read(run())).at.items():
+        weights, slopes = (
+            described(place(tap), records, "weights", table=table, axes=axes)
+            for records in ([one.value for one in passed], [one.slope for one in passed])
+        )
+        found[place(tap)] = [Graded(one, slope.weights) for one, slope in zip(weights, slopes, strict=True)]
+    return found
+
+
+# Slopes at any taps -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Passed:
+    """What passed a tap in one call, and the slope of the answer by it, of the same shape."""
+
+    value: Tensor
+    slope: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Sloped:
+    answer: Tensor
+    at: dict[str, list[Passed]]  # by tap, in the order in which they were passed
+
+
+def sloped(net: nn.Module, taps: Sequence[str], run: Callable[[], Tensor]) -> Sloped:
+    """The slopes of what ``run`` returns, summed up, by all that passes the taps."""
+    seen: dict[str, list[Tensor]] = {}
+
+    def keep(tap: str, x: Tensor) -> None:
+        seen.setdefault(tap, []).append(x if x.requires_grad else x.requires_grad_())
+
+    with torch.inference_mode(False), torch.enable_grad(), ExitStack() as listening:
+        for tap in taps:
+            listening.enter_context(listen(net, tap, keep, records=True))
+        answer = run()
+        total = answer.sum()
+    if not seen or not total.requires_grad:
+        names = ", ".join(place(tap) for tap in taps)
+        raise InputError("what was read from the output does not depend on any of these attentions", got=names)
+    heard = [x for records in seen.values() for x in records]
+    slopes = iter(torch.autograd.grad(total, heard, allow_unused=True, materialize_grads=True))
+    at = {tap: [Passed(x.detach(), next(slopes)) for x in records] for tap, records in seen.items()}
+    return Sloped(answer.detach(), at)

@@ -1,0 +1,118 @@
+"""Head importance: what an answer loses when one head says nothing.
+
+Are Sixteen Heads Really Better than One? (Michel, Levy and Neubig, 2019), https://arxiv.org/abs/1905.10650
+    MHA(x) = sum over h of xi_h head_h(x),    importance_h = y(xi_h = 1) - y(xi_h = 0)
+Exactly, by one pass for every head (``ablated``); or all at once, from one backward pass, to first order (``slopes``):
+y(1) - y(0) is dy/dxi_h where y is linear in the head. The paper's estimate is the mean of |dL/dxi_h| over examples
+(``expected``). How two answers are compared is an object: what an answer loses (``fall``), what a loss gains
+(``rise``), or how far what is thought likely moves (``divergence``).
+
+What a head brings is heard before the last projection (``mixed``), whose bias stays. A layer that runs several times is
+silenced every time.
+
+It does not tell what heads do together: of two that say the same each is worth nothing alone.
+
+Shapes: b batch, h heads, n positions, f width of a head.
+"""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from fnmatch import fnmatchcase
+
+import torch
+from torch import Tensor, nn
+
+from regard.errors import InputError
+from regard.nn.tap import Hear, Tap, listen, plain
+
+from .gradient import sloped
+from .maps import place
+
+Compare = Callable[[Tensor, Tensor], Tensor]  # before and after, (b, ...) or () each -> (b,) or ()
+
+EQUATION = "I_h = y − y(head h silent) ≈ ∂y/∂ξ_h"
+LIMIT = "It does not tell what heads do together: of two that say the same, each is worth nothing alone."
+
+
+def fall(before: Tensor, after: Tensor) -> Tensor:
+    """What a score, a logit or a probability loses."""
+    return before - after
+
+
+def rise(before: Tensor, after: Tensor) -> Tensor:
+    """What a loss gains."""
+    return after - before
+
+
+def divergence(before: Tensor, after: Tensor) -> Tensor:
+    """Of logits: KL(before || after) in nats, over positions in the mean.  (b, ..., v) -> (b,)"""
+    likely, then = before.log_softmax(-1), after.log_softmax(-1)
+    each = (likely.exp() * (likely - then)).where(likely > -torch.inf, 0.0).sum(-1)
+    return each.reshape(len(each), -1).mean(1)
+
+
+@torch.inference_mode()
+def ablated(net: nn.Module, run: Callable[[], Tensor], compare: Compare, pattern: str = "*") -> dict[str, Tensor]:
+    """One pass with each head of each attention that the pattern names silent; names in the order in which they run.
+
+    ``run`` gives the answer: what ``compare`` takes.  -> (b, h) or (h,) each
+    """
+    heads: dict[str, int] = {}
+
+    def count(tap: str, x: Tensor) -> None:
+        heads[tap] = x.shape[-3]
+
+    with ExitStack() as listening:
+        for tap in speaking(net, pattern):
+            listening.enter_context(listen(net, tap, count, records=True))
+        before = run()
+    found = {}
+    for tap, number in heads.items():
+        worth = []
+        for head in range(number):
+            with listen(net, tap, silent(head)):
+                worth.append(compare(before, run()))
+        found[place(tap)] = torch.stack(worth, -1)
+    return found
+
+
+def silent(head: int) -> Hear:
+    """For ``listen``: what a head brings is nothing.  (b, h, n, f)"""
+    return lambda _, x: x.index_fill(-3, torch.tensor(head, device=x.device), 0.0)
+
+
+def slopes(net: nn.Module, run: Callable[[], Tensor], pattern: str = "*") -> dict[str, Tensor]:
+    """dy/dxi of every head, for the answer of each row of a batch, (b,), or of a single one, (): what it loses without
+    the head, to first order. Dropout is to be off (``net.eval()``).  -> (b, h) or (h,) each
+    """
+    found = sloped(net, speaking(net, pattern), run)
+    answer = found.answer
+    if answer.ndim > 1:
+        raise InputError("an answer is one number for each row", got=f"{tuple(answer.shape)}", expected="(b,) or ()")
+    rows = len(answer) if answer.ndim else 1
+    each = {
+        place(tap): sum((by_row(one.value * one.slope, rows) for one in passed), torch.zeros(()))
+        for tap, passed in found.at.items()
+    }
+    return each if answer.ndim else {name: one[0] for name, one in each.items()}
+
+
+def by_row(products: Tensor, rows: int) -> Tensor:
+    """Summed over all but rows and heads; the windows of an image are its own.  (b*w, h, n, f) -> (b, h)"""
+    return products.sum((-2, -1)).unflatten(0, (rows, -1)).sum(1)
+
+
+def expected(slope: Tensor) -> Tensor:
+    """The paper's estimate: how much the answer moves, whichever way, in the mean over examples.  (b, h) -> (h,)"""
+    return slope.abs().mean(0)
+
+
+def speaking(net: nn.Module, pattern: str) -> list[str]:
+    """The taps at which heads of the attentions that a pattern names are heard; at least one."""
+    taps = [plain(name) for name, module in net.named_modules() if isinstance(module, Tap)]
+    taps = [tap for tap in taps if tap.rpartition(".")[2] == "mixed"]
+    wanted = [tap for tap in taps if fnmatchcase(place(tap), pattern)]
+    if not wanted:
+        what = "no attention of this model has such a name" if taps else "this model has no heads"
+        raise InputError(what, got=pattern, expected=", ".join(map(place, taps)))
+    return wanted
