@@ -194,6 +194,7 @@ class Trace(Generic[T]):
     output: T
     sites: dict[str, Site]  # in the order in which they ran
     net: nn.Module
+    table: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # the model file's AXES
     changes: tuple[Change, ...] = ()
     shown: Shown | None = None
     answer: Answer | None = None
@@ -213,6 +214,15 @@ class Trace(Generic[T]):
         if self.again is None:
             raise InputError("only what model.look has seen can be looked at again")
         return self.again((*self.changes, *changes))
+
+    def ask(
+        self, name: str, *, site: str | None = None, head: int | None = None, patch: int | None = None
+    ) -> dict[str, Any]:
+        """An analysis by its name (``look.analyses``): rollout, flow, distance, spectrum, occlusion, gradient,
+        importance, lens; with its equation and what it does not tell."""
+        from .analyses import Asked, analysed
+
+        return analysed(self, name, Asked(site, head, patch))
 
     def save(self, path: str | Path, site: str | None = None, head: int | None = None) -> Path:
         """Into a file, whose name ends in .png, .svg or .npz: of all sites, or of one, the mean of its heads or one."""
@@ -239,7 +249,7 @@ def follow(
     with changed(net, changes, table) as reweighted, recording(net, matching(net, pattern), reweighted) as found:
         output = run()
     sites = {name: site_of(name, kind, records, table, axes) for name, (kind, records) in found.items()}
-    return Trace(output, sites, net, tuple(changes))
+    return Trace(output, sites, net, table, tuple(changes))
 
 
 Found = dict[str, tuple[Kind, list[Record]]]

@@ -29,6 +29,10 @@ SURE = 0.5  # of a box that is told
 MASKS = ("[MASK]", "<mask>")
 
 
+def numbered(classes: Sequence[int]) -> tuple[str, ...]:
+    return tuple(map(str, classes))
+
+
 @dataclass(frozen=True, eq=False)
 class Shown:
     inputs: tuple[Tensor, ...]  # of the net
@@ -36,6 +40,13 @@ class Shown:
     texts: tuple[str, ...] = ()
     image: Tensor | None = None  # (c, h, w), uint8, as the net sees it
     words: dict[str, tuple[str, ...]] = field(default_factory=dict)  # for each axis of words, those that stand on it
+    names: Callable[[Sequence[int]], tuple[str, ...]] = numbered  # of what it can answer: words, or classes
+    sure: Callable[[Any, Any], Tensor] | None = None  # log-probabilities, (b,): of an output, for what another one said
+
+
+def chance(logits: Tensor, first: Tensor) -> Tensor:
+    """The log-probability of what was the likeliest at first.  (b, c), (1, c) -> (b,)"""
+    return logits.log_softmax(-1)[:, int(first[0].argmax())]
 
 
 def text_that_goes_on(generating: Generating, text: str) -> Shown:
@@ -48,7 +59,14 @@ def text_that_goes_on(generating: Generating, text: str) -> Shown:
     def tell(logits: Tensor) -> Next:
         return Next(likeliest_words(logits[0, -1], generating.text))
 
-    return Shown((torch.tensor([ids]),), tell, (text,), words={"tokens": generating.text.labels(ids)})
+    return Shown(
+        (torch.tensor([ids]),),
+        tell,
+        (text,),
+        words={"tokens": generating.text.labels(ids)},
+        names=generating.text.labels,
+        sure=lambda logits, first: chance(logits[:, -1], first[:, -1]),
+    )
 
 
 def text_that_is_read(text: Text, length: int | None, names: Sequence[str], given: str) -> Shown:
@@ -66,7 +84,20 @@ def text_that_is_read(text: Text, length: int | None, names: Sequence[str], give
             return filled(masked[0], ids, masks[0], text)
         return None
 
-    return Shown((torch.tensor([ids]),), tell, (given,), words={"tokens": text.labels(ids)})
+    def sure(output: Any, first: Any) -> Tensor:
+        if getattr(output, "label", None) is not None:
+            return chance(output.label, first.label)
+        place = ids.index(masks[0])
+        return chance(output.words[:, place], first.words[:, place])
+
+    return Shown(
+        (torch.tensor([ids]),),
+        tell,
+        (given,),
+        words={"tokens": text.labels(ids)},
+        names=text.labels,
+        sure=sure if names or masks else None,
+    )
 
 
 def text_and_translation(translating: Translating, source: str, target: str | None) -> Shown:
@@ -114,8 +145,12 @@ def written(
     def tell(logits: Tensor) -> Wrote:
         return wrote(text, logits[0], ids, texts[-1])
 
+    def sure(logits: Tensor, first: Tensor) -> Tensor:
+        """Of the whole text."""
+        return logits.log_softmax(-1)[:, torch.arange(len(ids)), list(ids)].sum(-1)
+
     words = {**words, "target": text.labels(given), "written": text.labels(list(ids))}
-    return Shown((read, torch.tensor([given])), tell, texts, image, words)
+    return Shown((read, torch.tensor([given])), tell, texts, image, words, text.labels, sure)
 
 
 def image_with_label(seeing: Seeing, picture: Picture) -> Shown:
@@ -124,7 +159,10 @@ def image_with_label(seeing: Seeing, picture: Picture) -> Shown:
     def tell(logits: Tensor) -> Labels:
         return labels(logits[0], seeing.labels)
 
-    return Shown((seeing.images.normalise(image)[None],), tell, image=image)
+    def names(classes: Sequence[int]) -> tuple[str, ...]:
+        return tuple(seeing.labels[i] for i in classes) if seeing.labels else numbered(classes)
+
+    return Shown((seeing.images.normalise(image)[None],), tell, image=image, names=names, sure=chance)
 
 
 def image_with_things(finding: Finding, picture: Picture) -> Shown:

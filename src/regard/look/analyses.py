@@ -1,0 +1,211 @@
+"""All that can be asked about a trace, each by one word, with its equation and what it does not tell.
+
+An analysis that needs an answer asks about the log-probability of what the model said; of a text that it wrote, of all
+its words. Changes that a trace was made with hold for what is computed anew, too.
+
+Shapes: b batch, h heads, n positions, q rows, k columns.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import Tensor
+
+from regard.errors import InputError
+from regard.tasks.shown import Shown
+
+from . import distance, flow, gradient, importance, leaving, lens, occlusion, rollout, spectrum
+from .changes import changed
+from .document import find, known, one_head, weights_of
+from .maps import Map
+from .trace import Site, Trace
+from .windows import whole
+
+LIKELIEST = 3  # words that a lens tells at each position
+DEEPEST = 48  # positions whose words it tells, the last ones
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked about; None is all of it, or what the analysis takes by itself."""
+
+    site: str | None = None
+    head: int | None = None
+    patch: int | None = None  # pixels a side of what is covered
+
+
+@dataclass(frozen=True)
+class Analysis:
+    equation: str
+    limit: str  # what it does not tell
+    ask: Callable[[Trace[Any], Asked], dict[str, Any]]
+
+
+def analysed(found: Trace[Any], name: str, asked: Asked = Asked()) -> dict[str, Any]:  # noqa: B008 (frozen)
+    """What JSON can hold."""
+    if name not in ANALYSES:
+        raise InputError("there is no such analysis", got=name[:100], expected=", ".join(ANALYSES))
+    one = ANALYSES[name]
+    return {"name": name, "equation": one.equation, "limit": one.limit, **one.ask(found, asked)}
+
+
+# From maps --------------------------------------------------------------------------------------
+
+
+def itself(site: Site) -> bool:
+    """Whether it looks at its own positions; a decoder's rows are named by what it wrote there."""
+    rows, columns = site.axes
+    return rows == columns or (rows, columns) == ("written", "target")
+
+
+def own_map(found: Trace[Any], site: Site) -> Map:
+    one = found.maps[site.name]
+    return replace(one, rows=one.columns) if one.rows.cut is None else whole(one)
+
+
+def layers_to(found: Trace[Any], asked: Asked) -> list[Site]:
+    """The self-attentions of one stack, up to the one that is asked about, or the last."""
+    several = [site for site in found.sites.values() if itself(site)]
+    if not several:
+        raise InputError("nothing here looks at its own positions", got=", ".join(list(found.sites)[:3]))
+    last = several[-1] if asked.site is None else find(found, asked.site)[0]
+    if not itself(last):
+        raise InputError("this goes through layers that look at their own positions", got=last.name)
+    stack = [site for site in several if site.axes == last.axes]
+    return stack[: stack.index(last) + 1]
+
+
+def rolled(found: Trace[Any], asked: Asked) -> dict[str, Any]:
+    stack = layers_to(found, asked)
+    total = rollout.rolled_out([own_map(found, site) for site in stack])
+    return {"site": stack[-1].name, "layers": [site.name for site in stack], "map": total.weights[0, 0].tolist()}
+
+
+def poured(found: Trace[Any], asked: Asked) -> dict[str, Any]:
+    """Out of the last position of a text that is read on; out of the first of what sees all at once, a class token."""
+    stack = layers_to(found, asked)
+    maps = [own_map(found, site) for site in stack]
+    causal = bool((maps[0].weights[0].triu(1) == 0).all())
+    output = maps[-1].rows.size - 1 if causal else 0
+    total = flow.flowed(maps, output)
+    return {"site": stack[-1].name, "row": output, "flow": total.weights[0, 0, 0].tolist()}
+
+
+def far(found: Trace[Any], asked: Asked) -> dict[str, Any]:
+    several = [site for site in found.sites.values() if itself(site)]
+    unit = "patches" if several and several[0].rows.grid is not None else "tokens"
+    return {
+        "unit": unit,
+        "sites": {site.name: distance.mean_distance(own_map(found, site))[0].tolist() for site in several},
+    }
+
+
+def ranked(found: Trace[Any], asked: Asked) -> dict[str, Any]:
+    name = asked.site or next(iter(found.sites))
+    site, _ = find(found, name)
+    weights = one_head(weights_of(found, name), asked.head)
+    told = spectrum.spectrum_of(Map(site.name, weights[None, None], site.rows, site.columns, site.kind))
+    return {
+        "site": name,
+        "head": asked.head,
+        "singular": told.singular[0, 0].tolist(),
+        "mass": told.mass[0, 0].tolist(),
+        "rank": float(told.rank[0, 0]),
+        "moduli": None if told.moduli is None else told.moduli[0, 0].tolist(),
+    }
+
+
+# From the answer --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """How sure the model is of what it said."""
+
+    shown: Shown
+    run: Callable[[], Any]  # the net once more, as it was
+    sure: Callable[[Any], Tensor]  # of an output, (b,)
+
+
+def question(found: Trace[Any]) -> Question:
+    shown = known(found)
+    if shown.sure is None or found.answer is None:
+        raise InputError("this model gives no answer that could be asked about")
+    sure, first = shown.sure, found.output
+
+    def run() -> Any:
+        with changed(found.net, found.changes, found.table):
+            return found.net(*shown.inputs)
+
+    return Question(shown, run, lambda output: sure(output, first))
+
+
+def covered(found: Trace[Any], asked: Asked) -> dict[str, Any]:
+    """Parts of an image are covered; of a text, nobody looks at one token after the other."""
+    about = question(found)
+    if about.shown.image is not None and len(about.shown.inputs) == 1:
+        (images,) = about.shown.inputs
+        side = asked.patch or max(min(images.shape[-2:]) // 8, 1)
+
+        def answers(some: Tensor) -> Tensor:
+            with changed(found.net, found.changes, found.table):
+                return about.sure(found.net(some))[:, None]
+
+        worth = occlusion.attribution(answers, images[0], 0, patch=side, read=occlusion.logit)
+        said = {"equation": occlusion.EQUATION, "limit": occlusion.LIMIT}
+        return {**said, "patch": side, "worth": worth.tolist()}
+    axis = next((name for name in ("source", "tokens") if name in about.shown.words), None)
+    if axis is None:
+        raise InputError("there is neither a text nor an image to leave something out of")
+    size = len(about.shown.words[axis])
+    lost = leaving.unseen(found.net, lambda: about.sure(about.run()), axis, size, found.table)
+    return {"axis": axis, "worth": lost[0].tolist()}
+
+
+def sloped(found: Trace[Any], asked: Asked) -> dict[str, Any]:
+    about, name = question(found), asked.site or list(found.sites)[-1]
+    site, call = find(found, name)
+    told = gradient.graded(found.net, site.name, about.run, about.sure, table=found.table, axes={})
+    one = told[site.name][call]
+    if site.rows.cut is not None:
+        raise InputError("slopes are told for one map, and these are windows", got=name)
+    chosen = one.relevance[0] if asked.head is None else one_head(one.signed[0], asked.head)
+    return {"site": name, "head": asked.head, "map": chosen.tolist()}
+
+
+def silenced(found: Trace[Any], asked: Asked) -> dict[str, Any]:
+    about = question(found)
+    lost = importance.ablated(found.net, lambda: about.sure(about.run()), importance.fall)
+    return {"sites": {name: worth[0].tolist() for name, worth in lost.items()}}
+
+
+def read_early(found: Trace[Any], asked: Asked) -> dict[str, Any]:
+    about = known(found)
+
+    def run() -> None:
+        with changed(found.net, found.changes, found.table):
+            found.net(*about.inputs)
+
+    layers = []
+    for layer in lens.through_lens(found.net, run):
+        logits = layer.logits[0] if layer.logits.ndim == 3 else layer.logits
+        chances, ids = logits[-DEEPEST:].softmax(-1).topk(min(LIKELIEST, logits.shape[-1]))
+        rows = [
+            [list(pair) for pair in zip(about.names(own.tolist()), sure.tolist(), strict=True)]
+            for own, sure in zip(ids, chances, strict=True)
+        ]
+        layers.append({"site": layer.name, "first": max(len(logits) - DEEPEST, 0), "tokens": rows})
+    return {"layers": layers}
+
+
+ANALYSES = {
+    "rollout": Analysis(rollout.EQUATION, rollout.LIMIT, rolled),
+    "flow": Analysis(flow.EQUATION, flow.LIMIT, poured),
+    "distance": Analysis(distance.EQUATION, distance.LIMIT, far),
+    "spectrum": Analysis(spectrum.EQUATION, spectrum.LIMIT, ranked),
+    "occlusion": Analysis(leaving.EQUATION, leaving.LIMIT, covered),
+    "gradient": Analysis(gradient.EQUATION, gradient.LIMIT, sloped),
+    "importance": Analysis(importance.EQUATION, importance.LIMIT, silenced),
+    "lens": Analysis(lens.EQUATION, lens.LIMIT, read_early),
+}
