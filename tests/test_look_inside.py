@@ -19,6 +19,7 @@ from regard.look.document import (
     About,
     cell,
     data_of,
+    embedded,
     exact,
     find,
     halved,
@@ -167,6 +168,22 @@ def test_windows_are_one_map() -> None:
     name = next(iter(found.sites))
     assert torch.equal(weights_of(found, name), whole(found.maps[name]).weights[0])
     assert weights_of(found, name).shape[-1] == int(np.prod(found.sites[name].rows.cut.grid))
+
+
+def test_a_file_of_its_own_holds_all_numbers(translated: Trace[Any]) -> None:
+    told = json.loads(json.dumps(embedded(translated, ABOUT)))
+    assert told["document"] == json.loads(json.dumps(data_of(translated, ABOUT)))
+    for site in told["document"]["sites"]:
+        weights = weights_of(translated, site["name"])
+        raw = np.frombuffer(base64.b64decode(told["maps"][site["name"]]), "<f2").reshape(weights.shape)
+        assert np.abs(raw - weights.numpy()).max() < 1e-3
+        q, k = (
+            np.frombuffer(base64.b64decode(told["vectors"][site["name"]][name]), "<f4").reshape(4, -1, 48)
+            for name in ("queries", "keys")
+        )
+        if "encoder" in site["name"]:
+            scores = np.exp(q @ k.swapaxes(-1, -2) * site["scale"])
+            assert np.allclose(scores / scores.sum(-1, keepdims=True), weights, atol=1e-5)
 
 
 # Files ------------------------------------------------------------------------------------------

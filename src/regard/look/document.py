@@ -20,6 +20,7 @@ from PIL import Image
 from torch import Tensor
 
 from regard.errors import InputError
+from regard.nn.attention import Softmax
 from regard.nn.axis import Axis
 from regard.tasks.shown import Shown
 from regard.tasks.telling import Answer, Filled, Labels, Next, Things, Wrote
@@ -42,6 +43,7 @@ class About:
     task: str | None
     parameters: int
     takes: str  # "text", "pair", "image", "caption"
+    title: str = ""  # for people; the name unless given
 
 
 def data_of(found: Trace[Any], about: About, before: Answer | None = None) -> dict[str, Any]:
@@ -49,7 +51,8 @@ def data_of(found: Trace[Any], about: About, before: Answer | None = None) -> di
     shown = known(found)
     axes: dict[str, dict[str, Any]] = {}
     rows = [described(name, call, found.sites[name], axes) for name, call in sites(found)]
-    given = {"model": asdict(about), "input": input_of(shown), "changes": [change_data(x) for x in found.changes]}
+    model = asdict(about) | {"title": about.title or about.name}
+    given = {"model": model, "input": input_of(shown), "changes": [change_data(x) for x in found.changes]}
     return {
         "format": FORMAT,
         "id": digest(given),
@@ -106,6 +109,9 @@ def described(name: str, call: int, site: Site, axes: dict[str, dict[str, Any]])
         "kind": site.kind,
         "mechanism": type(record.kernel).__name__ if isinstance(record, Call) else "",
         "arithmetic": site.arithmetic and site.rows.cut is None,
+        "scale": record.kernel.factor(record.q)
+        if isinstance(record, Call) and isinstance(record.kernel, Softmax)
+        else None,
     }
 
 
@@ -258,3 +264,24 @@ def cell(found: Trace[Any], name: str, head: int, row: int, column: int) -> dict
         "scores": [x if x > -torch.inf else None for x in found_cell.scores.tolist()],
         "mixed": found_cell.mixed.tolist(),
     }
+
+
+def embedded(found: Trace[Any], about: About, before: Answer | None = None) -> dict[str, Any]:
+    """The document with all of its numbers, for a file that opens by itself: maps in half precision, and the vectors of
+    what can be taken apart."""
+    told = data_of(found, about, before)
+    maps = {site["name"]: encoded(weights_of(found, site["name"]).half()) for site in told["sites"]}
+    vectors = {}
+    for row in told["sites"]:
+        site, call = find(found, row["name"])
+        record = site.records[call]
+        if row["arithmetic"] and isinstance(record, Call):
+            parts = {"queries": record.q, "keys": record.k, "values": record.v}
+            vectors[row["name"]] = {name: encoded(x[0].float()) for name, x in parts.items()}
+    return {"document": told, "maps": maps, "vectors": vectors}
+
+
+def encoded(x: Tensor) -> str:
+    """Little endian, base64"""
+    raw = x.contiguous().numpy()
+    return base64.b64encode(raw.astype(raw.dtype.newbyteorder("<")).tobytes()).decode()
