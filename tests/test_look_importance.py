@@ -79,6 +79,16 @@ def test_heads_are_silenced_one_by_one(family: str) -> None:
                 assert torch.allclose(estimate[name][:, head], near, atol=1e-7, rtol=1e-4), name
 
 
+def test_an_image_has_its_own_windows() -> None:
+    """A batch of images, each cut into four, is its images one by one."""
+    model, images = net("swin", image=16, window=2), torch.randn(3, 2, 16, 16).double()
+    together = slopes(model, lambda: model(images)[:, 1])
+    for i in range(3):
+        alone = slopes(model, lambda i=i: model(images[i : i + 1])[:, 1])
+        for name, worth in alone.items():
+            assert torch.allclose(together[name][i], worth[0], atol=1e-12), name
+
+
 def test_a_head_that_says_nothing_is_worth_exactly_nothing() -> None:
     model, ids = net("gpt").float(), torch.randint(13, (2, 6))
     width = model.config.dim // model.config.heads

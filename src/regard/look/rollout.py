@@ -21,7 +21,7 @@ from regard.errors import InputError
 
 from .maps import Map
 
-CLOSE = 1e-3  # rows sum to 1 up to that, in half precision too, or to what the precision tells apart
+CLOSE = 1e-3  # rows sum to 1 up to that, in half precision too
 
 EQUATION = "R = Ã_L … Ã_1, Ã = (mean_h A + 1) / 2"
 LIMIT = "It does not tell what was made of what was seen: values, feed-forward layers and signs are left out."
@@ -70,15 +70,11 @@ def check_stochastic(layer: Map) -> None:
     if rows != columns:
         got = f"{rows} positions that look at {columns}"
         raise InputError("a rollout goes through layers that look at themselves", where=layer.name, got=got)
-    least, close = float(layer.weights.min()), tolerance(layer.weights)
+    least = float(layer.weights.min())
     off = float((layer.weights.sum(-1) - 1).abs().max())
-    if least < -close or off > close:
-        got = f"a weight of {least:.3g}" if least < -close else f"a row that is off by {off:.3g}"
+    if least < -CLOSE or off > CLOSE:
+        got = f"a weight of {least:.3g}" if least < -CLOSE else f"a row that is off by {off:.3g}"
         raise InputError("a rollout needs rows of shares that sum to 1", where=layer.name, got=got)
-
-
-def tolerance(weights: Tensor) -> float:
-    return max(CLOSE, torch.finfo(weights.dtype).eps)
 
 
 def over_image(found: Map) -> Tensor:
