@@ -46,11 +46,14 @@ class Job(Generic[T]):
     until: float
     batch: Batch[T] | None = None
     born: float = field(default_factory=time.monotonic)
-    left: bool = False
 
     @property
     def wanted(self) -> bool:
-        return not self.left and time.monotonic() < self.until
+        return time.monotonic() < self.until
+
+    def leave(self) -> None:
+        """Nobody waits any more."""
+        self.until = min(self.until, time.monotonic())
 
     def tell(self, result: T | None, error: BaseException | None) -> None:
         """From the thread that computed it, to the one that waits; a loop that has ended wants to know nothing."""
@@ -62,7 +65,7 @@ class Job(Generic[T]):
         try:
             self.loop.call_soon_threadsafe(settle)
         except RuntimeError:
-            self.left = True
+            self.leave()
 
 
 _thread = threading.local()
@@ -105,14 +108,14 @@ class Work:
         return [
             thread
             for thread, jobs in self.threads.items()
-            if not jobs or any(job.wanted or job.until > late for job in jobs)
+            if not jobs or any(job.until > late for job in jobs)
         ]
 
     def close(self) -> None:
         with self.changed:
             self.closed = True
             for job in self.waiting:
-                job.left = True
+                job.leave()
             self.waiting.clear()
             self.changed.notify_all()
 
@@ -143,7 +146,7 @@ class Work:
                 raise RefusedError(408, "the client has left")
             raise too_long(self.limits.seconds)
         finally:
-            job.left = True
+            job.leave()
             job.found.cancel()
             if gone is not None:
                 gone.cancel()
