@@ -1,8 +1,10 @@
 """Who may ask, how much, and that nothing lies beyond the page's own files."""
 
+import asyncio
 import itertools
 import json
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from fastapi.testclient import TestClient
@@ -17,8 +19,9 @@ from .conftest import API, HERE, INPUTS, check_clean, client_with
 
 METHODS = ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD"]
 GOOD = ["127.0.0.1:8080", "localhost:8080", "LOCALHOST:8080", "[::1]:8080"]
-BAD = ["evil.example", "evil.example:8080", "127.0.0.1", "127.0.0.1:80", "127.0.0.1:8080.evil.example", "localhost",
-       "127.0.0.1:8080@evil.example", "0.0.0.0:8080", "", "127.1:8080", "[::ffff:127.0.0.1]:8080", "localhost.:8080"]  # fmt: skip
+BAD = ["evil.example", "evil.example:8080", "127.0.0.1", "127.0.0.1:80", "127.0.0.1:8080.evil.example", "localhost", "",
+       "127.0.0.1:8080@evil.example", "0.0.0.0:8080", "127.1:8080", "[::ffff:127.0.0.1]:8080",
+       "localhost.:8080"]  # fmt: skip
 
 
 @pytest.mark.parametrize("host", GOOD)
@@ -130,7 +133,7 @@ def test_a_fault_is_told_by_a_number_alone(shelf, monkeypatch, capsys) -> None:
     number = answer.json()["error"]["fix"].split()[-1]
     errors = capsys.readouterr().err
     assert number in errors
-    assert errors.count("secret of") == 1
+    assert errors.count("RuntimeError: secret of") == 1
 
 
 # Files -------------------------------------------------------------------------------------------
@@ -169,7 +172,7 @@ def test_the_files_of_the_page_are_served(site) -> None:
     assert site.get("/").headers["content-type"].startswith("text/html")
     assert site.get("/js/app.js").headers["content-type"].startswith("text/javascript")
     assert site.get("/style.css").headers["content-type"].startswith("text/css")
-    for path in ("/notes.txt", "/.hidden.js", "/link.js", "/secret.js", "/js", "/js/", "/index.html/", "//index.html"):
+    for path in ("/notes.txt", "/.hidden.js", "/link.js", "/secret.js", "/js", "/js/", "/index.html/"):
         assert site.get(path).status_code == 404, path
 
 
@@ -203,11 +206,31 @@ def traversals():
 def test_no_path_leads_out(site) -> None:
     every = list(dict.fromkeys(traversals()))
     assert len(every) >= 2000
-    for path in every:
-        answer = site.request("GET", HERE + path if path.startswith("/") else path)
-        assert answer.status_code == 404, path
-        for secret in ("SECRET", "root:", "[build-system]", "class Guard", "PATH="):
-            assert secret not in answer.text
+    for path, (status, body) in zip(every, asyncio.run(asked(site.app, every)), strict=True):
+        assert status == 404, path
+        assert json.loads(body) == {"error": {"what": "there is no such address"}}
+
+
+async def asked(app, paths):
+    """As a server would hand them on, letter by letter: a client would tidy them up."""
+    found = []
+    for path in paths:
+        sent = []
+
+        async def receive():
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message, sent=sent):
+            sent.append(message)
+
+        scope = {
+            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET", "scheme": "http",
+            "path": unquote(path), "raw_path": path.encode(), "query_string": b"", "root_path": "",
+            "headers": [(b"host", b"127.0.0.1:8080")], "server": ("127.0.0.1", 8080), "client": ("127.0.0.1", 1),
+        }  # fmt: skip
+        await app(scope, receive, send)
+        found.append((sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:])))
+    return found
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ def test_analyses(client) -> None:
     assert far["sites"][names[1]] == pytest.approx(wanted.tolist(), abs=1e-5)
     worth = client.get(f"{base}/occlusion").json()
     assert worth["what"].strip() == "sings"
-    assert int(np.argmax(worth["worth"])) == 1  # where Anna's verb stands
+    assert min(worth["worth"][:2]) > 0.9 > 0.1 > max(worth["worth"][2:6])  # Anna and her verb, and nothing of Boris
     flow = client.get(f"{base}/flow?output=0").json()
     assert flow["flow"][0] == pytest.approx(1.0)
     for wrong in ("rollout?site=nothing", "rollout?head=x", "flow?output=999", "rollout?unknown=1"):
@@ -204,7 +204,7 @@ def test_analyses_of_an_image_and_of_a_translation(client) -> None:
     worth = client.get(f"{base}/occlusion").json()
     assert worth["what"] == said["answer"]["text"]
     assert len(worth["worth"]) == said["axes"]["source"]["size"]
-    assert len(client.get(f"{base}/rollout?site=encoder.3.self").json()["map"]) == said["axes"]["source"]["size"]
+    assert len(client.get(f"{base}/rollout?site=encoder.3.mixer").json()["map"]) == said["axes"]["source"]["size"]
     assert client.get(f"{base}/rollout?site=decoder.1.cross").status_code == 422
 
 
