@@ -63,7 +63,7 @@ wheel: ## build the wheel into dist/, install it in a fresh .venv-wheel, run the
 	$(wheel_python) $(pip_install) dist/regard-*.whl
 	$(wheel_python) -I tests/check_wheel.py
 	$(wheel_python) -I -m regard demo
-	wheel=$$(echo ./dist/regard-*.whl) && $(wheel_python) $(pip_install) "$$wheel[dev,parity]"
+	wheel=$$(echo ./dist/regard-*.whl) && $(wheel_python) $(pip_install) "$$wheel[dev,parity,serve]"
 	$(one_thread) $(wheel_python) -P $(pytest)
 	$(wheel_python) -I tests/check_wheel.py
 
@@ -86,7 +86,7 @@ check_python = $(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit
 
 .venv/.stamp-dev: .venv/.stamp-run
 	@echo "Installing the tools for tests and linting into .venv."
-	@$(python) $(pip_install) --no-build-isolation --editable ".[dev,parity]"
+	@$(python) $(pip_install) --no-build-isolation --editable ".[dev,parity,serve]"
 	@touch $@
 
 .venv/.stamp-bench: .venv/.stamp-run

@@ -40,6 +40,7 @@ VERBS = {
     "embed": "Turn texts into vectors of length 1: alike texts point the same way. Few texts are compared in a table.",
     "complete": "Complete words as you type, by counts of letters in a text of yours.",
     "look": "Look inside: what a model answers, and where each head of each layer looked meanwhile.",
+    "serve": "Serve the page that looks inside models, and the HTTP API under it, on this machine alone.",
     "compare": "Compare attentions in one model: what each costs, what it learns, how far it is from exact attention.",
     "models": "List the models: their sizes, papers, and what each was checked against.",
     "convert": "Turn a published checkpoint into a folder that regard loads.",

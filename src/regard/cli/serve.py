@@ -1,0 +1,48 @@
+"""`regard serve`."""
+
+import contextlib
+import threading
+import webbrowser
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+NEEDED = ("fastapi", "uvicorn")
+
+
+def run(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes any that is free.")] = 8080,
+    host: Annotated[
+        str, typer.Option(help="The address to listen at: of this machine alone, unless told.")
+    ] = "127.0.0.1",
+    runs: Annotated[Path, typer.Option(help="The folder whose finished runs are offered too.")] = Path("runs"),
+    show: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    token: Annotated[
+        str, typer.Option(help="What every request must bring; needed where other machines may ask.")
+    ] = "",
+) -> None:
+    """Serve the page that looks inside models, and the HTTP API under it, until Ctrl-C.
+
+    Example: regard serve --open
+    """
+    from regard.errors import InputError
+
+    if missing := [name for name in NEEDED if find_spec(name) is None]:
+        raise InputError(f"{' and '.join(missing)} must be installed for this", fix="pip install 'regard[serve]'")
+
+    from regard.serve.app import application
+    from regard.serve.limits import Limits
+    from regard.serve.server import address, bound, check_address, server
+    from regard.serve.shelf import Shelf
+
+    check_address(host, token)
+    with bound("127.0.0.1" if host == "localhost" else host, port) as listening:
+        where = address(listening)
+        print(f"regard is at {where}{f'?token={token}' if token else ''}  (Ctrl-C stops it)", flush=True)
+        if show:
+            threading.Timer(1.0, webbrowser.open, [f"{where}?token={token}" if token else where]).start()
+        with contextlib.suppress(KeyboardInterrupt):
+            server(application(Shelf(runs), Limits(token=token))).run(sockets=[listening])
+    print("regard has stopped", flush=True)

@@ -1,0 +1,348 @@
+"""The HTTP API under /api/v1, and the page that uses it.
+
+Each endpoint reads what it is asked, hands the work to the queue, and gives what comes back.
+"""
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Annotated, Any, TypeVar
+
+from fastapi import APIRouter, FastAPI, Path, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+
+from regard import __version__
+from regard.errors import InputError
+from regard.look.document import cell
+
+from .analyses import ANALYSES, analysed
+from .answers import answer, answers
+from .comparing import compared
+from .exporting import exported
+from .gallery import Gallery
+from .given import given
+from .guard import TOLD, Application, Guard, fault
+from .limits import Limits
+from .looks import Look, Looks
+from .pages import NO_PAGE, known
+from .reference import POLICY, page
+from .refusals import RefusedError, answered, refusal
+from .schema import (
+    AnalysisQuery,
+    CellQuery,
+    CompareRequest,
+    Comparison,
+    Document,
+    Failure,
+    FigureRow,
+    LookId,
+    LookRequest,
+    MapQuery,
+    ModelRow,
+    NoQuery,
+    Ran,
+    RowQuery,
+    RunRequest,
+    SiteName,
+    StreamRequest,
+)
+from .shelf import Shelf
+from .streaming import Streamed, Writing
+from .work import Batch, Work
+
+T = TypeVar("T")
+
+ABOUT = "Models by name, what they answer, and what each of their heads looked at. Counting starts at 0 everywhere."
+METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "QUERY"]
+REFUSED: dict[int | str, dict[str, Any]] = {
+    400: {"model": Failure, "description": "not a request that this server takes"},
+    404: {"model": Failure, "description": "there is no such thing"},
+    408: {"model": Failure, "description": "it took too long"},
+    413: {"model": Failure, "description": "more than 8 MB"},
+    422: {"model": Failure, "description": "something in the request is wrong"},
+    429: {"model": Failure, "description": "too many wait; try again after Retry-After"},
+    503: {"model": Failure, "description": "a fault of the server"},
+}
+DROPPED: dict[int | str, dict[str, Any]] = {410: {"model": Failure, "description": "not kept any more: post it again"}}
+KEPT = {"Cache-Control": "private, max-age=600"}  # the numbers of a look never change
+SVG_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
+
+
+def raw(what: str, kind: str = "application/octet-stream") -> dict[int | str, dict[str, Any]]:
+    return {200: {"description": what, "content": {kind: {"schema": {"type": "string", "format": "binary"}}}}}
+
+
+class Service:
+    """All that the endpoints share."""
+
+    def __init__(self, shelf: Shelf, limits: Limits) -> None:
+        self.shelf, self.limits = shelf, limits
+        self.work = Work(limits)
+        self.looks = Looks(shelf, limits.looks)
+        self.gallery = Gallery()
+
+    async def computed(self, request: Request, run: Callable[[], T], batch: Batch[T] | None = None) -> T:
+        return await self.work.do(run, request.receive, batch=batch)
+
+    async def of_look(self, request: Request, name: str, run: Callable[[Look], T]) -> T:
+        """Of a look that is kept; what it has grown by is made room for."""
+        look = self.looks.get(name)
+
+        def compute() -> T:
+            found = run(look)
+            self.looks.trim()
+            return found
+
+        return await self.computed(request, compute)
+
+
+def application(shelf: Shelf, limits: Limits | None = None) -> Application:
+    """The whole of it, behind its guard."""
+    limits = Limits() if limits is None else limits
+    service = Service(shelf, limits)
+
+    @asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        service.work.close()
+
+    app = FastAPI(
+        title="regard",
+        version=__version__,
+        description=ABOUT,
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,  # FastAPI's own page loads scripts from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=life,
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
+    )
+    app.include_router(answering(service), prefix="/api/v1")
+    app.include_router(looking(service), prefix="/api/v1")
+    app.include_router(showing(service, app), prefix="/api/v1")
+    add_page(app)
+    add_refusals(app)
+    return Guard(app, limits)
+
+
+# What models answer ------------------------------------------------------------------------------
+
+
+def answering(service: Service) -> APIRouter:
+    routes = APIRouter(responses=REFUSED)
+
+    @routes.get("/models", response_model=list[ModelRow])
+    async def models(request: Request, asked: Annotated[NoQuery, Query()]) -> Response:
+        """All models: those that ship, finished runs, and small ones with random weights."""
+        rows = await service.computed(request, service.shelf.rows)
+        return answered([row.model_dump() for row in rows])
+
+    @routes.post("/run", response_model=Ran)
+    async def run(request: Request, asked: RunRequest) -> Response:
+        """What a model answers. Requests to one model that come at the same time are computed as one batch."""
+        changes = [one.change() for one in asked.changes]
+
+        def alone() -> dict[str, Any]:
+            with service.shelf.using(asked.model) as loaded:
+                shown = given(loaded.model, asked.input, changes)
+                return answer(loaded.model, shown, changes, asked.settings)
+
+        def together(items: Any) -> list[dict[str, Any]]:
+            with service.shelf.using(asked.model) as loaded:
+                shown = [given(loaded.model, item) for item in items]
+                return answers(loaded.model, shown, asked.settings)
+
+        key = (asked.model, asked.settings, asked.input.kind)
+        batch = None if changes else Batch(key, asked.input, together)
+        return answered({"answer": await service.computed(request, alone, batch)})
+
+    @routes.post("/stream", responses=raw("server-sent events", "text/event-stream"))
+    async def stream(request: Request, asked: StreamRequest) -> Any:
+        """The same for what is written, as it is written: `data: {"text": piece}` again and again, at the end
+        `data: {"done": true, "answer": ...}`, or `data: {"error": ...}`."""
+        until = time.monotonic() + service.limits.seconds
+        writing = Writing(service.shelf, asked)
+        await service.work.do(writing.begin, request.receive, until=until)
+        return Events(Streamed(service.work, writing, until))
+
+    return routes
+
+
+class Events(Response):
+    """What FastAPI takes for an answer; the application within sends it."""
+
+    def __init__(self, streamed: Streamed) -> None:
+        super().__init__()
+        self.streamed = streamed
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self.streamed(scope, receive, send)
+
+
+# What models look at -----------------------------------------------------------------------------
+
+
+def looking(service: Service) -> APIRouter:
+    routes = APIRouter(responses=REFUSED)
+    numbers = raw("numbers, little endian") | DROPPED
+
+    @routes.post("/look", response_model=Document)
+    async def look(request: Request, asked: LookRequest) -> Response:
+        """One pass over one input, with all that mixed its positions."""
+        found = await service.computed(request, lambda: service.looks.look(asked))
+        return answered(found.document)
+
+    @routes.post("/compare", response_model=Comparison)
+    async def compare(request: Request, asked: CompareRequest) -> Response:
+        """Two looks, and how far apart their maps are, where these have one shape."""
+
+        def compute() -> dict[str, Any]:
+            first, second = service.looks.look(asked.first), service.looks.look(asked.second)
+            sites = compared(first, second)
+            service.looks.trim()
+            return {"first": first.document, "second": second.document, "sites": sites}
+
+        return answered(await service.computed(request, compute))
+
+    @routes.get("/looks/{id}/maps/{site}", response_class=Response, responses=numbers)
+    async def maps(request: Request, id: LookId, site: SiteName, asked: Annotated[MapQuery, Query()]) -> Response:
+        """One head's map, or the mean of all: float32; with a level uint8, halved so often, 255 * sqrt(weight)."""
+        head = None if asked.head == "mean" else int(asked.head)
+        return binary(await service.of_look(request, id, lambda look: look.map(site, head, asked.level)))
+
+    @routes.get("/looks/{id}/rows/{site}", response_class=Response, responses=numbers)
+    async def rows(request: Request, id: LookId, site: SiteName, asked: Annotated[RowQuery, Query()]) -> Response:
+        """One row of a map, float32."""
+        head = None if asked.head == "mean" else int(asked.head)
+        return binary(await service.of_look(request, id, lambda look: look.row(site, head, asked.row)))
+
+    @routes.get("/looks/{id}/thumbnails", response_class=Response, responses=numbers)
+    async def thumbnails(request: Request, id: LookId, asked: Annotated[NoQuery, Query()]) -> Response:
+        """All maps, small: uint8, each halved until both sides are at most 64, one after the other."""
+        return binary(await service.of_look(request, id, lambda look: look.thumbnails()))
+
+    @routes.get("/looks/{id}/cell/{site}", responses=DROPPED)
+    async def one_cell(request: Request, id: LookId, site: SiteName, asked: Annotated[CellQuery, Query()]) -> Response:
+        """How one weight came about."""
+
+        def compute(look: Look) -> dict[str, Any]:
+            with look.lock:
+                found = cell(look.trace, site, asked.head, asked.row, asked.column)
+            return found if "query" in found else found | {"equation": equation(look, site)}
+
+        return answered(await service.of_look(request, id, compute), headers=KEPT)
+
+    @routes.get("/looks/{id}/analyses/{name}", responses=DROPPED)
+    async def analyses(
+        request: Request,
+        id: LookId,
+        name: Annotated[str, Path(pattern=f"^({'|'.join(ANALYSES)})$")],
+        asked: Annotated[AnalysisQuery, Query()],
+    ) -> Response:
+        """What can be computed from a look, with its equation and what it does not tell."""
+        return answered(await service.of_look(request, id, lambda look: analysed(look, name, asked)), headers=KEPT)
+
+    @routes.get("/looks/{id}/export.html", response_class=Response, responses=raw("a page", "text/html") | DROPPED)
+    async def export(request: Request, id: LookId, asked: Annotated[NoQuery, Query()]) -> Response:
+        """The look as one file that opens without a server."""
+        made = await service.of_look(request, id, exported)
+        headers = {"Content-Disposition": f'attachment; filename="look-{id}.html"'}
+        return Response(made, headers=headers, media_type="text/html; charset=utf-8")
+
+    return routes
+
+
+def equation(look: Look, site: str) -> str:
+    row: dict[str, Any] = next((row for row in look.document["sites"] if row["name"] == site), {})
+    return "|∂y_i / ∂x_j|" if row.get("kind") == "influence" else f"the weights of {row.get('mechanism') or site}"
+
+
+def binary(body: bytes) -> Response:
+    return Response(body, headers=KEPT, media_type="application/octet-stream")
+
+
+# What is shown besides ---------------------------------------------------------------------------
+
+
+def showing(service: Service, app: FastAPI) -> APIRouter:
+    routes = APIRouter(responses=REFUSED)
+
+    @routes.get("/figures", response_model=list[FigureRow])
+    async def figures(request: Request, asked: Annotated[NoQuery, Query()]) -> Response:
+        """The lectures' figures, and whether what each claims was found to hold."""
+        return answered(await service.computed(request, service.gallery.rows))
+
+    @routes.get("/figures/{id}.svg", response_class=Response, responses=raw("a picture", "image/svg+xml"))
+    async def figure(
+        request: Request, id: Annotated[str, Path(pattern="^[0-9a-z.]{1,8}$")], asked: Annotated[NoQuery, Query()]
+    ) -> Response:
+        """One figure, drawn from what was recorded."""
+        drawn = await service.computed(request, lambda: service.gallery.picture(id))
+        headers = {"Content-Security-Policy": SVG_POLICY, "Cache-Control": "private, max-age=600"}
+        return Response(drawn, headers=headers, media_type="image/svg+xml")
+
+    @routes.get("/docs", include_in_schema=False)
+    async def reference() -> Response:
+        headers = {"Content-Security-Policy": POLICY}
+        return Response(page(app.openapi()), headers=headers, media_type="text/html; charset=utf-8")
+
+    return routes
+
+
+def add_page(app: FastAPI) -> None:
+    """Every other address is a file of the page, by its name, or nothing."""
+    files = known()
+
+    @app.api_route("/{name:path}", methods=METHODS, include_in_schema=False)
+    def file(request: Request, name: str) -> Response:
+        found = files.get(name or "index.html") if request.method == "GET" else None
+        if found is None and not name and request.method == "GET":
+            return Response(NO_PAGE, media_type="text/html; charset=utf-8")
+        if found is None:
+            raise RefusedError(404, "there is no such address")
+        return Response(found.path.read_bytes(), headers={"Cache-Control": "no-cache"}, media_type=found.kind)
+
+
+# What is refused ---------------------------------------------------------------------------------
+
+
+def add_refusals(app: FastAPI) -> None:
+    async def refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RefusedError)
+        return error.response()
+
+    async def bad_input(request: Request, error: Exception) -> Response:
+        assert isinstance(error, InputError)
+        return refusal(error).response()
+
+    async def invalid(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        return misread(error).response()
+
+    async def plain(request: Request, error: Exception) -> Response:
+        status = getattr(error, "status_code", 400)
+        what = {404: "there is no such address", 405: "there is no such address"}.get(status, "this cannot be read")
+        return RefusedError(400 if status == 400 else 404, what).response()
+
+    async def unforeseen(request: Request, error: Exception) -> Response:
+        request.scope[TOLD] = True
+        return fault(error).response()
+
+    app.add_exception_handler(RefusedError, refused)
+    app.add_exception_handler(InputError, bad_input)
+    app.add_exception_handler(RequestValidationError, invalid)
+    for status in (400, 404, 405):
+        app.add_exception_handler(status, plain)
+    app.add_exception_handler(Exception, unforeseen)
+
+
+def misread(error: RequestValidationError) -> RefusedError:
+    """Which field, and what is expected of it; what was sent is not sent back."""
+    first: dict[str, Any] = next(iter(error.errors()), {})
+    place = [str(part) for part in first.get("loc", ())]
+    if place[:1] == ["path"]:
+        return RefusedError(404, "there is no such address")
+    field = ".".join(part for part in place[1:] if part.isidentifier() or part.isdecimal())
+    what = f"the field {field[:100]} is not as expected" if field else "the request is not as expected"
+    return RefusedError(422, what, expected=str(first.get("msg", ""))[:200], fix="openapi.json tells what is taken")

@@ -1,0 +1,145 @@
+"""Looks that are kept: traces by their ids, the latest, as long as there is room.
+
+An id is the hash of model, input and changes, so one that was dropped can be asked for again and is the same.
+"""
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
+
+from regard.look.document import About, data_of, digest, exact, find, halved, one_head, shaded, thumbnails, weights_of
+from regard.look.trace import Call, Trace
+from regard.model import Model
+from regard.nn.attention import Softmax
+from regard.tasks.telling import Answer
+
+from .given import given
+from .limits import Limits
+from .refusals import RefusedError
+from .schema import LookRequest
+from .shelf import Shelf
+
+REMEMBERED = 2048  # requests whose looks are known by their ids
+
+
+@dataclass(eq=False)
+class Look:
+    """One trace, and what was made of it. The lock is for all that computes from it."""
+
+    trace: Trace[Any]
+    document: dict[str, Any]
+    model: Model
+    about: About
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    small: bytes = b""
+    analyses: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        return str(self.document["id"])
+
+    @property
+    def size(self) -> int:
+        """In bytes: what the net gave, and the maps that were computed from it and are kept."""
+        kept = sum(one.weights.nbytes for one in tuple(self.trace.maps.kept.values()))
+        return self.trace.bytes + kept + len(self.small) + (1 << 14)
+
+    def map(self, site: str, head: int | None, level: int | None = None) -> bytes:
+        """Exact numbers, or a picture halved so many times; an influence is shown as shares of its largest."""
+        with self.lock:
+            weights = one_head(weights_of(self.trace, site), head)
+            if level is None:
+                return exact(weights)
+            if find(self.trace, site)[0].kind == "influence":
+                weights = weights / weights.max().clamp(min=1e-30)
+            return shaded(halved(weights, level))
+
+    def row(self, site: str, head: int | None, row: int) -> bytes:
+        with self.lock:
+            weights = one_head(weights_of(self.trace, site), head)
+            if row >= len(weights):
+                raise RefusedError(422, "there is no such row", got=str(row), expected=f"0 to {len(weights) - 1}")
+            return exact(weights[row])
+
+    def thumbnails(self) -> bytes:
+        with self.lock:
+            self.small = self.small or thumbnails(self.trace)
+            return self.small
+
+
+class Looks:
+    def __init__(self, shelf: Shelf, room: int = Limits.looks) -> None:
+        self.shelf, self.room = shelf, room
+        self.kept: OrderedDict[str, Look] = OrderedDict()
+        self.known: OrderedDict[str, str] = OrderedDict()  # requests -> ids
+        self.lock = threading.RLock()
+        shelf.dropped.append(self.forget)
+
+    def get(self, name: str) -> Look:
+        with self.lock:
+            if name not in self.kept:
+                raise RefusedError(410, "this look is not kept any more", fix="post it again: it gets the same id")
+            self.kept.move_to_end(name)
+            return self.kept[name]
+
+    def keep(self, look: Look) -> None:
+        with self.lock:
+            self.kept[look.id] = look
+            self.kept.move_to_end(look.id)
+        self.trim()
+
+    def trim(self) -> None:
+        """The oldest go first; the latest stays, however large it is."""
+        with self.lock:
+            sizes = {name: look.size for name, look in self.kept.items()}
+            while len(self.kept) > 1 and sum(sizes.values()) > self.room:
+                name, _ = self.kept.popitem(last=False)
+                del sizes[name]
+            while len(self.known) > REMEMBERED:
+                self.known.popitem(last=False)
+
+    def forget(self, model: Model) -> None:
+        """A model is gone, and with it all that would keep its weights."""
+        with self.lock:
+            for name in [name for name, look in self.kept.items() if look.model is model]:
+                del self.kept[name]
+
+    def look(self, asked: LookRequest) -> Look:
+        """Computed, unless it is kept."""
+        request = asked.model_dump_json()
+        with self.lock:
+            known = self.kept.get(self.known.get(request, ""))
+        if known is not None:
+            return self.get(known.id)
+        changes = [one.change() for one in asked.changes]
+        with self.shelf.using(asked.model, asked.attention) as loaded:
+            shown = given(loaded.model, asked.input, changes)
+            found = loaded.model.look(*shown, changes=changes)
+            before = self.before(asked) if changes else None
+            document = described(found, loaded.about, before, asked.attention)
+            look = Look(found, document, loaded.model, loaded.about)
+        self.keep(look)
+        with self.lock:
+            self.known[request] = look.id
+        return look
+
+    def before(self, asked: LookRequest) -> Answer | None:
+        """What was answered without the changes: the page has most likely asked for that a moment ago."""
+        return self.look(asked.model_copy(update={"changes": []})).trace.answer
+
+
+def described(found: Trace[Any], about: About, before: Answer | None, attention: str | None) -> dict[str, Any]:
+    """The document, and what the page wants to know of the sites besides."""
+    data = data_of(found, about, before)
+    data["model"] = {"title": about.name.removeprefix("run:"), **data["model"]}
+    if attention is not None:
+        data["model"]["attention"] = attention
+        data["id"] = digest({name: data[name] for name in ("model", "input", "changes")})
+    for row in data["sites"]:
+        site, number = find(found, row["name"])
+        record = site.records[number]
+        plain = isinstance(record, Call) and type(record.kernel) is Softmax
+        row["scale"] = record.kernel.factor(record.q) if plain else None  # type: ignore[union-attr, operator]
+        row["calls"] = len(site.records)
+    return data

@@ -1,0 +1,51 @@
+"""The lectures' figures over HTTP, and the documentation of the API."""
+
+import json
+import re
+
+from regard.figures.table import FIGURES, RESULTS
+
+from .conftest import API, check_clean
+
+
+def test_figures_are_listed_as_they_were_recorded(client) -> None:
+    answer = client.get(f"{API}/figures")
+    check_clean(answer)
+    rows = answer.json()
+    assert [row["id"] for row in rows] == list(FIGURES)
+    for row in rows:
+        assert set(row) == {"id", "deck", "title", "claim", "command", "holds", "checks"}
+        assert row["command"] == f"regard figure {row['id']}"
+    recorded = json.loads((RESULTS / "2.1.json").read_text("utf-8"))
+    one = next(row for row in rows if row["id"] == "2.1")
+    assert (one["holds"], one["checks"]) == (recorded["holds"], recorded["checks"])
+
+
+def test_a_figure_is_drawn_from_its_record(client) -> None:
+    first, again = (client.get(f"{API}/figures/2.1.svg") for _ in range(2))
+    assert first.status_code == 200
+    assert first.headers["content-type"] == "image/svg+xml"
+    assert b"<svg" in first.content
+    assert first.content == again.content
+    assert "sandbox" in first.headers["content-security-policy"]
+    check_clean(first)
+    for name in ("2.99", "0", "2.1.svg", "2_1", ""):
+        assert client.get(f"{API}/figures/{name}.svg").status_code == 404
+
+
+def test_the_documentation_names_every_address_and_nothing_elsewhere(client) -> None:
+    schema = client.get(f"{API}/openapi.json").json()
+    text = client.get(f"{API}/docs").text
+    for path in schema["paths"]:
+        assert path in text
+    assert "<script" not in text
+    assert not re.findall(r"(?:src|href)=.https?:", text)
+    assert set(schema["paths"]) == {
+        f"{API}/{path}"
+        for path in ("models", "run", "stream", "look", "compare", "looks/{id}/maps/{site}", "looks/{id}/rows/{site}",
+                     "looks/{id}/thumbnails", "looks/{id}/cell/{site}", "looks/{id}/analyses/{name}",
+                     "looks/{id}/export.html", "figures", "figures/{id}.svg")
+    }  # fmt: skip
+    for path, methods in schema["paths"].items():
+        for about in methods.values():
+            assert {"400", "404", "408", "413", "422", "429", "503"} <= set(about["responses"]), path

@@ -1,0 +1,203 @@
+"""A real server at a real address: who leaves, who is slow, and many at once."""
+
+import gc
+import json
+import os
+import socket
+import threading
+import time
+from pathlib import Path
+
+import httpx2
+import numpy as np
+import pytest
+
+from regard.serve.limits import Limits
+
+from .conftest import API, INPUTS, Live, check_clean
+from .pictures import shown
+
+CLIENTS = 32
+
+
+def resident() -> float:
+    """Megabytes of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def raw(live: Live, *pieces: bytes, pause: float = 0.0) -> bytes:
+    """What comes back for these bytes, sent one after the other."""
+    with socket.create_connection(("127.0.0.1", live.port), timeout=20) as there:
+        for piece in pieces:
+            there.sendall(piece)
+            time.sleep(pause)
+        found = b""
+        while part := there.recv(65536):
+            found += part
+            head, _, body = found.partition(b"\r\n\r\n")
+            if b"content-length: " in head:
+                size = int(head.split(b"content-length: ")[1].split(b"\r\n")[0])
+                if len(body) >= size:
+                    break
+        return found
+
+
+def test_it_answers_over_the_network(live) -> None:
+    answer = httpx2.post(f"{live.base}{API}/run", json={"model": "recall", "input": INPUTS["recall"]}, timeout=60)
+    assert answer.status_code == 200
+    assert "server" not in answer.headers
+    assert httpx2.get(f"{live.base}/", timeout=60).status_code == 200
+
+
+def test_a_slow_body_ends(live) -> None:
+    head = f"POST {API}/run HTTP/1.1\r\nHost: 127.0.0.1:{live.port}\r\nContent-Type: application/json\r\n".encode()
+    began = time.monotonic()
+    found = raw(live, head + b"Content-Length: 100\r\n\r\n", b"{", b'"', pause=0.3)
+    assert found.startswith(b"HTTP/1.1 408")
+    assert time.monotonic() - began < 10
+
+
+def test_what_is_no_http_is_refused(live) -> None:
+    for junk in (
+        b"\x16\x03\x01\x00\xa5",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n",
+    ):
+        assert raw(live, junk).startswith(b"HTTP/1.1 400")
+    long = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n" + b"x: " + b"y" * 40_000 + b"\r\n\r\n"
+    assert raw(live, long).startswith(b"HTTP/1.1 4")
+    host = f"127.0.0.1:{live.port}".encode()
+    twice = b"GET / HTTP/1.1\r\nHost: " + host + b"\r\nHost: " + host + b"\r\n\r\n"
+    assert raw(live, twice).startswith(b"HTTP/1.1 400")
+    rebound = f"GET {API}/models HTTP/1.1\r\nHost: evil.example:{live.port}\r\n\r\n".encode()
+    assert raw(live, rebound).startswith(b"HTTP/1.1 400")
+
+
+def test_who_leaves_in_the_middle_of_a_stream_ends_it(live, shelf) -> None:
+    body = json.dumps({"model": "shakespeare", "input": INPUTS["shakespeare"], "settings": {"longest": 512}}).encode()
+    head = f"POST {API}/stream HTTP/1.1\r\nHost: 127.0.0.1:{live.port}\r\nContent-Type: application/json\r\n"
+    with socket.create_connection(("127.0.0.1", live.port), timeout=60) as there:
+        there.sendall(head.encode() + f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        found = b""
+        while b'data: {"text"' not in found:
+            found += there.recv(4096)
+    assert b"done" not in found
+    began = time.monotonic()
+    answer = httpx2.post(f"{live.base}{API}/run", json={"model": "recall", "input": INPUTS["recall"]}, timeout=60)
+    assert answer.status_code == 200
+    assert time.monotonic() - began < 10  # the rest of the 512 letters would take longer, and nobody writes them
+
+
+def test_two_hundred_who_say_nothing_do_not_stop_others(live) -> None:
+    silent = [socket.create_connection(("127.0.0.1", live.port)) for _ in range(200)]
+    try:
+        for one in silent:
+            one.sendall(b"POST /api/v1/run HTTP/1.1\r\nHost: 127")
+        for _ in range(5):
+            answer = httpx2.post(
+                f"{live.base}{API}/run", json={"model": "recall", "input": INPUTS["recall"]}, timeout=30
+            )
+            assert answer.status_code == 200
+    finally:
+        for one in silent:
+            one.close()
+
+
+def test_a_full_queue_says_so(shelf) -> None:
+    live = Live(shelf, Limits(queue=1, pause=0.2))
+    try:
+        seen = []
+
+        def ask(i: int) -> None:
+            body = {"model": "recall", "input": {"kind": "text", "text": "Anna " * (i + 1)}}
+            answer = httpx2.post(f"{live.base}{API}/look", json=body, timeout=60)
+            seen.append(answer.status_code)
+            if answer.status_code == 429:
+                assert answer.headers["retry-after"] == "1"
+                check_clean(answer)
+
+        threads = [threading.Thread(target=ask, args=(i,)) for i in range(24)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert set(seen) == {200, 429}
+        assert len(seen) == 24
+    finally:
+        live.close()
+
+
+def many(live: Live, clients: int, seconds: float) -> tuple[dict[int, int], list[tuple[float, float]]]:
+    """Clients that ask for all sorts of things, and how large the process was meanwhile."""
+    counts: dict[int, int] = {}
+    lock, end, began = threading.Lock(), time.monotonic() + seconds, time.monotonic()
+    wrong: list[str] = []
+
+    def ask(number: int) -> None:
+        turn = 0
+        with httpx2.Client(base_url=live.base, timeout=60) as client:
+            while time.monotonic() < end:
+                turn += 1
+                text = {"kind": "text", "text": "Anna sings . Boris paints . " + "Anna " * ((number + turn) % 20)}
+                try:
+                    match turn % 6:
+                        case 0:
+                            answer = client.post(f"{API}/run", json={"model": "recall", "input": text})
+                        case 1:
+                            answer = client.post(f"{API}/look", json={"model": "recall", "input": text})
+                            if answer.status_code == 200:
+                                answer = client.get(f"{API}/looks/{answer.json()['id']}/thumbnails")
+                        case 2:
+                            answer = client.post(f"{API}/run", json={"model": "digits", "input": shown()})
+                        case 3:
+                            answer = client.post(f"{API}/run", json={"model": "recall", "input": {"kind": "text"}})
+                        case 4:
+                            body = {"model": "recall", "input": text, "settings": {"longest": 5}}
+                            answer = client.post(f"{API}/stream", json=body)
+                        case _:
+                            answer = client.get(f"{API}/looks/{'0' * 20}/thumbnails")
+                except httpx2.HTTPError as error:
+                    wrong.append(repr(error))
+                    continue
+                with lock:
+                    counts[answer.status_code] = counts.get(answer.status_code, 0) + 1
+
+    threads = [threading.Thread(target=ask, args=(i,)) for i in range(clients)]
+    for thread in threads:
+        thread.start()
+    sizes = []
+    while any(thread.is_alive() for thread in threads):
+        time.sleep(min(1.0, seconds / 20))
+        gc.collect()
+        sizes.append((time.monotonic() - began, resident()))
+    for thread in threads:
+        thread.join()
+    assert not wrong, wrong[:3]
+    return counts, sizes
+
+
+def slope(sizes: list[tuple[float, float]]) -> float:
+    """Megabytes a minute, after a quarter of the time."""
+    late = [one for one in sizes if one[0] > sizes[-1][0] / 4]
+    return 60 * float(np.polyfit([x for x, _ in late], [y for _, y in late], 1)[0])
+
+
+def test_many_at_once_for_ten_seconds(live) -> None:
+    counts, sizes = many(live, 12, 10)
+    assert set(counts) <= {200, 410, 422, 429}
+    assert counts[200] > 10
+    assert sizes[-1][1] - sizes[len(sizes) // 4][1] < 100
+
+
+@pytest.mark.slow
+def test_thirty_two_clients_for_five_minutes(shelf) -> None:
+    live = Live(shelf, Limits(looks=16 << 20))
+    try:
+        many(live, CLIENTS, 20)  # caches fill
+        counts, sizes = many(live, CLIENTS, 300)
+    finally:
+        live.close()
+    print(counts, f"{sizes[0][1]:.0f} MB to {sizes[-1][1]:.0f} MB, {slope(sizes):.2f} MB a minute")
+    assert set(counts) <= {200, 410, 422, 429}
+    assert slope(sizes) < 2

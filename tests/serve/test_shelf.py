@@ -1,0 +1,102 @@
+"""Models by name: what is offered, what is not, what is loaded and what is dropped again."""
+
+import pytest
+
+import regard
+from regard.errors import InputError
+from regard.serve.looks import Looks
+from regard.serve.refusals import RefusedError
+from regard.serve.schema import LookRequest
+from regard.serve.shelf import MOST, ZOO, Shelf
+from regard.zoo import FAMILIES, PRESETS, bare, parameters, shipped
+
+from .conftest import API, check_clean
+
+
+def test_every_model_is_listed_with_an_input_that_it_takes(client) -> None:
+    rows = client.get(f"{API}/models").json()
+    names = [row["name"] for row in rows]
+    assert set(names) == {*shipped(), "run:stories", "run:broken", *ZOO}
+    by_name = {row["name"]: row for row in rows}
+    assert by_name["tatoeba-en-de"]["takes"] == "pair"
+    assert by_name["digits"]["takes"] == "image"
+    assert by_name["run:stories"] == by_name["recall"] | {
+        "name": "run:stories", "title": "stories", "source": "run", "example": by_name["run:stories"]["example"],
+    }  # fmt: skip
+    assert by_name["recall"]["parameters"] == sum(x.numel() for x in regard.load("recall").parameters())
+    for name in shipped():
+        answer = client.post(f"{API}/run", json={"model": name, "input": by_name[name]["example"]})
+        assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize("name", ["swin-cifar", "levit-cifar", "perceiver-mnist", "detr-small"])
+def test_a_small_model_of_the_zoo_can_be_looked_into(client, name) -> None:
+    row = next(row for row in client.get(f"{API}/models").json() if row["name"] == name)
+    answer = client.post(f"{API}/look", json={"model": name, "input": row["example"]})
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    assert found["sites"]
+    assert found["model"]["parameters"] == row["parameters"]
+    assert client.get(f"{API}/looks/{found['id']}/thumbnails").status_code == 200
+
+
+def test_the_zoo_has_the_sizes_that_it_states() -> None:
+    for name, count in ZOO.items():
+        config = FAMILIES[PRESETS[name]].presets[name]
+        assert count <= MOST
+        assert hasattr(config, "channels")
+    for name in ("vit-cifar", "levit-cifar", "detr-small"):
+        assert parameters(bare(PRESETS[name], FAMILIES[PRESETS[name]].presets[name])) == ZOO[name]
+
+
+@pytest.mark.slow
+def test_all_of_the_zoo_has_the_sizes_that_it_states() -> None:
+    for name, count in ZOO.items():
+        assert parameters(bare(PRESETS[name], FAMILIES[PRESETS[name]].presets[name])) == count
+
+
+@pytest.mark.parametrize("name", ["unfinished", "run:unfinished", "run:", "run:..", "nothing", "gpt-small"])
+def test_what_is_not_there_is_not_found(client, name) -> None:
+    answer = client.post(f"{API}/run", json={"model": name, "input": {"kind": "text", "text": "Anna"}})
+    assert answer.status_code == 404
+    check_clean(answer)
+
+
+@pytest.mark.parametrize("name", ["run:broken", "run:torn"])
+def test_a_broken_run_is_refused_and_says_nothing_of_its_folder(client, name) -> None:
+    answer = client.post(f"{API}/run", json={"model": name, "input": {"kind": "text", "text": "Anna"}})
+    assert answer.status_code == 422
+    check_clean(answer)
+    assert "model.safetensors" not in answer.text
+
+
+def test_a_link_that_leads_out_of_the_folder_is_not_followed(tmp_path, runs) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "outside").symlink_to(runs / "stories")
+    (tmp_path / "runs" / "with space").mkdir()
+    assert Shelf(tmp_path / "runs").finished() == []
+    assert Shelf(tmp_path / "nowhere").finished() == []
+    assert [name for name, _ in Shelf(runs).finished()] == ["broken", "stories", "torn"]
+
+
+def test_models_that_do_not_fit_are_dropped_with_their_looks() -> None:
+    small = Shelf(room=1)
+    looks = Looks(small)
+    asked = LookRequest(model="recall", input={"kind": "text", "text": "Anna sings ."})
+    first = looks.look(asked)
+    assert looks.get(first.id) is first
+    assert list(small.kept) == [("recall", None)]
+    small.get("digits")
+    assert list(small.kept) == [("digits", None)]
+    with pytest.raises(RefusedError):
+        looks.get(first.id)
+    assert looks.look(asked).id == first.id
+
+
+def test_another_attention_that_does_not_fit_is_refused_with_what_would(shelf) -> None:
+    with pytest.raises(InputError, match="do not fit"):
+        shelf.get("digits", "linformer")
+    with pytest.raises(InputError, match="cannot take"):
+        shelf.get("recall", "nonsense")
+    with pytest.raises(InputError, match="cannot take"):
+        shelf.get("recall", "local-p")  # which cannot be causal

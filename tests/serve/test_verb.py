@@ -1,0 +1,79 @@
+"""`regard serve`: what it says, what it refuses, how it ends, and what is not imported without it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import httpx2
+import pytest
+
+from regard.cli.app import main
+from regard.serve.server import bound
+
+
+def test_it_serves_until_it_is_interrupted(tmp_path) -> None:
+    words = [sys.executable, "-m", "regard", "serve", "--port", "0", "--runs", str(tmp_path)]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line.startswith("regard is at http://127.0.0.1:")
+            address = line.split()[3]
+            end = time.monotonic() + 60
+            while time.monotonic() < end:
+                try:
+                    answer = httpx2.get(f"{address}api/v1/openapi.json", timeout=30)
+                    break
+                except httpx2.HTTPError:
+                    time.sleep(0.1)
+            assert answer.status_code == 200
+            process.send_signal(signal.SIGINT)
+            out, errors = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert process.returncode == 0
+    assert out == "regard has stopped\n"
+    assert errors == ""
+
+
+def test_a_port_that_is_taken_is_named(capsys) -> None:
+    with bound("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        assert main(["serve", "--port", str(port)]) == 2
+    assert f"127.0.0.1:{port}" in (errors := capsys.readouterr().err)
+    assert "taken" in errors
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.1", "example.org", ""])
+def test_other_machines_may_not_ask_without_a_token(capsys, host) -> None:
+    assert main(["serve", "--host", host]) == 2
+    assert "--token" in capsys.readouterr().err
+
+
+def test_a_token_is_hard_to_guess(capsys) -> None:
+    assert main(["serve", "--host", "0.0.0.0", "--token", "1234"]) == 2
+    assert "guess" in capsys.readouterr().err
+    assert main(["serve", "--port", "99999"]) == 2
+
+
+def test_an_address_that_is_not_here_is_refused(capsys) -> None:
+    assert main(["serve", "--host", "192.0.2.1", "--token", "a" * 20]) == 2
+    assert "cannot be used" in capsys.readouterr().err
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch, capsys) -> None:
+    from regard.cli import serve
+
+    monkeypatch.setattr(serve, "find_spec", lambda name: None)
+    assert main(["serve"]) == 2
+    assert "pip install 'regard[serve]'" in capsys.readouterr().err
+
+
+def test_nothing_of_it_is_imported_without_it() -> None:
+    script = "import regard, sys; from regard.cli.app import main; main(['--help']); main(['serve', '--help']);"
+    script += "print([name for name in ('torch', 'fastapi', 'uvicorn') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.rstrip().endswith("[]")
