@@ -79,7 +79,7 @@ class Look:
             kept = {tap: listening.enter_context(capture(self.model.net, f"*.{tap}")) for tap in TAPS}
             output: torch.Tensor = self.model.net(*inputs)
         sites = [name.rpartition(".")[0] for name in kept["weights"]]
-        order = sorted(sites, key=lambda name: (name.startswith("decoder"), name))
+        order = sorted(sites, key=lambda name: (name.startswith("decoder"), name.split(".")[1], name.endswith("cross")))
         self.arrays = {
             site: {tap: kept[tap][f"{site}.{tap}"][-1][0].numpy().astype("float32") for tap in TAPS} for site in order
         }

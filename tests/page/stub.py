@@ -370,5 +370,6 @@ def serve(port: int = 0) -> ThreadingHTTPServer:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
+    models()
     print(Path(joined.PAGE).name, "at http://127.0.0.1:8123")
     serve(int(sys.argv[1]) if len(sys.argv) > 1 else 8123).serve_forever()

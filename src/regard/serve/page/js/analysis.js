@@ -14,9 +14,16 @@ export const TABS = [
   ['lens', 'Lens'],
 ];
 
+/** Rollout follows self-attention: for a site that looks elsewhere, that of what it looks at. */
+function rolledSite({ look, site }) {
+  if (site.role === 'self') return site.name;
+  const selves = look.document.sites.filter((one) => one.role === 'self');
+  return (selves.findLast((one) => one.rows === site.columns) ?? selves.at(-1) ?? site).name;
+}
+
 /** What each wants to know beside the look. */
 const ASKED = {
-  rollout: ({ site }) => ({ site: site.name }),
+  rollout: (force) => ({ site: rolledSite(force) }),
   spectrum: ({ site, head }) => ({ site: site.name, head }),
   gradient: ({ site, head }) => ({ site: site.name, head }),
 };

@@ -3,6 +3,7 @@
 import { TABS } from './analysis.js';
 import { askLine } from './ask.js';
 import { candyCorner } from './candy.js';
+import { calm } from './dom.js';
 import { gallery } from './gallery.js';
 import { keyboard } from './keyboard.js';
 import { loader } from './loader.js';
@@ -54,6 +55,14 @@ store.watch(['look'], ({ look }) => {
 const tour = makeTour(store, page);
 const keys = keyboard(store, { page, tour, toggleTheme, tabs: TABS });
 page.append(tour.root, keys.dialog);
+for (const link of page.querySelectorAll('.top a[href^="#"]')) {
+  link.addEventListener('click', (event) => {
+    event.preventDefault(); // the address holds the view, not the place on the page
+    const target = page.querySelector(link.hash);
+    target.scrollIntoView({ behavior: calm() ? 'auto' : 'smooth' });
+    target.focus({ preventScroll: true });
+  });
+}
 part('tour').addEventListener('click', tour.start);
 part('keys').addEventListener('click', keys.open);
 part('theme').addEventListener('click', toggleTheme);

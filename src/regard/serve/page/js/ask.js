@@ -114,8 +114,8 @@ export function askLine(store, source) {
     trouble.textContent = error;
     form.toggleAttribute('data-busy', busy);
     document.body.setAttribute('aria-busy', busy);
-    const size = found && Object.values(found.document.axes).map((axis) => axis.size).join(' and ');
-    note.textContent = busy && !found ? 'Reading the maps…' : found ? `${found.document.sites.length} sites over ${size} positions` : '';
+    const sizes = Object.entries(found?.document.axes ?? {}).map(([name, axis]) => `${name} ${axis.size}`);
+    note.textContent = busy && !found ? 'Reading the maps…' : sizes.join(' · ');
   });
   return form;
 }

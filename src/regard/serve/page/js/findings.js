@@ -17,13 +17,16 @@ function mapPart({ found, force, state, signedValues, before, after }) {
   const sheet = new Sheet({ rows, columns, exact: Float32Array.from(found.map.flat()) });
   const limit = roundLimit(Math.max(...sheet.exact.map(Math.abs)));
   const map = heatMap({ label: `${found.name}, ${rows} by ${columns}` });
-  const [rowNames, columnNames] = [namesFor(force.rowAxis, rows), namesFor(force.columnAxis, columns)];
+  const { axes } = force.look.document;
+  const site = force.look.sites.get(found.site);
+  const [rowNames, columnNames] = [namesFor(axes[site?.rows], rows), namesFor(axes[site?.columns], columns)];
+  const place = site?.rows === force.site.rows ? Math.min(force.query, rows - 1) : 0;
   const scale = signedValues ? scales.difference(limit) : scales[state.contrast];
-  const show = () => map.show({ sheet, rows: rowNames, columns: columnNames, scale, colours: state.colours, hover: null, cursor: { query: force.query, key: null } });
-  const row = sheet.row(Math.min(force.query, rows - 1));
+  const show = () => map.show({ sheet, rows: rowNames, columns: columnNames, scale, colours: state.colours, hover: null, cursor: { query: place, key: null } });
+  const row = sheet.row(place);
   const best = largest(row);
   return {
-    finding: [before, role('query', rowNames[Math.min(force.query, rows - 1)]), after, role('key', columnNames[best]), `, ${signedValues ? signed(row[best]) : percent(row[best])}.`],
+    finding: [before, role('query', rowNames[place]), after, role('key', columnNames[best]), `, ${signedValues ? signed(row[best]) : percent(row[best])}.`],
     plot: map.root,
     shown: show,
     table: { caption: found.name, columns: ['', ...columnNames], rows: rowNames.map((name, index) => [name, ...Array.from(sheet.row(index), (value) => value.toFixed(3))]) },
@@ -79,7 +82,7 @@ function occlusionPart(facts) {
   const finding = ['What each part is worth to ', element('b', {}, `“${found.what}”`), ': how much less sure the model is without it. The most: ', role('key', word(best)), `, ${signed(worth[best])}.`];
   const table = { caption: 'Occlusion', columns: ['without', 'worth'], rows: worth.map((value, index) => [word(index), signed(value)]) };
   if (!grid) return { finding, table, plot: bars({ wide, label: 'Worth of each token', values: worth, names: worth.map((_, index) => word(index)), yName: 'worth', marked: best }) };
-  const map = mapPart({ ...facts, found: { ...found, map: found.worth }, force: { ...force, rowAxis: null, columnAxis: null, query: 0 }, signedValues: true, before: '', after: '' });
+  const map = mapPart({ ...facts, found: { ...found, map: found.worth }, signedValues: true, before: '', after: '' });
   return { ...map, finding, table };
 }
 

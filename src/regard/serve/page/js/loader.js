@@ -1,7 +1,7 @@
 // Turns what is chosen into what is there: asks the source, and puts looks, sheets and cells into the state.
 // Views read the state alone; an older map stays on the screen until the newer one is here.
 
-import { clamp } from './dom.js';
+import { clamp, largest } from './dom.js';
 import { differenceSheet } from './sheet.js';
 
 /** The site to begin with: where a translator's words look at their source, else the last that mixes by weights. */
@@ -29,6 +29,22 @@ function fitted(state, look) {
   };
 }
 
+/** A cell worth opening with: in the head that is most decided, the row in the middle, and where that looks. */
+async function firstCell(look, name) {
+  const copies = (await look.thumbnails()).get(name);
+  const [rows, columns] = look.shape(name);
+  if (copies[0].rows !== rows || copies[0].columns !== columns) return {};
+  const peaks = (copy) => {
+    let sum = 0;
+    for (let row = 0; row < rows; row += 1) sum += Math.max(...copy.values.subarray(row * columns, (row + 1) * columns));
+    return sum;
+  };
+  const head = largest(copies.map(peaks));
+  const { grid, special } = look.document.axes[look.sites.get(name).rows];
+  const query = grid ? special + Math.floor(grid[0] / 2) * grid[1] + Math.floor(grid[1] / 2) : Math.floor(rows / 2);
+  return { head, query, key: largest(copies[head].values.subarray(query * columns, (query + 1) * columns)) };
+}
+
 /** One task at a time of each kind: a newer one makes the older one's result worthless. */
 function newest() {
   let turnOf = 0;
@@ -54,8 +70,14 @@ export function loader(store, source) {
     abort?.abort();
     abort = new AbortController();
     store.set({ busy: true });
-    const use = (look) => store.set({ look, ...fitted(store.state, look), busy: false, error: '', hover: null });
-    lookTask(source.open({ model, input, changes }, abort.signal), use, report);
+    const open = async (signal) => {
+      const look = await source.open({ model, input, changes }, signal);
+      const untouched = store.state.site === null && firstSite(look);
+      return { look, first: untouched ? await firstCell(look, untouched) : {} };
+    };
+    const use = ({ look, first }) =>
+      store.set({ look, ...fitted({ ...store.state, ...first }, look), busy: false, error: '', hover: null });
+    lookTask(open(abort.signal), use, report);
   });
 
   store.watch(['look', 'site', 'head'], (state) => {

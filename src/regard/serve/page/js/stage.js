@@ -136,6 +136,7 @@ export function stage(store, source) {
   });
   store.watch(['arrived'], () => map.redraw());
 
+  summary.hidden = true;
   return element(
     'section',
     { class: 'card stage', 'aria-label': 'One head, large' },
