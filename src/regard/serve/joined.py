@@ -61,11 +61,11 @@ def module(entry: str = "widget.js") -> str:
             if name in owners:
                 raise ValueError(f"both {owners[name]} and {path.name} have a {name} at their top")
             owners[name] = path.name
-        text = EXPORT.sub("", IMPORT.sub("", text))
+        text = IMPORT.sub("", text)
         left = re.search(r"^(import\b.*|export\s*[{*].*)", text, re.M)
         if left:
             raise ValueError(f"{path.name} has an import or export that cannot be joined: {left[0]}")
-        pieces.append(text.strip())
+        pieces.append(EXPORT.sub("", text).strip())
     return "\n\n".join(pieces) + "\n"
 
 

@@ -14,6 +14,9 @@ export const TABS = [
   ['lens', 'Lens'],
 ];
 
+const WHOLE_MAPS = ['rollout', 'gradient', 'spectrum']; // their answers hold a number for each cell, or need all of them
+const LONGEST_MAP = 256;
+
 /** Rollout follows self-attention: for a site that looks elsewhere, that of what it looks at. */
 function rolledSite({ look, site }) {
   if (site.role === 'self') return site.name;
@@ -39,12 +42,35 @@ export function analysis(store) {
   let seen = false; // nothing is asked for before the panel comes into view
   const table = tableBehind('Table of this plot', () => made?.table);
   const tabs = TABS.map(([name, text]) =>
-    element('button', { type: 'button', role: 'tab', id: `${panelId}-${name}`, 'aria-controls': panelId, 'data-tab': name, onClick: () => store.set({ tab: name }) }, text),
+    element(
+      'button',
+      {
+        type: 'button',
+        role: 'tab',
+        id: `${panelId}-${name}`,
+        'aria-controls': panelId,
+        'data-tab': name,
+        onClick: () => store.set({ tab: name }),
+      },
+      text,
+    ),
   );
   const list = element('div', { class: 'tabs', role: 'tablist', 'aria-label': 'Analysis' }, tabs);
   walkable(list, () => tabs);
-  const panel = element('div', { id: panelId, role: 'tabpanel' }, finding, plot, table.root, element('div', { class: 'equation' }, equation, limit));
-  const root = element('section', { class: 'card analysis', 'aria-label': 'Analyse' }, element('header', {}, element('h2', {}, 'Analyse'), list), panel);
+  const panel = element(
+    'div',
+    { id: panelId, role: 'tabpanel' },
+    finding,
+    plot,
+    table.root,
+    element('div', { class: 'equation' }, equation, limit),
+  );
+  const root = element(
+    'section',
+    { class: 'card analysis', 'aria-label': 'Analyse' },
+    element('header', {}, element('h2', {}, 'Analyse'), list),
+    panel,
+  );
 
   function present(found, state, force) {
     const wide = Math.min(660, Math.max(280, plot.clientWidth || 620));
@@ -77,6 +103,10 @@ export function analysis(store) {
     const force = inForce(state);
     if (!force || !seen) return;
     const mine = (turnOf += 1);
+    if (WHOLE_MAPS.includes(state.tab) && Math.max(...force.look.shape(force.site.name)) > LONGEST_MAP)
+      return refuse({
+        message: `A whole map is worked out here, for at most ${LONGEST_MAP} positions. Give it a shorter input.`,
+      });
     panel.setAttribute('aria-busy', 'true');
     try {
       const found = await force.look.analysis(state.tab, ASKED[state.tab]?.(force) ?? {});
@@ -87,12 +117,15 @@ export function analysis(store) {
     if (mine === turnOf) panel.removeAttribute('aria-busy');
   }
 
-  new IntersectionObserver(([entry], watcher) => {
-    if (!entry.isIntersecting) return;
-    seen = true;
-    watcher.disconnect();
-    draw(store.state);
-  }, { rootMargin: '200px' }).observe(root);
+  new IntersectionObserver(
+    ([entry], watcher) => {
+      if (!entry.isIntersecting) return;
+      seen = true;
+      watcher.disconnect();
+      draw(store.state);
+    },
+    { rootMargin: '200px' },
+  ).observe(root);
   let width = 0;
   new ResizeObserver(() => {
     if (width !== plot.clientWidth && made) draw(store.state);

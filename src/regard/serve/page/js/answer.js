@@ -9,7 +9,7 @@ function commonWords(first, second) {
     for (let j = second.length - 1; j >= 0; j -= 1)
       table[i][j] = first[i] === second[j] ? table[i + 1][j + 1] + 1 : Math.max(table[i + 1][j], table[i][j + 1]);
   const kept = [new Set(), new Set()];
-  for (let i = 0, j = 0; i < first.length && j < second.length; ) {
+  for (let i = 0, j = 0; i < first.length && j < second.length;) {
     if (first[i] === second[j]) {
       kept[0].add(i++);
       kept[1].add(j++);
@@ -27,7 +27,8 @@ function sentence(text, kept, tag) {
 
 function texts(answer, before) {
   const split = (one) => one.text.split(/\s+/).filter(Boolean);
-  if (!before) return [element('p', { class: 'answer-text' }, answer.text || element('span', { class: 'hint' }, 'nothing'))];
+  if (!before)
+    return [element('p', { class: 'answer-text' }, answer.text || element('span', { class: 'hint' }, 'nothing'))];
   const [old, now] = commonWords(split(before), split(answer));
   return beside(sentence(before.text, old, 'del'), sentence(answer.text, now, 'ins'));
 }
@@ -46,7 +47,12 @@ function chances(list, earlier) {
         { style: `--weight: ${chance}; --before: ${old ?? chance}` },
         element('span', { class: 'chance-name' }, name === '' ? '␣' : name),
         element('span', { class: past ? 'chance-bar moved' : 'chance-bar' }),
-        element('span', { class: 'chance-value' }, percent(chance), moved === null || Math.abs(moved) < 0.0005 ? '' : element('small', {}, ` ${signed(100 * moved, 1)}`)),
+        element(
+          'span',
+          { class: 'chance-value' },
+          percent(chance),
+          moved === null || Math.abs(moved) < 0.0005 ? '' : element('small', {}, ` ${signed(100 * moved, 1)}`),
+        ),
       );
     }),
   );
@@ -68,12 +74,20 @@ function bodyOf(answer, before) {
   if (answer.kind === 'next') return [chances(answer.tokens, same?.tokens)];
   if (answer.kind === 'filled')
     return answer.places.map((place, index) =>
-      element('div', { class: 'answer-side' }, element('h3', {}, `token ${place.token}`), chances(place.tokens, same?.places[index]?.tokens)),
+      element(
+        'div',
+        { class: 'answer-side' },
+        element('h3', {}, `token ${place.token}`),
+        chances(place.tokens, same?.places[index]?.tokens),
+      ),
     );
   if (answer.kind === 'boxes') {
     const counts = (one) => Map.groupBy?.(one.boxes, (box) => box.label) ?? new Map();
-    const words = (one) => [...counts(one)].map(([label, boxes]) => plural(boxes.length, label)).join(', ') || 'nothing';
-    return same ? beside(element('p', {}, words(same)), element('p', {}, words(answer))) : [element('p', {}, words(answer))];
+    const words = (one) =>
+      [...counts(one)].map(([label, boxes]) => plural(boxes.length, label)).join(', ') || 'nothing';
+    return same
+      ? beside(element('p', {}, words(same)), element('p', {}, words(answer)))
+      : [element('p', {}, words(answer))];
   }
   return [];
 }
@@ -84,6 +98,20 @@ function verdict({ answer, before, changes }) {
   const top = (one) => (one.kind === 'text' ? one.text : (one.labels ?? one.tokens)?.[0]?.[0]);
   if (top(answer) === undefined) return '';
   return top(answer) === top(before) ? 'The answer stays the same.' : 'The answer changes.';
+}
+
+/** The same beside the controls that change it: the answer may be far up the page. */
+export function changedAnswer(store) {
+  const body = element('div', { class: 'answer-body' });
+  const said = element('p', { class: 'hint' });
+  const root = element('div', { class: 'answer echo' }, body, said);
+  store.watch(['look'], ({ look }) => {
+    root.hidden = !look?.document.before;
+    if (root.hidden) return;
+    body.replaceChildren(...bodyOf(look.document.answer, look.document.before));
+    said.textContent = verdict(look.document);
+  });
+  return root;
 }
 
 export function answerView(store) {

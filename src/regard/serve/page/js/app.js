@@ -31,11 +31,22 @@ async function restore() {
     return store.set({ error: error.message });
   }
   const { patch, text, png } = readHash(location.hash);
-  const model = models.find((one) => one.name === patch.model) ?? models.find((one) => one.source === 'shipped') ?? models[0];
+  const model =
+    models.find((one) => one.name === patch.model) ?? models.find((one) => one.source === 'shipped') ?? models[0];
   if (!model) return store.set({ error: 'The server knows no model.' });
   const known = patch.model === undefined || patch.model === model.name;
-  const fresh = Object.fromEntries(['site', 'head', 'view', 'query', 'key', 'withSite', 'withHead', 'other', 'contrast', 'changes'].map((name) => [name, INITIAL[name]]));
-  store.set({ ...fresh, ...(known ? patch : {}), model: model.name, input: inputFrom(model.example, known ? text : null, png) });
+  const fresh = Object.fromEntries(
+    ['site', 'head', 'view', 'query', 'key', 'withSite', 'withHead', 'other', 'contrast', 'changes'].map((name) => [
+      name,
+      INITIAL[name],
+    ]),
+  );
+  store.set({
+    ...fresh,
+    ...(known ? patch : {}),
+    model: model.name,
+    input: inputFrom(model.example, known ? text : null, png),
+  });
   if (!known) store.set({ error: `There is no model named ${patch.model} here; this is ${model.name}.` });
 }
 
@@ -47,7 +58,12 @@ store.watch(['look'], ({ look }) => {
   if (!look) return;
   const { model, sites } = look.document;
   const heads = sites.reduce((sum, site) => sum + site.heads, 0);
-  part('model').textContent = [`${sites.length} sites, ${heads} heads`, model.parameters && `${millions(model.parameters)} parameters`].filter(Boolean).join(' · ');
+  part('model').textContent = [
+    `${sites.length} sites, ${heads} heads`,
+    model.parameters && `${millions(model.parameters)} parameters`,
+  ]
+    .filter(Boolean)
+    .join(' · ');
   document.title = `${model.title} · regard`;
   page.dataset.ready = '';
 });

@@ -13,7 +13,10 @@ const LARGEST_SIDE = 1024; // a larger picture is made smaller before it is sent
 async function readPicture(blob) {
   const bitmap = await createImageBitmap(blob);
   const shrink = Math.min(1, LARGEST_SIDE / Math.max(bitmap.width, bitmap.height));
-  const canvas = element('canvas', { width: Math.round(bitmap.width * shrink), height: Math.round(bitmap.height * shrink) });
+  const canvas = element('canvas', {
+    width: Math.round(bitmap.width * shrink),
+    height: Math.round(bitmap.height * shrink),
+  });
   canvas.getContext('2d').drawImage(bitmap, 0, 0, canvas.width, canvas.height);
   return canvas.toDataURL('image/png');
 }
@@ -35,7 +38,14 @@ export function askLine(store, source) {
   const note = element('p', { class: 'hint', role: 'status' });
   const trouble = element('p', { class: 'trouble', role: 'alert', hidden: true });
   const preview = element('img', { class: 'preview', alt: 'The picture that was given' });
-  const file = element('input', { type: 'file', accept: 'image/*', class: 'unseen', tabindex: -1, 'aria-label': 'Choose a picture', onChange: () => file.files[0] && givePicture(file.files[0]) });
+  const file = element('input', {
+    type: 'file',
+    accept: 'image/*',
+    class: 'unseen',
+    tabindex: -1,
+    'aria-label': 'Choose a picture',
+    onChange: () => file.files[0] && givePicture(file.files[0]),
+  });
   const pad = drawingPad((png) => give(png));
   const pictures = element(
     'div',
@@ -50,7 +60,10 @@ export function askLine(store, source) {
   /** The input in the form that this model takes. */
   function shaped(patch) {
     const { input } = store.state;
-    if (patch.png) return input?.kind === 'caption' ? { ...input, image: { kind: 'image', png: patch.png } } : { kind: 'image', png: patch.png };
+    if (patch.png)
+      return input?.kind === 'caption'
+        ? { ...input, image: { kind: 'image', png: patch.png } }
+        : { kind: 'image', png: patch.png };
     return input?.kind === 'pair' ? { kind: 'pair', source: patch.text } : { kind: 'text', text: patch.text };
   }
 
@@ -92,7 +105,13 @@ export function askLine(store, source) {
   const picker = modelPicker(store, source);
   const form = element(
     'form',
-    { class: 'ask', onSubmit: (event) => { event.preventDefault(); sendText(); } },
+    {
+      class: 'ask',
+      onSubmit: (event) => {
+        event.preventDefault();
+        sendText();
+      },
+    },
     element('label', { for: 'sentence', class: 'unseen' }, 'Text'),
     element('div', { class: 'ask-line' }, picker.root, field, pictures, look),
     element('div', { class: 'ask-notes' }, note, picker.note),

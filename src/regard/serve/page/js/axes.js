@@ -15,7 +15,11 @@ const kept = new WeakMap();
 
 /** All of them; the same list every time, so that it can be compared. */
 export function labelsOf(axis) {
-  if (!kept.has(axis)) kept.set(axis, Array.from({ length: axis.size }, (_, index) => labelOf(axis, index)));
+  if (!kept.has(axis))
+    kept.set(
+      axis,
+      Array.from({ length: axis.size }, (_, index) => labelOf(axis, index)),
+    );
   return kept.get(axis);
 }
 

@@ -31,7 +31,8 @@ const circle = (place, period) => [Math.cos((2 * Math.PI * place) / period), Mat
 export const HEADS = {
   colour: ({ colour: [, a, b] }) => [18 * a, 18 * b, 0, 0],
   lightness: ({ colour: [lightness] }) => [8 * (lightness - 0.65), 0, 0, 0],
-  neighbours: ({ row, column }) => [...circle(row, 2 * JAR.rows), ...circle(column, 2 * JAR.columns)].map((value) => 2.6 * value),
+  neighbours: ({ row, column }) =>
+    [...circle(row, 2 * JAR.rows), ...circle(column, 2 * JAR.columns)].map((value) => 2.6 * value),
 };
 
 export const WIDTH = 4;
@@ -43,5 +44,16 @@ export function candyAttention({ query, head, temperature, masked = new Set(), c
   const raw = scoresOf(vectors[query], vectors.flat(), WIDTH ** -0.5);
   const scores = raw.map((score, index) => (hidden(index) ? null : score / temperature));
   const { weights } = softmax(scores);
-  return { vectors, scores, weights, colour: Array.from(weightedSum(weights, CANDIES.flatMap((one) => one.colour), 3)) };
+  return {
+    vectors,
+    scores,
+    weights,
+    colour: Array.from(
+      weightedSum(
+        weights,
+        CANDIES.flatMap((one) => one.colour),
+        3,
+      ),
+    ),
+  };
 }

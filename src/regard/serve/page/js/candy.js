@@ -12,10 +12,25 @@ export function candyCorner() {
   const swatch = element('span', { class: 'swatch', role: 'img' });
   const told = element('p', { class: 'readout', role: 'status' });
   const rowBars = element('div', { class: 'softmax candy-bars', 'aria-hidden': 'true' });
-  const heat = element('input', { id: fresh('candy'), type: 'range', min: -2, max: 2, step: 0.25, value: 0, 'aria-label': 'Temperature', onInput: () => set({ temperature: temperatureOf(Number(heat.value)) }) });
+  const heat = element('input', {
+    id: fresh('candy'),
+    type: 'range',
+    min: -2,
+    max: 2,
+    step: 0.25,
+    value: 0,
+    'aria-label': 'Temperature',
+    onInput: () => set({ temperature: temperatureOf(Number(heat.value)) }),
+  });
   const shownHeat = element('output', {});
-  const heads = choices('Head', Object.keys(HEADS).map((name) => [name, name]), (head) => set({ head }));
-  const hide = button('toggle', 'hide candies', () => set({ hiding: !state.hiding }), { title: 'A click hides a candy instead of asking it' });
+  const heads = choices(
+    'Head',
+    Object.keys(HEADS).map((name) => [name, name]),
+    (head) => set({ head }),
+  );
+  const hide = button('toggle', 'hide candies', () => set({ hiding: !state.hiding }), {
+    title: 'A click hides a candy instead of asking it',
+  });
   const causal = button('toggle', 'only earlier ones', () => set({ causal: !state.causal }));
   const clear = button('plain', 'Show all', () => set({ masked: new Set(), causal: false }));
   let numbers = null;
@@ -25,11 +40,19 @@ export function candyCorner() {
     node.append(element('span', { class: 'candy-weight', 'aria-hidden': 'true' }));
     return node;
   });
-  const jar = element('div', { class: 'jar', role: 'group', 'aria-label': 'The jar', style: `--columns: ${JAR.columns}` }, candies);
+  const jar = element(
+    'div',
+    { class: 'jar', role: 'group', 'aria-label': 'The jar', style: `--columns: ${JAR.columns}` },
+    candies,
+  );
   const table = tableBehind('Numbers of the jar', () => ({
     caption: `Query ${nameOf(state.query)}, head ${state.head}, temperature ${state.temperature}`,
     columns: ['candy', 'score', 'weight'],
-    rows: CANDIES.map((_, index) => [nameOf(index), numbers.scores[index] === null ? 'masked' : number(numbers.scores[index]), percent(numbers.weights[index], 4)]),
+    rows: CANDIES.map((_, index) => [
+      nameOf(index),
+      numbers.scores[index] === null ? 'masked' : number(numbers.scores[index]),
+      percent(numbers.weights[index], 4),
+    ]),
   }));
 
   function press(index) {
@@ -53,10 +76,20 @@ export function candyCorner() {
       node.setAttribute('aria-label', `${nameOf(index)}, ${hidden ? 'hidden' : percent(numbers.weights[index])}`);
       node.tabIndex = index === state.query ? 0 : -1;
     });
-    rowBars.replaceChildren(...numbers.weights.map((weight, index) => element('span', { title: `${nameOf(index)} ${percent(weight)}`, style: `--weight: ${weight}; background: ${css(CANDIES[index].colour)}` })));
+    rowBars.replaceChildren(
+      ...numbers.weights.map((weight, index) =>
+        element('span', {
+          title: `${nameOf(index)} ${percent(weight)}`,
+          style: `--weight: ${weight / numbers.weights[most]}; background: ${css(CANDIES[index].colour)}`,
+        }),
+      ),
+    );
     swatch.style.background = css(numbers.colour);
     swatch.setAttribute('aria-label', `mean colour ${css(numbers.colour)}`);
-    told.replaceChildren(element('b', {}, nameOf(state.query)), ` looks most at ${nameOf(most)}, ${percent(numbers.weights[most])}.`);
+    told.replaceChildren(
+      element('b', {}, nameOf(state.query)),
+      ` looks most at ${nameOf(most)}, ${percent(numbers.weights[most])}.`,
+    );
     shownHeat.textContent = state.temperature.toFixed(2);
     heads.choose(state.head);
     hide.setAttribute('aria-pressed', state.hiding);
@@ -80,7 +113,16 @@ export function candyCorner() {
   const root = element(
     'section',
     { class: 'card candy-corner', 'aria-label': 'AlphaCandy' },
-    element('header', {}, element('h2', {}, 'AlphaCandy'), element('p', { class: 'hint' }, 'Candies are tokens. Click one: it asks, all others answer, and what comes back is a mixture of their colours.')),
+    element(
+      'header',
+      {},
+      element('h2', {}, 'AlphaCandy'),
+      element(
+        'p',
+        { class: 'hint' },
+        'Candies are tokens. Click one: it asks, all others answer, and what comes back is a mixture of their colours.',
+      ),
+    ),
     element(
       'div',
       { class: 'candy-body' },
@@ -89,7 +131,13 @@ export function candyCorner() {
         'div',
         { class: 'candy-side' },
         element('div', { class: 'row' }, heads.root),
-        element('div', { class: 'row slider' }, element('label', { for: heat.id, class: 'slider-name' }, 'temperature'), heat, shownHeat),
+        element(
+          'div',
+          { class: 'row slider' },
+          element('label', { for: heat.id, class: 'slider-name' }, 'temperature'),
+          heat,
+          shownHeat,
+        ),
         element('div', { class: 'row' }, hide, causal, clear),
         rowBars,
         element('div', { class: 'row' }, swatch, element('span', { class: 'hint' }, 'comes out')),

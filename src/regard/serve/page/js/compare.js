@@ -29,7 +29,10 @@ export function comparison(store, source) {
       store.set({ withSite: site, withHead: head === 'mean' ? head : Number(head), other: null });
     },
   });
-  const others = element('select', { 'aria-label': 'Compare with another model or mechanism', onChange: () => chooseOther() });
+  const others = element('select', {
+    'aria-label': 'Compare with another model or mechanism',
+    onChange: () => chooseOther(),
+  });
   const swap = button('plain', 'Swap', () => {
     const { site, head, withSite, withHead } = store.state;
     store.set({ site: withSite, head: withHead, withSite: site, withHead: head });
@@ -57,17 +60,28 @@ export function comparison(store, source) {
 
   const MECHANISMS = ['softmax', 'cosine', 'top-k', 'local', 'performer', 'linformer', 'lsh', 'synthesizer', 'fourier'];
   if (source.can.compare) {
-    source.models().then((models) => {
-      store.watch(['model'], ({ model }) => {
-        const own = models.find((one) => one.name === model);
-        const alike = models.filter((one) => one.takes === own?.takes && one.name !== model);
-        others.replaceChildren(
-          option('', 'this model'),
-          group('other models', alike.map((one) => option(`model ${one.name}`, one.title + (one.source === 'zoo' ? ' (random weights)' : '')))),
-          group('the same weights, another mechanism', MECHANISMS.map((name) => option(`attention ${name}`, name))),
-        );
-      });
-    }, () => {});
+    source.models().then(
+      (models) => {
+        store.watch(['model'], ({ model }) => {
+          const own = models.find((one) => one.name === model);
+          const alike = models.filter((one) => one.takes === own?.takes && one.name !== model);
+          others.replaceChildren(
+            option('', 'this model'),
+            group(
+              'other models',
+              alike.map((one) =>
+                option(`model ${one.name}`, one.title + (one.source === 'zoo' ? ' (random weights)' : '')),
+              ),
+            ),
+            group(
+              'the same weights, another mechanism',
+              MECHANISMS.map((name) => option(`attention ${name}`, name)),
+            ),
+          );
+        });
+      },
+      () => {},
+    );
   }
 
   function rank(state, force) {
@@ -79,7 +93,11 @@ export function comparison(store, source) {
       ...most.map((one) => {
         const site = force.look.sites.get(one.site);
         const text = `${headWord(site, one.first)}: ${one.divergence.toFixed(2)} bits apart`;
-        return element('li', {}, button('link', text, () => store.set({ site: one.site, head: one.first })));
+        return element(
+          'li',
+          {},
+          button('link', text, () => store.set({ site: one.site, head: one.first })),
+        );
       }),
     );
   }
@@ -102,19 +120,28 @@ export function comparison(store, source) {
       shown.forEach(({ site, look, sheet }, index) => {
         const { axes } = look.document;
         const scale = scaleOf(site, sheet, state.contrast);
-        maps[index].show({ sheet, rows: labelsOf(axes[site.rows]), columns: labelsOf(axes[site.columns]), scale, colours: state.colours });
+        maps[index].show({
+          sheet,
+          rows: labelsOf(axes[site.rows]),
+          columns: labelsOf(axes[site.columns]),
+          scale,
+          colours: state.colours,
+        });
       }),
     );
     const difference = differenceOf(state);
     if (!second) finding.textContent = 'Waiting for the second map…';
     else if (!difference)
       finding.textContent = `${force.sheet.rows} × ${force.sheet.columns} against ${second.sheet.rows} × ${second.sheet.columns}: maps of different sides have no difference. The first is the large one.`;
-    else if (!difference.exact) finding.textContent = 'The difference is drawn below; point at a cell for its exact value.';
+    else if (!difference.exact)
+      finding.textContent = 'The difference is drawn below; point at a cell for its exact value.';
     else {
       const { share, query, key, value } = apartness(difference);
       const weights = force.site.kind === 'weights';
       finding.replaceChildren(
-        weights ? `On average ${percent(share, 0)} of a query’s attention lies elsewhere. Furthest apart: ` : 'Furthest apart: ',
+        weights
+          ? `On average ${percent(share, 0)} of a query’s attention lies elsewhere. Furthest apart: `
+          : 'Furthest apart: ',
         ...fromTo(wordsFor(force.rowAxis, query), wordsFor(force.columnAxis, key)),
         weights ? `, ${signed(100 * value, 0)} points.` : `, ${signed(value, 2)}.`,
       );

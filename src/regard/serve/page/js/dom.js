@@ -6,7 +6,8 @@ function fill(node, properties, children) {
   for (const [name, value] of Object.entries(properties)) {
     if (value === undefined || value === null || value === false) continue;
     if (name.startsWith('on')) node.addEventListener(name.slice(2).toLowerCase(), value);
-    else if (name === 'style') node.style.cssText = value; // by the object model: a strict policy forbids the attribute
+    else if (name === 'style')
+      node.style.cssText = value; // by the object model: a strict policy forbids the attribute
     else node.setAttribute(name, value === true ? '' : value);
   }
   node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));

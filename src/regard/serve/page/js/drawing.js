@@ -7,7 +7,14 @@ const ZOOM = 10;
 const BRUSH = 2.6; // of the sent pixels
 
 export function drawingPad(onDone) {
-  const canvas = element('canvas', { class: 'pad', width: SIDE_OF_PAD * ZOOM, height: SIDE_OF_PAD * ZOOM, tabindex: 0, role: 'application', 'aria-label': 'Drawing canvas. Arrow keys move the brush, Space paints.' });
+  const canvas = element('canvas', {
+    class: 'pad',
+    width: SIDE_OF_PAD * ZOOM,
+    height: SIDE_OF_PAD * ZOOM,
+    tabindex: 0,
+    role: 'application',
+    'aria-label': 'Drawing canvas. Arrow keys move the brush, Space paints.',
+  });
   const context = canvas.getContext('2d');
   let [x, y] = [SIDE_OF_PAD / 2, SIDE_OF_PAD / 2];
   let last = null;
@@ -29,7 +36,10 @@ export function drawingPad(onDone) {
 
   const at = (event) => {
     const bounds = canvas.getBoundingClientRect();
-    return [((event.clientX - bounds.left) / bounds.width) * canvas.width, ((event.clientY - bounds.top) / bounds.height) * canvas.height];
+    return [
+      ((event.clientX - bounds.left) / bounds.width) * canvas.width,
+      ((event.clientY - bounds.top) / bounds.height) * canvas.height,
+    ];
   };
   canvas.addEventListener('pointerdown', (event) => {
     canvas.setPointerCapture(event.pointerId);
@@ -44,7 +54,9 @@ export function drawingPad(onDone) {
   });
   canvas.addEventListener('pointerup', () => (last = null));
   canvas.addEventListener('keydown', (event) => {
-    const step = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1], ' ': [0, 0] }[event.key];
+    const step = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1], ' ': [0, 0] }[
+      event.key
+    ];
     if (!step) return;
     event.preventDefault();
     const from = [x * ZOOM, y * ZOOM];
@@ -65,7 +77,12 @@ export function drawingPad(onDone) {
   const dialog = element(
     'dialog',
     { class: 'sheet pad-dialog', 'aria-label': 'Draw' },
-    element('header', {}, element('h2', {}, 'Draw'), button('plain', 'Close', () => dialog.close())),
+    element(
+      'header',
+      {},
+      element('h2', {}, 'Draw'),
+      button('plain', 'Close', () => dialog.close()),
+    ),
     canvas,
     element('p', { class: 'hint' }, 'Or arrow keys, with Shift to paint.'),
     element('div', { class: 'row end' }, button('plain', 'Clear', clear), button('strong', 'Look', done)),

@@ -2,7 +2,18 @@
 
 import { gapOf } from './axes.js';
 import { halves, singles } from './bytes.js';
-import { distance, dot, effectiveRank, mean, rollout, scoresOf, singularValues, softmax, warmed, weightedSum } from './numeric.js';
+import {
+  distance,
+  dot,
+  effectiveRank,
+  mean,
+  rollout,
+  scoresOf,
+  singularValues,
+  softmax,
+  warmed,
+  weightedSum,
+} from './numeric.js';
 import { Sheet } from './sheet.js';
 import { Look, shrunk, Trouble } from './source.js';
 
@@ -26,7 +37,8 @@ class EmbeddedLook extends Look {
 
   whole(site, head) {
     const [rows, columns] = this.shape(site);
-    if (head === 'mean') return mean(Array.from({ length: this.sites.get(site).heads }, (_, each) => this.whole(site, each)));
+    if (head === 'mean')
+      return mean(Array.from({ length: this.sites.get(site).heads }, (_, each) => this.whole(site, each)));
     const maps = this.once(`map ${site}`, () => halves(this.raw.maps[site]));
     const own = maps.subarray(head * rows * columns, (head + 1) * rows * columns);
     const heat = this.temperature(site);
@@ -81,7 +93,11 @@ class EmbeddedLook extends Look {
     const biases = this.biases(weights, products, this.temperature(site));
     const product = dot(query, key);
     return {
-      query, key, value, product, scale,
+      query,
+      key,
+      value,
+      product,
+      scale,
       bias: biases[column] ?? 0,
       score: product * scale + (biases[column] ?? 0),
       masked: weights[column] === 0,
@@ -108,13 +124,28 @@ class EmbeddedLook extends Look {
         return [facts.name, each(facts).map((one) => distance(this.whole(facts.name, one), axis.size, gapOf(axis)))];
       });
       const patches = Object.values(this.document.axes).some((axis) => axis.grid);
-      return { name, equation: 'mean over i of Σ_j a_ij |i − j|', limit: 'A head that looks far need not bring anything from there.', sites: Object.fromEntries(sites), unit: patches ? 'patches' : 'tokens' };
+      return {
+        name,
+        equation: 'mean over i of Σ_j a_ij |i − j|',
+        limit: 'A head that looks far need not bring anything from there.',
+        sites: Object.fromEntries(sites),
+        unit: patches ? 'patches' : 'tokens',
+      };
     }
     if (name === 'spectrum' && Math.max(...this.shape(site)) <= 96) {
       const singular = singularValues(this.whole(site, head), ...this.shape(site));
       const total = singular.reduce((sum, value) => sum + value, 0);
       let sum = 0;
-      return { name, equation: 'A = U Σ V^T', limit: 'A low rank says nothing about which positions matter.', site, head, singular, mass: singular.map((value) => (sum += value) / total), rank: effectiveRank(singular) };
+      return {
+        name,
+        equation: 'A = U Σ V^T',
+        limit: 'A low rank says nothing about which positions matter.',
+        site,
+        head,
+        singular,
+        mass: singular.map((value) => (sum += value) / total),
+        rank: effectiveRank(singular),
+      };
     }
     const facts = this.sites.get(site);
     if (name === 'rollout' && square(facts) && facts.role === 'self') {
@@ -122,9 +153,18 @@ class EmbeddedLook extends Look {
       const maps = before.slice(0, before.indexOf(facts) + 1).map((one) => this.whole(one.name, 'mean'));
       const [count] = this.shape(site);
       const flat = rollout(maps, count);
-      return { name, equation: 'R_l = (A_l + I)/2 · R_(l−1)', limit: 'It knows the weights alone, not what the values carried.', site, map: Array.from({ length: count }, (_, row) => Array.from(flat.subarray(row * count, (row + 1) * count))) };
+      return {
+        name,
+        equation: 'R_l = (A_l + I)/2 · R_(l−1)',
+        limit: 'It knows the weights alone, not what the values carried.',
+        site,
+        map: Array.from({ length: count }, (_, row) => Array.from(flat.subarray(row * count, (row + 1) * count))),
+      };
     }
-    throw new Trouble({ what: 'This needs the model, which a saved page does not have', fix: 'Open the same view with `regard serve`' });
+    throw new Trouble({
+      what: 'This needs the model, which a saved page does not have',
+      fix: 'Open the same view with `regard serve`',
+    });
   }
 }
 

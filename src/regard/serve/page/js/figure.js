@@ -55,14 +55,20 @@ export async function mapFigure({ rows, columns, sheet, scale, title, colours })
     rows.forEach((label, row) => {
       columns.forEach((_, column) => {
         const fill = ramp.css(scale.place(sheet.value(row, column)));
-        body.push(`<rect x="${left + column * cell}" y="${top + row * cell}" width="${cell - 1}" height="${cell - 1}" fill="${fill}"/>`);
+        body.push(
+          `<rect x="${left + column * cell}" y="${top + row * cell}" width="${cell - 1}" height="${cell - 1}" fill="${fill}"/>`,
+        );
       });
-      body.push(`<text x="${left - 8}" y="${top + (row + 0.5) * cell + 4}" text-anchor="end" fill="${colours.soft}">${escaped(label)}</text>`);
+      body.push(
+        `<text x="${left - 8}" y="${top + (row + 0.5) * cell + 4}" text-anchor="end" fill="${colours.soft}">${escaped(label)}</text>`,
+      );
     });
   if (!large)
     columns.forEach((label, column) => {
       const x = left + (column + 0.5) * cell;
-      body.push(`<text transform="translate(${x} ${top - 7}) rotate(-45)" fill="${colours.soft}">${escaped(label)}</text>`);
+      body.push(
+        `<text transform="translate(${x} ${top - 7}) rotate(-45)" fill="${colours.soft}">${escaped(label)}</text>`,
+      );
     });
   const bottom = top + rows.length * cell;
   body.push(...drawnLegend({ scale, ramp, colours, left, top: bottom + 18 }));
@@ -73,9 +79,14 @@ export function linesFigure({ rows, columns, sheet, title, colours }) {
   const [step, top, start, end] = [26, 48, 170, 470];
   const tallest = Math.max(rows.length, columns.length);
   const y = (index, count) => top + ((tallest - count) / 2 + index + 0.5) * step;
-  const body = rows.map((label, row) => `<text x="${start - 10}" y="${y(row, rows.length) + 4}" text-anchor="end" fill="${colours.ink}">${escaped(label)}</text>`);
+  const body = rows.map(
+    (label, row) =>
+      `<text x="${start - 10}" y="${y(row, rows.length) + 4}" text-anchor="end" fill="${colours.ink}">${escaped(label)}</text>`,
+  );
   columns.forEach((label, column) => {
-    body.push(`<text x="${end + 10}" y="${y(column, columns.length) + 4}" fill="${colours.ink}">${escaped(label)}</text>`);
+    body.push(
+      `<text x="${end + 10}" y="${y(column, columns.length) + 4}" fill="${colours.ink}">${escaped(label)}</text>`,
+    );
     rows.forEach((_, row) => {
       const weight = sheet.value(row, column) ?? 0;
       if (weight < 0.02) return;
@@ -92,7 +103,9 @@ export function linesFigure({ rows, columns, sheet, title, colours }) {
 export function matrixText({ rows, columns, sheet, query }) {
   const quoted = (text) => `"${text.replaceAll('"', '""')}"`;
   const places = sheet.exact ? rows.keys() : [query];
-  const lines = Array.from(places, (row) => [quoted(rows[row]), ...columns.map((_, column) => sheet.value(row, column)?.toFixed(6) ?? '')].join(','));
+  const lines = Array.from(places, (row) =>
+    [quoted(rows[row]), ...columns.map((_, column) => sheet.value(row, column)?.toFixed(6) ?? '')].join(','),
+  );
   return `${[['"query"', ...columns.map(quoted)].join(','), ...lines].join('\n')}\n`;
 }
 

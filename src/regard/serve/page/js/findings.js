@@ -1,37 +1,10 @@
 // What each analysis shows: a sentence of finding, a plot and a table, from what the API answered.
 
-import { isPicture, labelOf, labelsOf, siteName, wordsFor } from './axes.js';
-import { roundLimit, scales } from './colour.js';
-import { element, largest, percent, role, signed } from './dom.js';
-import { heatMap } from './heatmap.js';
-import { bars, curves, dots } from './plots.js';
-import { Sheet } from './sheet.js';
-
-const numbered = (count) => Array.from({ length: count }, (_, index) => String(index));
-const namesFor = (axis, count) => (axis && axis.size === count ? labelsOf(axis) : numbered(count));
-
-/** A map that the API sent as lists: drawn as any other. */
-function mapPart({ found, force, state, signedValues, before, after }) {
-  const rows = found.map.length;
-  const columns = found.map[0].length;
-  const sheet = new Sheet({ rows, columns, exact: Float32Array.from(found.map.flat()) });
-  const limit = roundLimit(Math.max(...sheet.exact.map(Math.abs)));
-  const map = heatMap({ label: `${found.name}, ${rows} by ${columns}` });
-  const { axes } = force.look.document;
-  const site = force.look.sites.get(found.site);
-  const [rowNames, columnNames] = [namesFor(axes[site?.rows], rows), namesFor(axes[site?.columns], columns)];
-  const place = site?.rows === force.site.rows ? Math.min(force.query, rows - 1) : 0;
-  const scale = signedValues ? scales.difference(limit) : scales[state.contrast];
-  const show = () => map.show({ sheet, rows: rowNames, columns: columnNames, scale, colours: state.colours, hover: null, cursor: { query: place, key: null } });
-  const row = sheet.row(place);
-  const best = largest(row);
-  return {
-    finding: [before, role('query', rowNames[place]), after, role('key', columnNames[best]), `, ${signedValues ? signed(row[best]) : percent(row[best])}.`],
-    plot: map.root,
-    shown: show,
-    table: { caption: found.name, columns: ['', ...columnNames], rows: rowNames.map((name, index) => [name, ...Array.from(sheet.row(index), (value) => value.toFixed(3))]) },
-  };
-}
+import { labelOf, siteName } from './axes.js';
+import { scales } from './colour.js';
+import { element, largest, percent, signed } from './dom.js';
+import { mapPart, numbered, occlusionPart } from './mapped.js';
+import { curves, dots } from './plots.js';
 
 function headsPart({ found, force, wide, store, yName, write, intro }) {
   const names = Object.keys(found.sites);
@@ -40,12 +13,17 @@ function headsPart({ found, force, wide, store, yName, write, intro }) {
   const flat = groups.flatMap((group, place) => group.map((value, head) => ({ place, head, value })));
   const best = flat[largest(flat.map((one) => Math.abs(one.value)))];
   return {
-    finding: [intro, `The largest is ${titles[best.place]}, head ${best.head}: ${write(best.value)}. Click a dot to see its map.`],
+    finding: [
+      intro,
+      `The largest is ${titles[best.place]}, head ${best.head}: ${write(best.value)}. Click a dot to see its map.`,
+    ],
     plot: dots({
       wide,
       label: `${found.name} of every head, by site`,
       groups,
-      names: titles.map((title) => title.replace('encoder ', 'enc ').replace('decoder ', 'dec ').replace(', cross', ' ×').replace('layer ', '')),
+      names: titles.map((title) =>
+        title.replace('encoder ', 'enc ').replace('decoder ', 'dec ').replace(', cross', ' ×').replace('layer ', ''),
+      ),
       xName: '',
       yName,
       chosen: { place: names.indexOf(force.site.name), head: force.head },
@@ -64,26 +42,25 @@ function spectrumPart({ found, wide }) {
   const top = Math.max(...found.singular);
   const enough = found.mass.findIndex((mass) => mass >= 0.9) + 1;
   return {
-    finding: [`Effective rank ${found.rank.toFixed(1)} of ${count}; ${enough} of ${count} singular values carry 90 % of the mass.`],
-    plot: curves({ wide, label: 'Singular values and their cumulative mass', xName: 'index', yName: 'singular value', series: [{ name: `mass (1 is ${top.toPrecision(2)} high)`, values: found.mass.map((mass) => mass * top), look: 'faint' }, { name: '', values: found.singular, look: '' }] }),
-    table: { caption: 'Singular values', columns: ['index', 'value', 'cumulative mass'], rows: found.singular.map((value, index) => [String(index + 1), value.toFixed(4), percent(found.mass[index])]) },
+    finding: [
+      `Effective rank ${found.rank.toFixed(1)} of ${count}; ${enough} of ${count} singular values carry 90 % of the mass.`,
+    ],
+    plot: curves({
+      wide,
+      label: 'Singular values and their cumulative mass',
+      xName: 'index',
+      yName: 'singular value',
+      series: [
+        { name: `mass (1 is ${top.toPrecision(2)} high)`, values: found.mass.map((mass) => mass * top), look: 'faint' },
+        { name: '', values: found.singular, look: '' },
+      ],
+    }),
+    table: {
+      caption: 'Singular values',
+      columns: ['index', 'value', 'cumulative mass'],
+      rows: found.singular.map((value, index) => [String(index + 1), value.toFixed(4), percent(found.mass[index])]),
+    },
   };
-}
-
-/** Occlusion over a sentence: bars. Over a picture: a map of the patches. */
-function occlusionPart(facts) {
-  const { found, force, state, wide } = facts;
-  const worth = found.worth.flat();
-  const axes = Object.values(force.look.document.axes);
-  const grid = Array.isArray(found.worth[0]) && axes.find((axis) => isPicture(axis));
-  const best = largest(worth);
-  const axis = grid || axes.find((one) => one.size === worth.length);
-  const word = (index) => (grid ? wordsFor(grid, index + grid.special) : axis ? labelOf(axis, index) : String(index));
-  const finding = ['What each part is worth to ', element('b', {}, `“${found.what}”`), ': how much less sure the model is without it. The most: ', role('key', word(best)), `, ${signed(worth[best])}.`];
-  const table = { caption: 'Occlusion', columns: ['without', 'worth'], rows: worth.map((value, index) => [word(index), signed(value)]) };
-  if (!grid) return { finding, table, plot: bars({ wide, label: 'Worth of each token', values: worth, names: worth.map((_, index) => word(index)), yName: 'worth', marked: best }) };
-  const map = mapPart({ ...facts, found: { ...found, map: found.worth }, signedValues: true, before: '', after: '' });
-  return { ...map, finding, table };
 }
 
 function lensPart({ found, force, state }) {
@@ -93,22 +70,85 @@ function lensPart({ found, force, state }) {
   const name = (index) => (axis ? labelOf(axis, index) : count === 1 ? 'answer' : String(index));
   const cell = ([token, chance]) => {
     const strong = scales.root.place(chance) > 0.62;
-    return element('td', { title: percent(chance), class: strong ? 'strong-cell' : '', style: `background: ${ramp.css(scales.root.place(chance))}` }, token === '' ? '␣' : token);
+    return element(
+      'td',
+      {
+        title: percent(chance),
+        class: strong ? 'strong-cell' : '',
+        style: `background: ${ramp.css(scales.root.place(chance))}`,
+      },
+      token === '' ? '␣' : token,
+    );
   };
-  const head = element('tr', {}, element('th', { scope: 'col' }, 'after'), Array.from({ length: count }, (_, index) => element('th', { scope: 'col' }, name(index))));
-  const rows = found.layers.map((layer) => element('tr', {}, element('th', { scope: 'row' }, siteName(force.look.sites.get(layer.site) ?? { name: layer.site, part: layer.site })), layer.tokens.map(cell)));
-  const plot = element('div', { class: 'lens', tabindex: 0, role: 'region', 'aria-label': 'Logit lens' }, element('table', {}, element('thead', {}, head), element('tbody', {}, rows)));
-  const table = { caption: 'Likeliest token after each layer', columns: ['after', ...Array.from({ length: count }, (_, index) => name(index))], rows: found.layers.map((layer) => [layer.site, ...layer.tokens.map(([token, chance]) => `${token} ${percent(chance)}`)]) };
+  const head = element(
+    'tr',
+    {},
+    element('th', { scope: 'col' }, 'after'),
+    Array.from({ length: count }, (_, index) => element('th', { scope: 'col' }, name(index))),
+  );
+  const rows = found.layers.map((layer) =>
+    element(
+      'tr',
+      {},
+      element(
+        'th',
+        { scope: 'row' },
+        siteName(force.look.sites.get(layer.site) ?? { name: layer.site, part: layer.site }),
+      ),
+      layer.tokens.map(cell),
+    ),
+  );
+  const plot = element(
+    'div',
+    { class: 'lens', tabindex: 0, role: 'region', 'aria-label': 'Logit lens' },
+    element('table', {}, element('thead', {}, head), element('tbody', {}, rows)),
+  );
+  const table = {
+    caption: 'Likeliest token after each layer',
+    columns: ['after', ...Array.from({ length: count }, (_, index) => name(index))],
+    rows: found.layers.map((layer) => [
+      layer.site,
+      ...layer.tokens.map(([token, chance]) => `${token} ${percent(chance)}`),
+    ]),
+  };
   return { finding: ['What the model would say if it had to stop after each layer; darker is surer.'], plot, table };
 }
 
 export const FINDINGS = {
-  rollout: (facts) => mapPart({ ...facts, before: 'Attention followed back through all layers up to this one, the residual path counted as one half. ', after: ' comes most from ' }),
-  flow: (facts) => mapPart({ ...facts, before: 'The largest flow through all layers up to this one. ', after: ' receives most from ' }),
-  distance: (facts) => headsPart({ ...facts, yName: `${facts.found.unit} away`, write: (value) => `${value.toFixed(2)} ${facts.found.unit}`, intro: 'How far each head looks, on average. ' }),
+  rollout: (facts) =>
+    mapPart({
+      ...facts,
+      before: 'Attention followed back through all layers up to this one, the residual path counted as one half. ',
+      after: ' comes most from ',
+    }),
+  flow: (facts) =>
+    mapPart({
+      ...facts,
+      before: 'The largest flow through all layers up to this one. ',
+      after: ' receives most from ',
+    }),
+  distance: (facts) =>
+    headsPart({
+      ...facts,
+      yName: `${facts.found.unit} away`,
+      write: (value) => `${value.toFixed(2)} ${facts.found.unit}`,
+      intro: 'How far each head looks, on average. ',
+    }),
   spectrum: spectrumPart,
   occlusion: occlusionPart,
-  gradient: (facts) => mapPart({ ...facts, signedValues: true, before: 'Each weight times the slope of the answer along it. For ', after: ' the most is at ' }),
-  importance: (facts) => headsPart({ ...facts, yName: 'change of the answer', write: (value) => signed(value), intro: 'How much the answer changes when a head is silent. ' }),
+  gradient: (facts) =>
+    mapPart({
+      ...facts,
+      signedValues: true,
+      before: 'Each weight times the slope of the answer along it. For ',
+      after: ' the most is at ',
+    }),
+  importance: (facts) =>
+    headsPart({
+      ...facts,
+      yName: 'change of the answer',
+      write: (value) => signed(value),
+      intro: 'How much the answer changes when a head is silent. ',
+    }),
   lens: lensPart,
 };

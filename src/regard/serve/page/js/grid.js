@@ -51,7 +51,9 @@ export function headGrid(store) {
         'div',
         { class: 'grid-site', 'data-site': site.name },
         nameAt(layer + 1, 0, String(site.layer ?? layer)),
-        columns.filter((head) => head === 'mean' || head < site.heads).map((head) => tileOf(site, head, layer, columns.indexOf(head))),
+        columns
+          .filter((head) => head === 'mean' || head < site.heads)
+          .map((head) => tileOf(site, head, layer, columns.indexOf(head))),
       ),
     );
     const grid = element(
@@ -63,7 +65,11 @@ export function headGrid(store) {
         style: `--layers: ${sites.length}; --heads: ${columns.length}`,
       },
       element('span', { class: 'grid-corner', 'aria-hidden': 'true' }),
-      heads > 1 ? columns.map((head, place) => nameAt(0, place + 1, head === 'mean' ? 'x̄' : String(head), head === 'mean' ? 'mean' : '')) : [],
+      heads > 1
+        ? columns.map((head, place) =>
+            nameAt(0, place + 1, head === 'mean' ? 'x̄' : String(head), head === 'mean' ? 'mean' : ''),
+          )
+        : [],
       rows,
     );
     grid.addEventListener('keydown', (event) => walk(event, grid));
@@ -128,13 +134,16 @@ export function headGrid(store) {
       const heads = look.document.sites.reduce((sum, site) => sum + site.heads, 0);
       total.textContent = `${plural(heads, 'map')}. Layers and heads count from 0; x̄: mean.`;
     }
-    look.thumbnails().then((found) => {
-      if (store.state.look !== look) return;
-      copies = found;
-      paintAll(store.state);
-      const site = look.sites.get(store.state.site);
-      if (site) describe(site, store.state.head);
-    }, () => {});
+    look.thumbnails().then(
+      (found) => {
+        if (store.state.look !== look) return;
+        copies = found;
+        paintAll(store.state);
+        const site = look.sites.get(store.state.site);
+        if (site) describe(site, store.state.head);
+      },
+      () => {},
+    );
   });
   store.watch(['contrast', 'colours'], paintAll);
 

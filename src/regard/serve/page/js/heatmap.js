@@ -35,7 +35,9 @@ export function heatMap({ label, onHover = () => {}, onPick = () => {}, onOpen =
   let frame = 0;
 
   const draw = () =>
-    box && tiles && paint(context, { tiles, box, view, small, density: canvas.width / canvas.clientWidth, shown: asked });
+    box &&
+    tiles &&
+    paint(context, { tiles, box, view, small, density: canvas.width / canvas.clientWidth, shown: asked });
 
   function fit() {
     const density = globalThis.devicePixelRatio || 1;
@@ -63,7 +65,9 @@ export function heatMap({ label, onHover = () => {}, onPick = () => {}, onOpen =
       const part = clamp((time - start) / TRAVEL, 0, 1);
       const eased = 1 - (1 - part) ** 3;
       if (part >= 1) return put(asked.sheet);
-      put(new Sheet({ rows, columns, exact: exact.map((value, index) => from[index] + (value - from[index]) * eased) }));
+      put(
+        new Sheet({ rows, columns, exact: exact.map((value, index) => from[index] + (value - from[index]) * eased) }),
+      );
       timer = requestAnimationFrame(step);
     };
     timer = requestAnimationFrame(step);
@@ -74,7 +78,8 @@ export function heatMap({ label, onHover = () => {}, onPick = () => {}, onOpen =
     asked = next;
     if (!canvas.clientWidth) return;
     const other = before?.sheet !== next.sheet;
-    const alike = before?.scale.ramp === next.scale.ramp && before?.columns === next.columns && before?.rows === next.rows;
+    const alike =
+      before?.scale.ramp === next.scale.ramp && before?.columns === next.columns && before?.rows === next.rows;
     if (!tiles || !alike || before.patches !== next.patches) fit();
     if (other) cancelAnimationFrame(timer);
     const both = values && next.sheet.exact && values.length === next.sheet.exact.length;

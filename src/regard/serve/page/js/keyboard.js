@@ -1,7 +1,7 @@
 // One-letter keys for everything, a list of them, and a switch to turn them off (WCAG 2.1.4).
 
 import { button, element } from './dom.js';
-import { heatOf } from './arithmetic.js';
+import { heatOf } from './working.js';
 import { heated, toggled } from './intervene.js';
 import { temperatureOf } from './numeric.js';
 import { siteOf, turn } from './store.js';
@@ -38,7 +38,11 @@ export function keyboard(store, { page, tour, toggleTheme, tabs }) {
     'dl',
     {},
     KEYS_LIST.flatMap(([keys, text]) => [
-      element('dt', {}, keys.split('  ').map((key) => element('kbd', {}, key))),
+      element(
+        'dt',
+        {},
+        keys.split('  ').map((key) => element('kbd', {}, key)),
+      ),
       element('dd', {}, text),
     ]),
   );
@@ -46,7 +50,12 @@ export function keyboard(store, { page, tour, toggleTheme, tabs }) {
   const dialog = element(
     'dialog',
     { class: 'sheet keys', 'aria-labelledby': 'keys-title' },
-    element('header', {}, element('h2', { id: 'keys-title' }, 'Keyboard'), button('plain', 'Close', () => dialog.close())),
+    element(
+      'header',
+      {},
+      element('h2', { id: 'keys-title' }, 'Keyboard'),
+      button('plain', 'Close', () => dialog.close()),
+    ),
     list,
     element('label', { class: 'row' }, check, 'one-letter keys are on'),
   );
@@ -58,7 +67,10 @@ export function keyboard(store, { page, tour, toggleTheme, tabs }) {
   };
   const cross = () => {
     const site = siteOf(store.state);
-    if (site) store.set({ changes: toggled(store.state.changes, { kind: 'token', axis: site.columns, position: store.state.key }) });
+    if (site)
+      store.set({
+        changes: toggled(store.state.changes, { kind: 'token', axis: site.columns, position: store.state.key }),
+      });
   };
 
   const actions = {

@@ -42,8 +42,18 @@ export function linesView(store) {
           store.set({ hover: hoverCell(site, left ? { query: index, key: null } : { query: null, key: index }) }),
         onPointerleave: () => store.set({ hover: null }),
       },
-      shape('rect', { x: left ? 0 : end, y: y - STEP / 2, width: left ? start : width - end, height: STEP, fill: 'transparent' }),
-      shape('text', { x: left ? start - 12 : end + 12, y, 'text-anchor': left ? 'end' : 'start', 'dominant-baseline': 'central' }, text),
+      shape('rect', {
+        x: left ? 0 : end,
+        y: y - STEP / 2,
+        width: left ? start : width - end,
+        height: STEP,
+        fill: 'transparent',
+      }),
+      shape(
+        'text',
+        { x: left ? start - 12 : end + 12, y, 'text-anchor': left ? 'end' : 'start', 'dominant-baseline': 'central' },
+        text,
+      ),
     );
   }
 
@@ -63,16 +73,30 @@ export function linesView(store) {
         return { query, key, path: shape('path', { d, fill: 'none', 'stroke-linecap': 'round' }) };
       }),
     );
-    const left = queries.map((index, i) => token(labelOf(rowAxis, index), index, down(queries.length) + i, 'query', width, site));
-    const right = keys.map((index, j) => token(labelOf(columnAxis, index), index, down(keys.length) + j, 'key', width, site));
-    const heading = (text, x, anchor) => shape('text', { class: 'line-heading', x, y: 14, 'text-anchor': anchor }, text);
+    const left = queries.map((index, i) =>
+      token(labelOf(rowAxis, index), index, down(queries.length) + i, 'query', width, site),
+    );
+    const right = keys.map((index, j) =>
+      token(labelOf(columnAxis, index), index, down(keys.length) + j, 'key', width, site),
+    );
+    const heading = (text, x, anchor) =>
+      shape('text', { class: 'line-heading', x, y: 14, 'text-anchor': anchor }, text);
     root.replaceChildren(
       shape(
         'svg',
-        { viewBox: `0 0 ${width} ${TOP + tallest * STEP + 6}`, width: '100%', height: TOP + tallest * STEP + 6, 'aria-hidden': 'true' },
+        {
+          viewBox: `0 0 ${width} ${TOP + tallest * STEP + 6}`,
+          width: '100%',
+          height: TOP + tallest * STEP + 6,
+          'aria-hidden': 'true',
+        },
         heading(site.rows === site.columns ? 'query looks' : `${site.rows} looks`, start - 12, 'end'),
         heading(site.rows === site.columns ? 'at key' : `at ${site.columns}`, end + 12, 'start'),
-        shape('g', { class: 'line-paths' }, paths.map(({ path }) => path)),
+        shape(
+          'g',
+          { class: 'line-paths' },
+          paths.map(({ path }) => path),
+        ),
         left,
         right,
       ),
@@ -82,14 +106,19 @@ export function linesView(store) {
 
   function wantedOf({ rowAxis, columnAxis, query, sheet }) {
     const all = (axis) => Array.from({ length: axis.size }, (_, index) => index);
-    if (Math.max(rowAxis.size, columnAxis.size) <= MOST) return { queries: all(rowAxis), keys: all(columnAxis), whole: true };
+    if (Math.max(rowAxis.size, columnAxis.size) <= MOST)
+      return { queries: all(rowAxis), keys: all(columnAxis), whole: true };
     const row = sheet.row(query);
     return row && { queries: [query], keys: strongest(row), whole: false, query };
   }
 
   const stale = (force, wanted) =>
-    !parts || parts.look !== force.look || parts.rows !== force.site.rows || parts.columns !== force.site.columns ||
-    Math.abs(parts.width - root.clientWidth) > 2 || (!wanted.whole && (parts.query !== wanted.query || parts.sheet !== force.sheet));
+    !parts ||
+    parts.look !== force.look ||
+    parts.rows !== force.site.rows ||
+    parts.columns !== force.site.columns ||
+    Math.abs(parts.width - root.clientWidth) > 2 ||
+    (!wanted.whole && (parts.query !== wanted.query || parts.sheet !== force.sheet));
 
   function draw(state) {
     const force = inForce(state);
@@ -119,7 +148,9 @@ export function linesView(store) {
       const weight = focus.query === null ? 0 : (sheet.value(focus.query, key) ?? 0) / top;
       const told = weight >= 0.1 || (!parts.whole && weight >= 0.005);
       node.toggleAttribute('data-on', focus.key === key || weight >= 0.1);
-      node.lastChild.textContent = labelOf(columnAxis, key) + (told && site.kind === 'weights' ? `  ${percent(weight, weight < 0.1 ? 1 : 0)}` : '');
+      node.lastChild.textContent =
+        labelOf(columnAxis, key) +
+        (told && site.kind === 'weights' ? `  ${percent(weight, weight < 0.1 ? 1 : 0)}` : '');
     });
   }
 

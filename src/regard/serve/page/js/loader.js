@@ -36,7 +36,8 @@ async function firstCell(look, name) {
   if (copies[0].rows !== rows || copies[0].columns !== columns) return {};
   const peaks = (copy) => {
     let sum = 0;
-    for (let row = 0; row < rows; row += 1) sum += Math.max(...copy.values.subarray(row * columns, (row + 1) * columns));
+    for (let row = 0; row < rows; row += 1)
+      sum += Math.max(...copy.values.subarray(row * columns, (row + 1) * columns));
     return sum;
   };
   const head = largest(copies.map(peaks));

@@ -3,7 +3,10 @@
 import { element, fresh, number, percent, shape, tableBehind } from './dom.js';
 import { scoresOf, softmax, temperatureOf, weightedSum } from './numeric.js';
 
-const KEYS = [[1, 0], [0, 1]]; // at right angles, both of length 1
+const KEYS = [
+  [1, 0],
+  [0, 1],
+]; // at right angles, both of length 1
 const VALUES = [10, 50];
 const REACH = 2; // the query is longer than the keys, so that a choice can be clear
 
@@ -26,7 +29,14 @@ function picture() {
     'svg',
     { class: 'compass', viewBox: '0 0 200 206', 'aria-hidden': 'true' },
     shape('path', { class: 'arc', d: `M${tip([1, 0], REACH)}A${radius} ${radius} 0 0 0 ${tip([0, 1], REACH)}` }),
-    KEYS.map((key, index) => [arrow('key', tip(key, 1.2)), shape('text', { class: 'key', x: tip(key, 1.2)[0] + (index ? 8 : 0), y: tip(key, 1.2)[1] + (index ? 8 : -8) }, `k${index}`)]),
+    KEYS.map((key, index) => [
+      arrow('key', tip(key, 1.2)),
+      shape(
+        'text',
+        { class: 'key', x: tip(key, 1.2)[0] + (index ? 8 : 0), y: tip(key, 1.2)[1] + (index ? 8 : -8) },
+        `k${index}`,
+      ),
+    ]),
     query,
     name,
   );
@@ -42,8 +52,14 @@ function picture() {
 
 export function lookupView() {
   const { svg, turn } = picture();
-  const slider = (name, properties) => element('input', { id: fresh('lookup'), type: 'range', 'aria-label': name, onInput: () => draw(), ...properties });
-  const place = slider('Where the query points, from the first key to the second', { min: 0, max: 1, step: 0.01, value: 0.3 });
+  const slider = (name, properties) =>
+    element('input', { id: fresh('lookup'), type: 'range', 'aria-label': name, onInput: () => draw(), ...properties });
+  const place = slider('Where the query points, from the first key to the second', {
+    min: 0,
+    max: 1,
+    step: 0.01,
+    value: 0.3,
+  });
   const heat = slider('Temperature', { min: -2, max: 2, step: 0.25, value: -1 });
   const bars = KEYS.map(() => ({ bar: element('span', { class: 'part-bar' }), told: element('span', {}) }));
   const result = element('p', { class: 'readout', role: 'status' });
@@ -52,7 +68,12 @@ export function lookupView() {
   const table = tableBehind('Numbers of the look-up', () => ({
     caption: 'Two keys, their scores, weights and values',
     columns: ['key', 'score', 'weight', 'value'],
-    rows: KEYS.map((_, index) => [`k${index}`, number(numbers.scores[index]), percent(numbers.weights[index], 2), String(VALUES[index])]),
+    rows: KEYS.map((_, index) => [
+      `k${index}`,
+      number(numbers.scores[index]),
+      percent(numbers.weights[index], 2),
+      String(VALUES[index]),
+    ]),
   }));
 
   function draw() {
@@ -65,15 +86,34 @@ export function lookupView() {
       told.textContent = percent(numbers.weights[index]);
     });
     const [first, second] = numbers.weights;
-    result.replaceChildren(`${first.toFixed(3)} × ${VALUES[0]} + ${second.toFixed(3)} × ${VALUES[1]} = `, element('b', {}, numbers.result.toFixed(1)));
+    result.replaceChildren(
+      `${first.toFixed(3)} × ${VALUES[0]} + ${second.toFixed(3)} × ${VALUES[1]} = `,
+      element('b', {}, numbers.result.toFixed(1)),
+    );
     table.refresh();
   }
 
-  const line = (label, input, more = null) => element('div', { class: 'row slider' }, element('label', { for: input.id, class: 'slider-name' }, label), input, more);
+  const line = (label, input, more = null) =>
+    element(
+      'div',
+      { class: 'row slider' },
+      element('label', { for: input.id, class: 'slider-name' }, label),
+      input,
+      more,
+    );
   const root = element(
     'section',
     { class: 'card lookup', 'aria-label': 'The soft look-up' },
-    element('header', {}, element('h2', {}, 'The soft look-up'), element('p', { class: 'hint' }, 'A dictionary answers with one entry. Attention answers with a mixture: move the query from one key to the other.')),
+    element(
+      'header',
+      {},
+      element('h2', {}, 'The soft look-up'),
+      element(
+        'p',
+        { class: 'hint' },
+        'A dictionary answers with one entry. Attention answers with a mixture: move the query from one key to the other.',
+      ),
+    ),
     element(
       'div',
       { class: 'lookup-body' },
@@ -83,7 +123,13 @@ export function lookupView() {
         { class: 'lookup-side' },
         line('query', place),
         line('temperature', heat, shownHeat),
-        element('ul', { class: 'parts' }, bars.map(({ bar, told }, index) => element('li', { class: 'part-line' }, element('span', {}, `k${index}, value ${VALUES[index]}`), bar, told))),
+        element(
+          'ul',
+          { class: 'parts' },
+          bars.map(({ bar, told }, index) =>
+            element('li', { class: 'part-line' }, element('span', {}, `k${index}, value ${VALUES[index]}`), bar, told),
+          ),
+        ),
         result,
         table.root,
       ),

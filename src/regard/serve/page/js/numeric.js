@@ -132,7 +132,5 @@ export function singularValues(map, rows, columns) {
 /** exp(entropy of the normalised singular values): how many directions the map really uses. */
 export function effectiveRank(values) {
   const total = values.reduce((sum, value) => sum + value, 0);
-  return Math.exp(
-    -values.reduce((sum, value) => sum + (value > 0 ? (value / total) * Math.log(value / total) : 0), 0),
-  );
+  return Math.exp(-values.reduce((sum, value) => sum + (value > 0 ? (value / total) * Math.log(value / total) : 0), 0));
 }

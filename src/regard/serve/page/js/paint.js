@@ -99,9 +99,9 @@ function corner(context, { box, colours }) {
   context.textAlign = 'right';
   context.textBaseline = 'alphabetic';
   context.fillStyle = colours.key;
-  context.fillText('key →', box.left - 8, box.top - 24);
+  context.fillText('key →', box.left - 8, box.top - 30);
   context.fillStyle = colours.query;
-  context.fillText('query ↓', box.left - 8, box.top - 8);
+  context.fillText('query ↓', box.left - 8, box.top - 14);
 }
 
 /** One frame. */

@@ -82,7 +82,20 @@ export function inputFrom(example, text, png) {
   return example.kind === 'pair' ? { kind: 'pair', source: text } : { kind: 'text', text };
 }
 
-const HELD = ['model', 'input', 'changes', 'site', 'head', 'view', 'query', 'key', 'withSite', 'withHead', 'other', 'contrast'];
+const HELD = [
+  'model',
+  'input',
+  'changes',
+  'site',
+  'head',
+  'view',
+  'query',
+  'key',
+  'withSite',
+  'withHead',
+  'other',
+  'contrast',
+];
 
 /** Keep the address as the view is; `restore` is called when the reader changes it by hand or goes back. */
 export function keepHash(store, restore) {

@@ -8,7 +8,8 @@ const GROUPS = [
   ['zoo', 'Zoo, random weights'],
 ];
 
-export const millions = (count) => (count >= 1e6 ? `${(count / 1e6).toFixed(1)} M` : count ? `${Math.round(count / 1e3)} k` : '');
+export const millions = (count) =>
+  count >= 1e6 ? `${(count / 1e6).toFixed(1)} M` : count ? `${Math.round(count / 1e3)} k` : '';
 
 export function modelPicker(store, source) {
   const list = element('ul', { id: fresh('models'), role: 'listbox', class: 'picker-list', 'aria-label': 'Models' });
@@ -36,7 +37,17 @@ export function modelPicker(store, source) {
   function choose(model) {
     dialog.close();
     if (model.name !== store.state.model)
-      store.set({ model: model.name, input: model.example, changes: [], other: null, site: null, head: 0, query: 0, key: 0, view: store.state.view === 'compare' ? 'map' : store.state.view });
+      store.set({
+        model: model.name,
+        input: model.example,
+        changes: [],
+        other: null,
+        site: null,
+        head: 0,
+        query: 0,
+        key: 0,
+        view: store.state.view === 'compare' ? 'map' : store.state.view,
+      });
     open.focus();
   }
 
@@ -45,7 +56,11 @@ export function modelPicker(store, source) {
       'li',
       { id: fresh('model'), role: 'option', class: 'picker-option', onClick: () => choose(model) },
       element('b', {}, model.title),
-      element('span', { class: 'hint' }, [model.family, model.task, model.takes, millions(model.parameters)].filter(Boolean).join(' · ')),
+      element(
+        'span',
+        { class: 'hint' },
+        [model.family, model.task, model.takes, millions(model.parameters)].filter(Boolean).join(' · '),
+      ),
     );
     shown.push({ model, node });
     return node;
@@ -53,17 +68,40 @@ export function modelPicker(store, source) {
 
   function fill() {
     const words = search.value.trim().toLowerCase().split(/\s+/);
-    const fits = (model) => words.every((word) => `${model.name} ${model.title} ${model.family} ${model.task ?? ''} ${model.takes}`.toLowerCase().includes(word));
+    const fits = (model) =>
+      words.every((word) =>
+        `${model.name} ${model.title} ${model.family} ${model.task ?? ''} ${model.takes}`.toLowerCase().includes(word),
+      );
     shown = [];
-    const groups = GROUPS.map(([kind, title]) => [title, models.filter((model) => model.source === kind && fits(model))]).filter(([, found]) => found.length);
+    const groups = GROUPS.map(([kind, title]) => [
+      title,
+      models.filter((model) => model.source === kind && fits(model)),
+    ]).filter(([, found]) => found.length);
     list.replaceChildren(
       ...groups.map(([title, found]) => {
         const heading = element('span', { id: fresh('group'), class: 'picker-group' }, title);
-        return element('li', { role: 'presentation' }, heading, element('ul', { role: 'group', 'aria-labelledby': heading.id }, found.map(optionOf)));
+        return element(
+          'li',
+          { role: 'presentation' },
+          heading,
+          element('ul', { role: 'group', 'aria-labelledby': heading.id }, found.map(optionOf)),
+        );
       }),
     );
-    if (!shown.length) list.replaceChildren(element('li', { role: 'option', 'aria-disabled': 'true', 'aria-selected': 'false', class: 'picker-option hint' }, 'No model has such a name.'));
-    mark(Math.max(0, shown.findIndex(({ model }) => model.name === store.state.model)));
+    if (!shown.length)
+      list.replaceChildren(
+        element(
+          'li',
+          { role: 'option', 'aria-disabled': 'true', 'aria-selected': 'false', class: 'picker-option hint' },
+          'No model has such a name.',
+        ),
+      );
+    mark(
+      Math.max(
+        0,
+        shown.findIndex(({ model }) => model.name === store.state.model),
+      ),
+    );
   }
 
   function mark(index) {

@@ -88,7 +88,12 @@ export function pictureView(store, name, axis, { chooses, bars, look }) {
     }),
   );
   const lay = button('toggle', 'overlay', () => ((plain = !plain), draw()), { 'aria-pressed': 'true' });
-  const root = element('div', { class: 'picture-holder' }, canvas, element('div', { class: 'picture-side' }, chips, lay));
+  const root = element(
+    'div',
+    { class: 'picture-holder' },
+    canvas,
+    element('div', { class: 'picture-side' }, chips, lay),
+  );
   let plain = false;
   let facts = { row: null, query: 0, key: 0, marks: [] };
   const pick = (index) => store.set(chooses ? { query: index } : { key: index });
@@ -132,7 +137,11 @@ export function pictureView(store, name, axis, { chooses, bars, look }) {
   function at(event) {
     const bounds = canvas.getBoundingClientRect();
     const row = clamp(Math.floor(((event.clientY - bounds.top) / bounds.height) * axis.grid[0]), 0, axis.grid[0] - 1);
-    const column = clamp(Math.floor(((event.clientX - bounds.left) / bounds.width) * axis.grid[1]), 0, axis.grid[1] - 1);
+    const column = clamp(
+      Math.floor(((event.clientX - bounds.left) / bounds.width) * axis.grid[1]),
+      0,
+      axis.grid[1] - 1,
+    );
     return axis.special + row * axis.grid[1] + column;
   }
   canvas.addEventListener('pointermove', (event) => store.set({ hover: hoverToken(name, at(event)) }));
@@ -148,7 +157,10 @@ export function pictureView(store, name, axis, { chooses, bars, look }) {
   function update(row, query, key) {
     facts = { ...facts, row, query, key };
     const place = chooses ? query : key;
-    canvas.setAttribute('aria-label', `The picture; ${chooses ? 'query' : 'key'}: ${wordsFor(axis, place)}. Arrow keys move.`);
+    canvas.setAttribute(
+      'aria-label',
+      `The picture; ${chooses ? 'query' : 'key'}: ${wordsFor(axis, place)}. Arrow keys move.`,
+    );
     chips.forEach((chip, index) => {
       chip.setAttribute('aria-pressed', index === place);
       const told = bars && row ? ` ${percent(row[index])}` : '';

@@ -3,7 +3,7 @@
 import { shape } from './dom.js';
 
 const TALL_PLOT = 250;
-const EDGE = { left: 48, right: 44, top: 14, bottom: 36 };
+const EDGE = { left: 62, right: 44, top: 14, bottom: 36 };
 
 /** Round ticks from low to high, about five of them. */
 export function ticksOf(low, high) {
@@ -23,13 +23,21 @@ function axesOf({ wide, x, y, xTicks, yTicks, xName, yName }) {
         'g',
         { class: 'tick' },
         shape('line', { x1: EDGE.left, x2: wide - EDGE.right, y1: y(tick), y2: y(tick) }),
-        shape('text', { x: EDGE.left - 8, y: y(tick), 'text-anchor': 'end', 'dominant-baseline': 'central' }, String(tick).replace('-', '−')),
+        shape(
+          'text',
+          { x: EDGE.left - 8, y: y(tick), 'text-anchor': 'end', 'dominant-baseline': 'central' },
+          String(tick).replace('-', '−'),
+        ),
       ),
     ),
     ...xTicks.map(([place, text]) =>
       shape('text', { class: 'tick', x: x(place), y: TALL_PLOT - EDGE.bottom + 16, 'text-anchor': 'middle' }, text),
     ),
-    shape('text', { class: 'axis', x: (EDGE.left + wide - EDGE.right) / 2, y: TALL_PLOT - 2, 'text-anchor': 'middle' }, xName),
+    shape(
+      'text',
+      { class: 'axis', x: (EDGE.left + wide - EDGE.right) / 2, y: TALL_PLOT - 2, 'text-anchor': 'middle' },
+      xName,
+    ),
     shape('text', { class: 'axis', transform: `translate(11 ${middle}) rotate(-90)`, 'text-anchor': 'middle' }, yName),
   ];
 }
@@ -37,7 +45,11 @@ function axesOf({ wide, x, y, xTicks, yTicks, xName, yName }) {
 const straight = (from, to, start, end) => (value) => start + ((value - from) / (to - from || 1)) * (end - start);
 
 function plotOf(wide, label, ...children) {
-  return shape('svg', { class: 'plot', viewBox: `0 0 ${wide} ${TALL_PLOT}`, role: 'img', 'aria-label': label }, ...children);
+  return shape(
+    'svg',
+    { class: 'plot', viewBox: `0 0 ${wide} ${TALL_PLOT}`, role: 'img', 'aria-label': label },
+    ...children,
+  );
 }
 
 /** Dots in columns: one column per site, one dot per head, a line through the means. */
@@ -54,7 +66,13 @@ export function dots({ wide, label, groups, names, xName, yName, chosen, onChoos
       const on = chosen.place === place && chosen.head === head;
       return shape(
         'circle',
-        { class: on ? 'dot on' : 'dot', cx: x(place) + spread * Math.min(26, wide / 16), cy: y(value), r: on ? 6 : 4, onClick: () => onChoose(place, head) },
+        {
+          class: on ? 'dot on' : 'dot',
+          cx: x(place) + spread * Math.min(26, wide / 16),
+          cy: y(value),
+          r: on ? 6 : 4,
+          onClick: () => onChoose(place, head),
+        },
         shape('title', {}, `${names[place]}, head ${head}: ${value.toPrecision(3)}`),
       );
     }),
@@ -67,7 +85,16 @@ export function dots({ wide, label, groups, names, xName, yName, chosen, onChoos
     axesOf({ wide, x, y, xTicks, yTicks: ticks, xName, yName }),
     shape('path', { class: 'curve', d: path }),
     marks,
-    shape('text', { class: 'direct', x: Math.min(wide - 40, x(groups.length - 1) + 16), y: y(means.at(-1)), 'dominant-baseline': 'central' }, 'mean'),
+    shape(
+      'text',
+      {
+        class: 'direct',
+        x: Math.min(wide - 40, x(groups.length - 1) + 16),
+        y: y(means.at(-1)),
+        'dominant-baseline': 'central',
+      },
+      'mean',
+    ),
   );
 }
 
@@ -77,16 +104,27 @@ export function curves({ wide, label, series, xName, yName }) {
   const ticks = ticksOf(0, Math.max(...series.flatMap((one) => one.values)));
   const x = straight(1, Math.max(2, count), EDGE.left + 8, wide - EDGE.right);
   const y = straight(0, ticks.at(-1), TALL_PLOT - EDGE.bottom, EDGE.top);
-  const path = (values) => values.map((value, index) => `${index ? 'L' : 'M'}${x(index + 1).toFixed(1)} ${y(value).toFixed(1)}`).join('');
-  const xTicks = ticksOf(1, count).filter((tick) => tick >= 1 && tick <= count && Number.isInteger(tick)).map((tick) => [tick, String(tick)]);
+  const path = (values) =>
+    values.map((value, index) => `${index ? 'L' : 'M'}${x(index + 1).toFixed(1)} ${y(value).toFixed(1)}`).join('');
+  const xTicks = ticksOf(1, count)
+    .filter((tick) => tick >= 1 && tick <= count && Number.isInteger(tick))
+    .map((tick) => [tick, String(tick)]);
   return plotOf(
     wide,
     label,
     axesOf({ wide, x, y, xTicks, yTicks: ticks, xName, yName }),
     series.map(({ name, values, look }) => [
       shape('path', { class: `curve ${look}`, d: path(values) }),
-      values.length <= 40 ? values.map((value, index) => shape('circle', { class: `dot on ${look}`, cx: x(index + 1), cy: y(value), r: 3 })) : [],
-      shape('text', { class: `direct ${look}`, x: x(Math.min(count, 2)) + 10, y: y(values[Math.min(count, 2) - 1]) - 10 }, name),
+      values.length <= 40
+        ? values.map((value, index) =>
+            shape('circle', { class: `dot on ${look}`, cx: x(index + 1), cy: y(value), r: 3 }),
+          )
+        : [],
+      shape(
+        'text',
+        { class: `direct ${look}`, x: x(Math.min(count, 2)) + 10, y: y(values[Math.min(count, 2) - 1]) - 10 },
+        name,
+      ),
     ]),
   );
 }
@@ -106,14 +144,29 @@ export function bars({ wide, label, values, names, yName, marked }) {
     values.map((value, index) =>
       shape(
         'rect',
-        { class: index === marked ? 'bar on' : 'bar', x: x(index + 0.5) - width / 2, width, y: Math.min(y(0), y(value)), height: Math.max(0.75, Math.abs(y(value) - y(0))), rx: 2 },
+        {
+          class: index === marked ? 'bar on' : 'bar',
+          x: x(index + 0.5) - width / 2,
+          width,
+          y: Math.min(y(0), y(value)),
+          height: Math.max(0.75, Math.abs(y(value) - y(0))),
+          rx: 2,
+        },
         shape('title', {}, `${names[index]}: ${value.toPrecision(3)}`),
       ),
     ),
     names.map((name, index) =>
       index % every
         ? null
-        : shape('text', { class: 'tick', transform: `translate(${x(index + 0.5)} ${TALL_PLOT - EDGE.bottom - 8}) rotate(35)`, 'text-anchor': 'start' }, name.length > 10 ? `${name.slice(0, 9)}…` : name),
+        : shape(
+            'text',
+            {
+              class: 'tick',
+              transform: `translate(${x(index + 0.5)} ${TALL_PLOT - EDGE.bottom - 8}) rotate(35)`,
+              'text-anchor': 'start',
+            },
+            name.length > 10 ? `${name.slice(0, 9)}…` : name,
+          ),
     ),
   );
 }

@@ -43,7 +43,9 @@ export function profileStrip(store, name, axis, { chooses, bars, share }) {
         const pixel = Math.floor(x(index));
         tops[pixel] = Math.max(tops[pixel], weight / top);
       });
-      tops.forEach((height, pixel) => context.fillRect(pixel, TALL - 4 - height * (TALL - 10), 1, height * (TALL - 10)));
+      tops.forEach((height, pixel) =>
+        context.fillRect(pixel, TALL - 4 - height * (TALL - 10), 1, height * (TALL - 10)),
+      );
     }
     const mark = (index, colour, thick) => {
       context.fillStyle = colour;

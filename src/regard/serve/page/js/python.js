@@ -33,7 +33,9 @@ export function pythonFor(state) {
   if (state.view === 'compare' && state.secondSheet) {
     const second = state.secondSheet;
     if (state.other?.model) {
-      lines.push(`other = regard.load(${text(state.other.model)}).${lookCall(document.input, document.changes).slice(6)}`);
+      lines.push(
+        `other = regard.load(${text(state.other.model)}).${lookCall(document.input, document.changes).slice(6)}`,
+      );
       lines.push(`difference = weights - other.maps[${text(second.site)}].weights${headIndex(second.head)}`);
     } else if (!state.other)
       lines.push(`difference = weights - trace.maps[${text(second.site)}].weights${headIndex(second.head)}`);

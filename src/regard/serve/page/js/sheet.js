@@ -18,7 +18,12 @@ export class Sheet {
   level(index) {
     if (!this.levels.has(index)) {
       if (this.exact) this.levels.set(index, halve(this.level(index - 1).found));
-      else this.ask(`level ${index}`, () => this.fetchLevel(index), (values) => this.keepLevel(index, values));
+      else
+        this.ask(
+          `level ${index}`,
+          () => this.fetchLevel(index),
+          (values) => this.keepLevel(index, values),
+        );
     }
     for (let other = index; other < index + 12; other += 1) {
       if (this.levels.has(other)) return { index: other, found: this.levels.get(other) };
@@ -35,10 +40,14 @@ export class Sheet {
   row(index) {
     if (this.exact) return this.exact.subarray(index * this.columns, (index + 1) * this.columns);
     if (!this.kept.has(index)) {
-      this.ask(`row ${index}`, () => this.fetchRow(index), (values) => {
-        if (this.kept.size > 400) this.kept.clear();
-        this.kept.set(index, values);
-      });
+      this.ask(
+        `row ${index}`,
+        () => this.fetchRow(index),
+        (values) => {
+          if (this.kept.size > 400) this.kept.clear();
+          this.kept.set(index, values);
+        },
+      );
     }
     return this.kept.get(index) ?? null;
   }

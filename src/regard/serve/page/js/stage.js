@@ -49,22 +49,37 @@ function tableOf(state) {
   return {
     caption: `${name}: rows are queries, columns are keys${part}`,
     columns: ['query \\ key', ...shown],
-    rows: rows.slice(top, top + TABLE).map((label, row) => [
-      label,
-      ...shown.map((_, column) => write(sheet.value(top + row, left + column))),
-    ]),
+    rows: rows
+      .slice(top, top + TABLE)
+      .map((label, row) => [label, ...shown.map((_, column) => write(sheet.value(top + row, left + column)))]),
   };
 }
 
 export function stage(store, source) {
   const title = element('h2', { 'aria-live': 'polite' });
-  const average = button('toggle', 'mean of heads', () => store.set({ head: store.state.head === 'mean' ? 0 : 'mean' }), {
-    title: 'Average over the heads of this site (A)',
-  });
-  const views = choices('View', [['map', 'Map'], ['lines', 'Lines'], ['compare', 'Compare']], (view) => store.set({ view }));
+  const average = button(
+    'toggle',
+    'mean of heads',
+    () => store.set({ head: store.state.head === 'mean' ? 0 : 'mean' }),
+    {
+      title: 'Average over the heads of this site (A)',
+    },
+  );
+  const views = choices(
+    'View',
+    [
+      ['map', 'Map'],
+      ['lines', 'Lines'],
+      ['compare', 'Compare'],
+    ],
+    (view) => store.set({ view }),
+  );
   const contrast = choices(
     'Contrast',
-    [['root', '√ scale', 'square root: small weights are visible'], ['linear', 'linear', 'equal steps of weight']],
+    [
+      ['root', '√ scale', 'square root: small weights are visible'],
+      ['linear', 'linear', 'equal steps of weight'],
+    ],
     (value) => store.set({ contrast: value }),
   );
   const openCell = () => store.set({ opened: (store.state.opened ?? 0) + 1 });
@@ -91,14 +106,22 @@ export function stage(store, source) {
     if (patches.look !== look || patches.rowAxis !== rowAxis || patches.columnAxis !== columnAxis || patches.waits) {
       const again = () => store.set({ arrived: store.state.arrived + 1 });
       const made = { query: patchesFor(look, rowAxis, again), key: patchesFor(look, columnAxis, again) };
-      patches = { ...made, look, rowAxis, columnAxis, waits: look.document.input.kind !== 'text' && !made.query && !made.key && Boolean(rowAxis.grid || columnAxis.grid) };
+      patches = {
+        ...made,
+        look,
+        rowAxis,
+        columnAxis,
+        waits:
+          look.document.input.kind !== 'text' && !made.query && !made.key && Boolean(rowAxis.grid || columnAxis.grid),
+      };
     }
     return patches;
   }
 
   function explain({ site, apart }) {
     if (apart) return 'The two maps have different sides; this is the first.';
-    if (site.kind === 'influence') return 'An influence map: how much each output moves when an input does, the norm of dy/dx. Rows do not sum to one.';
+    if (site.kind === 'influence')
+      return 'An influence map: how much each output moves when an input does, the norm of dy/dx. Rows do not sum to one.';
     return '';
   }
 
@@ -115,7 +138,10 @@ export function stage(store, source) {
     contrast.root.hidden = differs;
     key.hidden = inLines;
     thin.hidden = !inLines;
-    thin.textContent = Math.max(rows.length, columns.length) > 64 ? 'A long input: the chosen row alone, and the keys that it looks at most.' : 'Thicker is heavier. Weights under 2 % are not drawn.';
+    thin.textContent =
+      Math.max(rows.length, columns.length) > 64
+        ? 'A long input: the chosen row alone, and the keys that it looks at most.'
+        : 'Thicker is heavier. Weights under 2 % are not drawn.';
     map.root.hidden = inLines;
     lines.hidden = !inLines;
     summary.hidden = state.view !== 'compare';
@@ -123,7 +149,16 @@ export function stage(store, source) {
     kind.hidden = kind.textContent === '';
     const spot = pointed(state.hover, site);
     if (!inLines)
-      map.show({ sheet, rows, columns, scale, colours: state.colours, hover: spot, cursor: matrix, patches: patchesOf(matrix) });
+      map.show({
+        sheet,
+        rows,
+        columns,
+        scale,
+        colours: state.colours,
+        hover: spot,
+        cursor: matrix,
+        patches: patchesOf(matrix),
+      });
     const cell = { query: spot?.query ?? matrix.query, key: spot?.key ?? matrix.key };
     const value = sheet.value(cell.query, cell.key);
     status.replaceChildren(

@@ -20,12 +20,26 @@ function startAlone() {
     element(
       'header',
       { class: 'top' },
-      element('h1', {}, element('span', { class: 'wordmark' }, 'regard'), ' ', element('span', { class: 'subtitle' }, 'look inside')),
+      element(
+        'h1',
+        {},
+        element('span', { class: 'wordmark' }, 'regard'),
+        ' ',
+        element('span', { class: 'subtitle' }, 'look inside'),
+      ),
       element('p', { class: 'model' }, [model.title, writtenOf(input)].filter(Boolean).join(' · ')),
       element('nav', { 'aria-label': 'Page' }, button('plain', 'Light or dark', switchTheme)),
     ),
     holder,
-    element('footer', { class: 'bottom' }, element('p', {}, 'A saved look: maps in half precision, queries, keys and values in single. All else is computed here.')),
+    element(
+      'footer',
+      { class: 'bottom' },
+      element(
+        'p',
+        {},
+        'A saved look: maps in half precision, queries, keys and values in single. All else is computed here.',
+      ),
+    ),
   );
   mountLook(holder, state, embedded);
   loader(state, embedded);

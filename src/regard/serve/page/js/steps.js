@@ -2,7 +2,7 @@
 // that are on the screen, never from memory. They work at any site that has queries and keys.
 
 import { headWord, wordsFor } from './axes.js';
-import { heatOf, takeApart } from './arithmetic.js';
+import { heatOf, takeApart } from './working.js';
 import { largest, number, percent, plural } from './dom.js';
 
 const list = (words) => (words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`);
@@ -13,7 +13,9 @@ export function facts(state) {
   const site = cell.look.sites.get(cell.site);
   const { axes, model } = cell.look.document;
   const [rowAxis, columnAxis] = [axes[site.rows], axes[site.columns]];
-  const parts = cell.numbers.scores ? takeApart(cell.numbers, cell.key, heatOf(cell.look.document.changes, cell.site)) : null;
+  const parts = cell.numbers.scores
+    ? takeApart(cell.numbers, cell.key, heatOf(cell.look.document.changes, cell.site))
+    : null;
   return {
     ...cell,
     ...cell.numbers,
@@ -47,7 +49,7 @@ export const STEPS = [
   {
     title: 'A key offers',
     part: '.cell [data-step=product]',
-    text: ({ column, key, numbers, columnAxis }) =>
+    text: ({ column, numbers, columnAxis }) =>
       `Each of the ${columnAxis.size} positions is also made into a key, as long as the query: what it offers. The teal bars are the key of “${column}”; it begins with ${number(numbers.key[0], 2)}.`,
   },
   {

@@ -26,13 +26,20 @@ export function takeAway(store, source) {
 
   function drawing() {
     const matrix = currentMatrix(store.state);
-    const facts = { ...matrix, colours: store.state.colours, title: `${matrix.look.document.model.title} · ${matrix.name}` };
+    const facts = {
+      ...matrix,
+      colours: store.state.colours,
+      title: `${matrix.look.document.model.title} · ${matrix.name}`,
+    };
     return store.state.view === 'lines' && matrix.sheet.exact ? linesFigure(facts) : mapFigure(facts);
   }
 
   function save(blob, ending) {
     const { site, head, view } = store.state;
-    const link = element('a', { href: URL.createObjectURL(blob), download: `regard-${site}-${head}-${view}.${ending}` });
+    const link = element('a', {
+      href: URL.createObjectURL(blob),
+      download: `regard-${site}-${head}-${view}.${ending}`,
+    });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
     say(`Saved ${link.download}`);

@@ -44,7 +44,11 @@ export class Tiles {
     const cell = size * 2 ** index;
     const step = SIDE * cell;
     context.imageSmoothingEnabled = cell * density < 1;
-    for (let down = Math.max(0, Math.floor(-y / step)); down * SIDE < found.rows && y + down * step < height; down += 1) {
+    for (
+      let down = Math.max(0, Math.floor(-y / step));
+      down * SIDE < found.rows && y + down * step < height;
+      down += 1
+    ) {
       for (
         let across = Math.max(0, Math.floor(-x / step));
         across * SIDE < found.columns && x + across * step < width;

@@ -15,7 +15,8 @@ function settled(store, limit = 6000) {
   return new Promise((resolve) => {
     const check = () => {
       const { cell, site, head, query, key, look } = store.state;
-      const there = cell?.look === look && cell.site === site && cell.head === head && cell.query === query && cell.key === key;
+      const there =
+        cell?.look === look && cell.site === site && cell.head === head && cell.query === query && cell.key === key;
       if (there || performance.now() - start > limit) resolve(there);
       else setTimeout(check, 30);
     };
@@ -29,13 +30,23 @@ export function makeTour(store, page) {
   const title = element('h2', { id: fresh('tour'), tabindex: -1 });
   const text = element('p', { class: 'prose', 'aria-live': 'polite' });
   const count = element('span', { class: 'tour-count' });
-  const marks = element('span', { class: 'tour-marks', 'aria-hidden': 'true' }, STEPS.map(() => element('span')));
+  const marks = element(
+    'span',
+    { class: 'tour-marks', 'aria-hidden': 'true' },
+    STEPS.map(() => element('span')),
+  );
   const previous = button('plain', 'Back', () => go(index - 1));
   const next = button('strong', 'Next', () => go(index + 1));
   const root = element(
     'aside',
     { class: 'tour', role: 'dialog', 'aria-labelledby': title.id, hidden: true },
-    element('div', { class: 'tour-top' }, count, marks, button('plain', 'Close', () => stop())),
+    element(
+      'div',
+      { class: 'tour-top' },
+      count,
+      marks,
+      button('plain', 'Close', () => stop()),
+    ),
     title,
     text,
     element('div', { class: 'row end' }, previous, next),
@@ -57,7 +68,14 @@ export function makeTour(store, page) {
     const sheet = await store.state.look.sheet(site.name, head);
     const row = sheet.row(Math.min(query, sheet.rows - 1));
     const kept = store.state.site === site.name && row?.[store.state.key] > 0;
-    store.set({ site: site.name, head, query, key: kept || !row ? store.state.key : row.indexOf(Math.max(...row)), view: 'map', hover: null });
+    store.set({
+      site: site.name,
+      head,
+      query,
+      key: kept || !row ? store.state.key : row.indexOf(Math.max(...row)),
+      view: 'map',
+      hover: null,
+    });
   }
 
   async function go(to) {
@@ -69,7 +87,8 @@ export function makeTour(store, page) {
     if (!site) {
       root.hidden = false;
       title.textContent = 'No arithmetic here';
-      text.textContent = 'This model mixes its positions without queries and keys, so there is nothing to walk through step by step. Choose another model for the tour.';
+      text.textContent =
+        'This model mixes its positions without queries and keys, so there is nothing to walk through step by step. Choose another model for the tour.';
       next.disabled = previous.disabled = true;
       return;
     }

@@ -19,7 +19,13 @@ export function vectorBars(values, className, label, limit = 0) {
   });
   return shape(
     'svg',
-    { class: `vector ${className}`, viewBox: '0 0 100 28', preserveAspectRatio: 'none', role: 'img', 'aria-label': label },
+    {
+      class: `vector ${className}`,
+      viewBox: '0 0 100 28',
+      preserveAspectRatio: 'none',
+      role: 'img',
+      'aria-label': label,
+    },
     shape('line', { x1: 0, x2: 100, y1: 14, y2: 14 }),
     rects,
   );
