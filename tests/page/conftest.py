@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,14 @@ def open_page(browser: Any, served: str) -> Iterator[Open]:
         context.close()
     assert messages == []
     assert foreign == []
+
+
+def until(page: Any, expression: str, limit: float = 15.0) -> None:
+    """Wait for an expression to be true. Playwright's own way evaluates text inside the page, which its policy forbids."""
+    end = time.monotonic() + limit
+    while not page.evaluate(expression):
+        assert time.monotonic() < end, f"not within {limit:g} s: {expression}"
+        page.wait_for_timeout(40)
 
 
 def strange(address: str, served: str) -> bool:

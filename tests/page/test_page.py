@@ -15,7 +15,7 @@ import torch
 from regard.nn.attention import Softmax
 from regard.serve import joined
 
-from .conftest import Open
+from .conftest import Open, until
 
 SENTENCE = "#model=tatoeba-en-de&site=decoder.1.cross&head=2&row=7&column=7"
 
@@ -32,8 +32,8 @@ def test_a_sentence_is_translated_while_it_is_typed(open_page: Open):
     page.on("request", lambda request: asked.append(request.url) if request.method == "POST" else None)
     page.fill("#sentence", "")
     page.type("#sentence", "Where are my keys?", delay=15)
-    page.wait_for_function("document.querySelector('.answer-text').textContent.includes('Schlüssel')")
-    page.wait_for_function("[...document.querySelectorAll('.strip-text')].some((one) => one.textContent === 'keys')")
+    until(page, "document.querySelector('.answer-text').textContent.includes('Schlüssel')")
+    until(page, "[...document.querySelectorAll('.strip-text')].some((one) => one.textContent === 'keys')")
     assert len(asked) <= 3, "it waits for a pause, and does not send each letter"
     assert hash_of(page)["text"] == "Where are my keys?"
 
@@ -41,9 +41,9 @@ def test_a_sentence_is_translated_while_it_is_typed(open_page: Open):
 def test_from_the_grid_to_the_arithmetic_in_three_clicks(open_page: Open):
     page = open_page()
     page.click('.tile[aria-label="Encoder 2, head 1"]')  # 1: a head
-    page.wait_for_function("document.querySelector('.stage h2').textContent === 'Encoder 2, head 1'")
+    until(page, "document.querySelector('.stage h2').textContent === 'Encoder 2, head 1'")
     page.click('.stage-body canvas[role="application"]', position={"x": 240, "y": 200})  # 2: a cell, and there it is
-    page.wait_for_function("document.querySelector('.cell .hint').textContent === 'Encoder 2, head 1'")
+    until(page, "document.querySelector('.cell .hint').textContent === 'Encoder 2, head 1'")
     steps = page.eval_on_selector_all(".steps [data-step]", "(all) => all.map((one) => one.dataset.step)")
     assert steps == ["product", "scale", "softmax", "value"]
     assert "less than 1e-6" in page.inner_text(".steps .check")
@@ -79,27 +79,28 @@ def test_changes_put_the_new_answer_beside_the_old_one(open_page: Open):
     page = open_page(SENTENCE)
     page.click('.intervene [aria-label="cross out dog"]')
     page.wait_for_selector(".echo ins")
-    assert "Hund" in page.inner_text(".echo del")
+    assert "Hund" in page.inner_text(".echo .answer-side >> nth=0")
+    assert page.locator(".echo del").count() > 0
     page.click(".intervene .switch")
-    page.wait_for_function("document.querySelector('.tile[data-off]')")
+    until(page, "document.querySelector('.tile[data-off]')")
     assert hash_of(page)["changes"] == "t.source.7~h.decoder.1.cross.2"
     page.focus(".intervene input[type=range]")
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("location.hash.includes('T.*.1.19')")
+    until(page, "location.hash.includes('T.*.1.19')")
     page.click("text=Undo all")
-    page.wait_for_function("!document.querySelector('.answer ins')")
+    until(page, "!document.querySelector('.answer ins')")
     assert "changes" not in hash_of(page)
 
 
 def test_two_heads_and_two_models_are_compared(open_page: Open):
     page = open_page(SENTENCE)
     page.click('.tile[aria-label="Decoder 0, cross, head 1"]', modifiers=["Shift"])
-    page.wait_for_function("document.querySelector('.stage h2').textContent.includes('minus decoder 0, cross, head 1')")
+    until(page, "document.querySelector('.stage h2').textContent.includes('minus decoder 0, cross, head 1')")
     assert "lies elsewhere" in page.inner_text(".pair-text .prose")
     assert "points" in page.inner_text(".stage-foot .readout b")
     assert hash_of(page)["with"] == "decoder.0.cross:1"
     page.select_option('select[aria-label^="Compare with"]', "model tatoeba-de-en")
-    page.wait_for_function("document.querySelector('.pair-name.second').textContent.includes('atoeba-de-en')")
+    until(page, "document.querySelector('.pair-name.second').textContent.includes('atoeba-de-en')")
     assert hash_of(page)["other"] == "model:tatoeba-de-en"
 
 
@@ -112,12 +113,12 @@ def test_the_address_restores_the_view(open_page: Open):
     assert page.inner_text(".intervene output") == "0.50"
     before = hash_of(page)
     page.keyboard.press("u")
-    page.wait_for_function("document.querySelector('.said').textContent === 'Link copied'")
+    until(page, "document.querySelector('.said').textContent === 'Link copied'")
     link = page.evaluate("navigator.clipboard.readText()")
     other = open_page("#" + link.partition("#")[2])
     assert hash_of(other) == before
     page.keyboard.press("p")
-    page.wait_for_function("document.querySelector('.said').textContent === 'Python copied'")
+    until(page, "document.querySelector('.said').textContent === 'Python copied'")
     code = page.evaluate("navigator.clipboard.readText()")
     assert 'model = regard.load("tatoeba-en-de")' in code
     assert 'trace.maps["decoder.1.cross"].weights[0, 2]' in code
@@ -147,11 +148,11 @@ def test_a_saved_page_opens_from_disk(open_page: Open, served: str, tmp_path: Pa
     asked: list[str] = []
     saved.on("request", lambda request: asked.append(request.url))
     saved.click('.tile[aria-label="Decoder 1, cross, head 2"]')
-    saved.wait_for_function("document.querySelector('.cell .hint').textContent === 'Decoder 1, cross, head 2'")
+    until(saved, "document.querySelector('.cell .hint').textContent === 'Decoder 1, cross, head 2'")
     assert "differ by" in saved.inner_text(".steps .check")
     before = saved.inner_text(".stage-foot .readout b")
     saved.fill(".intervene input[type=range]", "1")
-    saved.wait_for_function(f"document.querySelector('.stage-foot .readout b').textContent !== {json.dumps(before)}")
+    until(saved, f"document.querySelector('.stage-foot .readout b').textContent !== {json.dumps(before)}")
     assert saved.get_attribute(".intervene .switch", "aria-disabled") == "true"
     assert saved.locator("[data-action=html], [data-action=link]").count() == 0
     assert asked == []
@@ -182,11 +183,11 @@ def test_the_widget_is_the_same_view(open_page: Open, served: str):
       }""",
         stub.embedded(one),
     )
-    page.wait_for_function("document.querySelector('#notebook .stage h2').textContent === 'Layer 0, head 1'")
+    until(page, "document.querySelector('#notebook .stage h2').textContent === 'Layer 0, head 1'")
     page.click('#notebook .tile[aria-label="Layer 1, head 3"]')
-    page.wait_for_function("notebook.state.head === 3 && notebook.state.site === 'blocks.1.mixer'")
+    until(page, "notebook.state.head === 3 && notebook.state.site === 'blocks.1.mixer'")
     page.evaluate("notebook.state.head = 0; notebook.heard['change:head']()")
-    page.wait_for_function("document.querySelector('#notebook .stage h2').textContent === 'Layer 1, head 0'")
+    until(page, "document.querySelector('#notebook .stage h2').textContent === 'Layer 1, head 0'")
 
 
 def test_a_picture_is_looked_at_and_drawn(open_page: Open):
@@ -194,7 +195,7 @@ def test_a_picture_is_looked_at_and_drawn(open_page: Open):
     page.wait_for_selector(".chances")
     assert page.inner_text(".chance-name >> nth=0") == "7"
     page.click(".picture", position={"x": 20, "y": 20})
-    page.wait_for_function("document.querySelector('.strip-caption mark').textContent === 'patch 0, 0'")
+    until(page, "document.querySelector('.strip-caption mark').textContent === 'patch 0, 0'")
     page.click("text=Draw")
     box = page.locator(".pad").bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 30)
@@ -202,19 +203,19 @@ def test_a_picture_is_looked_at_and_drawn(open_page: Open):
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] - 30, steps=6)
     page.mouse.up()
     page.click(".pad-dialog .strong")
-    page.wait_for_function("document.querySelector('.chance-name').textContent === '1'")
+    until(page, "document.querySelector('.chance-name').textContent === '1'")
     assert hash_of(page)["png"].startswith("data:image/png")
 
 
 def test_everything_by_keyboard(open_page: Open):
     page = open_page(SENTENCE)
     page.keyboard.press("]")
-    page.wait_for_function("document.querySelector('.stage h2').textContent.startsWith('Encoder 0')")
+    until(page, "document.querySelector('.stage h2').textContent.startsWith('Encoder 0')")
     for key, name, value in ((".", "head", "3"), ("w", "row", "8"), ("l", "view", "lines"), ("m", "view", "map")):
         page.keyboard.press(key)
         assert hash_of(page)[name] == value
     page.keyboard.press("z")
-    page.wait_for_function("location.hash.includes('t.source.7')")
+    until(page, "location.hash.includes('t.source.7')")
     page.keyboard.press("0")
     page.evaluate("document.activeElement.blur()")
     seen = []
@@ -235,7 +236,7 @@ def test_everything_by_keyboard(open_page: Open):
     page.keyboard.press("o")
     page.keyboard.type("recall")
     page.keyboard.press("Enter")
-    page.wait_for_function("document.querySelector('.picker-name').textContent === 'recall'")
+    until(page, "document.querySelector('.picker-name').textContent === 'recall'")
     page.keyboard.press("?")
     assert page.locator(".keys").is_visible()
 
@@ -259,7 +260,8 @@ def test_analyses_tell_what_they_do_not_tell(open_page: Open):
     page.locator(".analysis").scroll_into_view_if_needed()
     for number, name in enumerate(("rollout", "distance", "spectrum", "occlusion", "gradient", "importance", "lens"), 1):
         page.keyboard.press(str(number))
-        page.wait_for_function(
+        until(
+            page,
             f"document.querySelector('.tabs [aria-selected=true]').dataset.tab === '{name}' && "
             "!document.querySelector('.analysis [aria-busy]')"
         )
@@ -292,17 +294,17 @@ def test_the_gallery_is_searched(open_page: Open):
     page.fill(".gallery input", "who knows what is near")
     assert page.locator(".figure").count() == 1
     assert "holds" in page.inner_text(".figure .badge")
-    page.wait_for_function("document.querySelector('.figure img').naturalWidth > 0")
+    until(page, "document.querySelector('.figure img').naturalWidth > 0")
 
 
 def test_errors_are_told_in_words(open_page: Open, served: str):
     page = open_page("#model=nonesuch")
-    page.wait_for_function("document.querySelector('.trouble').textContent.includes('no model named nonesuch')")
+    until(page, "document.querySelector('.trouble').textContent.includes('no model named nonesuch')")
     page.route("**/api/v1/look", lambda route: route.abort())
     page.evaluate("window.said = []")
     with page.expect_event("console"):
         page.fill("#sentence", "Another sentence.")
-    page.wait_for_function("document.querySelector('.trouble').textContent.includes('regard serve')")
+    until(page, "document.querySelector('.trouble').textContent.includes('regard serve')")
 
 
 @pytest.mark.parametrize(("width", "dark"), [(360, False), (360, True), (1280, True), (1600, False)])
@@ -346,4 +348,4 @@ def test_a_long_input_stays_smooth(open_page: Open):
     assert whole == []
     assert len([url for url in asked if "/maps/" in url]) <= 4
     page.hover(".stage-body canvas", position={"x": 300, "y": 400})
-    page.wait_for_function("/^[0-9.]+/.test(document.querySelector('.stage-foot .readout b').textContent)")
+    until(page, "/^[0-9.]+/.test(document.querySelector('.stage-foot .readout b').textContent)")

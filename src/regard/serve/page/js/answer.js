@@ -107,7 +107,7 @@ export function changedAnswer(store) {
   const root = element('div', { class: 'answer echo' }, body, said);
   store.watch(['look'], ({ look }) => {
     root.hidden = !look?.document.before;
-    if (root.hidden) return;
+    if (root.hidden) return body.replaceChildren();
     body.replaceChildren(...bodyOf(look.document.answer, look.document.before));
     said.textContent = verdict(look.document);
   });

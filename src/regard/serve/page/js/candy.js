@@ -73,7 +73,7 @@ export function candyCorner() {
       node.toggleAttribute('data-query', index === state.query);
       node.toggleAttribute('data-hidden', hidden);
       node.setAttribute('aria-pressed', index === state.query);
-      node.setAttribute('aria-label', `${nameOf(index)}, ${hidden ? 'hidden' : percent(numbers.weights[index])}`);
+      node.setAttribute('aria-label', `${nameOf(index)}, ${hidden ? 'hidden' : percent(numbers.weights[index], 0)}`);
       node.tabIndex = index === state.query ? 0 : -1;
     });
     rowBars.replaceChildren(

@@ -4,11 +4,11 @@ const SVG = 'http://www.w3.org/2000/svg';
 
 function fill(node, properties, children) {
   for (const [name, value] of Object.entries(properties)) {
-    if (value === undefined || value === null || value === false) continue;
+    if (value === undefined || value === null || (value === false && !name.startsWith('aria-'))) continue;
     if (name.startsWith('on')) node.addEventListener(name.slice(2).toLowerCase(), value);
     else if (name === 'style')
       node.style.cssText = value; // by the object model: a strict policy forbids the attribute
-    else node.setAttribute(name, value === true ? '' : value);
+    else node.setAttribute(name, value === true && !name.startsWith('aria-') ? '' : value);
   }
   node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
   return node;
