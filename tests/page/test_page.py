@@ -20,6 +20,14 @@ from .conftest import Open, until
 SENTENCE = "#model=tatoeba-en-de&site=decoder.1.cross&head=2&row=7&column=7"
 
 
+MARKED = """(selector) => {
+  const [canvas, tile] = [document.querySelector('.crosshair'), document.querySelector(selector).getBoundingClientRect()];
+  const frame = canvas.getBoundingClientRect();
+  const place = [tile.left - frame.left, tile.top - frame.top, tile.width, tile.height];
+  return canvas.getContext('2d').getImageData(...place).data.some((byte) => byte > 0);
+}"""
+
+
 def hash_of(page: Any) -> dict[str, str]:
     page.wait_for_timeout(250)
     return {name: values[0] for name, values in parse_qs(page.evaluate("location.hash.slice(1)")).items()}
@@ -65,12 +73,11 @@ def test_the_numbers_on_the_page_are_those_of_the_model(open_page: Open):
 def test_a_token_under_the_pointer_lights_up_everywhere(open_page: Open):
     page = open_page(SENTENCE)
     page.hover(".strip:not(.flat) .strip-token >> nth=3")
-    assert page.eval_on_selector(".grids", "(one) => one.hasAttribute('data-hover')")
-    places = {
-        name: page.eval_on_selector(f'[data-site="{name}"]', "(one) => one.style.getPropertyValue('--column')")
-        for name in ("encoder.0.mixer", "decoder.0.cross", "decoder.0.mixer")
+    marked = {
+        name: page.evaluate(MARKED, f'.tile[aria-label="{name}, head 0"]')
+        for name in ("Encoder 0", "Decoder 0, cross", "Decoder 0")
     }
-    assert places["encoder.0.mixer"] == places["decoder.0.cross"] != places["decoder.0.mixer"] == "-9999px"
+    assert marked == {"Encoder 0": True, "Decoder 0, cross": True, "Decoder 0": False}
     assert "seen" in page.inner_text(".stage-foot .readout")
     assert page.eval_on_selector('.softmax [data-place="3"]', "(one) => one.hasAttribute('data-hover')")
 
@@ -196,6 +203,7 @@ def test_a_picture_is_looked_at_and_drawn(open_page: Open):
     assert page.inner_text(".chance-name >> nth=0") == "7"
     page.click(".picture", position={"x": 20, "y": 20})
     until(page, "document.querySelector('.strip-caption mark').textContent === 'patch 0, 0'")
+    before, given = page.inner_text(".chance-value >> nth=0"), page.get_attribute(".preview", "src")
     page.click("text=Draw")
     box = page.locator(".pad").bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 30)
@@ -203,8 +211,8 @@ def test_a_picture_is_looked_at_and_drawn(open_page: Open):
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] - 30, steps=6)
     page.mouse.up()
     page.click(".pad-dialog .strong")
-    until(page, "document.querySelector('.chance-name').textContent === '1'")
-    assert hash_of(page)["png"].startswith("data:image/png")
+    until(page, f"document.querySelector('.chance-value').textContent !== {json.dumps(before)}")
+    assert page.get_attribute(".preview", "src") == hash_of(page)["png"] != given
 
 
 def test_everything_by_keyboard(open_page: Open):

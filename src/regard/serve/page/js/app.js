@@ -47,7 +47,7 @@ async function restore() {
     model: model.name,
     input: inputFrom(model.example, known ? text : null, png),
   });
-  if (!known) store.set({ error: `There is no model named ${patch.model} here; this is ${model.name}.` });
+  store.set({ notice: known ? '' : `There is no model named ${patch.model} here; this is ${model.name}.` });
 }
 
 part('ask').replaceChildren(askLine(store, source));

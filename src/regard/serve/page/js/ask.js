@@ -128,9 +128,9 @@ export function askLine(store, source) {
     else if (document.activeElement !== field || field.value.trim() === '') field.value = writtenOf(input);
     field.placeholder = input.kind === 'pair' ? 'Write a sentence to translate' : 'Write a text';
   });
-  store.watch(['busy', 'error', 'look'], ({ busy, error, look: found }) => {
-    trouble.hidden = !error;
-    trouble.textContent = error;
+  store.watch(['busy', 'error', 'notice', 'look'], ({ busy, error, notice, look: found }) => {
+    trouble.hidden = !error && !notice;
+    trouble.textContent = error || notice;
     form.toggleAttribute('data-busy', busy);
     document.body.setAttribute('aria-busy', busy);
     const sizes = Object.entries(found?.document.axes ?? {}).map(([name, axis]) => `${name} ${axis.size}`);

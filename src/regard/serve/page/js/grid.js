@@ -2,6 +2,7 @@
 
 import { groupsOf, headWord, labelOf, sentenceCase } from './axes.js';
 import { scales } from './colour.js';
+import { crosshair } from './crosshair.js';
 import { element, plural, percent } from './dom.js';
 import { mean } from './numeric.js';
 import { thumbnail } from './tiles.js';
@@ -131,6 +132,7 @@ export function headGrid(store) {
     if (!alike) {
       tiles = [];
       holder.replaceChildren(...groupsOf(look.document.sites).map(gridOf));
+      requestAnimationFrame(() => lines.measure());
       const heads = look.document.sites.reduce((sum, site) => sum + site.heads, 0);
       total.textContent = `${plural(heads, 'map')}. Layers and heads count from 0; x̄: mean.`;
     }
@@ -147,18 +149,8 @@ export function headGrid(store) {
   });
   store.watch(['contrast', 'colours'], paintAll);
 
-  store.watch(['hover', 'look'], ({ hover, look }) => {
-    holder.toggleAttribute('data-hover', hover !== null);
-    if (!look) return;
-    for (const node of holder.querySelectorAll('.grid-site')) {
-      const site = look.sites.get(node.dataset.site);
-      if (!site) continue;
-      const place = (spot, axis) =>
-        spot?.axis === axis ? `${(100 * (spot.position + 0.5)) / look.document.axes[axis].size}%` : '-9999px';
-      node.style.setProperty('--row', place(hover?.query, site.rows));
-      node.style.setProperty('--column', place(hover?.key, site.columns));
-    }
-  });
+  const lines = crosshair(holder, () => tiles);
+  store.watch(['hover', 'look'], ({ hover, look, colours }) => lines.draw(hover, look, colours));
 
   store.watch(['look', 'site', 'head', 'withSite', 'withHead', 'view', 'other', 'changes'], (state) => {
     const comparing = state.view === 'compare' && !state.other;
@@ -182,7 +174,7 @@ export function headGrid(store) {
     'section',
     { class: 'card heads', 'aria-label': 'Every head' },
     element('header', {}, element('h2', {}, 'Every head'), total),
-    holder,
+    element('div', { class: 'grids-frame' }, holder, lines.root),
     read,
   );
 }

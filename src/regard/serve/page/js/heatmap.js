@@ -33,22 +33,21 @@ export function heatMap({ label, onHover = () => {}, onPick = () => {}, onOpen =
   let view = { x: 0, y: 0, zoom: 1 };
   let timer = 0;
   let frame = 0;
+  let width = 0; // of the canvas, as its observer told: asking the document would make it lay out the page anew
+  let density = 1;
 
-  const draw = () =>
-    box &&
-    tiles &&
-    paint(context, { tiles, box, view, small, density: canvas.width / canvas.clientWidth, shown: asked });
+  const draw = () => box && tiles && paint(context, { tiles, box, view, small, density, shown: asked });
 
   function fit() {
-    const density = globalThis.devicePixelRatio || 1;
+    density = globalThis.devicePixelRatio || 1;
     const { rows, columns, colours, patches } = asked;
-    frame = !small && Math.max(rows.length, columns.length) > MANY ? Math.min(FRAME, canvas.clientWidth) : 0;
+    frame = !small && Math.max(rows.length, columns.length) > MANY ? Math.min(FRAME, width) : 0;
     view = { x: 0, y: 0, zoom: 1 };
-    box = measure(context, { width: canvas.clientWidth, frame, small, rows, columns, font: colours.font, patches });
+    box = measure(context, { width, frame, small, rows, columns, font: colours.font, patches });
     const height = Math.ceil(box.top + box.height + 2);
     canvas.style.height = `${height}px`;
     canvas.classList.toggle('framed', frame > 0);
-    canvas.width = Math.round(canvas.clientWidth * density);
+    canvas.width = Math.round(width * density);
     canvas.height = Math.round(height * density);
     context.setTransform(density, 0, 0, density, 0, 0);
   }
@@ -76,7 +75,8 @@ export function heatMap({ label, onHover = () => {}, onPick = () => {}, onOpen =
   function show(next) {
     const before = asked;
     asked = next;
-    if (!canvas.clientWidth) return;
+    if (!width) width = canvas.clientWidth;
+    if (!width) return;
     const other = before?.sheet !== next.sheet;
     const alike =
       before?.scale.ramp === next.scale.ramp && before?.columns === next.columns && before?.rows === next.rows;
@@ -145,12 +145,12 @@ export function heatMap({ label, onHover = () => {}, onPick = () => {}, onOpen =
     step: stepBy,
   });
 
-  let width = 0;
-  new ResizeObserver(() => {
-    if (!asked || width === canvas.clientWidth) return;
-    width = canvas.clientWidth;
+  new ResizeObserver(([entry]) => {
+    const now = Math.round(entry.contentRect.width);
+    if (!asked || width === now) return;
+    width = now;
     tiles = null;
-    show(asked);
+    if (width) show(asked);
   }).observe(canvas);
   return { root: canvas, show, move, zoomBy, box: () => box, redraw: draw };
 }

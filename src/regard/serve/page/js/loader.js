@@ -63,7 +63,15 @@ export function loader(store, source) {
   let abort = null;
   let compareAbort = null;
   let timer = 0;
-  const arrival = () => store.set({ arrived: store.state.arrived + 1 });
+  let waiting = false;
+  const arrival = () => {
+    if (waiting) return; // what comes within one frame is drawn once
+    waiting = true;
+    requestAnimationFrame(() => {
+      waiting = false;
+      store.set({ arrived: store.state.arrived + 1 });
+    });
+  };
   const report = (error) => store.set({ busy: false, error: error.message });
 
   store.watch(['model', 'input', 'changes'], ({ model, input, changes }) => {

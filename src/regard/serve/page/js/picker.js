@@ -41,6 +41,7 @@ export function modelPicker(store, source) {
         model: model.name,
         input: model.example,
         changes: [],
+        notice: '',
         other: null,
         site: null,
         head: 0,

@@ -23,16 +23,19 @@ export function profileStrip(store, name, axis, { chooses, bars, share }) {
     told,
   );
   let facts = { row: null, query: 0, key: 0, marks: [] };
+  let wide = 0;
 
   function draw() {
     const { colours } = store.state;
-    const wide = canvas.clientWidth;
     if (!wide || !colours) return;
     const density = globalThis.devicePixelRatio || 1;
-    canvas.width = wide * density;
-    canvas.height = TALL * density;
     const context = canvas.getContext('2d');
+    if (canvas.width !== Math.round(wide * density)) {
+      canvas.width = Math.round(wide * density);
+      canvas.height = TALL * density;
+    }
     context.setTransform(density, 0, 0, density, 0, 0);
+    context.clearRect(0, 0, wide, TALL);
     const x = (index) => (index / axis.size) * wide;
     const { row, query, key, marks } = facts;
     if (row && bars) {
@@ -56,7 +59,7 @@ export function profileStrip(store, name, axis, { chooses, bars, share }) {
     for (const index of marks) mark(index, colours.ink, 1);
   }
 
-  const at = (event) => clamp(Math.floor((event.offsetX / canvas.clientWidth) * axis.size), 0, axis.size - 1);
+  const at = (event) => clamp(Math.floor((event.offsetX / (wide || 1)) * axis.size), 0, axis.size - 1);
   const pick = (index) => store.set(chooses ? { query: index } : { key: index });
   canvas.addEventListener('pointermove', (event) => store.set({ hover: hoverToken(name, at(event)) }));
   canvas.addEventListener('pointerleave', () => store.set({ hover: null }));
@@ -67,7 +70,10 @@ export function profileStrip(store, name, axis, { chooses, bars, share }) {
     event.preventDefault();
     pick(clamp((chooses ? facts.query : facts.key) + step, 0, axis.size - 1));
   });
-  new ResizeObserver(draw).observe(canvas);
+  new ResizeObserver(([entry]) => {
+    wide = Math.round(entry.contentRect.width);
+    draw();
+  }).observe(canvas);
 
   function update(row, query, key) {
     facts = { ...facts, row, query, key };

@@ -25,6 +25,7 @@ export const INITIAL = {
   arrived: 0, // counts levels and rows that came later
   busy: false,
   error: '',
+  notice: '', // what the reader should know, though all went well
   // The surroundings.
   theme: 'light',
   colours: null, // the palette of the theme in force
