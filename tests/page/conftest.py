@@ -53,7 +53,13 @@ def open_page(browser: Any, served: str) -> Iterator[Open]:
     foreign: list[str] = []
 
     def opened(
-        address: str = "", width: int = 1280, height: int = 900, dark: bool = False, calm: bool = True, wait: bool = True
+        address: str = "",
+        width: int = 1280,
+        height: int = 900,
+        dark: bool = False,
+        calm: bool = True,
+        wait: bool = True,
+        allow: str = "\0",
     ) -> Any:
         context = browser.new_context(
             viewport={"width": width, "height": height},
@@ -65,7 +71,7 @@ def open_page(browser: Any, served: str) -> Iterator[Open]:
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(15_000)
-        page.on("console", lambda message: messages.append(f"{message.type}: {message.text}"))
+        page.on("console", lambda message: allow in message.text or messages.append(message.text))
         page.on("pageerror", lambda error: messages.append(str(error)))
         page.on("request", lambda request: foreign.append(request.url) if strange(request.url, served) else None)
         page.goto(address if "://" in address else f"{served}/{address}")
@@ -82,7 +88,7 @@ def open_page(browser: Any, served: str) -> Iterator[Open]:
 
 
 def until(page: Any, expression: str, limit: float = 15.0) -> None:
-    """Wait for an expression to be true. Playwright's own way evaluates text inside the page, which its policy forbids."""
+    """Wait for an expression to be true. Playwright's own way evaluates text in the page, which its policy forbids."""
     end = time.monotonic() + limit
     while not page.evaluate(expression):
         assert time.monotonic() < end, f"not within {limit:g} s: {expression}"

@@ -257,9 +257,7 @@ def halved(x: Numbers) -> Numbers:
     """The larger of each 2 x 2 survives."""
     rows, columns = x.shape
     x = np.pad(x, ((0, rows % 2), (0, columns % 2)))
-    found: Numbers = np.maximum(
-        np.maximum(x[::2, ::2], x[1::2, ::2]), np.maximum(x[::2, 1::2], x[1::2, 1::2])
-    )
+    found: Numbers = np.maximum(np.maximum(x[::2, ::2], x[1::2, ::2]), np.maximum(x[::2, 1::2], x[1::2, 1::2]))
     return found
 
 

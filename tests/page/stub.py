@@ -31,7 +31,7 @@ LOCK = threading.RLock()
 LOOKS: dict[str, Any] = {}
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     def __init__(self, status: int, what: str, got: str = "", expected: str = "", fix: str = "") -> None:
         self.status = status
         self.words = {"error": {"what": what, "got": got, "expected": expected, "fix": fix}}
@@ -40,7 +40,7 @@ class Refused(Exception):
 @cache
 def model(name: str) -> Any:
     if name not in NAMES:
-        raise Refused(404, "there is no such model", name, ", ".join(NAMES), "choose one of the list")
+        raise RefusedError(404, "there is no such model", name, ", ".join(NAMES), "choose one of the list")
     return looks.load(name)
 
 
@@ -78,7 +78,7 @@ def look(request: dict[str, Any]) -> Any:
     if request["model"] == "made-up-long":
         return LOOKS.setdefault("long", looks.Long())
     if request["input"]["kind"] == "text" and not request["input"]["text"].strip():
-        raise Refused(422, "the text is empty", "0 tokens", "1 to 2,048 tokens", "write something")
+        raise RefusedError(422, "the text is empty", "0 tokens", "1 to 2,048 tokens", "write something")
     made = looks.Look(request, model)
     return LOOKS.setdefault(str(made.document["id"]), made)
 
@@ -118,7 +118,7 @@ ABOUT = {
 
 def analysis(one: Any, name: str, asked: dict[str, str]) -> dict[str, Any]:
     if name not in ABOUT or not isinstance(one, looks.Look):
-        raise Refused(404, "there is no such analysis of this look", name, ", ".join(ABOUT))
+        raise RefusedError(404, "there is no such analysis of this look", name, ", ".join(ABOUT))
     numbers = {"rollout": rolled, "distance": distances, "spectrum": spectrum, "occlusion": occluded}
     numbers |= {"gradient": gradient, "importance": importance, "lens": lens}
     equation, limit = ABOUT[name]
@@ -129,7 +129,7 @@ def rolled(one: looks.Look, asked: dict[str, str]) -> dict[str, Any]:
     site = asked["site"]
     part, axes = site.split(".")[0], one.rows_columns(site)
     if site.endswith("cross"):
-        raise Refused(422, "rollout follows self-attention alone", site, "a site whose rows are its columns")
+        raise RefusedError(422, "rollout follows self-attention alone", site, "a site whose rows are its columns")
     layers = [name for name in one.arrays if name.split(".")[0] == part and one.rows_columns(name) == axes]
     total = np.eye(one.arrays[site]["weights"].shape[-1])
     for name in layers[: layers.index(site) + 1]:
@@ -206,7 +206,7 @@ def importance(one: looks.Look, asked: dict[str, str]) -> dict[str, Any]:
 
 def gradient(one: looks.Look, asked: dict[str, str]) -> dict[str, Any]:
     if one.request["input"]["kind"] != "text":
-        raise Refused(422, "this double knows the gradient of texts alone", one.request["model"])
+        raise RefusedError(422, "this double knows the gradient of texts alone", one.request["model"])
     ids = one.model.text().encode([one.request["input"]["text"]], one.model.config.length, shortest=1).ids
     with capture(one.model.net, f"{asked['site']}.weights", grad=True) as kept:
         logits = one.model.net(ids)[0, -1]
@@ -219,7 +219,7 @@ def gradient(one: looks.Look, asked: dict[str, str]) -> dict[str, Any]:
 
 def lens(one: looks.Look, asked: dict[str, str]) -> dict[str, Any]:
     if one.request["input"]["kind"] != "text":
-        raise Refused(422, "this double has a lens for texts alone", one.request["model"])
+        raise RefusedError(422, "this double has a lens for texts alone", one.request["model"])
     net, found = one.model.net, []
     ids = one.model.text().encode([one.request["input"]["text"]], one.model.config.length, shortest=1).ids
 
@@ -252,7 +252,7 @@ def figures() -> list[dict[str, Any]]:
 def drawn(name: str) -> bytes:
     """The recorded picture, in an SVG: the real server draws it anew, which takes a second each."""
     if name not in FIGURES:
-        raise Refused(404, "there is no such figure", name)
+        raise RefusedError(404, "there is no such figure", name)
     raw = (GALLERY / f"{name}.png").read_bytes()
     with Image.open(io.BytesIO(raw)) as image:
         width, height = image.size
@@ -285,7 +285,7 @@ class Answers(BaseHTTPRequestHandler):
     def answer(self, make: Any) -> None:
         try:
             made = make()
-        except Refused as refused:
+        except RefusedError as refused:
             return self.send(json.dumps(refused.words).encode(), "application/json", refused.status)
         if isinstance(made, tuple):
             return self.send(*made)
@@ -293,10 +293,10 @@ class Answers(BaseHTTPRequestHandler):
             return self.send(made, "application/octet-stream")
         return self.send(json.dumps(made).encode(), "application/json")
 
-    def do_GET(self) -> None:  # noqa: N802 (http.server's name)
+    def do_GET(self) -> None:
         self.attempt(self.get)
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.attempt(lambda: self.post(body))
 
@@ -310,11 +310,11 @@ class Answers(BaseHTTPRequestHandler):
             return look(body).document
         if path == "/compare":
             if body["second"].get("attention"):
-                raise Refused(422, "this double knows no other mechanism", body["second"]["attention"], "a model")
+                raise RefusedError(422, "this double knows no other mechanism", body["second"]["attention"], "a model")
             first, second = look(body["first"]), look(body["second"])
             sites = compared(first, second)
             return {"first": first.document, "second": second.document, "sites": sites}
-        raise Refused(404, "there is no such address", path)
+        raise RefusedError(404, "there is no such address", path)
 
     def get(self) -> Any:
         split = urlsplit(self.path)
@@ -332,13 +332,13 @@ class Answers(BaseHTTPRequestHandler):
                 with LOCK:
                     return self.numbers(LOOKS[identity], rest, asked)
             case ["looks", *_]:
-                raise Refused(410, "this look was dropped", "", "", "post it again")
-        raise Refused(404, "there is no such address", path)
+                raise RefusedError(410, "this look was dropped", "", "", "post it again")
+        raise RefusedError(404, "there is no such address", path)
 
     def file(self, path: str) -> tuple[bytes, str]:
         found = (joined.PAGE / (path.strip("/") or "index.html")).resolve()
         if joined.PAGE.resolve() not in found.parents or not found.is_file():
-            raise Refused(404, "there is no such file")
+            raise RefusedError(404, "there is no such file")
         return found.read_bytes(), KINDS[found.suffix]
 
     def numbers(self, one: Any, rest: list[str], asked: dict[str, str]) -> Any:
@@ -361,7 +361,7 @@ class Answers(BaseHTTPRequestHandler):
                 return analysis(one, name, asked)
             case ["export.html"]:
                 return joined.standalone(embedded(one)).encode(), KINDS[".html"]
-        raise Refused(404, "there is no such number")
+        raise RefusedError(404, "there is no such number")
 
 
 def embedded(one: looks.Look) -> dict[str, Any]:

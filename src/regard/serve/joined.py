@@ -13,8 +13,12 @@ from typing import Any
 
 PAGE = Path(__file__).parent / "page"
 
-IMPORT = re.compile(r"^import\s+(?:\{(?P<names>[^}]*)\}\s+from\s+)?(?P<quote>['\"])(?P<file>[^'\"]+)(?P=quote);\n", re.M)
-NAMED = re.compile(r"^(?:export\s+)?(?:async\s+)?(?:const|let|var|class|function\*?)\s+(?P<name>[A-Za-z_$][\w$]*)", re.M)
+IMPORT = re.compile(
+    r"^import\s+(?:\{(?P<names>[^}]*)\}\s+from\s+)?(?P<quote>['\"])(?P<file>[^'\"]+)(?P=quote);\n", re.M
+)
+NAMED = re.compile(
+    r"^(?:export\s+)?(?:async\s+)?(?:const|let|var|class|function\*?)\s+(?P<name>[A-Za-z_$][\w$]*)", re.M
+)
 UNPACKED = re.compile(r"^(?:export\s+)?(?:const|let|var)\s+[{[](?P<names>[^=]*)[}\]]\s*=", re.M)
 EXPORT = re.compile(r"^export\s+(?!default\b)", re.M)
 
@@ -78,7 +82,7 @@ def encoded(raw: bytes) -> str:
 
 
 def standalone(data: Mapping[str, Any], title: str = "regard · look inside") -> str:
-    """One HTML file that shows a look: {"document": ..., "maps": ..., "vectors": ...}, with no server and no request."""
+    """One HTML file that shows a look, {"document": ..., "maps": ..., "vectors": ...}, with no server, no request."""
     inside = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
     script = module("js/standalone.js").replace("</script", "<\\/script")
     safe = title.replace("&", "&amp;").replace("<", "&lt;")
