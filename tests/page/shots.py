@@ -15,6 +15,7 @@ from playwright.sync_api import sync_playwright
 from . import stub
 from .conftest import FLAGS, NAMES
 
+LARGEST = 150_000  # bytes
 CROSS = "#model=tatoeba-en-de&site=decoder.1.cross&head=2"
 
 
@@ -77,6 +78,15 @@ SHOTS: dict[str, tuple[str, int, int, bool, Step | None]] = {
 }
 
 
+def save(raw: bytes, path: Path) -> None:
+    """All colours if they fit, else 256 of them."""
+    with Image.open(io.BytesIO(raw)) as image:
+        full = image.convert("RGB")
+    full.save(path, optimize=True)
+    if path.stat().st_size > LARGEST:
+        full.quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
+
+
 def shoot(folder: Path, names: list[str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     server = stub.serve()
@@ -98,9 +108,7 @@ def shoot(folder: Path, names: list[str]) -> None:
             page.wait_for_timeout(1500)
             if steps:
                 steps(page)
-            with Image.open(io.BytesIO(page.screenshot())) as image:
-                small = image.convert("RGB").quantize(256, dither=Image.Dither.NONE)
-            small.save(folder / f"{name}.png", optimize=True)
+            save(page.screenshot(), folder / f"{name}.png")
             print(name, (folder / f"{name}.png").stat().st_size // 1000, "kB", flush=True)
             context.close()
         browser.close()
