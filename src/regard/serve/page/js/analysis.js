@@ -1,0 +1,136 @@
+// The analyses: tabs, the finding, the plot, its equation and what it does not tell. Each is asked for when it is opened.
+
+import { element, fresh, tableBehind, walkable } from './dom.js';
+import { FINDINGS } from './findings.js';
+import { inForce } from './matrix.js';
+
+export const TABS = [
+  ['rollout', 'Rollout'],
+  ['distance', 'Distance'],
+  ['spectrum', 'Spectrum'],
+  ['occlusion', 'Occlusion'],
+  ['gradient', 'Gradient'],
+  ['importance', 'Importance'],
+  ['lens', 'Lens'],
+];
+
+const WHOLE_MAPS = ['rollout', 'gradient', 'spectrum']; // their answers hold a number for each cell, or need all of them
+const LONGEST_MAP = 256;
+
+/** Rollout follows self-attention: for a site that looks elsewhere, that of what it looks at. */
+function rolledSite({ look, site }) {
+  if (site.role === 'self') return site.name;
+  const selves = look.document.sites.filter((one) => one.role === 'self');
+  return (selves.findLast((one) => one.rows === site.columns) ?? selves.at(-1) ?? site).name;
+}
+
+/** What each wants to know beside the look. */
+const ASKED = {
+  rollout: (force) => ({ site: rolledSite(force) }),
+  spectrum: ({ site, head }) => ({ site: site.name, head }),
+  gradient: ({ site, head }) => ({ site: site.name, head }),
+};
+
+export function analysis(store) {
+  const finding = element('p', { class: 'prose' });
+  const plot = element('div', { class: 'plot-holder' });
+  const equation = element('p', { class: 'formula' });
+  const limit = element('p', { class: 'limit' });
+  const panelId = fresh('analysis');
+  let made = null;
+  let turnOf = 0;
+  let seen = false; // nothing is asked for before the panel comes into view
+  const table = tableBehind('Table of this plot', () => made?.table);
+  const tabs = TABS.map(([name, text]) =>
+    element(
+      'button',
+      {
+        type: 'button',
+        role: 'tab',
+        id: `${panelId}-${name}`,
+        'aria-controls': panelId,
+        'data-tab': name,
+        onClick: () => store.set({ tab: name }),
+      },
+      text,
+    ),
+  );
+  const list = element('div', { class: 'tabs', role: 'tablist', 'aria-label': 'Analysis' }, tabs);
+  walkable(list, () => tabs);
+  const panel = element(
+    'div',
+    { id: panelId, role: 'tabpanel' },
+    finding,
+    plot,
+    table.root,
+    element('div', { class: 'equation' }, equation, limit),
+  );
+  const root = element(
+    'section',
+    { class: 'card analysis', 'aria-label': 'Analyse' },
+    element('header', {}, element('h2', {}, 'Analyse'), list),
+    panel,
+  );
+
+  function present(found, state, force) {
+    const wide = Math.min(660, Math.max(280, plot.clientWidth || 620));
+    made = FINDINGS[found.name]({ found, force, state, wide, store });
+    finding.replaceChildren(...made.finding);
+    plot.replaceChildren(made.plot);
+    made.shown?.();
+    equation.textContent = found.equation;
+    limit.replaceChildren(element('b', {}, 'What it does not tell: '), found.limit);
+    table.root.hidden = false;
+    table.refresh();
+  }
+
+  function refuse(error) {
+    made = null;
+    finding.textContent = error.message;
+    plot.replaceChildren();
+    equation.textContent = '';
+    limit.replaceChildren();
+    table.root.hidden = true;
+  }
+
+  async function draw(state) {
+    tabs.forEach((tab) => {
+      const on = tab.dataset.tab === state.tab;
+      tab.setAttribute('aria-selected', on);
+      tab.tabIndex = on ? 0 : -1;
+      if (on) panel.setAttribute('aria-labelledby', tab.id);
+    });
+    const force = inForce(state);
+    if (!force || !seen) return;
+    const mine = (turnOf += 1);
+    if (WHOLE_MAPS.includes(state.tab) && Math.max(...force.look.shape(force.site.name)) > LONGEST_MAP)
+      return refuse({
+        message: `A whole map is worked out here, for at most ${LONGEST_MAP} positions. Give it a shorter input.`,
+      });
+    panel.setAttribute('aria-busy', 'true');
+    try {
+      const found = await force.look.analysis(state.tab, ASKED[state.tab]?.(force) ?? {});
+      if (mine === turnOf) present(found, store.state, inForce(store.state));
+    } catch (error) {
+      if (mine === turnOf) refuse(error);
+    }
+    if (mine === turnOf) panel.removeAttribute('aria-busy');
+  }
+
+  new IntersectionObserver(
+    ([entry], watcher) => {
+      if (!entry.isIntersecting) return;
+      seen = true;
+      watcher.disconnect();
+      draw(store.state);
+    },
+    { rootMargin: '200px' },
+  ).observe(root);
+  let width = 0;
+  new ResizeObserver(() => {
+    if (width !== plot.clientWidth && made) draw(store.state);
+    width = plot.clientWidth;
+  }).observe(plot);
+  store.watch(['tab', 'sheet', 'query', 'contrast', 'colours'], draw);
+  return root;
+}

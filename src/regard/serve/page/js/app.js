@@ -1,0 +1,86 @@
+// The page of `regard serve`: the component, and around it the input line, tour, play, gallery and keyboard.
+
+import { TABS } from './analysis.js';
+import { askLine } from './ask.js';
+import { candyCorner } from './candy.js';
+import { calm } from './dom.js';
+import { gallery } from './gallery.js';
+import { keyboard } from './keyboard.js';
+import { loader } from './loader.js';
+import { mountLook } from './look.js';
+import { lookupView } from './lookup.js';
+import { inputFrom, keepHash, readHash } from './permalink.js';
+import { millions } from './picker.js';
+import { ServerSource } from './server.js';
+import { createStore, INITIAL } from './store.js';
+import { followTheme } from './theme.js';
+import { makeTour } from './tour.js';
+
+const page = document.body;
+const part = (name) => page.querySelector(`[data-part=${name}]`);
+const source = new ServerSource();
+const store = createStore({ permalink: true });
+const toggleTheme = followTheme(page, store);
+
+/** The view that the address means; without one, the first model with its own example. */
+async function restore() {
+  let models = [];
+  try {
+    models = await source.models();
+  } catch (error) {
+    return store.set({ error: error.message });
+  }
+  const { patch, text, png } = readHash(location.hash);
+  const model =
+    models.find((one) => one.name === patch.model) ?? models.find((one) => one.source === 'shipped') ?? models[0];
+  if (!model) return store.set({ error: 'The server knows no model.' });
+  const known = patch.model === undefined || patch.model === model.name;
+  const fresh = Object.fromEntries(
+    ['site', 'head', 'view', 'query', 'key', 'withSite', 'withHead', 'other', 'contrast', 'changes'].map((name) => [
+      name,
+      INITIAL[name],
+    ]),
+  );
+  store.set({
+    ...fresh,
+    ...(known ? patch : {}),
+    model: model.name,
+    input: inputFrom(model.example, known ? text : null, png),
+  });
+  store.set({ notice: known ? '' : `There is no model named ${patch.model} here; this is ${model.name}.` });
+}
+
+part('ask').replaceChildren(askLine(store, source));
+mountLook(part('look'), store, source);
+part('play').append(lookupView(), candyCorner());
+part('gallery').append(gallery(source));
+store.watch(['look'], ({ look }) => {
+  if (!look) return;
+  const { model, sites } = look.document;
+  const heads = sites.reduce((sum, site) => sum + site.heads, 0);
+  part('model').textContent = [
+    `${sites.length} sites, ${heads} heads`,
+    model.parameters && `${millions(model.parameters)} parameters`,
+  ]
+    .filter(Boolean)
+    .join(' · ');
+  document.title = `${model.title} · regard`;
+  page.dataset.ready = '';
+});
+
+const tour = makeTour(store, page);
+const keys = keyboard(store, { page, tour, toggleTheme, tabs: TABS });
+page.append(tour.root, keys.dialog);
+for (const link of page.querySelectorAll('.top a[href^="#"]')) {
+  link.addEventListener('click', (event) => {
+    event.preventDefault(); // the address holds the view, not the place on the page
+    const target = page.querySelector(link.hash);
+    target.scrollIntoView({ behavior: calm() ? 'auto' : 'smooth' });
+    target.focus({ preventScroll: true });
+  });
+}
+part('tour').addEventListener('click', tour.start);
+part('keys').addEventListener('click', keys.open);
+part('theme').addEventListener('click', toggleTheme);
+loader(store, source);
+restore().then(() => keepHash(store, restore));

@@ -1,0 +1,147 @@
+// How one cell came to be: q·k, the scale, the bias, the mask, softmax over the row, and what the value brings.
+
+import { headWord, labelsOf, sentenceCase, wordsFor } from './axes.js';
+import { button, calm, element, fromTo, number, percent, tableBehind } from './dom.js';
+import { inForce } from './matrix.js';
+import { rowOfBars } from './vectors.js';
+import { carried, heatOf, multiplied, normalised, scaled, takeApart } from './working.js';
+
+export function arithmetic(store) {
+  const body = element('div');
+  const title = element('h2', { tabindex: -1 });
+  const place = element('p', { class: 'hint' });
+  let facts = null;
+  const behind = tableBehind(
+    'Numbers of this row',
+    () =>
+      facts && {
+        caption: `Query ${facts.rowName}: scores and weights`,
+        columns: ['key', 'score', 'weight'],
+        rows: facts.labels.map((label, index) => [
+          `${index} ${label}`,
+          facts.numbers.scores
+            ? facts.numbers.scores[index] === null
+              ? 'masked'
+              : number(facts.numbers.scores[index])
+            : '',
+          facts.share ? percent(facts.numbers.weights[index], 2) : facts.numbers.weights[index].toPrecision(3),
+        ]),
+      },
+  );
+
+  function explain(cell) {
+    const { axes } = cell.look.document;
+    const site = cell.look.sites.get(cell.site);
+    const heat = heatOf(cell.look.document.changes, cell.site);
+    const [rowName, columnName] = [wordsFor(axes[site.rows], cell.query), wordsFor(axes[site.columns], cell.key)];
+    const { numbers, key } = cell;
+    const share = site.kind === 'weights';
+    facts = { site, heat, key, numbers, rowName, columnName, share, labels: labelsOf(axes[site.columns]) };
+    if (!numbers.scores)
+      return [
+        element(
+          'p',
+          { class: 'prose' },
+          share
+            ? 'This mechanism has no q·k to take apart. Its weight is '
+            : 'This site mixes without weights. The influence is ',
+          element('b', {}, share ? percent(numbers.weight) : numbers.weight.toPrecision(3)),
+          '.',
+        ),
+        element('p', { class: 'formula' }, numbers.equation ?? ''),
+        rowOfBars(share ? numbers.weights : scaledDown(numbers.weights), key, facts.labels, share ? percent : String),
+      ];
+    facts.parts = takeApart(numbers, key, heat);
+    const { gap } = facts.parts;
+    const crossed = cell.look.document.changes.some((one) => one.kind === 'token');
+    return [
+      element(
+        'ol',
+        { class: 'steps' },
+        multiplied(facts),
+        scaled(facts),
+        normalised(facts),
+        carried(facts),
+        element(
+          'li',
+          { class: 'check' },
+          `The model’s own row says ${percent(numbers.weight)}; the two differ by ${gap < 1e-6 ? 'less than 1e-6' : gap.toExponential(0)}.${gap > 1e-3 && crossed ? ' Tokens are crossed out.' : ''}`,
+        ),
+      ),
+    ];
+  }
+
+  function averaged(force) {
+    return element(
+      'div',
+      {},
+      element(
+        'p',
+        { class: 'prose' },
+        `A mean has no q·k of its own. It is the average of ${force.site.heads} heads; choose one to see its arithmetic.`,
+      ),
+      element(
+        'ul',
+        { class: 'parts' },
+        Array.from({ length: force.site.heads }, (_, head) =>
+          element(
+            'li',
+            {},
+            button('', `head ${head}`, () => store.set({ head })),
+          ),
+        ),
+      ),
+    );
+  }
+
+  function draw(state) {
+    const force = inForce(state);
+    if (!force) return;
+    const { cell } = state;
+    const whole = state.head === 'mean';
+    const shown = whole ? { look: force.look, site: force.site.name, query: force.query, key: force.key } : cell;
+    if (!shown) return;
+    const site = shown.look.sites.get(shown.site);
+    const { axes } = shown.look.document;
+    title.replaceChildren(
+      element('span', {}, fromTo(wordsFor(axes[site.rows], shown.query), wordsFor(axes[site.columns], shown.key))),
+    );
+    place.textContent = sentenceCase(headWord(site, whole ? 'mean' : cell.head));
+    body.replaceChildren(...(whole ? [averaged(force)] : explain(cell)));
+    behind.root.hidden = whole;
+    behind.refresh();
+  }
+
+  store.watch(['cell', 'head', 'sheet'], draw);
+  store.watch(['hover'], ({ hover }) => {
+    const axis = facts?.site.columns;
+    body
+      .querySelectorAll('.softmax span')
+      .forEach((bar) =>
+        bar.toggleAttribute(
+          'data-hover',
+          hover?.key?.axis === axis && String(hover?.key?.position) === bar.dataset.place,
+        ),
+      );
+  });
+  const root = element(
+    'section',
+    { class: 'card cell', 'aria-label': 'Arithmetic of one cell' },
+    element('header', {}, title, place),
+    body,
+    behind.root,
+  );
+  store.watch(['opened'], ({ opened }) => {
+    if (!opened) return;
+    title.focus({ preventScroll: true });
+    root.scrollIntoView({ block: 'nearest', behavior: calm() ? 'auto' : 'smooth' });
+  });
+  store.set({ opened: 0 });
+  return root;
+}
+
+/** Influences as parts of the largest, so that they can be drawn as bars. */
+function scaledDown(values) {
+  const top = Math.max(...values) || 1;
+  return values.map((value) => value / top);
+}

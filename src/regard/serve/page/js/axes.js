@@ -1,0 +1,75 @@
+// What the positions of a map are called, and where they are in a picture.
+
+export const axisOf = (look, name) => look.document.axes[name];
+
+/** One position in words. */
+export function labelOf(axis, index) {
+  if (axis.labels) return axis.labels[index] === '' ? '␣' : axis.labels[index];
+  if (!axis.grid) return String(index);
+  if (index < axis.special) return axis.special === 1 ? '[class]' : `[class ${index}]`;
+  const [row, column] = patchOf(axis, index);
+  return `${row}, ${column}`;
+}
+
+const kept = new WeakMap();
+
+/** All of them; the same list every time, so that it can be compared. */
+export function labelsOf(axis) {
+  if (!kept.has(axis))
+    kept.set(
+      axis,
+      Array.from({ length: axis.size }, (_, index) => labelOf(axis, index)),
+    );
+  return kept.get(axis);
+}
+
+/** Row and column of a patch in its grid. */
+export function patchOf(axis, index) {
+  const place = index - axis.special;
+  return [Math.floor(place / axis.grid[1]), place % axis.grid[1]];
+}
+
+/** Longer, for screen readers and sentences: "patch 3, 5". */
+export const wordsFor = (axis, index) =>
+  axis.grid && index >= axis.special ? `patch ${labelOf(axis, index)}` : labelOf(axis, index);
+
+export const isPicture = (axis) => axis.kind === 'image' && axis.grid?.length === 2;
+
+/** How far two positions are apart: in tokens, or in patches of the picture. */
+export function gapOf(axis) {
+  if (!isPicture(axis)) return (row, column) => Math.abs(row - column);
+  return (row, column) => {
+    if (row < axis.special || column < axis.special) return 0;
+    const [a, b] = [patchOf(axis, row), patchOf(axis, column)];
+    return Math.hypot(a[0] - b[0], a[1] - b[1]);
+  };
+}
+
+/** The picture of an input, if it has one. */
+export const pictureOf = (input) => (input.kind === 'caption' ? input.image : input.kind === 'image' ? input : null);
+
+/** The words of an input, as a person would write them into the line. */
+export const writtenOf = (input) => input.text ?? input.source ?? '';
+
+/** A site in words: "encoder 2", "decoder 1, cross". */
+export function siteName(site) {
+  const part = site.part || (site.layer === null || site.layer === undefined ? site.name : 'layer');
+  const layer = site.layer === null || site.layer === undefined ? '' : ` ${site.layer}`;
+  return `${part}${layer}${site.role === 'cross' ? ', cross' : ''}`;
+}
+
+export const headWord = (site, head) =>
+  site.heads === 1 ? siteName(site) : `${siteName(site)}, ${head === 'mean' ? 'mean of heads' : `head ${head}`}`;
+
+export const sentenceCase = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** Groups of sites that belong together, in the order in which they ran: encoder self, decoder self, decoder cross. */
+export function groupsOf(sites) {
+  const groups = new Map();
+  for (const site of sites) {
+    const name = [site.part, site.role === 'other' ? site.mechanism : site.role].filter(Boolean).join(' ');
+    if (!groups.has(name)) groups.set(name, { name, sites: [] });
+    groups.get(name).sites.push(site);
+  }
+  return [...groups.values()];
+}

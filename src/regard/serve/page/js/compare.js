@@ -1,0 +1,168 @@
+// Two maps side by side; their difference is the large one. First: indigo. Second: ochre.
+// The second is another head or site of this look, or the same place in another model, or under another mechanism.
+
+import { headWord, labelsOf, sentenceCase, siteName, wordsFor } from './axes.js';
+import { button, element, fromTo, percent, signed } from './dom.js';
+import { heatMap } from './heatmap.js';
+import { differenceOf } from './loader.js';
+import { inForce, MATRIX, scaleOf, secondWord } from './matrix.js';
+
+/** How far two maps of weights are apart: the share that lies elsewhere, and the cell where they differ most. */
+function apartness(sheet) {
+  let [far, sum] = [0, 0];
+  sheet.exact.forEach((value, index) => {
+    sum += Math.abs(value) / 2 / sheet.rows;
+    if (Math.abs(value) > Math.abs(sheet.exact[far])) far = index;
+  });
+  return { share: sum, query: Math.floor(far / sheet.columns), key: far % sheet.columns, value: sheet.exact[far] };
+}
+
+export function comparison(store, source) {
+  const maps = [heatMap({ label: 'first map', small: true }), heatMap({ label: 'second map', small: true })];
+  const names = [element('span', { class: 'pair-name first' }), element('span', { class: 'pair-name second' })];
+  const finding = element('p', { class: 'prose' });
+  const ranking = element('ol', { class: 'ranking' });
+  const heads = element('select', {
+    'aria-label': 'Second map',
+    onChange: () => {
+      const [site, head] = heads.value.split(' ');
+      store.set({ withSite: site, withHead: head === 'mean' ? head : Number(head), other: null });
+    },
+  });
+  const others = element('select', {
+    'aria-label': 'Compare with another model or mechanism',
+    onChange: () => chooseOther(),
+  });
+  const swap = button('plain', 'Swap', () => {
+    const { site, head, withSite, withHead } = store.state;
+    store.set({ site: withSite, head: withHead, withSite: site, withHead: head });
+  });
+
+  function chooseOther() {
+    const [kind, name] = others.value.split(' ');
+    store.set({ other: kind ? { [kind]: name } : null });
+  }
+
+  const option = (value, text) => element('option', { value }, text);
+  const group = (label, options) => element('optgroup', { label }, options);
+
+  store.watch(['look'], ({ look }) => {
+    if (!look) return;
+    heads.replaceChildren(
+      ...look.document.sites.map((site) =>
+        group(sentenceCase(siteName(site)), [
+          ...Array.from({ length: site.heads }, (_, head) => option(`${site.name} ${head}`, headWord(site, head))),
+          ...(site.heads > 1 ? [option(`${site.name} mean`, headWord(site, 'mean'))] : []),
+        ]),
+      ),
+    );
+  });
+
+  const MECHANISMS = ['softmax', 'cosine', 'top-k', 'local', 'performer', 'linformer', 'lsh', 'synthesizer', 'fourier'];
+  if (source.can.compare) {
+    source.models().then(
+      (models) => {
+        store.watch(['model'], ({ model }) => {
+          const own = models.find((one) => one.name === model);
+          const alike = models.filter((one) => one.takes === own?.takes && one.name !== model);
+          others.replaceChildren(
+            option('', 'this model'),
+            group(
+              'other models',
+              alike.map((one) =>
+                option(`model ${one.name}`, one.title + (one.source === 'zoo' ? ' (random weights)' : '')),
+              ),
+            ),
+            group(
+              'the same weights, another mechanism',
+              MECHANISMS.map((name) => option(`attention ${name}`, name)),
+            ),
+          );
+        });
+      },
+      () => {},
+    );
+  }
+
+  function rank(state, force) {
+    const sites = state.other ? (state.second?.sites ?? []) : [];
+    const all = sites.flatMap((one) => one.heads.map((pair) => ({ site: one.first, ...pair })));
+    const most = all.sort((a, b) => b.divergence - a.divergence).slice(0, 5);
+    ranking.hidden = most.length === 0;
+    ranking.replaceChildren(
+      ...most.map((one) => {
+        const site = force.look.sites.get(one.site);
+        const text = `${headWord(site, one.first)}: ${one.divergence.toFixed(2)} bits apart`;
+        return element(
+          'li',
+          {},
+          button('link', text, () => store.set({ site: one.site, head: one.first })),
+        );
+      }),
+    );
+  }
+
+  store.watch([...MATRIX, 'colours', 'other', 'second'], (state) => {
+    const force = inForce(state);
+    if (state.view !== 'compare' || !force) return;
+    heads.hidden = state.other !== null;
+    swap.hidden = state.other !== null;
+    others.hidden = !source.can.compare;
+    others.value = state.other ? Object.entries(state.other)[0].join(' ') : '';
+    heads.value = `${state.withSite} ${state.withHead}`;
+    rank(state, force);
+    names[0].textContent = sentenceCase(headWord(force.site, force.head));
+    const second = state.secondSheet;
+    names[1].textContent = second ? sentenceCase(secondWord(state)) : '…';
+    const shown = [{ site: force.site, look: force.look, sheet: force.sheet }];
+    if (second) shown.push({ site: second.look.sites.get(second.site), look: second.look, sheet: second.sheet });
+    requestAnimationFrame(() =>
+      shown.forEach(({ site, look, sheet }, index) => {
+        const { axes } = look.document;
+        const scale = scaleOf(site, sheet, state.contrast);
+        maps[index].show({
+          sheet,
+          rows: labelsOf(axes[site.rows]),
+          columns: labelsOf(axes[site.columns]),
+          scale,
+          colours: state.colours,
+        });
+      }),
+    );
+    const difference = differenceOf(state);
+    if (!second) finding.textContent = 'Waiting for the second map…';
+    else if (!difference)
+      finding.textContent = `${force.sheet.rows} × ${force.sheet.columns} against ${second.sheet.rows} × ${second.sheet.columns}: maps of different sides have no difference. The first is the large one.`;
+    else if (!difference.exact)
+      finding.textContent = 'The difference is drawn below; point at a cell for its exact value.';
+    else {
+      const { share, query, key, value } = apartness(difference);
+      const weights = force.site.kind === 'weights';
+      finding.replaceChildren(
+        weights
+          ? `On average ${percent(share, 0)} of a query’s attention lies elsewhere. Furthest apart: `
+          : 'Furthest apart: ',
+        ...fromTo(wordsFor(force.rowAxis, query), wordsFor(force.columnAxis, key)),
+        weights ? `, ${signed(100 * value, 0)} points.` : `, ${signed(value, 2)}.`,
+      );
+    }
+  });
+
+  return element(
+    'div',
+    { class: 'comparison' },
+    element(
+      'div',
+      { class: 'pair' },
+      maps.map((map, index) => element('figure', {}, map.root, element('figcaption', {}, names[index]))),
+    ),
+    element(
+      'div',
+      { class: 'pair-text' },
+      finding,
+      element('div', { class: 'row' }, others, heads, swap),
+      ranking,
+      element('p', { class: 'hint' }, 'Or hold Shift and click a thumbnail.'),
+    ),
+  );
+}

@@ -1,0 +1,185 @@
+// A look that stands in the page itself: a stand-alone file, or a notebook. All is computed here, nothing is fetched.
+
+import { gapOf } from './axes.js';
+import { halves, singles } from './bytes.js';
+import {
+  distance,
+  dot,
+  effectiveRank,
+  mean,
+  rollout,
+  scoresOf,
+  singularValues,
+  softmax,
+  warmed,
+  weightedSum,
+} from './numeric.js';
+import { Sheet } from './sheet.js';
+import { Look, shrunk, Trouble } from './source.js';
+
+class EmbeddedLook extends Look {
+  constructor(raw, changes = []) {
+    super({ ...raw.document, changes });
+    this.raw = raw;
+    this.decoded = new Map();
+  }
+
+  /** Decoded once: base64 takes longer than anything else here. */
+  once(name, decode) {
+    if (!this.decoded.has(name)) this.decoded.set(name, decode());
+    return this.decoded.get(name);
+  }
+
+  temperature(site) {
+    const found = this.document.changes.findLast((change) => change.site === site || change.site === '*');
+    return found?.value ?? 1;
+  }
+
+  whole(site, head) {
+    const [rows, columns] = this.shape(site);
+    if (head === 'mean')
+      return mean(Array.from({ length: this.sites.get(site).heads }, (_, each) => this.whole(site, each)));
+    const maps = this.once(`map ${site}`, () => halves(this.raw.maps[site]));
+    const own = maps.subarray(head * rows * columns, (head + 1) * rows * columns);
+    const heat = this.temperature(site);
+    return heat === 1 ? own : this.once(`${site} ${head}`, () => warmed(own, columns, heat));
+  }
+
+  /** It is all here: no need for levels, however large it is. */
+  async makeSheet(site, head) {
+    const [rows, columns] = this.shape(site);
+    return new Sheet({ rows, columns, exact: this.whole(site, head) });
+  }
+
+  async fetchRow(site, head, row) {
+    const [, columns] = this.shape(site);
+    return this.whole(site, head).subarray(row * columns, (row + 1) * columns);
+  }
+
+  async thumbnails() {
+    this.small ??= new Map(
+      this.document.sites.map((site) => [
+        site.name,
+        Array.from({ length: site.heads }, (_, head) => shrunk(this.whole(site.name, head), ...this.shape(site.name))),
+      ]),
+    );
+    return this.small;
+  }
+
+  /** The vectors of one head: those of the keys and values may serve several heads that follow each other. */
+  vectors(site, kind, head) {
+    const all = this.once(`${kind} ${site}`, () => singles(this.raw.vectors[site][kind]));
+    const { heads } = this.sites.get(site);
+    const [rows, columns] = this.shape(site);
+    const width = this.once(`queries ${site}`, () => singles(this.raw.vectors[site].queries)).length / (heads * rows);
+    if (kind === 'queries') return { width, values: all.subarray(head * rows * width, (head + 1) * rows * width) };
+    const keys = this.once(`keys ${site}`, () => singles(this.raw.vectors[site].keys));
+    const groups = keys.length / (columns * width);
+    const wide = kind === 'keys' ? width : all.length / (groups * columns);
+    const group = Math.floor((head * groups) / heads);
+    return { width: wide, values: all.subarray(group * columns * wide, (group + 1) * columns * wide) };
+  }
+
+  async cell(site, head, row, column) {
+    const facts = this.sites.get(site);
+    const weights = Array.from(await this.fetchRow(site, head, row));
+    if (!facts.arithmetic || !this.raw.vectors?.[site])
+      return { weights, weight: weights[column], equation: 'its map, as it was recorded' };
+    const [queries, keys, values] = ['queries', 'keys', 'values'].map((kind) => this.vectors(site, kind, head));
+    const part = ({ width, values: all }, place) => all.slice(place * width, (place + 1) * width);
+    const [query, key, value] = [part(queries, row), part(keys, column), part(values, column)];
+    const scale = facts.scale ?? queries.width ** -0.5;
+    const products = scoresOf(query, keys.values, scale);
+    const biases = this.biases(weights, products, this.temperature(site));
+    const product = dot(query, key);
+    return {
+      query,
+      key,
+      value,
+      product,
+      scale,
+      bias: biases[column] ?? 0,
+      score: product * scale + (biases[column] ?? 0),
+      masked: weights[column] === 0,
+      scores: products.map((score, place) => (weights[place] === 0 ? null : score + biases[place])),
+      weights,
+      weight: weights[column],
+      mixed: Array.from(weightedSum(weights, values.values, values.width)),
+    };
+  }
+
+  /** What was added to q·k, up to a constant that softmax does not see: recovered from the map, where it matters. */
+  biases(weights, products, heat) {
+    const plain = softmax(products.map((score, place) => (weights[place] === 0 ? null : score / heat))).weights;
+    if (weights.every((weight, place) => Math.abs(weight - plain[place]) < 2e-3)) return weights.map(() => 0);
+    return weights.map((weight, place) => (weight > 0 ? heat * Math.log(weight / plain[place]) : 0));
+  }
+
+  async analysis(name, { site, head }) {
+    const each = (facts) => Array.from({ length: facts.heads }, (_, index) => index);
+    const square = (facts) => this.shape(facts.name)[0] === this.shape(facts.name)[1] && facts.kind === 'weights';
+    if (name === 'distance') {
+      const sites = this.document.sites.filter(square).map((facts) => {
+        const axis = this.document.axes[facts.rows];
+        return [facts.name, each(facts).map((one) => distance(this.whole(facts.name, one), axis.size, gapOf(axis)))];
+      });
+      const patches = Object.values(this.document.axes).some((axis) => axis.grid);
+      return {
+        name,
+        equation: 'mean over i of Σ_j a_ij |i − j|',
+        limit: 'A head that looks far need not bring anything from there.',
+        sites: Object.fromEntries(sites),
+        unit: patches ? 'patches' : 'tokens',
+      };
+    }
+    if (name === 'spectrum' && Math.max(...this.shape(site)) <= 96) {
+      const singular = singularValues(this.whole(site, head), ...this.shape(site));
+      const total = singular.reduce((sum, value) => sum + value, 0);
+      let sum = 0;
+      return {
+        name,
+        equation: 'A = U Σ V^T',
+        limit: 'A low rank says nothing about which positions matter.',
+        site,
+        head,
+        singular,
+        mass: singular.map((value) => (sum += value) / total),
+        rank: effectiveRank(singular),
+      };
+    }
+    const facts = this.sites.get(site);
+    if (name === 'rollout' && square(facts) && facts.role === 'self') {
+      const before = this.document.sites.filter((one) => one.part === facts.part && one.role === 'self');
+      const maps = before.slice(0, before.indexOf(facts) + 1).map((one) => this.whole(one.name, 'mean'));
+      const [count] = this.shape(site);
+      const flat = rollout(maps, count);
+      return {
+        name,
+        equation: 'R_l = (A_l + I)/2 · R_(l−1)',
+        limit: 'It knows the weights alone, not what the values carried.',
+        site,
+        map: Array.from({ length: count }, (_, row) => Array.from(flat.subarray(row * count, (row + 1) * count))),
+      };
+    }
+    throw new Trouble({
+      what: 'This needs the model, which a saved page does not have',
+      fix: 'Open the same view with `regard serve`',
+    });
+  }
+}
+
+export class EmbeddedSource {
+  constructor(raw) {
+    this.raw = raw;
+    this.can = { write: false, intervene: false, compare: false, exportPage: false };
+    this.looks = new Map();
+  }
+
+  /** Only the temperature can change here: each map is warmed alone, and later layers do not hear of it. */
+  async open({ changes = [] } = {}) {
+    const own = changes.filter((change) => change.kind === 'temperature');
+    const name = JSON.stringify(own);
+    if (!this.looks.has(name)) this.looks.set(name, new EmbeddedLook(this.raw, own));
+    return this.looks.get(name);
+  }
+}

@@ -1,0 +1,154 @@
+// What each analysis shows: a sentence of finding, a plot and a table, from what the API answered.
+
+import { labelOf, siteName } from './axes.js';
+import { scales } from './colour.js';
+import { element, largest, percent, signed } from './dom.js';
+import { mapPart, numbered, occlusionPart } from './mapped.js';
+import { curves, dots } from './plots.js';
+
+function headsPart({ found, force, wide, store, yName, write, intro }) {
+  const names = Object.keys(found.sites);
+  const groups = names.map((name) => found.sites[name]);
+  const titles = names.map((name) => siteName(force.look.sites.get(name) ?? { name, part: name }));
+  const flat = groups.flatMap((group, place) => group.map((value, head) => ({ place, head, value })));
+  const best = flat[largest(flat.map((one) => Math.abs(one.value)))];
+  return {
+    finding: [
+      intro,
+      `The largest is ${titles[best.place]}, head ${best.head}: ${write(best.value)}. Click a dot to see its map.`,
+    ],
+    plot: dots({
+      wide,
+      label: `${found.name} of every head, by site`,
+      groups,
+      names: titles.map((title) =>
+        title.replace('encoder ', 'enc ').replace('decoder ', 'dec ').replace(', cross', ' ×').replace('layer ', ''),
+      ),
+      xName: '',
+      yName,
+      chosen: { place: names.indexOf(force.site.name), head: force.head },
+      onChoose: (place, head) => store.set({ site: names[place], head }),
+    }),
+    table: {
+      caption: found.name,
+      columns: ['site', ...numbered(Math.max(...groups.map((group) => group.length))).map((head) => `head ${head}`)],
+      rows: groups.map((group, place) => [titles[place], ...group.map((value) => value.toPrecision(3))]),
+    },
+  };
+}
+
+function spectrumPart({ found, wide }) {
+  const count = found.singular.length;
+  const top = Math.max(...found.singular);
+  const enough = found.mass.findIndex((mass) => mass >= 0.9) + 1;
+  return {
+    finding: [
+      `Effective rank ${found.rank.toFixed(1)} of ${count}; ${enough} of ${count} singular values carry 90 % of the mass.`,
+    ],
+    plot: curves({
+      wide,
+      label: 'Singular values and their cumulative mass',
+      xName: 'index',
+      yName: 'singular value',
+      series: [
+        { name: `mass (1 is ${top.toPrecision(2)} high)`, values: found.mass.map((mass) => mass * top), look: 'faint' },
+        { name: '', values: found.singular, look: '' },
+      ],
+    }),
+    table: {
+      caption: 'Singular values',
+      columns: ['index', 'value', 'cumulative mass'],
+      rows: found.singular.map((value, index) => [String(index + 1), value.toFixed(4), percent(found.mass[index])]),
+    },
+  };
+}
+
+function lensPart({ found, force, state }) {
+  const count = found.layers[0].tokens.length;
+  const axis = Object.values(force.look.document.axes).find((one) => one.size === count);
+  const ramp = state.colours.weight;
+  const name = (index) => (axis ? labelOf(axis, index) : count === 1 ? 'answer' : String(index));
+  const cell = ([token, chance]) => {
+    const strong = scales.root.place(chance) > 0.62;
+    return element(
+      'td',
+      {
+        title: percent(chance),
+        class: strong ? 'strong-cell' : '',
+        style: `background: ${ramp.css(scales.root.place(chance))}`,
+      },
+      token === '' ? '␣' : token,
+    );
+  };
+  const head = element(
+    'tr',
+    {},
+    element('th', { scope: 'col' }, 'after'),
+    Array.from({ length: count }, (_, index) => element('th', { scope: 'col' }, name(index))),
+  );
+  const rows = found.layers.map((layer) =>
+    element(
+      'tr',
+      {},
+      element(
+        'th',
+        { scope: 'row' },
+        siteName(force.look.sites.get(layer.site) ?? { name: layer.site, part: layer.site }),
+      ),
+      layer.tokens.map(cell),
+    ),
+  );
+  const plot = element(
+    'div',
+    { class: 'lens', tabindex: 0, role: 'region', 'aria-label': 'Logit lens' },
+    element('table', {}, element('thead', {}, head), element('tbody', {}, rows)),
+  );
+  const table = {
+    caption: 'Likeliest token after each layer',
+    columns: ['after', ...Array.from({ length: count }, (_, index) => name(index))],
+    rows: found.layers.map((layer) => [
+      layer.site,
+      ...layer.tokens.map(([token, chance]) => `${token} ${percent(chance)}`),
+    ]),
+  };
+  return { finding: ['What the model would say if it had to stop after each layer; darker is surer.'], plot, table };
+}
+
+export const FINDINGS = {
+  rollout: (facts) =>
+    mapPart({
+      ...facts,
+      before: 'Attention followed back through all layers up to this one, the residual path counted as one half. ',
+      after: ' comes most from ',
+    }),
+  flow: (facts) =>
+    mapPart({
+      ...facts,
+      before: 'The largest flow through all layers up to this one. ',
+      after: ' receives most from ',
+    }),
+  distance: (facts) =>
+    headsPart({
+      ...facts,
+      yName: `${facts.found.unit} away`,
+      write: (value) => `${value.toFixed(2)} ${facts.found.unit}`,
+      intro: 'How far each head looks, on average. ',
+    }),
+  spectrum: spectrumPart,
+  occlusion: occlusionPart,
+  gradient: (facts) =>
+    mapPart({
+      ...facts,
+      signedValues: true,
+      before: 'Each weight times the slope of the answer along it. For ',
+      after: ' the most is at ',
+    }),
+  importance: (facts) =>
+    headsPart({
+      ...facts,
+      yName: 'change of the answer',
+      write: (value) => signed(value),
+      intro: 'How much the answer changes when a head is silent. ',
+    }),
+  lens: lensPart,
+};

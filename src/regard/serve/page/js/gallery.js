@@ -1,0 +1,119 @@
+// The lectures' figures: each with its claim, the numbers that were checked, and the command that makes it.
+
+import { button, element, plural } from './dom.js';
+
+const FIRST = 12;
+
+function checkLine({ name, got, expected, ok }) {
+  const number = typeof got === 'number' && !Number.isInteger(got) ? Number(got.toPrecision(4)) : got;
+  return element(
+    'li',
+    { class: ok ? 'holds' : 'fails' },
+    element('span', { class: 'check-mark' }, ok ? '✓' : '✗'),
+    `${name}: `,
+    element('b', {}, String(number)),
+    ` (${expected})`,
+  );
+}
+
+function cardOf(figure, source) {
+  const { id, deck, title, claim, command, holds, checks } = figure;
+  const verdict =
+    holds === null || holds === undefined ? ['', 'not checked'] : holds ? ['holds', 'holds'] : ['fails', 'fails'];
+  return element(
+    'figure',
+    { class: 'card figure' },
+    element('img', {
+      src: source.figureAddress(id),
+      loading: 'lazy',
+      decoding: 'async',
+      width: 480,
+      height: 300,
+      alt: `${title}. ${claim}`,
+    }),
+    element(
+      'figcaption',
+      {},
+      element(
+        'p',
+        { class: 'figure-head' },
+        element('b', {}, title),
+        element('span', { class: `badge ${verdict[0]}` }, verdict[1]),
+      ),
+      element('p', {}, claim),
+      element(
+        'details',
+        { class: 'behind' },
+        element('summary', {}, plural(checks?.length ?? 0, 'check')),
+        element('ul', { class: 'checks' }, (checks ?? []).map(checkLine)),
+      ),
+      element(
+        'p',
+        { class: 'figure-foot' },
+        element('code', {}, command),
+        element('span', { class: 'hint' }, deck ? `deck ${deck}` : ''),
+      ),
+    ),
+  );
+}
+
+export function gallery(source) {
+  const search = element('input', {
+    type: 'search',
+    placeholder: 'Search figures',
+    'aria-label': 'Search figures',
+    onInput: () => fill(),
+  });
+  const decks = element('select', { 'aria-label': 'Deck', onChange: () => fill() });
+  const told = element('p', { class: 'hint', role: 'status' }, 'Comes when you scroll here.');
+  const grid = element('div', { class: 'figures' });
+  const more = button('plain', '', () => fill(Infinity));
+  const root = element(
+    'section',
+    { class: 'gallery', 'aria-labelledby': 'gallery-title' },
+    element(
+      'header',
+      {},
+      element('div', {}, element('h2', { id: 'gallery-title' }, 'Lecture figures'), told),
+      element('div', { class: 'row' }, search, decks),
+    ),
+    grid,
+    element('div', { class: 'row gallery-more' }, more),
+  );
+  let figures = [];
+  more.hidden = true;
+
+  function fill(limit = FIRST) {
+    const words = search.value.trim().toLowerCase().split(/\s+/);
+    const fits = (one) =>
+      words.every((word) => `${one.id} ${one.title} ${one.claim}`.toLowerCase().includes(word)) &&
+      (!decks.value || one.deck.split(' ').includes(decks.value));
+    const found = figures.filter(fits);
+    const held = found.filter((one) => one.holds).length;
+    told.textContent = `${plural(found.length, 'figure')}, each from a real computation; ${held} of their claims hold.`;
+    grid.replaceChildren(...found.slice(0, limit).map((one) => cardOf(one, source)));
+    more.hidden = found.length <= limit;
+    more.textContent = `Show all ${found.length}`;
+  }
+
+  new IntersectionObserver(
+    async ([entry], watcher) => {
+      if (!entry.isIntersecting) return;
+      watcher.disconnect();
+      try {
+        figures = await source.figures();
+      } catch (error) {
+        told.textContent = error.message;
+        return;
+      }
+      const names = [...new Set(figures.flatMap((one) => one.deck.split(' ')))].filter(Boolean).sort();
+      decks.replaceChildren(
+        element('option', { value: '' }, 'all decks'),
+        ...names.map((name) => element('option', { value: name }, `deck ${name}`)),
+      );
+      fill();
+    },
+    { rootMargin: '300px' },
+  ).observe(root);
+  return root;
+}

@@ -1,0 +1,158 @@
+// Change something and look again: cross out a token, switch a head off, turn the temperature.
+// A saved page has no model: there only the temperature works, map by map, and the rest says why it waits.
+
+import { isPicture, labelOf, siteName, wordsFor } from './axes.js';
+import { changedAnswer } from './answer.js';
+import { heatOf } from './working.js';
+import { button, element, fresh, plural } from './dom.js';
+import { temperatureOf } from './numeric.js';
+import { siteOf } from './store.js';
+
+const REASON =
+  'Crossing out a token or switching off a head changes every layer above, so it needs the model: open the same view with regard serve.';
+const MANY_CHIPS = 80;
+
+/** The list with one change put in, or taken out where it was there. */
+export function toggled(changes, change) {
+  const rest = changes.filter((one) => !sameChange(one, change));
+  return rest.length < changes.length ? rest : [...changes, change];
+}
+
+const sameChange = (first, second) =>
+  first.kind === second.kind &&
+  first.axis === second.axis &&
+  first.position === second.position &&
+  first.site === second.site &&
+  first.head === second.head;
+
+/** One temperature for all sites: what was set before goes. */
+export function heated(changes, value) {
+  const rest = changes.filter((one) => one.kind !== 'temperature');
+  return value === 1 ? rest : [...rest, { kind: 'temperature', site: '*', value }];
+}
+
+export function interveneStrip(store, source) {
+  const live = source.can.intervene;
+  const tokens = element('div', { class: 'chips', role: 'group', 'aria-label': 'Cross out tokens' });
+  const value = element('output', {});
+  const slider = element('input', {
+    id: fresh('temperature'),
+    type: 'range',
+    min: -2,
+    max: 2,
+    step: 0.25,
+    onInput: () => warm(Number(slider.value)),
+  });
+  const undo = button('plain', 'Undo all', () => store.set({ changes: [] }));
+  const reason = element('p', { id: fresh('waits'), class: 'waits', hidden: live }, REASON);
+  const waits = live ? {} : { 'aria-disabled': 'true', 'aria-describedby': reason.id };
+  const head = button('switch', '', () => live && switchHead(), { role: 'switch', ...waits });
+  const told = element('p', { class: 'readout', role: 'status' });
+  const pictureNote = element('p', { class: 'hint' });
+  let timer = 0;
+
+  function warm(octaves) {
+    const heat = temperatureOf(octaves);
+    value.textContent = heat.toFixed(2);
+    clearTimeout(timer); // a slider speaks often; the model hears the last word
+    timer = setTimeout(() => store.set({ changes: heated(store.state.changes, heat) }), live ? 90 : 0);
+  }
+
+  function switchHead() {
+    const { site, head: which, changes, look } = store.state;
+    const heads = which === 'mean' ? Array.from({ length: look.sites.get(site).heads }, (_, one) => one) : [which];
+    const off = isOff(store.state);
+    const others = changes.filter((one) => one.kind !== 'head' || one.site !== site || !heads.includes(one.head));
+    store.set({
+      changes: off ? others : [...others, ...heads.map((one) => ({ kind: 'head', site, head: one, factor: 0 }))],
+    });
+  }
+
+  const isOff = ({ changes, site, head: which }) =>
+    changes.some((one) => one.kind === 'head' && one.site === site && (which === 'mean' || one.head === which));
+
+  function chip(axisName, axis, index) {
+    const change = { kind: 'token', axis: axisName, position: index };
+    const out = store.state.changes.some((one) => sameChange(one, change));
+    return button(
+      'chip',
+      labelOf(axis, index),
+      () => live && store.set({ changes: toggled(store.state.changes, change) }),
+      {
+        'aria-label': `cross out ${wordsFor(axis, index)}`,
+        'aria-pressed': out,
+        ...waits,
+      },
+    );
+  }
+
+  /** Chips for a sentence; of a picture or a long text those around the chosen key. */
+  function draw(state) {
+    const site = siteOf(state);
+    if (!site) return;
+    const axis = site.columnAxis;
+    const spread = axis.size > MANY_CHIPS || isPicture(axis);
+    const near = spread
+      ? [...new Set([state.key, ...crossedOn(state, site.columns)])]
+      : Array.from({ length: axis.size }, (_, index) => index);
+    const focus = [...tokens.children].indexOf(document.activeElement);
+    tokens.replaceChildren(
+      ...near.filter((index) => index < axis.size).map((index) => chip(site.columns, axis, index)),
+    );
+    tokens.children[focus]?.focus();
+    pictureNote.textContent = spread
+      ? 'The chosen key, and those that are out. Choose another in the map.'
+      : `Nobody looks at it any more (${site.columns}).`;
+    const off = isOff(state);
+    head.setAttribute('aria-checked', !off);
+    head.textContent = `${siteName(site)}, ${state.head === 'mean' ? 'all heads' : `head ${state.head}`} ${off ? 'off' : 'on'}`;
+    const heat = heatOf(state.changes, site.name);
+    slider.value = Math.log2(heat);
+    slider.setAttribute('aria-valuetext', `temperature ${heat.toFixed(2)}`);
+    value.textContent = heat.toFixed(2);
+    undo.disabled = state.changes.length === 0;
+    told.textContent =
+      state.changes.length === 0
+        ? 'Nothing is changed.'
+        : live
+          ? `${plural(state.changes.length, 'change')}.`
+          : 'Each map is recomputed alone; later layers do not hear of it.';
+  }
+
+  const crossedOn = ({ changes }, axis) =>
+    changes.filter((one) => one.kind === 'token' && one.axis === axis).map((one) => one.position);
+
+  store.watch(['look', 'site', 'head', 'changes', 'key'], draw);
+  const field = (title, note, ...rest) => element('div', { class: 'field' }, element('h3', {}, title), note, rest);
+  const hint = (words) => element('p', { class: 'hint' }, words);
+  return element(
+    'section',
+    { class: 'card intervene', 'aria-label': 'Intervene' },
+    element(
+      'header',
+      { class: 'split' },
+      element('div', {}, element('h2', {}, 'Intervene'), hint('Change one thing, look again.')),
+      undo,
+    ),
+    element(
+      'div',
+      { class: 'fields' },
+      field('Cross out a token', pictureNote, tokens),
+      field('Switch off a head', hint('What it brings becomes zero.'), head),
+      field(
+        'Temperature',
+        hint('Of every softmax: sharper to the left, flatter to the right.'),
+        element(
+          'div',
+          { class: 'row slider' },
+          element('label', { for: slider.id, class: 'unseen' }, 'Temperature'),
+          slider,
+          value,
+        ),
+      ),
+    ),
+    told,
+    changedAnswer(store),
+    reason,
+  );
+}

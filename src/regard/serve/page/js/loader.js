@@ -1,0 +1,162 @@
+// Turns what is chosen into what is there: asks the source, and puts looks, sheets and cells into the state.
+// Views read the state alone; an older map stays on the screen until the newer one is here.
+
+import { clamp, largest } from './dom.js';
+import { differenceSheet } from './sheet.js';
+
+/** The site to begin with: where a translator's words look at their source, else the last that mixes by weights. */
+export function firstSite(look) {
+  const { sites } = look.document;
+  const cross = sites.filter((site) => site.role === 'cross');
+  return (cross.at(-1) ?? sites.findLast((site) => site.arithmetic) ?? sites.at(-1))?.name ?? null;
+}
+
+/** The state, made to fit a look: names that it has, places that exist. */
+function fitted(state, look) {
+  const name = look.sites.has(state.site) ? state.site : firstSite(look);
+  const site = look.sites.get(name);
+  if (!site) return { site: null };
+  const [rows, columns] = look.shape(name);
+  const within = (head, of) => (head === 'mean' ? head : clamp(head, 0, of.heads - 1));
+  const withSite = look.sites.has(state.withSite) ? state.withSite : name;
+  return {
+    site: name,
+    head: within(state.head, site),
+    query: clamp(state.query, 0, rows - 1),
+    key: clamp(state.key, 0, columns - 1),
+    withSite,
+    withHead: within(state.withHead, look.sites.get(withSite)),
+  };
+}
+
+/** A cell worth opening with: in the head that is most decided, the row in the middle, and where that looks. */
+async function firstCell(look, name) {
+  const copies = (await look.thumbnails()).get(name);
+  const [rows, columns] = look.shape(name);
+  if (copies[0].rows !== rows || copies[0].columns !== columns) return {};
+  const peaks = (copy) => {
+    let sum = 0;
+    for (let row = 0; row < rows; row += 1)
+      sum += Math.max(...copy.values.subarray(row * columns, (row + 1) * columns));
+    return sum;
+  };
+  const head = largest(copies.map(peaks));
+  const { grid, special } = look.document.axes[look.sites.get(name).rows];
+  const query = grid ? special + Math.floor(grid[0] / 2) * grid[1] + Math.floor(grid[1] / 2) : Math.floor(rows / 2);
+  return { head, query, key: largest(copies[head].values.subarray(query * columns, (query + 1) * columns)) };
+}
+
+/** One task at a time of each kind: a newer one makes the older one's result worthless. */
+function newest() {
+  let turnOf = 0;
+  return (promise, use, fail = () => {}) => {
+    const mine = (turnOf += 1);
+    promise.then(
+      (value) => mine === turnOf && use(value),
+      (error) => mine === turnOf && error.name !== 'AbortError' && fail(error),
+    );
+  };
+}
+
+export function loader(store, source) {
+  const [lookTask, sheetTask, secondTask, compareTask, cellTask] = Array.from({ length: 5 }, newest);
+  let abort = null;
+  let compareAbort = null;
+  let timer = 0;
+  let waiting = false;
+  const arrival = () => {
+    if (waiting) return; // what comes within one frame is drawn once
+    waiting = true;
+    requestAnimationFrame(() => {
+      waiting = false;
+      store.set({ arrived: store.state.arrived + 1 });
+    });
+  };
+  const report = (error) => store.set({ busy: false, error: error.message });
+
+  store.watch(['model', 'input', 'changes'], ({ model, input, changes }) => {
+    if (!model || !input) return;
+    abort?.abort();
+    abort = new AbortController();
+    store.set({ busy: true });
+    const open = async (signal) => {
+      const look = await source.open({ model, input, changes }, signal);
+      const untouched = store.state.site === null && firstSite(look);
+      return { look, first: untouched ? await firstCell(look, untouched) : {} };
+    };
+    const use = ({ look, first }) =>
+      store.set({ look, ...fitted({ ...store.state, ...first }, look), busy: false, error: '', hover: null });
+    lookTask(open(abort.signal), use, report);
+  });
+
+  store.watch(['look', 'site', 'head'], (state) => {
+    const { look, head } = state;
+    const site = look?.sites.get(state.site);
+    if (!site) return;
+    const fits = fitted(state, look);
+    store.set({ head: fits.head, query: fits.query, key: fits.key });
+    if (fits.head !== head) return; // this watcher runs again with the head that exists
+    const use = (sheet) => {
+      sheet.onArrival = arrival;
+      store.set({ sheet: { look, site: site.name, head, sheet } });
+    };
+    sheetTask(look.sheet(site.name, head), use, report);
+  });
+
+  store.watch(['model', 'input', 'changes', 'other', 'view'], ({ model, input, changes, other, view }) => {
+    if (!other) store.set({ second: null });
+    if (!other || view !== 'compare' || !input) return;
+    compareAbort?.abort();
+    compareAbort = new AbortController();
+    const first = { model, input, changes };
+    const use = (second) => store.set({ second: { ...second, other }, error: '' });
+    compareTask(source.compare(first, { ...first, ...other }, compareAbort.signal), use, (error) => {
+      store.set({ other: null, error: error.message });
+    });
+  });
+
+  store.watch(['look', 'second', 'withSite', 'withHead', 'view', 'site', 'head'], (state) => {
+    if (state.view !== 'compare' || !state.look) return;
+    const look = state.other ? state.second?.look : state.look;
+    const pair = state.other ? partner(state) : { site: state.withSite, head: state.withHead };
+    const site = look?.sites.get(pair?.site);
+    if (!site) return store.set({ secondSheet: null });
+    const use = (sheet) => {
+      sheet.onArrival = arrival;
+      store.set({ secondSheet: { look, ...pair, sheet } });
+    };
+    secondTask(look.sheet(site.name, pair.head), use, report);
+  });
+
+  store.watch(['look', 'site', 'head', 'query', 'key'], ({ look, site, head, query, key }) => {
+    clearTimeout(timer);
+    if (!look?.sites.has(site) || head === 'mean') return;
+    const [rows, columns] = look.shape(site);
+    if (query >= rows || key >= columns) return;
+    const use = (numbers) => store.set({ cell: { look, site, head, query, key, numbers } });
+    timer = setTimeout(() => cellTask(look.cell(site, head, query, key), use, report), store.state.cell ? 40 : 0);
+  });
+}
+
+/** The map of the other model that stands for ours: the one that the server matched, else the one of that name. */
+function partner({ site, head, second }) {
+  if (!second) return null;
+  const match = second.sites.find((one) => one.first === site);
+  const name = match?.second ?? site;
+  if (!second.look.sites.has(name)) return null;
+  if (head === 'mean') return { site: name, head };
+  const { heads } = second.look.sites.get(name);
+  return { site: name, head: match?.heads.find((one) => one.first === head)?.second ?? Math.min(head, heads - 1) };
+}
+
+let lastPair = {}; // so that hovering does not subtract again
+
+/** The difference of the two maps in force, where both have the same sides; else null. */
+export function differenceOf(state) {
+  const [first, second] = [state.sheet?.sheet, state.secondSheet?.sheet];
+  if (!first || !second || first.rows !== second.rows || first.columns !== second.columns) return null;
+  if (lastPair.first !== first || lastPair.second !== second)
+    lastPair = { first, second, sheet: differenceSheet(first, second) };
+  lastPair.sheet.onArrival = first.onArrival;
+  return lastPair.sheet;
+}

@@ -1,0 +1,90 @@
+// The matrix in force: one map, or the difference of two. The large view, its table and the export all ask here.
+
+import { headWord, labelsOf, sentenceCase } from './axes.js';
+import { roundLimit, scales } from './colour.js';
+import { clamp, number, percent, signed } from './dom.js';
+import { differenceOf } from './loader.js';
+
+/** The parts of the state that decide the matrix. */
+export const MATRIX = ['sheet', 'secondSheet', 'view', 'contrast', 'arrived'];
+
+/** The map that is on the screen, with its site and axes; the chosen cell as far as it exists there. */
+export function inForce(state) {
+  if (!state.sheet) return null;
+  const { look, head, sheet } = state.sheet;
+  const site = look.sites.get(state.sheet.site);
+  const { axes } = look.document;
+  return {
+    look,
+    site,
+    head,
+    sheet,
+    rowAxis: axes[site.rows],
+    columnAxis: axes[site.columns],
+    query: clamp(state.query, 0, sheet.rows - 1),
+    key: clamp(state.key, 0, sheet.columns - 1),
+  };
+}
+
+const limits = new WeakMap();
+
+/** The largest magnitude of a sheet; of one that comes in levels, of what is there. */
+function limitOf(sheet) {
+  if (!limits.has(sheet)) {
+    const values = sheet.exact ?? sheet.level(0)?.found.values;
+    if (!values) return 1;
+    let most = 0;
+    for (const value of values) most = Math.max(most, Math.abs(value));
+    limits.set(sheet, most || 1);
+  }
+  return limits.get(sheet);
+}
+
+export function scaleOf(site, sheet, contrast) {
+  return site.kind === 'influence' ? scales.influence(limitOf(sheet), contrast) : scales[contrast];
+}
+
+/** How a number of this matrix is written. */
+export function writerOf({ site, differs }) {
+  if (site.kind === 'influence') return differs ? (value) => signed(value, 3) : (value) => value.toPrecision(3);
+  return differs ? (value) => `${signed(100 * value, 1)} points` : (value) => percent(value);
+}
+
+/** The difference map, why there is none, or the map itself. */
+export function currentMatrix(state) {
+  const force = inForce(state);
+  if (!force) return null;
+  const { site, head, sheet, rowAxis, columnAxis } = force;
+  const plain = {
+    ...force,
+    rows: labelsOf(rowAxis),
+    columns: labelsOf(columnAxis),
+    differs: false,
+    scale: scaleOf(site, sheet, state.contrast),
+    name: sentenceCase(headWord(site, head)),
+  };
+  if (state.view !== 'compare' || !state.secondSheet) return plain;
+  const difference = differenceOf(state);
+  if (!difference) return { ...plain, apart: true };
+  return {
+    ...plain,
+    sheet: difference,
+    differs: true,
+    scale: scales.difference(roundLimit(limitOf(difference))),
+    name: `${sentenceCase(headWord(site, head))} minus ${secondWord(state)}`,
+  };
+}
+
+/** The second map of a comparison, in words. */
+export function secondWord(state) {
+  const { look, site, head } = state.secondSheet;
+  const name = headWord(look.sites.get(site), head);
+  if (!state.other) return name;
+  return `${state.other.model ?? state.other.attention}: ${name}`;
+}
+
+export const tickOf = (scale, tick) => {
+  if (scale.ramp === 'difference') return tick === 0 ? '0' : signed(tick, Math.abs(tick) < 0.1 ? 2 : 1);
+  if (!scale.share) return tick === 0 ? '0' : number(tick, 2);
+  return tick === 1 ? percent(1, 0) : String(100 * tick);
+};

@@ -1,0 +1,136 @@
+// The mathematics of the page, on flat row-major arrays. Pure functions, no DOM.
+
+/** Temperatures go in quarter octaves from 1/4 to 4, so that 1 is the middle and equal steps feel equal. */
+export function temperatureOf(octaves) {
+  return Number((2 ** (Math.round(4 * Math.min(2, Math.max(-2, octaves))) / 4)).toFixed(2));
+}
+
+/** Weights that sum to 1; a score of null is masked and gets none. */
+export function softmax(scores) {
+  let top = -Infinity;
+  for (const score of scores) if (score !== null && score > top) top = score;
+  const powers = Array.from(scores, (score) => (score === null ? 0 : Math.exp(score - top)));
+  const total = powers.reduce((sum, power) => sum + power, 0) || 1;
+  return { weights: powers.map((power) => power / total), powers, total, top };
+}
+
+export function dot(first, second) {
+  let sum = 0;
+  for (let index = 0; index < first.length; index += 1) sum += first[index] * second[index];
+  return sum;
+}
+
+/** One query against all keys: q·k times the scale. */
+export function scoresOf(query, keys, scale) {
+  const width = query.length;
+  return Array.from({ length: keys.length / width }, (_, place) => {
+    let sum = 0;
+    for (let index = 0; index < width; index += 1) sum += query[index] * keys[place * width + index];
+    return sum * scale;
+  });
+}
+
+/** Σ w_j v_j */
+export function weightedSum(weights, values, width) {
+  const result = new Float64Array(width);
+  weights.forEach((weight, place) => {
+    for (let index = 0; index < width; index += 1) result[index] += weight * values[place * width + index];
+  });
+  return result;
+}
+
+/** Weights at another temperature: w^(1/T), made to sum to 1 again, is softmax(scores / T). Zeros stay zeros. */
+export function warmed(map, columns, temperature) {
+  const result = new Float32Array(map.length);
+  for (let start = 0; start < map.length; start += columns) {
+    let total = 0;
+    for (let index = start; index < start + columns; index += 1) {
+      result[index] = map[index] > 0 ? map[index] ** (1 / temperature) : 0;
+      total += result[index];
+    }
+    for (let index = start; index < start + columns; index += 1) result[index] /= total || 1;
+  }
+  return result;
+}
+
+export function mean(arrays) {
+  const result = new Float32Array(arrays[0].length);
+  for (const array of arrays)
+    array.forEach((value, index) => {
+      result[index] += value / arrays.length;
+    });
+  return result;
+}
+
+export function multiply(left, right, count) {
+  const result = new Float32Array(count * count);
+  for (let row = 0; row < count; row += 1) {
+    for (let inner = 0; inner < count; inner += 1) {
+      const factor = left[row * count + inner];
+      for (let column = 0; column < count; column += 1) {
+        result[row * count + column] += factor * right[inner * count + column];
+      }
+    }
+  }
+  return result;
+}
+
+/** Attention rollout (Abnar and Zuidema, 2020): half the mean map, half the residual, layer after layer. */
+export function rollout(layers, count) {
+  return layers.reduce((before, map) => {
+    const mixed = map.map((value, index) => value / 2 + (index % (count + 1) === 0 ? 0.5 : 0));
+    return before ? multiply(mixed, before, count) : mixed;
+  }, null);
+}
+
+/** How far a head looks, on average over its rows; `gap(row, column)` says how far two positions are apart. */
+export function distance(map, columns, gap) {
+  let sum = 0;
+  map.forEach((weight, index) => {
+    sum += weight * gap(Math.floor(index / columns), index % columns);
+  });
+  return (sum * columns) / map.length;
+}
+
+/** Mean entropy of the rows, in bits: 0 is one position, log2(n) is all alike. */
+export function entropy(map, rows) {
+  let sum = 0;
+  for (const weight of map) if (weight > 0) sum -= weight * Math.log2(weight);
+  return sum / rows;
+}
+
+function rotate(first, second) {
+  const [a, b, c] = [dot(first, first), dot(second, second), dot(first, second)];
+  if (Math.abs(c) < 1e-14) return 0;
+  const ratio = (b - a) / (2 * c);
+  const tangent = Math.sign(ratio || 1) / (Math.abs(ratio) + Math.hypot(1, ratio));
+  const cosine = 1 / Math.hypot(1, tangent);
+  first.forEach((value, row) => {
+    const other = second[row];
+    first[row] = cosine * (value - tangent * other);
+    second[row] = cosine * (other + tangent * value);
+  });
+  return Math.abs(c);
+}
+
+/** Singular values by one-sided Jacobi rotations: short, and exact enough for a small map. */
+export function singularValues(map, rows, columns) {
+  const sides = Array.from({ length: columns }, (_, column) =>
+    Float64Array.from({ length: rows }, (_, row) => map[row * columns + column]),
+  );
+  for (let sweep = 0; sweep < 30; sweep += 1) {
+    let most = 0;
+    for (let i = 0; i < columns - 1; i += 1) {
+      for (let j = i + 1; j < columns; j += 1) most = Math.max(most, rotate(sides[i], sides[j]));
+    }
+    if (most < 1e-12) break;
+  }
+  const values = sides.map((side) => Math.sqrt(dot(side, side))).sort((first, second) => second - first);
+  return values.slice(0, Math.min(rows, columns));
+}
+
+/** exp(entropy of the normalised singular values): how many directions the map really uses. */
+export function effectiveRank(values) {
+  const total = values.reduce((sum, value) => sum + value, 0);
+  return Math.exp(-values.reduce((sum, value) => sum + (value > 0 ? (value / total) * Math.log(value / total) : 0), 0));
+}

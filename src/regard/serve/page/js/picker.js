@@ -1,0 +1,147 @@
+// Which model: a button that opens a list with a search box. What has random weights says so.
+
+import { button, element, fresh } from './dom.js';
+
+const GROUPS = [
+  ['shipped', 'Shipped'],
+  ['run', 'Your runs'],
+  ['zoo', 'Zoo, random weights'],
+];
+
+export const millions = (count) =>
+  count >= 1e6 ? `${(count / 1e6).toFixed(1)} M` : count ? `${Math.round(count / 1e3)} k` : '';
+
+export function modelPicker(store, source) {
+  const list = element('ul', { id: fresh('models'), role: 'listbox', class: 'picker-list', 'aria-label': 'Models' });
+  const search = element('input', {
+    type: 'text',
+    class: 'picker-search',
+    placeholder: 'Search models',
+    role: 'combobox',
+    autocomplete: 'off',
+    spellcheck: 'false',
+    'aria-expanded': 'true',
+    'aria-controls': list.id,
+    'aria-label': 'Search models',
+    onInput: () => fill(),
+  });
+  const dialog = element('dialog', { class: 'sheet picker', 'aria-label': 'Choose a model' }, search, list);
+  const name = element('span', { class: 'picker-name' });
+  const open = button('plain picker-open', null, () => show(), { 'aria-haspopup': 'dialog' });
+  open.append(name, element('span', { 'aria-hidden': 'true' }, '▾'));
+  const note = element('span', { class: 'badge', hidden: true }, 'random weights: what you see is not learned');
+  let models = [];
+  let marked = 0;
+  let shown = [];
+
+  function choose(model) {
+    dialog.close();
+    if (model.name !== store.state.model)
+      store.set({
+        model: model.name,
+        input: model.example,
+        changes: [],
+        notice: '',
+        other: null,
+        site: null,
+        head: 0,
+        query: 0,
+        key: 0,
+        view: store.state.view === 'compare' ? 'map' : store.state.view,
+      });
+    open.focus();
+  }
+
+  function optionOf(model) {
+    const node = element(
+      'li',
+      { id: fresh('model'), role: 'option', class: 'picker-option', onClick: () => choose(model) },
+      element('b', {}, model.title),
+      element(
+        'span',
+        { class: 'hint' },
+        [model.family, model.task, model.takes, millions(model.parameters)].filter(Boolean).join(' · '),
+      ),
+    );
+    shown.push({ model, node });
+    return node;
+  }
+
+  function fill() {
+    const words = search.value.trim().toLowerCase().split(/\s+/);
+    const fits = (model) =>
+      words.every((word) =>
+        `${model.name} ${model.title} ${model.family} ${model.task ?? ''} ${model.takes}`.toLowerCase().includes(word),
+      );
+    shown = [];
+    const groups = GROUPS.map(([kind, title]) => [
+      title,
+      models.filter((model) => model.source === kind && fits(model)),
+    ]).filter(([, found]) => found.length);
+    list.replaceChildren(
+      ...groups.map(([title, found]) => {
+        const heading = element('span', { id: fresh('group'), class: 'picker-group' }, title);
+        return element(
+          'li',
+          { role: 'presentation' },
+          heading,
+          element('ul', { role: 'group', 'aria-labelledby': heading.id }, found.map(optionOf)),
+        );
+      }),
+    );
+    if (!shown.length)
+      list.replaceChildren(
+        element(
+          'li',
+          { role: 'option', 'aria-disabled': 'true', 'aria-selected': 'false', class: 'picker-option hint' },
+          'No model has such a name.',
+        ),
+      );
+    mark(
+      Math.max(
+        0,
+        shown.findIndex(({ model }) => model.name === store.state.model),
+      ),
+    );
+  }
+
+  function mark(index) {
+    marked = index;
+    shown.forEach(({ node }, place) => node.setAttribute('aria-selected', place === index));
+    const node = shown[index]?.node;
+    node?.scrollIntoView({ block: 'nearest' });
+    if (node) search.setAttribute('aria-activedescendant', node.id);
+  }
+
+  function show() {
+    search.value = '';
+    dialog.showModal();
+    fill();
+    search.focus();
+  }
+
+  search.addEventListener('keydown', (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step && shown.length) {
+      event.preventDefault();
+      mark((marked + step + shown.length) % shown.length);
+    } else if (event.key === 'Enter' && shown[marked]) {
+      event.preventDefault();
+      choose(shown[marked].model);
+    }
+  });
+  dialog.addEventListener('click', (event) => event.target === dialog && dialog.close());
+
+  store.watch(['model'], async ({ model }) => {
+    try {
+      models = await source.models();
+    } catch (error) {
+      return store.set({ error: error.message });
+    }
+    const own = models.find((one) => one.name === model);
+    name.textContent = own?.title ?? model ?? 'choose a model';
+    open.setAttribute('aria-label', `Model: ${name.textContent}. Choose another`);
+    note.hidden = own?.source !== 'zoo';
+  });
+  return { root: element('div', { class: 'picker-holder' }, open, dialog), note, open: show };
+}

@@ -1,0 +1,172 @@
+// A few small plot forms in SVG: points per group, curves, and bars of either sign.
+
+import { shape } from './dom.js';
+
+const TALL_PLOT = 250;
+const EDGE = { left: 62, right: 44, top: 14, bottom: 36 };
+
+/** Round ticks from low to high, about five of them. */
+export function ticksOf(low, high) {
+  const rough = (high - low || 1) / 4;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].find((each) => each * power >= rough) * power;
+  const first = Math.floor(low / step);
+  const last = Math.ceil(high / step - 1e-9);
+  return Array.from({ length: last - first + 1 }, (_, index) => Number(((first + index) * step).toPrecision(6)));
+}
+
+function axesOf({ wide, x, y, xTicks, yTicks, xName, yName }) {
+  const middle = (TALL_PLOT - EDGE.bottom + EDGE.top) / 2;
+  return [
+    ...yTicks.map((tick) =>
+      shape(
+        'g',
+        { class: 'tick' },
+        shape('line', { x1: EDGE.left, x2: wide - EDGE.right, y1: y(tick), y2: y(tick) }),
+        shape(
+          'text',
+          { x: EDGE.left - 8, y: y(tick), 'text-anchor': 'end', 'dominant-baseline': 'central' },
+          String(tick).replace('-', '−'),
+        ),
+      ),
+    ),
+    ...xTicks.map(([place, text]) =>
+      shape('text', { class: 'tick', x: x(place), y: TALL_PLOT - EDGE.bottom + 16, 'text-anchor': 'middle' }, text),
+    ),
+    shape(
+      'text',
+      { class: 'axis', x: (EDGE.left + wide - EDGE.right) / 2, y: TALL_PLOT - 2, 'text-anchor': 'middle' },
+      xName,
+    ),
+    shape('text', { class: 'axis', transform: `translate(11 ${middle}) rotate(-90)`, 'text-anchor': 'middle' }, yName),
+  ];
+}
+
+const straight = (from, to, start, end) => (value) => start + ((value - from) / (to - from || 1)) * (end - start);
+
+function plotOf(wide, label, ...children) {
+  return shape(
+    'svg',
+    { class: 'plot', viewBox: `0 0 ${wide} ${TALL_PLOT}`, role: 'img', 'aria-label': label },
+    ...children,
+  );
+}
+
+/** Dots in columns: one column per site, one dot per head, a line through the means. */
+export function dots({ wide, label, groups, names, xName, yName, chosen, onChoose }) {
+  const flat = groups.flat();
+  const ticks = ticksOf(Math.min(0, ...flat), Math.max(...flat, 1e-6));
+  const x = straight(0, Math.max(1, groups.length - 1), EDGE.left + 22, wide - EDGE.right - 14);
+  const y = straight(ticks[0], ticks.at(-1), TALL_PLOT - EDGE.bottom, EDGE.top);
+  const means = groups.map((group) => group.reduce((sum, value) => sum + value, 0) / group.length);
+  const path = means.map((value, index) => `${index ? 'L' : 'M'}${x(index)} ${y(value)}`).join('');
+  const marks = groups.flatMap((group, place) =>
+    group.map((value, head) => {
+      const spread = group.length > 1 ? ((head * 7) % group.length) / group.length - 0.5 : 0;
+      const on = chosen.place === place && chosen.head === head;
+      return shape(
+        'circle',
+        {
+          class: on ? 'dot on' : 'dot',
+          cx: x(place) + spread * Math.min(26, wide / 16),
+          cy: y(value),
+          r: on ? 6 : 4,
+          onClick: () => onChoose(place, head),
+        },
+        shape('title', {}, `${names[place]}, head ${head}: ${value.toPrecision(3)}`),
+      );
+    }),
+  );
+  const every = Math.ceil((groups.length * 62) / wide);
+  const xTicks = names.map((name, index) => [index, name]).filter(([index]) => index % every === 0);
+  return plotOf(
+    wide,
+    label,
+    axesOf({ wide, x, y, xTicks, yTicks: ticks, xName, yName }),
+    shape('path', { class: 'curve', d: path }),
+    marks,
+    shape(
+      'text',
+      {
+        class: 'direct',
+        x: Math.min(wide - 40, x(groups.length - 1) + 16),
+        y: y(means.at(-1)),
+        'dominant-baseline': 'central',
+      },
+      'mean',
+    ),
+  );
+}
+
+/** Curves over 1, 2, 3 ...; each carries its name. */
+export function curves({ wide, label, series, xName, yName }) {
+  const count = series[0].values.length;
+  const ticks = ticksOf(0, Math.max(...series.flatMap((one) => one.values)));
+  const x = straight(1, Math.max(2, count), EDGE.left + 8, wide - EDGE.right);
+  const y = straight(0, ticks.at(-1), TALL_PLOT - EDGE.bottom, EDGE.top);
+  const path = (values) =>
+    values.map((value, index) => `${index ? 'L' : 'M'}${x(index + 1).toFixed(1)} ${y(value).toFixed(1)}`).join('');
+  const xTicks = ticksOf(1, count)
+    .filter((tick) => tick >= 1 && tick <= count && Number.isInteger(tick))
+    .map((tick) => [tick, String(tick)]);
+  return plotOf(
+    wide,
+    label,
+    axesOf({ wide, x, y, xTicks, yTicks: ticks, xName, yName }),
+    series.map(({ name, values, look }) => [
+      shape('path', { class: `curve ${look}`, d: path(values) }),
+      values.length <= 40
+        ? values.map((value, index) =>
+            shape('circle', { class: `dot on ${look}`, cx: x(index + 1), cy: y(value), r: 3 }),
+          )
+        : [],
+      shape(
+        'text',
+        { class: `direct ${look}`, x: x(Math.min(count, 2)) + 10, y: y(values[Math.min(count, 2) - 1]) - 10 },
+        name,
+      ),
+    ]),
+  );
+}
+
+/** Bars over tokens, up or down from zero. */
+export function bars({ wide, label, values, names, yName, marked }) {
+  const ticks = ticksOf(Math.min(0, ...values), Math.max(1e-9, ...values));
+  const x = straight(0, values.length, EDGE.left, wide - EDGE.right);
+  const y = straight(ticks[0], ticks.at(-1), TALL_PLOT - EDGE.bottom - 22, EDGE.top);
+  const width = Math.max(1, (x(1) - x(0)) * 0.76);
+  const room = x(1) - x(0);
+  const every = Math.max(1, Math.ceil(14 / room));
+  return plotOf(
+    wide,
+    label,
+    axesOf({ wide, x, y, xTicks: [], yTicks: ticks, xName: '', yName }),
+    values.map((value, index) =>
+      shape(
+        'rect',
+        {
+          class: index === marked ? 'bar on' : 'bar',
+          x: x(index + 0.5) - width / 2,
+          width,
+          y: Math.min(y(0), y(value)),
+          height: Math.max(0.75, Math.abs(y(value) - y(0))),
+          rx: 2,
+        },
+        shape('title', {}, `${names[index]}: ${value.toPrecision(3)}`),
+      ),
+    ),
+    names.map((name, index) =>
+      index % every
+        ? null
+        : shape(
+            'text',
+            {
+              class: 'tick',
+              transform: `translate(${x(index + 0.5)} ${TALL_PLOT - EDGE.bottom - 8}) rotate(35)`,
+              'text-anchor': 'start',
+            },
+            name.length > 10 ? `${name.slice(0, 9)}…` : name,
+          ),
+    ),
+  );
+}

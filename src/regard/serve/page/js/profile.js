@@ -1,0 +1,99 @@
+// A long input as one line of bars: too many tokens to write, but each can be pointed at and chosen.
+
+import { labelOf } from './axes.js';
+import { clamp, element, percent } from './dom.js';
+import { hoverToken } from './store.js';
+
+const TALL = 72;
+
+export function profileStrip(store, name, axis, { chooses, bars, share }) {
+  const canvas = element('canvas', { class: 'profile' });
+  const told = element('span', { class: 'hint profile-told' });
+  const root = element(
+    'div',
+    {
+      class: 'profile-holder',
+      tabindex: 0,
+      role: 'slider',
+      'aria-label': chooses ? 'Query token' : 'Key token',
+      'aria-valuemin': 0,
+      'aria-valuemax': axis.size - 1,
+    },
+    canvas,
+    told,
+  );
+  let facts = { row: null, query: 0, key: 0, marks: [] };
+  let wide = 0;
+
+  function draw() {
+    const { colours } = store.state;
+    if (!wide || !colours) return;
+    const density = globalThis.devicePixelRatio || 1;
+    const context = canvas.getContext('2d');
+    if (canvas.width !== Math.round(wide * density)) {
+      canvas.width = Math.round(wide * density);
+      canvas.height = TALL * density;
+    }
+    context.setTransform(density, 0, 0, density, 0, 0);
+    context.clearRect(0, 0, wide, TALL);
+    const x = (index) => (index / axis.size) * wide;
+    const { row, query, key, marks } = facts;
+    if (row && bars) {
+      const top = Math.max(...row) || 1;
+      context.fillStyle = colours.accent;
+      const tops = new Float32Array(Math.ceil(wide)); // the highest bar of each pixel
+      row.forEach((weight, index) => {
+        const pixel = Math.floor(x(index));
+        tops[pixel] = Math.max(tops[pixel], weight / top);
+      });
+      tops.forEach((height, pixel) =>
+        context.fillRect(pixel, TALL - 4 - height * (TALL - 10), 1, height * (TALL - 10)),
+      );
+    }
+    const mark = (index, colour, thick) => {
+      context.fillStyle = colour;
+      context.fillRect(x(index) - thick / 2 + 0.5, 0, thick, TALL);
+    };
+    if (chooses) mark(query, colours.query, 2);
+    if (bars) mark(key, colours.key, 1.5);
+    for (const index of marks) mark(index, colours.ink, 1);
+  }
+
+  const at = (event) => clamp(Math.floor((event.offsetX / (wide || 1)) * axis.size), 0, axis.size - 1);
+  const pick = (index) => store.set(chooses ? { query: index } : { key: index });
+  canvas.addEventListener('pointermove', (event) => store.set({ hover: hoverToken(name, at(event)) }));
+  canvas.addEventListener('pointerleave', () => store.set({ hover: null }));
+  canvas.addEventListener('click', (event) => pick(at(event)));
+  root.addEventListener('keydown', (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1, PageUp: -64, PageDown: 64, Home: -Infinity, End: Infinity }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    pick(clamp((chooses ? facts.query : facts.key) + step, 0, axis.size - 1));
+  });
+  new ResizeObserver(([entry]) => {
+    wide = Math.round(entry.contentRect.width);
+    draw();
+  }).observe(canvas);
+
+  function update(row, query, key) {
+    facts = { ...facts, row, query, key };
+    const place = chooses ? query : key;
+    root.setAttribute('aria-valuenow', place);
+    root.setAttribute('aria-valuetext', `${place}: ${labelOf(axis, place)}`);
+    draw();
+    say(place);
+  }
+
+  function say(place) {
+    const weight = facts.row?.[place];
+    const share_ = weight === undefined || !bars ? '' : `, ${share ? percent(weight) : weight.toPrecision(2)}`;
+    told.textContent = `${place.toLocaleString('en')} of ${axis.size.toLocaleString('en')}: ${labelOf(axis, place)}${share_}`;
+  }
+
+  function point(positions) {
+    facts = { ...facts, marks: positions.filter((index) => Number.isInteger(index)) };
+    say(facts.marks[0] ?? (chooses ? facts.query : facts.key));
+    draw();
+  }
+  return { root, update, point };
+}

@@ -1,0 +1,191 @@
+// The large view of one head: map, lines or comparison; its legend, its table and what can be taken away.
+
+import { wordsFor } from './axes.js';
+import { button, choices, element, fromTo, tableBehind } from './dom.js';
+import { comparison } from './compare.js';
+import { heatMap } from './heatmap.js';
+import { linesView } from './lines.js';
+import { currentMatrix, MATRIX, tickOf, writerOf } from './matrix.js';
+import { patchesFor } from './picture.js';
+import { hoverCell, pointed, siteOf, turn } from './store.js';
+import { takeAway } from './takeaway.js';
+
+const TABLE = 64; // rows and columns that a table shows
+
+function legendOf(store) {
+  const bar = element('span', { class: 'legend-bar' });
+  const ticks = element('span', { class: 'legend-ticks' });
+  store.watch([...MATRIX, 'colours'], (state) => {
+    const matrix = currentMatrix(state);
+    if (!matrix) return;
+    const { scale } = matrix;
+    bar.style.background = `linear-gradient(to right, ${state.colours[scale.ramp].gradient()})`;
+    const tick = (value) => element('span', { style: `left: ${100 * scale.place(value)}%` }, tickOf(scale, value));
+    ticks.replaceChildren(...scale.ticks.map(tick));
+  });
+  return element('div', { class: 'legend', 'aria-hidden': 'true' }, bar, ticks);
+}
+
+function steppers(store) {
+  const pair = (name) =>
+    element(
+      'span',
+      { class: 'stepper', 'data-name': name },
+      button('', '‹', () => turn(store, name, -1), { 'aria-label': `previous ${name}` }),
+      element('span', { 'aria-hidden': 'true' }, name),
+      button('', '›', () => turn(store, name, 1), { 'aria-label': `next ${name}` }),
+    );
+  return element('div', { class: 'steppers' }, pair('site'), pair('head'));
+}
+
+/** The corner of a matrix as a table: of a large one, around the chosen cell. */
+function tableOf(state) {
+  const { sheet, rows, columns, name, query, key, differs } = currentMatrix(state);
+  const from = (place, count) => Math.max(0, Math.min(place - TABLE / 2, count - TABLE));
+  const [top, left] = [from(query, rows.length), from(key, columns.length)];
+  const shown = columns.slice(left, left + TABLE);
+  const write = (value) => (value === null || value === undefined ? '…' : value.toFixed(differs ? 2 : 3));
+  const part = rows.length > TABLE || columns.length > TABLE ? ', the part around the chosen cell' : '';
+  return {
+    caption: `${name}: rows are queries, columns are keys${part}`,
+    columns: ['query \\ key', ...shown],
+    rows: rows
+      .slice(top, top + TABLE)
+      .map((label, row) => [label, ...shown.map((_, column) => write(sheet.value(top + row, left + column)))]),
+  };
+}
+
+export function stage(store, source) {
+  const title = element('h2', { 'aria-live': 'polite' });
+  const average = button(
+    'toggle',
+    'mean of heads',
+    () => store.set({ head: store.state.head === 'mean' ? 0 : 'mean' }),
+    {
+      title: 'Average over the heads of this site (A)',
+    },
+  );
+  const views = choices(
+    'View',
+    [
+      ['map', 'Map'],
+      ['lines', 'Lines'],
+      ['compare', 'Compare'],
+    ],
+    (view) => store.set({ view }),
+  );
+  const contrast = choices(
+    'Contrast',
+    [
+      ['root', '√ scale', 'square root: small weights are visible'],
+      ['linear', 'linear', 'equal steps of weight'],
+    ],
+    (value) => store.set({ contrast: value }),
+  );
+  const openCell = () => store.set({ opened: (store.state.opened ?? 0) + 1 });
+  const map = heatMap({
+    label: 'Attention map. Arrow keys move from cell to cell; Enter goes to the arithmetic of the cell.',
+    onOpen: openCell,
+    onHover: (cell) => {
+      const site = siteOf(store.state);
+      if (site) store.set({ hover: hoverCell(site, cell) });
+    },
+    onPick: (cell) => cell && store.set({ query: cell.query ?? store.state.query, key: cell.key ?? store.state.key }),
+  });
+  const toCell = button('plain to-cell', 'Arithmetic', openCell);
+  const lines = linesView(store);
+  const summary = comparison(store, source);
+  const status = element('p', { class: 'readout', role: 'status' });
+  const kind = element('p', { class: 'hint kind' });
+  const key = element('div', { class: 'stage-scale' }, contrast.root, legendOf(store));
+  const thin = element('p', { class: 'hint' });
+  const table = tableBehind('Table of this view', () => currentMatrix(store.state) && tableOf(store.state));
+  let patches = {}; // kept, so that the map sees that nothing changed
+
+  function patchesOf({ look, rowAxis, columnAxis }) {
+    if (patches.look !== look || patches.rowAxis !== rowAxis || patches.columnAxis !== columnAxis || patches.waits) {
+      const again = () => store.set({ arrived: store.state.arrived + 1 });
+      const made = { query: patchesFor(look, rowAxis, again), key: patchesFor(look, columnAxis, again) };
+      patches = {
+        ...made,
+        look,
+        rowAxis,
+        columnAxis,
+        waits:
+          look.document.input.kind !== 'text' && !made.query && !made.key && Boolean(rowAxis.grid || columnAxis.grid),
+      };
+    }
+    return patches;
+  }
+
+  function explain({ site, apart }) {
+    if (apart) return 'The two maps have different sides; this is the first.';
+    if (site.kind === 'influence')
+      return 'An influence map: how much each output moves when an input does, the norm of dy/dx. Rows do not sum to one.';
+    return '';
+  }
+
+  store.watch([...MATRIX, 'colours', 'hover', 'query', 'key', 'opened'], (state) => {
+    const matrix = currentMatrix(state);
+    views.choose(state.view);
+    contrast.choose(state.contrast);
+    if (!matrix) return;
+    const { sheet, site, rows, columns, scale, differs, rowAxis, columnAxis } = matrix;
+    const inLines = state.view === 'lines';
+    title.textContent = matrix.name;
+    average.setAttribute('aria-pressed', state.head === 'mean');
+    average.hidden = site.heads === 1;
+    contrast.root.hidden = differs;
+    key.hidden = inLines;
+    thin.hidden = !inLines;
+    thin.textContent =
+      Math.max(rows.length, columns.length) > 64
+        ? 'A long input: the chosen row alone, and the keys that it looks at most.'
+        : 'Thicker is heavier. Weights under 2 % are not drawn.';
+    map.root.hidden = inLines;
+    lines.hidden = !inLines;
+    summary.hidden = state.view !== 'compare';
+    kind.textContent = explain(matrix);
+    kind.hidden = kind.textContent === '';
+    const spot = pointed(state.hover, site);
+    if (!inLines)
+      map.show({
+        sheet,
+        rows,
+        columns,
+        scale,
+        colours: state.colours,
+        hover: spot,
+        cursor: matrix,
+        patches: patchesOf(matrix),
+      });
+    const cell = { query: spot?.query ?? matrix.query, key: spot?.key ?? matrix.key };
+    const value = sheet.value(cell.query, cell.key);
+    status.replaceChildren(
+      ...fromTo(wordsFor(rowAxis, cell.query), wordsFor(columnAxis, cell.key)),
+      ' ',
+      element('b', {}, value === null ? '…' : writerOf(matrix)(value)),
+    );
+    toCell.hidden = state.opened === null;
+    table.refresh();
+  });
+  store.watch(['arrived'], () => map.redraw());
+
+  summary.hidden = true;
+  return element(
+    'section',
+    { class: 'card stage', 'aria-label': 'One head, large' },
+    element(
+      'header',
+      { class: 'stage-head' },
+      element('div', {}, title, steppers(store)),
+      element('div', { class: 'stage-controls' }, average, views.root),
+    ),
+    summary,
+    kind,
+    element('div', { class: 'stage-body' }, map.root, lines),
+    element('div', { class: 'stage-foot' }, element('div', { class: 'row' }, status, toCell), key, thin),
+    takeAway(store, source),
+    table.root,
+  );
+}

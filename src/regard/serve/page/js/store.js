@@ -1,0 +1,113 @@
+// One small observable state. The page, the stand-alone file and the notebook widget share it.
+
+export const INITIAL = {
+  // What is asked.
+  model: null,
+  input: null,
+  changes: [],
+  // What is chosen. A row is a query, a column a key: as in the API, the words in the picture are the lectures'.
+  site: null,
+  head: 0, // a number, or 'mean' for the average over the heads of the site
+  view: 'map', // map | lines | compare
+  query: 0,
+  key: 0, // with query: the open cell
+  withSite: null, // the second map of a comparison
+  withHead: 0,
+  other: null, // { model } or { attention }: the second map is then another model's
+  contrast: 'root', // root | linear
+  tab: 'rollout',
+  // What came.
+  look: null,
+  second: null, // { look, sites }: the other model's
+  sheet: null, // { site, head, look, sheet }: the map in force
+  secondSheet: null,
+  cell: null, // { site, head, query, key, numbers }
+  arrived: 0, // counts levels and rows that came later
+  busy: false,
+  error: '',
+  notice: '', // what the reader should know, though all went well
+  // The surroundings.
+  theme: 'light',
+  colours: null, // the palette of the theme in force
+  permalink: false, // true where the address can hold the view
+  opened: null, // counts how often the arithmetic was asked for; null where it is not mounted
+  hover: null, // { query: { axis, position } | null, key: the same }: the token or cell under the pointer
+};
+
+const samePlace = (first, second) => first?.axis === second?.axis && first?.position === second?.position;
+
+const same = (name, first, second) =>
+  first === second ||
+  (name === 'hover' && first && second && samePlace(first.query, second.query) && samePlace(first.key, second.key));
+
+export function createStore(initial = {}) {
+  const state = { ...INITIAL, ...initial };
+  const watchers = new Set();
+  let changed = new Set();
+
+  function flush() {
+    const keys = changed;
+    changed = new Set();
+    for (const watcher of [...watchers]) {
+      if (watcher.keys.some((key) => keys.has(key))) watcher.run(state);
+    }
+  }
+
+  function set(patch) {
+    for (const [key, value] of Object.entries(patch)) {
+      if (same(key, state[key], value)) continue;
+      state[key] = value;
+      if (changed.size === 0) queueMicrotask(flush);
+      changed.add(key);
+    }
+  }
+
+  function watch(keys, run, { now = true } = {}) {
+    const watcher = { keys, run };
+    watchers.add(watcher);
+    if (now) run(state);
+    return () => watchers.delete(watcher);
+  }
+
+  return { state, set, watch };
+}
+
+/** Where the pointer is on this site: its row and column, as far as its axes are meant. */
+export function pointed(hover, site) {
+  if (!hover || !site) return null;
+  const query = hover.query?.axis === site.rows ? hover.query.position : null;
+  const key = hover.key?.axis === site.columns ? hover.key.position : null;
+  return query === null && key === null ? null : { query, key };
+}
+
+export const hoverCell = (site, cell) =>
+  cell && {
+    query: cell.query === null ? null : { axis: site.rows, position: cell.query },
+    key: cell.key === null ? null : { axis: site.columns, position: cell.key },
+  };
+
+/** A token under the pointer is meant wherever it stands, as a query and as a key. */
+export const hoverToken = (axis, position) => ({ query: { axis, position }, key: { axis, position } });
+
+/** The site in force, with its axes. */
+export function siteOf(state) {
+  const site = state.look?.sites.get(state.site);
+  if (!site) return null;
+  const { axes } = state.look.document;
+  return { ...site, rowAxis: axes[site.rows], columnAxis: axes[site.columns] };
+}
+
+/** Step to the next site, head or query, around the end; from the mean a step leads to the first or the last head. */
+export function turn(store, name, by) {
+  const { look, head } = store.state;
+  const site = siteOf(store.state);
+  if (!site) return;
+  if (name === 'site') {
+    const names = [...look.sites.keys()];
+    store.set({ site: names[(names.indexOf(site.name) + by + names.length) % names.length] });
+    return;
+  }
+  const limit = name === 'head' ? site.heads : site.rowAxis.size;
+  const value = name === 'head' && head === 'mean' ? (by > 0 ? -1 : limit) : store.state[name];
+  store.set({ [name]: (value + by + limit) % limit });
+}

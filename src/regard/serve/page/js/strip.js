@@ -1,0 +1,69 @@
+// A sentence as a row of tokens: one of them can be chosen as the query, and bars above them show where it looks.
+
+import { labelOf } from './axes.js';
+import { button, element, percent } from './dom.js';
+import { hoverToken } from './store.js';
+
+const STRIDES = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity };
+
+/** tokenStrip(store, name, axis, { chooses, bars, share }) -> { root, update(row, query, key), point(query, key) } */
+export function tokenStrip(store, name, axis, { chooses, bars, share }) {
+  const pick = (index) => store.set(chooses ? { query: index } : { key: index });
+  const items = Array.from({ length: axis.size }, (_, index) => {
+    const value = element('span', { class: 'strip-value' });
+    const bar = element('span', { class: 'strip-bar' });
+    const node = button('strip-token', null, () => pick(index), {
+      role: 'radio',
+      onPointerenter: () => store.set({ hover: hoverToken(name, index) }),
+      onPointerleave: () => store.set({ hover: null }),
+    });
+    node.replaceChildren(
+      ...(bars ? [element('span', { class: 'strip-space', 'aria-hidden': 'true' }, value, bar)] : []),
+      element('span', { class: 'strip-text' }, labelOf(axis, index)),
+    );
+    return { node, bar, value };
+  });
+  const root = element(
+    'div',
+    { class: bars ? 'strip' : 'strip flat', role: 'radiogroup', 'aria-label': chooses ? 'Query token' : 'Key token' },
+    items.map((item) => item.node),
+  );
+  let chosen = 0;
+  let marked = [];
+
+  root.addEventListener('keydown', (event) => {
+    const step = STRIDES[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const next = Math.min(items.length - 1, Math.max(0, chosen + step));
+    pick(next);
+    items[next].node.focus();
+  });
+
+  function update(row, query, key) {
+    chosen = chooses ? query : key;
+    const top = share ? 1 : Math.max(...(row ?? [1])) || 1;
+    items.forEach(({ node, bar, value }, index) => {
+      const weight = row?.[index] ?? 0;
+      if (bars) {
+        bar.style.height = `${Math.max(1.5, (100 * weight) / top)}%`;
+        value.textContent = share && weight >= 0.1 ? Math.round(100 * weight) : '';
+      }
+      const told = !bars ? '' : share ? `, receives ${percent(weight)}` : `, influence ${weight.toPrecision(2)}`;
+      node.setAttribute('aria-checked', index === chosen);
+      node.setAttribute('aria-label', `${labelOf(axis, index)}${told}`);
+      node.toggleAttribute('data-query', chooses && index === query);
+      node.toggleAttribute('data-key', bars && index === key);
+      node.tabIndex = index === chosen ? 0 : -1;
+    });
+  }
+
+  /** Only what changes: hovering must stay cheap. */
+  function point(positions) {
+    for (const index of marked) items[index]?.node.removeAttribute('data-hover');
+    marked = positions.filter((index) => index !== null && index !== undefined);
+    for (const index of marked) items[index]?.node.setAttribute('data-hover', '');
+  }
+
+  return { root, update, point };
+}

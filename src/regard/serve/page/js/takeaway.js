@@ -1,0 +1,75 @@
+// What can be taken away from the view: a link, Python, PNG, SVG, CSV, a file that opens by itself.
+
+import { button, element } from './dom.js';
+import { linesFigure, mapFigure, matrixText, rasterise } from './figure.js';
+import { currentMatrix } from './matrix.js';
+import { writeHash } from './permalink.js';
+import { pythonFor } from './python.js';
+
+export function takeAway(store, source) {
+  const said = element('span', { class: 'said', role: 'status' });
+  let timer = 0;
+  const say = (words) => {
+    said.textContent = words;
+    clearTimeout(timer);
+    timer = setTimeout(() => (said.textContent = ''), 2500);
+  };
+
+  async function copy(words, done) {
+    try {
+      await navigator.clipboard.writeText(words);
+      say(done);
+    } catch {
+      say('The browser did not allow copying.');
+    }
+  }
+
+  function drawing() {
+    const matrix = currentMatrix(store.state);
+    const facts = {
+      ...matrix,
+      colours: store.state.colours,
+      title: `${matrix.look.document.model.title} · ${matrix.name}`,
+    };
+    return store.state.view === 'lines' && matrix.sheet.exact ? linesFigure(facts) : mapFigure(facts);
+  }
+
+  function save(blob, ending) {
+    const { site, head, view } = store.state;
+    const link = element('a', {
+      href: URL.createObjectURL(blob),
+      download: `regard-${site}-${head}-${view}.${ending}`,
+    });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    say(`Saved ${link.download}`);
+  }
+
+  const actions = {
+    link: () => copy(`${location.href.split('#')[0]}${writeHash(store.state)}`, 'Link copied'),
+    python: () => copy(pythonFor(store.state), 'Python copied'),
+    png: async () => save(await rasterise(await drawing()), 'png'),
+    svg: async () => save(new Blob([await drawing()], { type: 'image/svg+xml' }), 'svg'),
+    csv: () => save(new Blob([matrixText(currentMatrix(store.state))], { type: 'text/csv' }), 'csv'),
+  };
+  const act = (name, words) =>
+    button('plain', words, () => store.state.sheet && actions[name](), { 'data-action': name });
+  const page = element('a', { class: 'plain', 'data-action': 'html', download: 'regard-look.html' }, 'HTML');
+  if (source.can.exportPage) {
+    store.watch(['look'], ({ look }) => {
+      if (look) page.href = look.exportAddress();
+    });
+  }
+  return element(
+    'div',
+    { class: 'take', role: 'group', 'aria-label': 'Take away' },
+    store.state.permalink ? act('link', 'Copy link') : null,
+    act('python', 'Copy as Python'),
+    element('span', { class: 'take-gap' }),
+    act('png', 'PNG'),
+    act('svg', 'SVG'),
+    act('csv', 'CSV'),
+    source.can.exportPage ? page : null,
+    said,
+  );
+}

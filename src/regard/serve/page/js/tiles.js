@@ -1,0 +1,70 @@
+// Draws a sheet of any size as canvas tiles: only the visible ones, at the nearest halved resolution that is there.
+
+const SIDE = 256;
+
+export class Tiles {
+  constructor(sheet, ramp, place) {
+    this.sheet = sheet;
+    this.ramp = ramp;
+    this.place = place;
+    this.cache = new Map();
+  }
+
+  tile(index, found, down, across) {
+    const name = `${index} ${down} ${across}`;
+    if (!this.cache.has(name)) {
+      if (this.cache.size > 160) this.cache.clear();
+      this.cache.set(name, this.shade(found, down * SIDE, across * SIDE));
+    }
+    return this.cache.get(name);
+  }
+
+  shade({ values, rows, columns }, top, left) {
+    const [tall, wide] = [Math.min(SIDE, rows - top), Math.min(SIDE, columns - left)];
+    const image = new ImageData(wide, tall);
+    const words = new Uint32Array(image.data.buffer);
+    const { words: colours } = this.ramp;
+    for (let row = 0; row < tall; row += 1) {
+      const start = (top + row) * columns + left;
+      for (let column = 0; column < wide; column += 1) {
+        const place = this.place(values[start + column]);
+        words[row * wide + column] = colours[place <= 0 ? 0 : place >= 1 ? 255 : (place * 255 + 0.5) | 0];
+      }
+    }
+    const canvas = new OffscreenCanvas(wide, tall);
+    canvas.getContext('2d').putImageData(image, 0, 0);
+    return canvas;
+  }
+
+  /** Paint cells of `size` pixels, the corner of cell (0, 0) at (x, y), inside width x height. */
+  paint(context, { x, y, size, width, height, density = 1 }) {
+    const best = this.sheet.level(Math.max(0, Math.floor(Math.log2(1 / (size * density)))));
+    if (!best) return;
+    const { index, found } = best;
+    const cell = size * 2 ** index;
+    const step = SIDE * cell;
+    context.imageSmoothingEnabled = cell * density < 1;
+    for (
+      let down = Math.max(0, Math.floor(-y / step));
+      down * SIDE < found.rows && y + down * step < height;
+      down += 1
+    ) {
+      for (
+        let across = Math.max(0, Math.floor(-x / step));
+        across * SIDE < found.columns && x + across * step < width;
+        across += 1
+      ) {
+        const tile = this.tile(index, found, down, across);
+        context.drawImage(tile, x + across * step, y + down * step, tile.width * cell, tile.height * cell);
+      }
+    }
+  }
+}
+
+/** A thumbnail: one pixel per cell (or per halved cell); CSS scales it up without smoothing. */
+export function thumbnail(canvas, copy, ramp, place) {
+  const tile = new Tiles(null, ramp, place).shade(copy, 0, 0);
+  if (canvas.width !== tile.width) canvas.width = tile.width;
+  if (canvas.height !== tile.height) canvas.height = tile.height;
+  canvas.getContext('2d').drawImage(tile, 0, 0);
+}

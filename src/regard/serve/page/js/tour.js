@@ -1,0 +1,125 @@
+// A walk through attention on live numbers, at the site that is open.
+
+import { button, calm, element, fresh } from './dom.js';
+import { facts, STEPS } from './steps.js';
+
+/** A site whose cells can be taken apart: the one in force, or the last that has an arithmetic. */
+function teachable({ look, site }) {
+  const sites = look.document.sites.filter((one) => one.arithmetic);
+  return sites.find((one) => one.name === site) ?? sites.at(-1) ?? null;
+}
+
+/** Wait until the cell that is open is the one that was asked for. */
+function settled(store, limit = 6000) {
+  const start = performance.now();
+  return new Promise((resolve) => {
+    const check = () => {
+      const { cell, site, head, query, key, look } = store.state;
+      const there =
+        cell?.look === look && cell.site === site && cell.head === head && cell.query === query && cell.key === key;
+      if (there || performance.now() - start > limit) resolve(there);
+      else setTimeout(check, 30);
+    };
+    check();
+  });
+}
+
+export function makeTour(store, page) {
+  let index = -1;
+  let back = null;
+  const title = element('h2', { id: fresh('tour'), tabindex: -1 });
+  const text = element('p', { class: 'prose', 'aria-live': 'polite' });
+  const count = element('span', { class: 'tour-count' });
+  const marks = element(
+    'span',
+    { class: 'tour-marks', 'aria-hidden': 'true' },
+    STEPS.map(() => element('span')),
+  );
+  const previous = button('plain', 'Back', () => go(index - 1));
+  const next = button('strong', 'Next', () => go(index + 1));
+  const root = element(
+    'aside',
+    { class: 'tour', role: 'dialog', 'aria-labelledby': title.id, hidden: true },
+    element(
+      'div',
+      { class: 'tour-top' },
+      count,
+      marks,
+      button('plain', 'Close', () => stop()),
+    ),
+    title,
+    text,
+    element('div', { class: 'row end' }, previous, next),
+  );
+
+  const unspot = () => page.querySelector('[data-spot]')?.removeAttribute('data-spot');
+
+  function stop() {
+    index = -1;
+    root.hidden = true;
+    unspot();
+    back?.focus();
+  }
+
+  /** Where the query looks most: a cell that is worth taking apart. */
+  async function begin(site) {
+    const head = store.state.head === 'mean' || store.state.site !== site.name ? 0 : store.state.head;
+    const query = store.state.site === site.name ? store.state.query : 0;
+    const sheet = await store.state.look.sheet(site.name, head);
+    const row = sheet.row(Math.min(query, sheet.rows - 1));
+    const kept = store.state.site === site.name && row?.[store.state.key] > 0;
+    store.set({
+      site: site.name,
+      head,
+      query,
+      key: kept || !row ? store.state.key : row.indexOf(Math.max(...row)),
+      view: 'map',
+      hover: null,
+    });
+  }
+
+  async function go(to) {
+    if (to >= STEPS.length || !store.state.look) return stop();
+    if (index < 0) back = document.activeElement;
+    const first = index < 0;
+    index = Math.max(0, to);
+    const site = teachable(store.state);
+    if (!site) {
+      root.hidden = false;
+      title.textContent = 'No arithmetic here';
+      text.textContent =
+        'This model mixes its positions without queries and keys, so there is nothing to walk through step by step. Choose another model for the tour.';
+      next.disabled = previous.disabled = true;
+      return;
+    }
+    if (first) await begin(site);
+    if (!(await settled(store)) || index < 0) return;
+    show(STEPS[index]);
+  }
+
+  function show(step) {
+    root.hidden = false;
+    title.textContent = step.title;
+    text.textContent = step.text(facts(store.state));
+    count.textContent = `${index + 1} of ${STEPS.length}`;
+    [...marks.children].forEach((mark, place) => mark.toggleAttribute('data-on', place <= index));
+    previous.disabled = index === 0;
+    next.disabled = false;
+    next.textContent = index === STEPS.length - 1 ? 'Finish' : 'Next';
+    unspot();
+    const spot = page.querySelector(step.part) ?? page.querySelector(step.part.split(' ')[0]);
+    if (!spot) return;
+    spot.setAttribute('data-spot', '');
+    const bounds = spot.getBoundingClientRect();
+    root.toggleAttribute('data-left', bounds.left > innerWidth / 2); // never stand on what is being shown
+    spot.scrollIntoView({ block: innerWidth < 720 ? 'start' : 'center', behavior: calm() ? 'auto' : 'smooth' });
+    title.focus({ preventScroll: true });
+  }
+
+  root.addEventListener('keydown', (event) => {
+    if (event.key === 'Escape') stop();
+    if (event.key === 'ArrowRight') go(index + 1);
+    if (event.key === 'ArrowLeft') go(index - 1);
+  });
+  return { root, start: () => go(0), running: () => index >= 0, stop };
+}

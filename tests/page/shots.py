@@ -1,0 +1,119 @@
+"""The ten pictures of docs/page.md, taken anew:  python -m tests.page.shots docs/page [NAME ...]"""
+
+import io
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+from . import stub
+from .conftest import FLAGS, NAMES
+
+LARGEST = 150_000  # bytes
+CROSS = "#model=tatoeba-en-de&site=decoder.1.cross&head=2"
+
+
+def scrolled(page: Any, selector: str, wait: int = 1200) -> None:
+    page.evaluate("(selector) => document.querySelector(selector).scrollIntoView()", selector)
+    page.mouse.wheel(0, -24)
+    page.wait_for_timeout(wait)
+
+
+def intervened(page: Any) -> None:
+    page.click('.intervene [aria-label="cross out dog"]')
+    page.wait_for_selector(".echo ins")
+    scrolled(page, ".pairs")
+
+
+def drawn(page: Any) -> None:
+    page.click("text=Draw")
+    box = page.locator(".pad").bounding_box()
+    page.mouse.move(box["x"] + 80, box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 200, box["y"] + 60, steps=5)
+    page.mouse.move(box["x"] + 130, box["y"] + 230, steps=8)
+    page.mouse.up()
+    page.click(".pad-dialog .strong")
+    page.wait_for_timeout(1500)
+
+
+def toured(page: Any) -> None:
+    page.click("[data-part=tour]")
+    page.wait_for_selector(".tour:not([hidden])")
+    for _ in range(6):
+        page.click(".tour .strong")
+    page.wait_for_timeout(800)
+
+
+def analysed(page: Any) -> None:
+    page.keyboard.press("7")
+    scrolled(page, ".pairs", 3000)
+
+
+def pointed(page: Any) -> None:
+    page.wait_for_timeout(2500)
+    page.hover(".stage-body canvas", position={"x": 240, "y": 330})
+    page.wait_for_timeout(1500)
+
+
+Step = Callable[[Any], None]
+# name: address, width, height, dark, steps
+SHOTS: dict[str, tuple[str, int, int, bool, Step | None]] = {
+    "translate": (f"{CROSS}&row=7&column=7", 1440, 900, False, None),
+    "lines": (f"{CROSS}&row=11&column=3&view=lines", 1440, 900, True, None),
+    "compare": (f"{CROSS}&row=6&column=7&view=compare&with=decoder.0.cross:1", 1440, 1000, False, None),
+    "intervene": (f"{CROSS}&row=7&column=7", 1440, 760, False, intervened),
+    "picture": ("#model=digits", 1440, 900, True, drawn),
+    "tour": ("#model=recall&site=blocks.1.mixer&head=1&row=6&column=1", 1440, 900, False, toured),
+    "analyse": ("#model=recall&site=blocks.1.mixer&head=1&row=6&column=1", 1440, 760, True, analysed),
+    "play": ("#model=recall", 1440, 1000, False, lambda page: scrolled(page, "#play", 3000)),
+    "long": ("#model=made-up-long&site=blocks.3.mixer&head=5&row=1500&column=1490", 1440, 900, False, pointed),
+    "narrow": (f"{CROSS}&row=7&column=7", 360, 1600, False, None),
+}
+
+
+def save(raw: bytes, path: Path) -> None:
+    """All colours if they fit, else 256 of them."""
+    with Image.open(io.BytesIO(raw)) as image:
+        full = image.convert("RGB")
+    full.save(path, optimize=True)
+    if path.stat().st_size > LARGEST:
+        full.quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
+
+
+def shoot(folder: Path, names: list[str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    server = stub.serve()
+    stub.models()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    path = os.environ.get("REGARD_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        for name in names or list(SHOTS):
+            address, width, height, dark, steps = SHOTS[name]
+            context = browser.new_context(
+                viewport={"width": width, "height": height},
+                color_scheme="dark" if dark else "light",
+                reduced_motion="reduce",
+            )
+            page = context.new_page()
+            page.goto(f"http://127.0.0.1:{server.server_address[1]}/{address}")
+            page.wait_for_selector(".cell h2 mark", timeout=40_000)
+            page.wait_for_timeout(1500)
+            if steps:
+                steps(page)
+            save(page.screenshot(), folder / f"{name}.png")
+            print(name, (folder / f"{name}.png").stat().st_size // 1000, "kB", flush=True)
+            context.close()
+        browser.close()
+    server.shutdown()
+
+
+if __name__ == "__main__":
+    shoot(Path(sys.argv[1]), sys.argv[2:])

@@ -1,0 +1,422 @@
+"""The page in a real browser: what a reader does with it, and what must never happen meanwhile.
+
+After every test the fixture asks that nothing was written to the console and that no other host was asked.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+import numpy as np
+import pytest
+import torch
+
+from regard.nn.attention import Softmax
+from regard.serve import joined
+
+from .conftest import Open, until
+
+SENTENCE = "#model=tatoeba-en-de&site=decoder.1.cross&head=2&row=7&column=7"
+
+
+MARKED = """(names) => {
+  const canvas = document.querySelector('.crosshair');
+  const frame = canvas.getBoundingClientRect();
+  const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  return names.map((name) => {
+    const tile = document.querySelector(`.tile[aria-label="${name}, head 0"]`).getBoundingClientRect();
+    const row = Math.round(tile.top - frame.top + tile.height / 2) * canvas.width;
+    const start = row + Math.round(tile.left - frame.left);
+    return pixels.data.subarray(4 * start, 4 * (start + Math.round(tile.width))).some((byte) => byte > 0);
+  });
+}"""
+
+
+def hash_of(page: Any) -> dict[str, str]:
+    page.wait_for_timeout(250)
+    return {name: values[0] for name, values in parse_qs(page.evaluate("location.hash.slice(1)")).items()}
+
+
+def test_a_sentence_is_translated_while_it_is_typed(open_page: Open):
+    page = open_page()
+    assert "Hund" in page.inner_text(".answer")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if request.method == "POST" else None)
+    page.fill("#sentence", "")
+    page.type("#sentence", "Where are my keys?", delay=15)
+    until(page, "document.querySelector('.answer-text').textContent.includes('Schlüssel')")
+    until(page, "[...document.querySelectorAll('.strip-text')].some((one) => one.textContent === 'keys')")
+    assert len(asked) <= 3, "it waits for a pause, and does not send each letter"
+    assert hash_of(page)["text"] == "Where are my keys?"
+
+
+def test_from_the_grid_to_the_arithmetic_in_three_clicks(open_page: Open):
+    page = open_page()
+    page.click('.tile[aria-label="Encoder 2, head 1"]')  # 1: a head
+    until(page, "document.querySelector('.stage h2').textContent === 'Encoder 2, head 1'")
+    page.click('.stage-body canvas[role="application"]', position={"x": 240, "y": 200})  # 2: a cell, and there it is
+    until(page, "document.querySelector('.cell .hint').textContent === 'Encoder 2, head 1'")
+    steps = page.eval_on_selector_all(".steps [data-step]", "(all) => all.map((one) => one.dataset.step)")
+    assert steps == ["product", "scale", "softmax", "value"]
+    assert "less than 1e-6" in page.inner_text(".steps .check")
+    result = page.inner_text(".formula .result").replace("\u202f", " ")
+    assert result == page.inner_text(".stage-foot .readout b").replace("\u202f", " ")
+
+
+def test_the_numbers_on_the_page_are_those_of_the_model(open_page: Open):
+    page = open_page("#model=recall&site=blocks.1.mixer&head=2&row=6&column=1")
+    import regard
+
+    weights = regard.load("recall").look("Anna sings . Boris paints . Anna").maps["blocks.1.mixer"].weights[0, 2]
+    page.click(".stage > .behind summary")
+    cells = page.eval_on_selector_all(".stage table tbody td", "(all) => all.map((one) => Number(one.textContent))")
+    assert np.allclose(np.reshape(cells, weights.shape), weights.detach().numpy(), atol=6e-4)
+    assert f"{100 * weights[6, 1].item():.1f}" in page.inner_text(".stage-foot .readout b")
+
+
+def test_a_token_under_the_pointer_lights_up_everywhere(open_page: Open):
+    page = open_page(SENTENCE)
+    page.hover(".strip:not(.flat) .strip-token >> nth=3")
+    assert page.evaluate(MARKED, ["Encoder 0", "Decoder 0, cross", "Decoder 0"]) == [True, True, False]
+    assert "seen" in page.inner_text(".stage-foot .readout")
+    assert page.eval_on_selector('.softmax [data-place="3"]', "(one) => one.hasAttribute('data-hover')")
+
+
+def test_changes_put_the_new_answer_beside_the_old_one(open_page: Open):
+    page = open_page(SENTENCE)
+    page.click('.intervene [aria-label="cross out dog"]')
+    page.wait_for_selector(".echo ins")
+    assert "Hund" in page.inner_text(".echo .answer-side >> nth=0")
+    assert page.locator(".echo del").count() > 0
+    page.click(".intervene .switch")
+    until(page, "document.querySelector('.tile[data-off]')")
+    assert hash_of(page)["changes"] == "t.source.7~h.decoder.1.cross.2"
+    page.focus(".intervene input[type=range]")
+    page.keyboard.press("ArrowRight")
+    until(page, "location.hash.includes('T.*.1.19')")
+    page.click("text=Undo all")
+    until(page, "!document.querySelector('.answer ins')")
+    assert "changes" not in hash_of(page)
+
+
+def test_two_heads_and_two_models_are_compared(open_page: Open):
+    page = open_page(SENTENCE)
+    page.click('.tile[aria-label="Decoder 0, cross, head 1"]', modifiers=["Shift"])
+    until(page, "document.querySelector('.stage h2').textContent.includes('minus decoder 0, cross, head 1')")
+    assert "lies elsewhere" in page.inner_text(".pair-text .prose")
+    assert "points" in page.inner_text(".stage-foot .readout b")
+    assert hash_of(page)["with"] == "decoder.0.cross:1"
+    page.select_option('select[aria-label^="Compare with"]', "model tatoeba-de-en")
+    until(page, "document.querySelector('.pair-name.second').textContent.includes('atoeba-de-en')")
+    assert hash_of(page)["other"] == "model:tatoeba-de-en"
+
+
+def test_the_address_restores_the_view(open_page: Open):
+    page = open_page(SENTENCE + "&view=lines&scale=linear&changes=t.source.4~T.*.0.50&text=My+dog+is+big.")
+    assert page.get_attribute('[data-value="lines"]', "aria-checked") == "true"
+    assert page.inner_text(".stage h2") == "Decoder 1, cross, head 2"
+    assert page.input_value("#sentence") == "My dog is big."
+    assert page.get_attribute('.intervene [aria-label="cross out ."]', "aria-pressed") == "true"
+    assert page.inner_text(".intervene output") == "0.50"
+    before = hash_of(page)
+    page.keyboard.press("u")
+    until(page, "document.querySelector('.said').textContent === 'Link copied'")
+    link = page.evaluate("navigator.clipboard.readText()")
+    other = open_page("#" + link.partition("#")[2])
+    assert hash_of(other) == before
+    page.keyboard.press("p")
+    until(page, "document.querySelector('.said').textContent === 'Python copied'")
+    code = page.evaluate("navigator.clipboard.readText()")
+    assert 'model = regard.load("tatoeba-en-de")' in code
+    assert 'trace.maps["decoder.1.cross"].weights[0, 2]' in code
+    compile(code, "copied", "exec")
+
+
+def test_what_is_exported_is_what_is_seen(open_page: Open, tmp_path: Path):
+    page = open_page(SENTENCE)
+    for ending in ("svg", "png", "csv"):
+        with page.expect_download() as caught:
+            page.click(f"[data-action={ending}]")
+        caught.value.save_as(tmp_path / f"map.{ending}")
+    assert (tmp_path / "map.svg").read_text(encoding="utf8").count("<rect") > 14 * 13
+    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+    lines = (tmp_path / "map.csv").read_text(encoding="utf8").splitlines()
+    assert lines[0].startswith('"query","She","has"')
+    assert len(lines) == 15
+    rows = np.array([line.rsplit(",", 13)[1:] for line in lines[1:]], dtype=float)
+    assert np.allclose(rows.sum(-1), 1, atol=1e-4)
+
+
+def test_a_saved_page_opens_from_disk(open_page: Open, served: str, tmp_path: Path):
+    page = open_page(SENTENCE)
+    address = page.get_attribute("[data-action=html]", "href")
+    (tmp_path / "look.html").write_bytes(page.request.get(f"{served}/{address}").body())
+    saved = open_page((tmp_path / "look.html").as_uri())
+    asked: list[str] = []
+    saved.on("request", lambda request: asked.append(request.url))
+    saved.click('.tile[aria-label="Decoder 1, cross, head 2"]')
+    until(saved, "document.querySelector('.cell .hint').textContent === 'Decoder 1, cross, head 2'")
+    assert "differ by" in saved.inner_text(".steps .check")
+    before = saved.inner_text(".stage-foot .readout b")
+    saved.fill(".intervene input[type=range]", "1")
+    until(saved, f"document.querySelector('.stage-foot .readout b').textContent !== {json.dumps(before)}")
+    assert saved.get_attribute(".intervene .switch", "aria-disabled") == "true"
+    assert saved.locator("[data-action=html], [data-action=link]").count() == 0
+    assert asked == []
+
+
+def test_the_widget_is_the_same_view(open_page: Open, served: str):
+    page = open_page("#model=recall")
+    from tests.page import stub
+
+    one = next(each for each in stub.LOOKS.values() if each.request["model"] == "recall")
+    page.route(
+        "**/joined.js", lambda route: route.fulfill(body=joined.module("widget.js"), content_type="text/javascript")
+    )
+    page.evaluate(
+        """async (data) => {
+        const state = { data, head: 1, site: 'blocks.0.mixer', parts: ['heads', 'stage', 'cell'] };
+        const heard = {};
+        const model = {
+          get: (name) => state[name], set: (name, value) => (state[name] = value), save_changes: () => {},
+          on: (name, hear) => (heard[name] = hear), off: () => {},
+        };
+        const el = document.createElement('div');
+        el.id = 'notebook';
+        document.body.replaceChildren(el);
+        const widget = await import('/joined.js');
+        widget.default.render({ model, el });
+        window.notebook = { state, heard };
+      }""",
+        stub.embedded(one),
+    )
+    until(page, "document.querySelector('#notebook .stage h2').textContent === 'Layer 0, head 1'")
+    page.click('#notebook .tile[aria-label="Layer 1, head 3"]')
+    until(page, "notebook.state.head === 3 && notebook.state.site === 'blocks.1.mixer'")
+    page.evaluate("notebook.state.head = 0; notebook.heard['change:head']()")
+    until(page, "document.querySelector('#notebook .stage h2').textContent === 'Layer 1, head 0'")
+
+
+def test_a_picture_is_looked_at_and_drawn(open_page: Open):
+    page = open_page("#model=digits")
+    page.wait_for_selector(".chances")
+    assert page.inner_text(".chance-name >> nth=0") == "7"
+    page.click(".picture", position={"x": 20, "y": 20})
+    until(page, "document.querySelector('.strip-caption mark').textContent === 'patch 0, 0'")
+    before, given = page.inner_text(".chance-value >> nth=0"), page.get_attribute(".preview", "src")
+    page.click("text=Draw")
+    box = page.locator(".pad").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 30)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] - 30, steps=6)
+    page.mouse.up()
+    page.click(".pad-dialog .strong")
+    until(page, f"document.querySelector('.chance-value').textContent !== {json.dumps(before)}")
+    assert page.get_attribute(".preview", "src") == hash_of(page)["png"] != given
+
+
+def made_up(answer: dict[str, Any], given: dict[str, Any], sites: list[dict[str, Any]]) -> dict[str, Any]:
+    """A small look with words, patches and a class token, for what no shipped model shows."""
+    axes = {
+        "words": {"kind": "text", "size": 3, "labels": ["a", "red", "ball"], "grid": None, "special": 0},
+        "patches": {"kind": "image", "size": 17, "labels": None, "grid": [4, 4], "special": 1},
+    }
+    plain = {"part": "decoder", "role": "cross", "layer": 0, "heads": 1, "rows": "words", "columns": "patches"}
+    plain |= {"kind": "weights", "mechanism": "softmax", "arithmetic": False, "scale": 1.0, "calls": 1}
+    sites = [plain | site for site in sites]
+    model = {"name": "made-up", "title": "made up", "family": "none", "task": None, "parameters": 0, "takes": "image"}
+    document = {"format": 1, "id": "0", "model": model, "input": given, "changes": [], "answer": answer, "before": None}
+    maps = {}
+    for site in sites:
+        shape = [site["heads"], axes[site["rows"]]["size"], axes[site["columns"]]["size"]]
+        weights = torch.rand(shape, generator=torch.Generator().manual_seed(1)) * 4
+        maps[site["name"]] = joined.encoded(
+            (weights if site["kind"] == "influence" else weights.softmax(-1)).numpy().astype("<f2").tobytes()
+        )
+    return {"document": document | {"axes": axes, "sites": sites}, "maps": maps, "vectors": {}}
+
+
+def test_words_that_look_at_a_picture(open_page: Open, tmp_path: Path):
+    """A caption: a strip of words chooses, the picture with its class token shows where they look."""
+    from tests.page.stub import seven
+
+    image = {"kind": "image", "width": 64, "height": 64, "png": seven()}
+    given = {"kind": "caption", "image": image, "target": "a red ball"}
+    answer = {"kind": "text", "text": "a red ball", "tokens": []}
+    data = made_up(answer, given, [{"name": "decoder.0.cross"}])
+    (tmp_path / "caption.html").write_text(joined.standalone(data), encoding="utf8")
+    page = open_page((tmp_path / "caption.html").as_uri())
+    page.click(".strip.flat .strip-token >> nth=2")
+    until(page, "document.querySelector('.strip-caption mark').textContent === 'ball'")
+    assert "[class]" in page.inner_text(".chip.token")
+    page.click(".picture", position={"x": 10, "y": 10})
+    until(page, "document.querySelector('.cell h2').textContent === 'ball → patch 0, 0'")
+
+
+def test_boxes_and_influences_are_what_they_are_called(open_page: Open, tmp_path: Path):
+    """A detector's boxes on its picture; a map that is no share of anything is never written in percent."""
+    from tests.page.stub import seven
+
+    boxes = [
+        {"label": "circle", "score": 0.9, "box": [4, 4, 30, 30]},
+        {"label": "square", "score": 0.8, "box": [20, 30, 60, 60]},
+    ]
+    sites = [{"name": "blocks.0.mixer", "part": "", "role": "other", "rows": "patches", "kind": "influence"}]
+    sites[0]["mechanism"] = "fourier"
+    data = made_up(
+        {"kind": "boxes", "boxes": boxes}, {"kind": "image", "width": 64, "height": 64, "png": seven()}, sites
+    )
+    (tmp_path / "boxes.html").write_text(joined.standalone(data), encoding="utf8")
+    page = open_page((tmp_path / "boxes.html").as_uri())
+    assert page.inner_text(".answer-body") == "1 circle, 1 square"
+    assert "influence map" in page.inner_text(".kind")
+    for part in (".stage", ".cell", ".strip-caption"):
+        assert "%" not in page.inner_text(part), part
+
+
+def test_everything_by_keyboard(open_page: Open):
+    page = open_page(SENTENCE)
+    page.keyboard.press("]")
+    until(page, "document.querySelector('.stage h2').textContent.startsWith('Encoder 0')")
+    for key, name, value in ((".", "head", "3"), ("w", "row", "8"), ("l", "view", "lines"), ("m", "view", "map")):
+        page.keyboard.press(key)
+        assert hash_of(page)[name] == value
+    page.keyboard.press("z")
+    until(page, "location.hash.includes('t.source.7')")
+    page.keyboard.press("0")
+    page.evaluate("document.activeElement.blur()")
+    seen = []
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        name = page.evaluate("(document.activeElement.getAttribute('aria-label') ?? '').slice(0, 14)")
+        seen.append(page.evaluate("getComputedStyle(document.activeElement).outlineStyle"))
+        if name == "Attention map.":
+            break
+    else:
+        pytest.fail("the map cannot be reached by Tab")
+    assert set(seen) == {"solid"}, "a focus ring on everything"
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    assert (hash_of(page)["row"], hash_of(page)["column"]) == ("9", "8")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.closest('.cell') !== null")
+    page.keyboard.press("o")
+    page.keyboard.type("recall")
+    page.keyboard.press("Enter")
+    until(page, "document.querySelector('.picker-name').textContent === 'recall'")
+    page.keyboard.press("?")
+    assert page.locator(".keys").is_visible()
+
+
+def test_the_tour_speaks_of_the_numbers_on_the_screen(open_page: Open):
+    page = open_page("#model=recall&site=blocks.1.mixer&head=1&row=6&column=1")
+    page.click("[data-part=tour]")
+    page.wait_for_selector(".tour:not([hidden])")
+    texts = []
+    for _ in range(10):
+        texts.append(page.inner_text(".tour .prose"))
+        page.click(".tour .strong")
+    assert page.locator(".tour").is_hidden()
+    assert len(set(texts)) == 10
+    product = page.inner_text('[data-step="product"] b').replace("−", "-")
+    assert any(product in text.replace("−", "-") for text in texts)
+
+
+def test_analyses_tell_what_they_do_not_tell(open_page: Open):
+    page = open_page("#model=recall&site=blocks.1.mixer&head=1&row=6&column=1")
+    page.locator(".analysis").scroll_into_view_if_needed()
+    for number, name in enumerate(
+        ("rollout", "distance", "spectrum", "occlusion", "gradient", "importance", "lens"), 1
+    ):
+        page.keyboard.press(str(number))
+        until(
+            page,
+            f"document.querySelector('.tabs [aria-selected=true]').dataset.tab === '{name}' && "
+            "!document.querySelector('.analysis [aria-busy]')",
+        )
+        assert "What it does not tell" in page.inner_text(".limit"), name
+        assert page.locator(".plot-holder > *").count() == 1
+
+
+def test_candies_look_as_the_library_does(open_page: Open):
+    page = open_page("#model=recall")
+    page.click('.candy-corner [data-value="neighbours"]')
+    page.fill(".candy-corner input[type=range]", "-1")
+    page.click("text=hide candies")
+    page.click(".candy >> nth=3")
+    found = page.eval_on_selector(".candy-corner", "(one) => one.numbers")
+    vectors = torch.tensor(found["vectors"], dtype=torch.float64)
+    keep = torch.arange(24) != 3
+    weights = Softmax(scale=0.5 / 0.5).weights(vectors[None, None, 2:3], vectors[None, None, keep])[0, 0, 0]
+    shown = torch.tensor(found["weights"], dtype=torch.float64)
+    assert shown[3] == 0
+    assert (shown[keep] - weights).abs().max() < 1e-6
+    page.fill(".lookup input >> nth=0", "1")
+    assert "k1" in page.inner_text(".lookup .part-line >> nth=1")
+
+
+def test_the_gallery_is_searched(open_page: Open):
+    page = open_page("#model=recall")
+    page.locator("#gallery").scroll_into_view_if_needed()
+    page.wait_for_selector(".figure")
+    assert page.locator(".figure").count() == 12
+    page.fill(".gallery input", "who knows what is near")
+    assert page.locator(".figure").count() == 1
+    assert "holds" in page.inner_text(".figure .badge")
+    until(page, "document.querySelector('.figure img').naturalWidth > 0")
+
+
+def test_errors_are_told_in_words(open_page: Open, served: str):
+    page = open_page("#model=nonesuch", allow="Failed to load resource")
+    until(page, "document.querySelector('.trouble').textContent.includes('no model named nonesuch')")
+    page.route("**/api/v1/look", lambda route: route.abort())
+    page.fill("#sentence", "Another sentence.")
+    until(page, "document.querySelector('.trouble').textContent.includes('regard serve')")
+
+
+@pytest.mark.parametrize(("width", "dark"), [(360, False), (360, True), (1280, True), (1600, False)])
+def test_axe_finds_nothing_and_nothing_scrolls_sideways(open_page: Open, axe: str, width: int, dark: bool):
+    page = open_page(SENTENCE, width=width, dark=dark)
+    page.locator("#gallery").scroll_into_view_if_needed()
+    page.wait_for_selector(".figure")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.evaluate(axe)
+    found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+    told = [
+        (one["id"], one["nodes"][0]["html"][:200], one["nodes"][0]["failureSummary"]) for one in found["violations"]
+    ]
+    assert told == []
+
+
+def test_a_long_input_stays_smooth(open_page: Open):
+    page = open_page("#model=made-up-long&site=blocks.3.mixer&head=5&row=1500&column=1490", calm=False)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.wait_for_timeout(500)
+    times = page.evaluate(
+        """async () => {
+        const canvas = document.querySelector('.stage-body canvas');
+        const box = canvas.getBoundingClientRect();
+        const spent = [];
+        canvas.focus();
+        for (let step = 0; step < 90; step += 1) {
+          await new Promise(requestAnimationFrame);
+          const start = performance.now();
+          const place = { clientX: box.left + 80 + 4 * step, clientY: box.top + 80 + 4 * step, bubbles: true };
+          canvas.dispatchEvent(new PointerEvent('pointermove', place));
+          const key = step < 45 ? '+' : '-';
+          if (step % 10 === 5) canvas.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));
+          await Promise.resolve();
+          await Promise.resolve();
+          spent.push(performance.now() - start);
+        }
+        return spent.sort((first, second) => first - second);
+      }"""
+    )
+    assert times[len(times) // 2] < 16, "a frame of hovering leaves time for 30 a second"
+    whole = [url for url in asked if "/maps/" in url and "level=" not in url]
+    assert whole == []
+    assert len([url for url in asked if "/maps/" in url]) <= 4
+    page.hover(".stage-body canvas", position={"x": 300, "y": 400})
+    until(page, "/^[0-9.]+/.test(document.querySelector('.stage-foot .readout b').textContent)")
