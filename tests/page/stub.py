@@ -3,6 +3,7 @@
 It knows no limits, no queue and no security; those are the real server's.  python -m tests.page.stub [PORT]
 """
 
+import base64
 import io
 import json
 import sys
@@ -19,8 +20,8 @@ import torch
 from PIL import Image
 
 from regard.figures.table import FIGURES, RESULTS
+from regard.look import joined
 from regard.nn.tap import capture
-from regard.serve import joined
 
 from . import looks
 
@@ -257,7 +258,7 @@ def drawn(name: str) -> bytes:
     with Image.open(io.BytesIO(raw)) as image:
         width, height = image.size
     size = f'width="{width}" height="{height}"'
-    inside = f'<image {size} href="data:image/png;base64,{joined.encoded(raw)}"/>'
+    inside = f'<image {size} href="data:image/png;base64,{base64.b64encode(raw).decode()}"/>'
     return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" {size}>{inside}</svg>'.encode()
 
 
@@ -365,9 +366,14 @@ class Answers(BaseHTTPRequestHandler):
 
 
 def embedded(one: looks.Look) -> dict[str, Any]:
-    maps = {site: joined.encoded(arrays["weights"].astype("<f2").tobytes()) for site, arrays in one.arrays.items()}
+    maps = {
+        site: base64.b64encode(arrays["weights"].astype("<f2").tobytes()).decode()
+        for site, arrays in one.arrays.items()
+    }
     vectors = {
-        site: {tap: joined.encoded(arrays[tap].astype("<f4").tobytes()) for tap in ("queries", "keys", "values")}
+        site: {
+            tap: base64.b64encode(arrays[tap].astype("<f4").tobytes()).decode() for tap in ("queries", "keys", "values")
+        }
         for site, arrays in one.arrays.items()
     }
     return {"document": one.document, "maps": maps, "vectors": vectors}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.serve import joined
+from regard.look import joined
 
 
 def test_the_modules_of_the_page_share_one_scope():

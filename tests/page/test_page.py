@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import torch
 
+from regard.look import joined
 from regard.nn.attention import Softmax
-from regard.serve import joined
 
 from .conftest import Open, until
 

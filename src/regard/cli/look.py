@@ -21,7 +21,9 @@ AXES = ("source", "tokens", "patches", "pixels")  # what a position alone counts
 def run(
     model: Annotated[str, typer.Argument(help="A shipped model, a run's folder, or a model's.")],
     given: Annotated[list[str], typer.Argument(help="A text, a text and its translation, or the file of an image.")],
-    out: Annotated[Path | None, typer.Option(help="Into this file: .png, .svg, or .npz to compute with.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Into this file: .html, .png, .svg, or .npz to compute with.")
+    ] = None,
     site: Annotated[str | None, typer.Option(help="One site by its name, such as decoder.1.cross.")] = None,
     head: Annotated[int | None, typer.Option(help="One head of that site; else the mean of all.")] = None,
     without: Annotated[list[str] | None, typer.Option(help="Cross out a position: 3, or of an axis, target:3.")] = None,

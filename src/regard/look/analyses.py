@@ -19,6 +19,7 @@ from . import distance, flow, gradient, importance, leaving, lens, occlusion, ro
 from .changes import changed
 from .document import find, known, one_head, weights_of
 from .maps import Map
+from .saving import headline
 from .trace import Site, Trace
 from .windows import whole
 
@@ -32,6 +33,7 @@ class Asked:
 
     site: str | None = None
     head: int | None = None
+    row: int | None = None  # the output that a flow starts from
     patch: int | None = None  # pixels a side of what is covered
 
 
@@ -83,11 +85,13 @@ def rolled(found: Trace[Any], asked: Asked) -> dict[str, Any]:
 
 
 def poured(found: Trace[Any], asked: Asked) -> dict[str, Any]:
-    """Out of the last position of a text that is read on; out of the first of what sees all at once, a class token."""
+    """Unless told otherwise, out of the last position of a text, and of the first of an image, a class token."""
     stack = layers_to(found, asked)
     maps = [own_map(found, site) for site in stack]
-    causal = bool((maps[0].weights[0].triu(1) == 0).all())
-    output = maps[-1].rows.size - 1 if causal else 0
+    size = maps[-1].weights.shape[-2]
+    output = asked.row if asked.row is not None else 0 if maps[-1].rows.grid is not None else size - 1
+    if not 0 <= output < size:
+        raise InputError("there is no such row", got=str(output), expected=f"0 to {size - 1}")
     total = flow.flowed(maps, output)
     return {"site": stack[-1].name, "row": output, "flow": total.weights[0, 0, 0].tolist()}
 
@@ -153,14 +157,16 @@ def covered(found: Trace[Any], asked: Asked) -> dict[str, Any]:
                 return about.sure(found.net(some))[:, None]
 
         worth = occlusion.attribution(answers, images[0], 0, patch=side, read=occlusion.logit)
+        if not any(size % side for size in worth.shape):  # squares side by side: one number for each
+            worth = worth[::side, ::side]
         said = {"equation": occlusion.EQUATION, "limit": occlusion.LIMIT}
-        return {**said, "patch": side, "worth": worth.tolist()}
+        return {**said, "what": headline(found), "patch": side, "worth": worth.tolist()}
     axis = next((name for name in ("source", "tokens") if name in about.shown.words), None)
     if axis is None:
         raise InputError("there is neither a text nor an image to leave something out of")
     size = len(about.shown.words[axis])
     lost = leaving.unseen(found.net, lambda: about.sure(about.run()), axis, size, found.table)
-    return {"axis": axis, "worth": lost[0].tolist()}
+    return {"what": headline(found), "axis": axis, "worth": lost[0].tolist()}
 
 
 def sloped(found: Trace[Any], asked: Asked) -> dict[str, Any]:
@@ -171,13 +177,13 @@ def sloped(found: Trace[Any], asked: Asked) -> dict[str, Any]:
     if site.rows.cut is not None:
         raise InputError("slopes are told for one map, and these are windows", got=name)
     chosen = one.relevance[0] if asked.head is None else one_head(one.signed[0], asked.head)
-    return {"site": name, "head": asked.head, "map": chosen.tolist()}
+    return {"what": headline(found), "site": name, "head": asked.head, "map": chosen.tolist()}
 
 
 def silenced(found: Trace[Any], asked: Asked) -> dict[str, Any]:
     about = question(found)
     lost = importance.ablated(found.net, lambda: about.sure(about.run()), importance.fall)
-    return {"sites": {name: worth[0].tolist() for name, worth in lost.items()}}
+    return {"what": headline(found), "sites": {name: worth[0].tolist() for name, worth in lost.items()}}
 
 
 def read_early(found: Trace[Any], asked: Asked) -> dict[str, Any]:

@@ -112,6 +112,7 @@ def described(name: str, call: int, site: Site, axes: dict[str, dict[str, Any]])
         "scale": record.kernel.factor(record.q)
         if isinstance(record, Call) and isinstance(record.kernel, Softmax)
         else None,
+        "calls": len(site.records),
     }
 
 

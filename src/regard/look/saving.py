@@ -1,4 +1,4 @@
-"""A trace into a file, whole or not at all: .png and .svg to look at, .npz to compute with."""
+"""A trace into a file, whole or not at all: .html to look into, .png and .svg to look at, .npz to compute with."""
 
 import json
 import os
@@ -12,11 +12,24 @@ import numpy as np
 from regard.errors import InputError
 from regard.tasks.telling import Filled, Labels, Next, Things, Wrote
 
-from .document import answer_data, change_data, find, input_of, known, one_head, sites, title, weights_of
+from .document import (
+    About,
+    answer_data,
+    change_data,
+    embedded,
+    find,
+    input_of,
+    known,
+    one_head,
+    sites,
+    title,
+    weights_of,
+)
+from .joined import standalone
 from .sheet import all_heads, names
 from .trace import Trace
 
-KINDS = (".png", ".svg", ".npz")
+KINDS = (".html", ".png", ".svg", ".npz")
 
 
 def saved(found: Trace[Any], path: str | Path, site: str | None = None, head: int | None = None) -> Path:
@@ -29,9 +42,10 @@ def saved(found: Trace[Any], path: str | Path, site: str | None = None, head: in
         raise InputError("a head of which site?", got=f"head {head}", expected=", ".join(list(found.sites)[:6]))
     if site is not None:
         find(found, site)
-    write: Callable[[IO[bytes]], None] = (
-        numbers(found, site, head) if kind == ".npz" else drawn(found, kind, site, head)
-    )
+    if kind == ".html" and site is not None:
+        raise InputError("a page holds all sites, and one is chosen there", got=f"site {site}", expected="no site")
+    ways = {".npz": numbers(found, site, head), ".html": page(found)}
+    write = ways.get(kind) or drawn(found, kind, site, head)
     handle, part = tempfile.mkstemp(prefix=".", suffix=kind, dir=path.parent)
     try:
         with open(handle, "wb") as file:
@@ -44,10 +58,28 @@ def saved(found: Trace[Any], path: str | Path, site: str | None = None, head: in
     return path
 
 
+def page(found: Trace[Any]) -> Callable[[IO[bytes]], None]:
+    """The page of ``regard serve`` with this look in it: it opens from disk, and asks nobody for anything."""
+
+    def write(file: IO[bytes]) -> None:
+        file.write(standalone(embedded(found, about(found)), f"{headline(found)} · regard").encode("utf-8", "replace"))
+
+    return write
+
+
+def about(found: Trace[Any]) -> About:
+    """As far as a trace knows its model."""
+    shown, family = known(found), type(found.net).__name__
+    takes = (
+        ("caption" if shown.texts else "image") if shown.image is not None else ("text", "pair")[len(shown.texts) - 1]
+    )
+    return About(family, family, None, sum(x.numel() for x in found.net.parameters()), takes)
+
+
 def numbers(found: Trace[Any], site: str | None, head: int | None) -> Callable[[IO[bytes]], None]:
     """Each map, (heads, rows, columns), under its site's name; "about" is JSON: input, answer, changes, words."""
     wanted = [title(name, i, found.sites[name]) for name, i in sites(found)] if site is None else [site]
-    about: dict[str, Any] = {
+    told: dict[str, Any] = {
         "input": input_of(known(found)),
         "answer": answer_data(found.answer),
         "changes": [change_data(change) for change in found.changes],
@@ -57,7 +89,7 @@ def numbers(found: Trace[Any], site: str | None, head: int | None) -> Callable[[
     def write(file: IO[bytes]) -> None:
         maps = {name: weights_of(found, name) for name in wanted}
         chosen = {name: x if head is None else one_head(x, head)[None] for name, x in maps.items()}
-        arrays = {"about": np.array(json.dumps(about)), **{name: x.numpy() for name, x in chosen.items()}}
+        arrays = {"about": np.array(json.dumps(told)), **{name: x.numpy() for name, x in chosen.items()}}
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
 
     return write

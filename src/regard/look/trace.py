@@ -216,16 +216,23 @@ class Trace(Generic[T]):
         return self.again((*self.changes, *changes))
 
     def ask(
-        self, name: str, *, site: str | None = None, head: int | None = None, patch: int | None = None
+        self,
+        name: str,
+        *,
+        site: str | None = None,
+        head: int | None = None,
+        row: int | None = None,
+        patch: int | None = None,
     ) -> dict[str, Any]:
         """An analysis by its name (``look.analyses``): rollout, flow, distance, spectrum, occlusion, gradient,
         importance, lens; with its equation and what it does not tell."""
         from .analyses import Asked, analysed
 
-        return analysed(self, name, Asked(site, head, patch))
+        return analysed(self, name, Asked(site, head, row, patch))
 
     def save(self, path: str | Path, site: str | None = None, head: int | None = None) -> Path:
-        """Into a file, whose name ends in .png, .svg or .npz: of all sites, or of one, the mean of its heads or one."""
+        """Into a file: .html, a page to look into; .png or .svg, of all sites, or of one the mean of its heads or one
+        head; .npz, numbers."""
         from .saving import saved
 
         return saved(self, path, site, head)

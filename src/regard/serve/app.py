@@ -14,9 +14,10 @@ from fastapi.responses import Response
 
 from regard import __version__
 from regard.errors import InputError
+from regard.look.analyses import ANALYSES
 from regard.look.document import cell
 
-from .analyses import ANALYSES, analysed
+from .analyses import analysed
 from .answers import answer, answers
 from .comparing import compared
 from .exporting import exported

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from regard.look.document import About, data_of, digest, exact, find, halved, one_head, shaded, thumbnails, weights_of
-from regard.look.trace import Call, Trace
+from regard.look.trace import Trace
 from regard.model import Model
-from regard.nn.attention import Softmax
 from regard.tasks.telling import Answer
 
 from .given import given
@@ -130,16 +129,9 @@ class Looks:
 
 
 def described(found: Trace[Any], about: About, before: Answer | None, attention: str | None) -> dict[str, Any]:
-    """The document, and what the page wants to know of the sites besides."""
+    """Under another mechanism a model is another one."""
     data = data_of(found, about, before)
-    data["model"] = {"title": about.name.removeprefix("run:"), **data["model"]}
     if attention is not None:
         data["model"]["attention"] = attention
         data["id"] = digest({name: data[name] for name in ("model", "input", "changes")})
-    for row in data["sites"]:
-        site, number = find(found, row["name"])
-        record = site.records[number]
-        plain = isinstance(record, Call) and type(record.kernel) is Softmax
-        row["scale"] = record.kernel.factor(record.q) if plain else None  # type: ignore[union-attr, operator]
-        row["calls"] = len(site.records)
     return data

@@ -176,6 +176,7 @@ class AnalysisQuery(Query):
     site: SiteName | None = None
     head: HeadNumber | None = None
     output: Place | None = None
+    patch: Annotated[int, Field(ge=1, le=512)] | None = None
 
 
 class NoQuery(Query):

@@ -32,6 +32,7 @@ from .schema import ModelRow
 from .work import still_wanted, stoppable
 
 RUN = "run:"
+FIRST = "tatoeba-en-de"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 SEED = 0  # of random weights and features: the same in every process
 
@@ -73,7 +74,8 @@ class Shelf:
     def rows(self) -> list[ModelRow]:
         """One for each model; a run that cannot be read is left out."""
         found = [
-            self.row(name, "shipped", files("regard").joinpath("pretrained", name, "regard.json")) for name in shipped()
+            self.row(name, "shipped", files("regard").joinpath("pretrained", name, "regard.json"))
+            for name in in_order()
         ]
         found += [self.row(f"{RUN}{name}", "run", folder / "model" / "regard.json") for name, folder in self.finished()]
         return [row for row in found if row is not None] + [zoo_row(name, count) for name, count in ZOO.items()]
@@ -144,6 +146,11 @@ class Shelf:
             raise RefusedError(422, "this model cannot be loaded", fix="the terminal of the server tells why") from None
 
 
+def in_order() -> list[str]:
+    """Those that ship, the one that a page opens on at first."""
+    return sorted(shipped(), key=lambda name: (name != FIRST, name))
+
+
 @contextmanager
 def taking(lock: threading.RLock) -> Iterator[None]:
     """Whoever waits for a lock may be forgotten meanwhile."""
@@ -182,7 +189,8 @@ def takes(model: Model) -> str:
 
 
 def about(name: str, model: Model) -> About:
-    return About(name, model.family, model.task, sum(x.numel() for x in model.parameters()), takes(model))
+    size = sum(x.numel() for x in model.parameters())
+    return About(name, model.family, model.task, size, takes(model), name.removeprefix(RUN))
 
 
 def random(name: str) -> Model:

@@ -4,14 +4,13 @@ Only static imports of named things from files beside are known, ``import { a, b
 renamed: the modules then share one scope, in which two things of one name are an error.
 """
 
-import base64
 import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).parent / "page"
+PAGE = Path(__file__).parent.parent / "serve" / "page"
 
 IMPORT = re.compile(
     r"^import\s+(?:\{(?P<names>[^}]*)\}\s+from\s+)?(?P<quote>['\"])(?P<file>[^'\"]+)(?P=quote);\n", re.M
@@ -75,10 +74,6 @@ def module(entry: str = "widget.js") -> str:
 
 def style() -> str:
     return (PAGE / "style.css").read_text(encoding="utf8")
-
-
-def encoded(raw: bytes) -> str:
-    return base64.b64encode(raw).decode("ascii")
 
 
 def standalone(data: Mapping[str, Any], title: str = "regard · look inside") -> str:
