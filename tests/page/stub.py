@@ -20,7 +20,7 @@ import torch
 from PIL import Image
 
 from regard.figures.table import FIGURES, RESULTS
-from regard.look import joined
+from regard.look import onefile
 from regard.nn.tap import capture
 
 from . import looks
@@ -337,8 +337,8 @@ class Answers(BaseHTTPRequestHandler):
         raise RefusedError(404, "there is no such address", path)
 
     def file(self, path: str) -> tuple[bytes, str]:
-        found = (joined.PAGE / (path.strip("/") or "index.html")).resolve()
-        if joined.PAGE.resolve() not in found.parents or not found.is_file():
+        found = (onefile.PAGE / (path.strip("/") or "index.html")).resolve()
+        if onefile.PAGE.resolve() not in found.parents or not found.is_file():
             raise RefusedError(404, "there is no such file")
         return found.read_bytes(), KINDS[found.suffix]
 
@@ -361,7 +361,7 @@ class Answers(BaseHTTPRequestHandler):
             case ["analyses", name]:
                 return analysis(one, name, asked)
             case ["export.html"]:
-                return joined.standalone(embedded(one)).encode(), KINDS[".html"]
+                return onefile.standalone(embedded(one)).encode(), KINDS[".html"]
         raise RefusedError(404, "there is no such number")
 
 
@@ -386,5 +386,5 @@ def serve(port: int = 0) -> ThreadingHTTPServer:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     models()
-    print(Path(joined.PAGE).name, "at http://127.0.0.1:8123")
+    print(Path(onefile.PAGE).name, "at http://127.0.0.1:8123")
     serve(int(sys.argv[1]) if len(sys.argv) > 1 else 8123).serve_forever()

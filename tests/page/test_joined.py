@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from regard.look import joined
+from regard.look import onefile
 
 
 def test_the_modules_of_the_page_share_one_scope():
     for entry in ("widget.js", "js/standalone.js", "js/app.js"):
-        text = joined.module(entry)
+        text = onefile.module(entry)
         assert not re.search(r"^import\b", text, re.M)
         assert len(re.findall(r"^export\b", text, re.M)) == (entry == "widget.js")  # the widget's default alone
 
@@ -23,7 +23,7 @@ def test_each_module_comes_after_what_it_needs(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "a.js").write_text(
         "import { second } from './b.js';\nimport {\n  third,\n} from './c.js';\nconsole.log(second, third);\n"
     )
-    assert joined.module("a.js") == "const third = 3;\n\nconst second = third - 1;\n\nconsole.log(second, third);\n"
+    assert onefile.module("a.js") == "const third = 3;\n\nconst second = third - 1;\n\nconsole.log(second, third);\n"
 
 
 @pytest.mark.parametrize(
@@ -44,12 +44,12 @@ def test_what_cannot_be_joined_is_refused(
     (tmp_path / "a.js").write_text(first)
     (tmp_path / "b.js").write_text(second)
     with pytest.raises(ValueError, match=word):
-        joined.module("a.js")
+        onefile.module("a.js")
 
 
 def test_data_cannot_end_its_script():
     hostile = "</script><script>alert(1)</script>"
-    text = joined.standalone({"document": {"input": {"text": hostile}}}, title=hostile)
+    text = onefile.standalone({"document": {"input": {"text": hostile}}}, title=hostile)
     assert hostile not in text
     inside = text.split('id="regard-data">')[1].split("</script>")[0]
     assert json.loads(inside)["document"]["input"]["text"] == hostile
@@ -57,7 +57,7 @@ def test_data_cannot_end_its_script():
 
 def test_nothing_of_the_page_is_foreign():
     """No other host, no build step, no data as HTML, small files."""
-    for path in joined.PAGE.rglob("*"):
+    for path in onefile.PAGE.rglob("*"):
         if path.is_dir():
             continue
         text = path.read_text(encoding="utf8")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from regard.look import joined
+from regard.look import onefile
 from regard.nn.attention import Softmax
 
 from .conftest import Open, until
@@ -172,7 +172,7 @@ def test_the_widget_is_the_same_view(open_page: Open, served: str):
 
     one = next(each for each in stub.LOOKS.values() if each.request["model"] == "recall")
     page.route(
-        "**/joined.js", lambda route: route.fulfill(body=joined.module("widget.js"), content_type="text/javascript")
+        "**/joined.js", lambda route: route.fulfill(body=onefile.module("widget.js"), content_type="text/javascript")
     )
     page.evaluate(
         """async (data) => {
@@ -245,7 +245,7 @@ def test_words_that_look_at_a_picture(open_page: Open, tmp_path: Path):
     given = {"kind": "caption", "image": image, "target": "a red ball"}
     answer = {"kind": "text", "text": "a red ball", "tokens": []}
     data = made_up(answer, given, [{"name": "decoder.0.cross"}])
-    (tmp_path / "caption.html").write_text(joined.standalone(data), encoding="utf8")
+    (tmp_path / "caption.html").write_text(onefile.standalone(data), encoding="utf8")
     page = open_page((tmp_path / "caption.html").as_uri())
     page.click(".strip.flat .strip-token >> nth=2")
     until(page, "document.querySelector('.strip-caption mark').textContent === 'ball'")
@@ -267,7 +267,7 @@ def test_boxes_and_influences_are_what_they_are_called(open_page: Open, tmp_path
     data = made_up(
         {"kind": "boxes", "boxes": boxes}, {"kind": "image", "width": 64, "height": 64, "png": seven()}, sites
     )
-    (tmp_path / "boxes.html").write_text(joined.standalone(data), encoding="utf8")
+    (tmp_path / "boxes.html").write_text(onefile.standalone(data), encoding="utf8")
     page = open_page((tmp_path / "boxes.html").as_uri())
     assert page.inner_text(".answer-body") == "1 circle, 1 square"
     assert "influence map" in page.inner_text(".kind")

@@ -31,7 +31,7 @@ INPUTS = {
     "run:stories": {"kind": "text", "text": "Anna sings . Boris paints . Anna"},
     "shakespeare": {"kind": "text", "text": "To be, or not"},
 }
-ADDRESS = re.compile(rb"0x[0-9a-fA-F]{6,}")
+ADDRESS = re.compile(rb"0x[0-9a-fA-F]{8,}")
 
 
 @pytest.fixture(scope="session")

@@ -14,12 +14,12 @@ from torch import Tensor
 
 from regard.errors import InputError
 from regard.tasks.shown import Shown
+from regard.tasks.telling import Filled, Labels, Next, Wrote
 
 from . import distance, flow, gradient, importance, leaving, lens, occlusion, rollout, spectrum
 from .changes import changed
 from .document import find, known, one_head, weights_of
 from .maps import Map
-from .saving import headline
 from .trace import Site, Trace
 from .windows import whole
 
@@ -150,7 +150,7 @@ def covered(found: Trace[Any], asked: Asked) -> dict[str, Any]:
     about = question(found)
     if about.shown.image is not None and len(about.shown.inputs) == 1:
         (images,) = about.shown.inputs
-        side = asked.patch or max(min(images.shape[-2:]) // 8, 1)
+        side = asked.patch or patch_of(found, images)
 
         def answers(some: Tensor) -> Tensor:
             with changed(found.net, found.changes, found.table):
@@ -159,14 +159,31 @@ def covered(found: Trace[Any], asked: Asked) -> dict[str, Any]:
         worth = occlusion.attribution(answers, images[0], 0, patch=side, read=occlusion.logit)
         if not any(size % side for size in worth.shape):  # squares side by side: one number for each
             worth = worth[::side, ::side]
-        said = {"equation": occlusion.EQUATION, "limit": occlusion.LIMIT}
-        return {**said, "what": headline(found), "patch": side, "worth": worth.tolist()}
+        words = {"equation": occlusion.EQUATION, "limit": occlusion.LIMIT}
+        return {**words, "what": said(found), "patch": side, "worth": worth.tolist()}
     axis = next((name for name in ("source", "tokens") if name in about.shown.words), None)
     if axis is None:
         raise InputError("there is neither a text nor an image to leave something out of")
     size = len(about.shown.words[axis])
     lost = leaving.unseen(found.net, lambda: about.sure(about.run()), axis, size, found.table)
-    return {"what": headline(found), "axis": axis, "worth": lost[0].tolist()}
+    return {"what": said(found), "axis": axis, "worth": lost[0].tolist()}
+
+
+def patch_of(found: Trace[Any], images: Tensor) -> int:
+    """Pixels a side: of the net's own patches, or an eighth of the image."""
+    grids = [site.rows.grid for site in found.sites.values() if site.rows.grid is not None and site.rows.cut is None]
+    size = min(images.shape[-2:])
+    return max(size // (max(grids[0]) if grids else 8), 1)
+
+
+def said(found: Trace[Any]) -> str:
+    """What the question is about."""
+    match found.answer:
+        case Wrote(text, _):
+            return text
+        case Labels(choices) | Next(choices) | Filled(((_, choices), *_)):
+            return choices[0][0]
+    return ""
 
 
 def sloped(found: Trace[Any], asked: Asked) -> dict[str, Any]:
@@ -177,13 +194,13 @@ def sloped(found: Trace[Any], asked: Asked) -> dict[str, Any]:
     if site.rows.cut is not None:
         raise InputError("slopes are told for one map, and these are windows", got=name)
     chosen = one.relevance[0] if asked.head is None else one_head(one.signed[0], asked.head)
-    return {"what": headline(found), "site": name, "head": asked.head, "map": chosen.tolist()}
+    return {"what": said(found), "site": name, "head": asked.head, "map": chosen.tolist()}
 
 
 def silenced(found: Trace[Any], asked: Asked) -> dict[str, Any]:
     about = question(found)
     lost = importance.ablated(found.net, lambda: about.sure(about.run()), importance.fall)
-    return {"what": headline(found), "sites": {name: worth[0].tolist() for name, worth in lost.items()}}
+    return {"what": said(found), "sites": {name: worth[0].tolist() for name, worth in lost.items()}}
 
 
 def read_early(found: Trace[Any], asked: Asked) -> dict[str, Any]:

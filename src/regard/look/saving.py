@@ -25,7 +25,7 @@ from .document import (
     title,
     weights_of,
 )
-from .joined import standalone
+from .onefile import standalone
 from .sheet import all_heads, names
 from .trace import Trace
 

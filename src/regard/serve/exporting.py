@@ -1,7 +1,7 @@
 """A look as one HTML file that opens without a server."""
 
 from regard.look.document import embedded
-from regard.look.joined import standalone
+from regard.look.onefile import standalone
 
 from .looks import Look
 from .refusals import RefusedError
