@@ -3,6 +3,7 @@
 After every test the fixture asks that nothing was written to the console and that no other host was asked.
 """
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -231,9 +232,8 @@ def made_up(answer: dict[str, Any], given: dict[str, Any], sites: list[dict[str,
     for site in sites:
         shape = [site["heads"], axes[site["rows"]]["size"], axes[site["columns"]]["size"]]
         weights = torch.rand(shape, generator=torch.Generator().manual_seed(1)) * 4
-        maps[site["name"]] = joined.encoded(
-            (weights if site["kind"] == "influence" else weights.softmax(-1)).numpy().astype("<f2").tobytes()
-        )
+        weights = weights if site["kind"] == "influence" else weights.softmax(-1)
+        maps[site["name"]] = base64.b64encode(weights.numpy().astype("<f2").tobytes()).decode()
     return {"document": document | {"axes": axes, "sites": sites}, "maps": maps, "vectors": {}}
 
 

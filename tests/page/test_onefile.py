@@ -17,7 +17,7 @@ def test_the_modules_of_the_page_share_one_scope():
 
 
 def test_each_module_comes_after_what_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(joined, "PAGE", tmp_path)
+    monkeypatch.setattr(onefile, "PAGE", tmp_path)
     (tmp_path / "c.js").write_text("export const third = 3;\n")
     (tmp_path / "b.js").write_text("import { third } from './c.js';\nexport const second = third - 1;\n")
     (tmp_path / "a.js").write_text(
@@ -40,7 +40,7 @@ def test_each_module_comes_after_what_it_needs(tmp_path: Path, monkeypatch: pyte
 def test_what_cannot_be_joined_is_refused(
     first: str, second: str, word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(joined, "PAGE", tmp_path)
+    monkeypatch.setattr(onefile, "PAGE", tmp_path)
     (tmp_path / "a.js").write_text(first)
     (tmp_path / "b.js").write_text(second)
     with pytest.raises(ValueError, match=word):
