@@ -367,6 +367,16 @@ def test_the_gallery_is_searched(open_page: Open):
     until(page, "document.querySelector('.figure img').naturalWidth > 0")
 
 
+def test_a_look_that_the_server_dropped_is_posted_again(open_page: Open):
+    from tests.page import stub
+
+    page = open_page("#model=recall&site=blocks.1.mixer&head=1&row=6&column=1", allow="410")
+    stub.LOOKS.clear()
+    page.click('.tile[aria-label="Layer 0, head 3"]')
+    until(page, "document.querySelector('.cell .hint').textContent === 'Layer 0, head 3'")
+    assert page.locator(".trouble").is_hidden()
+
+
 def test_errors_are_told_in_words(open_page: Open, served: str):
     page = open_page("#model=nonesuch", allow="Failed to load resource")
     until(page, "document.querySelector('.trouble').textContent.includes('no model named nonesuch')")
