@@ -363,8 +363,18 @@ def test_the_gallery_is_searched(open_page: Open):
     assert page.locator(".figure").count() == 12
     page.fill(".gallery input", "who knows what is near")
     assert page.locator(".figure").count() == 1
-    assert "holds" in page.inner_text(".figure .badge")
+    assert page.text_content(".figure .badge") == "holds"
     until(page, "document.querySelector('.figure img').naturalWidth > 0")
+
+
+def test_a_look_that_the_server_dropped_is_posted_again(open_page: Open):
+    from tests.page import stub
+
+    page = open_page("#model=recall&site=blocks.1.mixer&head=1&row=6&column=1", allow="410")
+    stub.LOOKS.clear()
+    page.click('.tile[aria-label="Layer 0, head 3"]')
+    until(page, "document.querySelector('.cell .hint').textContent === 'Layer 0, head 3'")
+    assert page.locator(".trouble").is_hidden()
 
 
 def test_errors_are_told_in_words(open_page: Open, served: str):
@@ -405,8 +415,8 @@ def test_a_long_input_stays_smooth(open_page: Open):
           const start = performance.now();
           const place = { clientX: box.left + 80 + 4 * step, clientY: box.top + 80 + 4 * step, bubbles: true };
           canvas.dispatchEvent(new PointerEvent('pointermove', place));
-          const key = step < 45 ? '+' : '-';
-          if (step % 10 === 5) canvas.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));
+          const pressed = { key: step < 45 ? '+' : '-', bubbles: true, cancelable: true };
+          if (step % 10 === 5) canvas.dispatchEvent(new KeyboardEvent('keydown', pressed));
           await Promise.resolve();
           await Promise.resolve();
           spent.push(performance.now() - start);

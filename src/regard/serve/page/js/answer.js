@@ -1,5 +1,6 @@
 // What the model said: and beside it, where something was changed, what it said before, with the differences marked.
 
+import { visible } from './axes.js';
 import { element, percent, plural, signed } from './dom.js';
 
 /** Which words of two sentences belong together: the longest common part, as pairs of places. */
@@ -45,7 +46,7 @@ function chances(list, earlier) {
       return element(
         'li',
         { style: `--weight: ${chance}; --before: ${old ?? chance}` },
-        element('span', { class: 'chance-name' }, name === '' ? '␣' : name),
+        element('span', { class: 'chance-name' }, visible(name)),
         element('span', { class: past ? 'chance-bar moved' : 'chance-bar' }),
         element(
           'span',
@@ -82,9 +83,12 @@ function bodyOf(answer, before) {
       ),
     );
   if (answer.kind === 'boxes') {
-    const counts = (one) => Map.groupBy?.(one.boxes, (box) => box.label) ?? new Map();
-    const words = (one) =>
-      [...counts(one)].map(([label, boxes]) => plural(boxes.length, label)).join(', ') || 'nothing';
+    const counts = (one) => {
+      const found = new Map();
+      for (const { label } of one.boxes) found.set(label, (found.get(label) ?? 0) + 1);
+      return found;
+    };
+    const words = (one) => [...counts(one)].map(([label, count]) => plural(count, label)).join(', ') || 'nothing';
     return same
       ? beside(element('p', {}, words(same)), element('p', {}, words(answer)))
       : [element('p', {}, words(answer))];

@@ -9,7 +9,7 @@ import { keyboard } from './keyboard.js';
 import { loader } from './loader.js';
 import { mountLook } from './look.js';
 import { lookupView } from './lookup.js';
-import { inputFrom, keepHash, readHash } from './permalink.js';
+import { exampleOf, inputFrom, keepHash, readHash } from './permalink.js';
 import { millions } from './picker.js';
 import { ServerSource } from './server.js';
 import { createStore, INITIAL } from './store.js';
@@ -45,7 +45,7 @@ async function restore() {
     ...fresh,
     ...(known ? patch : {}),
     model: model.name,
-    input: inputFrom(model.example, known ? text : null, png),
+    input: inputFrom(exampleOf(model), known ? text : null, png),
   });
   store.set({ notice: known ? '' : `There is no model named ${patch.model} here; this is ${model.name}.` });
 }

@@ -2,9 +2,12 @@
 
 export const axisOf = (look, name) => look.document.axes[name];
 
+/** A token that would not be seen gets a sign: a space, the end of a line. */
+export const visible = (text) => (text.trim() !== '' ? text : text.includes('\n') ? '⏎' : '␣');
+
 /** One position in words. */
 export function labelOf(axis, index) {
-  if (axis.labels) return axis.labels[index] === '' ? '␣' : axis.labels[index];
+  if (axis.labels) return visible(axis.labels[index]);
   if (!axis.grid) return String(index);
   if (index < axis.special) return axis.special === 1 ? '[class]' : `[class ${index}]`;
   const [row, column] = patchOf(axis, index);

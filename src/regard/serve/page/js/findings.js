@@ -1,6 +1,6 @@
 // What each analysis shows: a sentence of finding, a plot and a table, from what the API answered.
 
-import { labelOf, siteName } from './axes.js';
+import { labelOf, siteName, visible } from './axes.js';
 import { scales } from './colour.js';
 import { element, largest, percent, signed } from './dom.js';
 import { mapPart, numbered, occlusionPart } from './mapped.js';
@@ -77,7 +77,7 @@ function lensPart({ found, force, state }) {
         class: strong ? 'strong-cell' : '',
         style: `background: ${ramp.css(scales.root.place(chance))}`,
       },
-      token === '' ? '␣' : token,
+      visible(token),
     );
   };
   const head = element(

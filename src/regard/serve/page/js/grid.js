@@ -74,7 +74,16 @@ export function headGrid(store) {
       rows,
     );
     grid.addEventListener('keydown', (event) => walk(event, grid));
-    return element('div', { class: 'grid-group' }, name ? element('h3', {}, sentenceCase(name)) : null, grid);
+    const ways = [
+      element('span', { class: 'when-rows' }, 'layers ↓ heads →'),
+      element('span', { class: 'when-columns' }, 'heads ↓ layers →'),
+    ];
+    return element(
+      'div',
+      { class: 'grid-group' },
+      element('h3', {}, sentenceCase(name || 'all'), element('span', { class: 'ways' }, ways)),
+      grid,
+    );
   }
 
   function walk(event, grid) {
@@ -134,7 +143,7 @@ export function headGrid(store) {
       holder.replaceChildren(...groupsOf(look.document.sites).map(gridOf));
       requestAnimationFrame(() => lines.measure());
       const heads = look.document.sites.reduce((sum, site) => sum + site.heads, 0);
-      total.textContent = `${plural(heads, 'map')}. Layers and heads count from 0; x̄: mean.`;
+      total.textContent = `${plural(heads, 'map')}, counted from 0; x̄ is the mean.`;
     }
     look.thumbnails().then(
       (found) => {

@@ -79,6 +79,7 @@ function names(context, axis, texts, { box, view, size, colours, hover, cursor, 
     const place = offset + (index + 0.5) * size;
     if (place > limit) break;
     if (place < 0 || (index !== marked && index % step)) continue;
+    if (index !== marked && step > 1 && Math.abs(index - marked) * size < 14) continue; // the marked name needs its room
     context.save();
     context.font = `${index === marked ? 600 : 400} ${height}px ${colours.font}`;
     context.fillStyle = index === marked ? colours[axis] : colours.soft;

@@ -1,7 +1,7 @@
 // The view in the address: #model=tatoeba-en-de&text=She+has...&site=decoder.1.cross&head=1&view=map&row=3&column=2 ...
 
 import { writtenOf } from './axes.js';
-import { clamp } from './dom.js';
+import { clamp, element } from './dom.js';
 
 const VIEWS = ['map', 'lines', 'compare'];
 const SHORT = 6000; // letters; a longer picture does not go into an address
@@ -71,6 +71,15 @@ export function readHash(hash) {
   if (other) patch.other = { [other[1]]: other[2] };
   const png = given.get('png');
   return { patch, text: given.get('text'), png: png?.startsWith('data:image/') ? png : null };
+}
+
+/** What a model is shown first: its own example, or something of the kind that it takes. */
+export function exampleOf(model) {
+  if (model.example) return model.example;
+  if (model.takes === 'text') return { kind: 'text', text: 'A short text to begin with.' };
+  if (model.takes === 'pair') return { kind: 'pair', source: 'Where are my keys?' };
+  const png = element('canvas', { width: 28, height: 28 }).toDataURL('image/png');
+  return model.takes === 'image' ? { kind: 'image', png } : { kind: 'caption', image: { kind: 'image', png } };
 }
 
 /** The input that an address means for a model: in the form of the model's own example. */

@@ -1,6 +1,7 @@
 // Which model: a button that opens a list with a search box. What has random weights says so.
 
 import { button, element, fresh } from './dom.js';
+import { exampleOf } from './permalink.js';
 
 const GROUPS = [
   ['shipped', 'Shipped'],
@@ -39,7 +40,7 @@ export function modelPicker(store, source) {
     if (model.name !== store.state.model)
       store.set({
         model: model.name,
-        input: model.example,
+        input: exampleOf(model),
         changes: [],
         notice: '',
         other: null,

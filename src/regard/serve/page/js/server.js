@@ -46,7 +46,7 @@ class ServerLook extends Look {
     } catch (error) {
       if (error.status !== 410) throw error;
       await (this.posting ??= send('look', this.request).finally(() => (this.posting = null)));
-      return ask(address, { signal });
+      return ask(address, { signal, cache: 'reload' }); // browsers keep a 410 and would give it again
     }
   }
 
