@@ -305,7 +305,7 @@ MUTATIONS = [
     Mutation("no linear map may lack a bias", "models/transformer.py", "if module.bias is not None:", "if True:", "seams"),
     Mutation("positions without padding", "models/gpt.py", "self.positions(mask.positions(ids.shape[1], ids.device))", "self.positions(mask.places(ids.shape[1], ids.device))", "models decoding"),
     Mutation("segments ignored", "models/bert.py", "torch.zeros_like(ids) if segments is None else segments", "torch.zeros_like(ids)", "models"),
-    Mutation("same drop-path everywhere", "models/vit.py", "config.drop_path * i / max(config.depth - 1, 1)", "config.drop_path", "admin"),
+    Mutation("same drop-path everywhere", "nn/patchwork.py", "last * (before + i) / max(before + depth - 1, 1)", "last", "admin"),
     Mutation("a prepared twin is not frozen", "model.py", "copy.deepcopy(model).eval().requires_grad_(False)", "copy.deepcopy(model).eval()", "attention attention_taps models"),
     Mutation("a prepared twin is the model", "model.py", "copy.deepcopy(model).eval()", "model.eval()", "attention attention_taps models"),
     # the training engine
@@ -460,7 +460,7 @@ MUTATIONS = [
     Mutation("copies are alike", "data/repeated.py", "* self.copies + np.arange(self.copies)", "* self.copies + 0 * np.arange(self.copies)", "/data_augment"),
     Mutation("epochs grow by copies", "data/repeated.py", "return self.steps", "return len(self.order)", "/data_augment"),
     Mutation("half a truncation", "nn/start.py", "wide = std / NARROWED", "wide = std", "/data_augment"),
-    Mutation("the token learns the labels", "tasks/token.py", "teacher.detach().argmax(-1)", "labels", "/token"),
+    Mutation("the token learns from itself", "tasks/teacher.py", "teacher.argmax(-1)", "student.argmax(-1)", "/token"),
     Mutation("the change falls", "tasks/adversarial.py", "change + step * change.grad.sign()", "change - step * change.grad.sign()", "/token"),
     Mutation("the clean word moves along", "tasks/adversarial.py", "logits.detach() if clean is None else clean", "logits.detach()", "/token"),
 ]  # fmt: skip

@@ -5,6 +5,7 @@ import importlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -182,6 +183,25 @@ def test_every_real_model_is_listed_in_full(capsys: pytest.CaptureFixture[str]) 
         assert {"name", "paper", "link", "sizes", "verified_against"} <= row.keys()
         assert row["paper"]
         assert row["sizes"]
+
+
+@pytest.mark.parametrize("terminal", [False, True], ids=["lines", "table"])
+def test_every_real_model_is_shown(
+    terminal: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nets in stages have a tuple where others have a number."""
+    rows = regard.catalog()
+    monkeypatch.setattr("regard.zoo.catalog", lambda pattern: rows)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    monkeypatch.setenv("COLUMNS", "400")
+    assert main(["models"]) == 0
+    shown = capsys.readouterr().out
+    for row in rows:
+        assert re.search(rf"^ *{re.escape(row.name)}\s", shown, re.MULTILINE), row.name
+    (swin,) = (line for line in shown.splitlines() if re.match(r" *swin-tiny\s", line))
+    assert "dim 96" in swin
+    assert "depth 2/2/6/2" in shown
+    assert "heads 3/6/12/24" in shown
 
 
 def test_bad_input_has_one_form(zoo: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,11 +5,16 @@ import json
 import os
 import random
 import struct
+import subprocess
+import sys
+import time
 import tracemalloc
 import warnings
 import zipfile
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import PIL
@@ -19,10 +24,11 @@ from PIL import ExifTags, Image
 
 from regard.data import checks, pixels
 from regard.data.images import Images, open_images
-from regard.data.pixels import DamagedError, decoded, told
+from regard.data.pixels import DamagedError, decoded, loaded, told
 from regard.data.places import Archive, Folder
 from regard.data.sheets import open_sheet
 from regard.errors import ConfigError, InputError
+from tests.guard import hide_broken_torchvision
 
 AS_IS = Images(size=None)
 NOISE = np.random.default_rng(0).integers(0, 256, (24, 40, 3)).astype(np.uint8)
@@ -266,9 +272,87 @@ def test_a_crop_is_the_middle_of_the_scaled_image(size: tuple[int, int], shorter
     assert np.abs(found.permute(1, 2, 0).numpy().astype(int) - want).max() <= 1
 
 
+@pytest.mark.parametrize("fit", ["stretch", "crop", "within"])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_large_image_becomes_small_channel_by_channel(
+    fit: Any, channels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In strips, of every mode and every way to hold a camera, it is the image that it would be as a whole."""
+    noise = np.random.default_rng(0).integers(0, 256, (40, 60, 4), np.uint8)
+    ink = Image.fromarray(noise)
+    made = {
+        "rgba": packed(ink, "PNG"),
+        "la": packed(ink.convert("LA"), "PNG"),
+        "palette": packed(ink.convert("RGB").quantize(200), "PNG", transparency=3),
+        "cmyk": packed(Image.frombytes("CMYK", (60, 40), noise.tobytes()), "TIFF"),
+        "deep": packed(Image.fromarray(noise[..., 0].astype(np.uint16) * 251), "PNG"),
+        "turned": packed(ink.convert("RGB"), "JPEG", held(6)),
+        "mirrored": packed(ink.convert("RGB"), "PNG", held(2)),
+        "plain": packed(ink.convert("RGB"), "PNG"),
+    }
+    images = Images(size=16, fit=fit, channels=channels, shorter=18 if fit == "crop" else None)
+    for name, raw in made.items():
+        whole = images.shrink(loaded(raw))
+        assert torch.equal(whole, images.prepare(decoded(raw)))
+        with monkeypatch.context() as patch:
+            patch.setattr("regard.data.images.LARGE", 0)
+            patch.setattr(pixels, "STRIP", 60 * 7)
+            assert torch.equal(images.shrink(loaded(raw)), whole), name
+
+
+PEAK = """
+import os, resource, sys
+from pathlib import Path
+from regard.data.images import Images
+images = Images(size=32)
+if child := os.fork():  # a new process: what imports took at most does not count
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+images.read(Path(sys.argv[1]))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def test_a_large_image_is_not_copied_as_a_whole(tmp_path: Path) -> None:
+    """Transparent, of 20 million pixels: 80 MB, a channel of 20, and some strips. A copy alone would be 80 more."""
+    ramp = Image.linear_gradient("L").resize((5000, 4000))
+    Image.merge("RGBA", [ramp] * 4).save(tmp_path / "large.png", compress_level=1)
+    command = [sys.executable, "-c", PEAK, str(tmp_path / "large.png")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 140_000  # kilobytes
+
+
 def test_a_line_of_pixels_makes_no_huge_image() -> None:
     """Scaled as a whole, its longer side would have 112 million pixels."""
     assert Images(size=224, fit="crop").prepare(Image.new("L", (500_000, 1))).shape == (3, 224, 224)
+
+
+def test_a_shorter_side_unless_the_longer_would_be_too_long() -> None:
+    """DETR's rule, of which the sizes are those that its code gives (transformers.image_transforms)."""
+    images = Images(size=1333, fit="within", shorter=800)
+    sizes = {
+        (640, 480): (1066, 800),
+        (480, 640): (800, 1066),
+        (800, 800): (800, 800),
+        (427, 640): (800, 1199),
+        (3000, 500): (1333, 222),
+        (1000, 800): (1000, 800),
+        (5000, 1): (1333, 1),
+    }
+    for (width, height), wanted in sizes.items():
+        assert images.within(width, height) == wanted, (width, height)
+    assert images.prepare(Image.new("RGB", (64, 48))).shape == (3, 800, 1066)
+
+
+def test_the_same_sizes_as_theirs() -> None:
+    hide_broken_torchvision()
+    pytest.importorskip("transformers")
+    from transformers.image_transforms import get_size_with_aspect_ratio
+
+    draw, images = np.random.default_rng(0), Images(size=1333, fit="within", shorter=800)
+    for width, height in draw.integers(1, 3000, (3000, 2)).tolist():
+        rows, columns = get_size_with_aspect_ratio((height, width), 800, 1333)
+        assert images.within(width, height) == (max(columns, 1), max(rows, 1))
 
 
 def test_pixels_that_fit_are_copied_and_all_others_take_the_same_way() -> None:
@@ -318,6 +402,8 @@ def test_the_settings_survive_json() -> None:
         ({"filter": "none"}, "filter"),
         ({"size": None, "shorter": 256}, "needs a size"),
         ({"fit": "crop", "shorter": 200}, "not larger"),
+        ({"fit": "within", "shorter": 225}, "not smaller"),
+        ({"fit": "within", "size": None, "shorter": 225}, "not smaller"),
         ({"shorter": 200}, "not larger"),
         ({"mean": [0.1, 0.2]}, "mean has 2 values"),
         ({"std": [0.0]}, "not above 0"),
@@ -470,15 +556,15 @@ class Counter:
     def __init__(self) -> None:
         self.calls = 0
 
-    def __call__(self, raw: bytes) -> Image.Image:
+    def __call__(self, raw: bytes) -> tuple[int, int]:
         self.calls += 1
-        return pixels.decoded(raw)
+        return decoded(raw).size
 
 
 @pytest.fixture
 def counter(monkeypatch: pytest.MonkeyPatch) -> Counter:
     counter = Counter()
-    monkeypatch.setattr(checks, "decoded", counter)
+    monkeypatch.setattr(checks, "measured", counter)
     return counter
 
 
@@ -526,6 +612,23 @@ def test_another_decoder_looks_anew(tmp_path: Path, counter: Counter, monkeypatc
 def test_without_a_cache_all_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REGARD_CACHE", str(put(tmp_path, {"file": b""}) / "file"))
     assert len(open_images(put(tmp_path / "d", {"a/1.png": plain("red")}), AS_IS)) == 1
+
+
+def test_no_more_pixels_than_there_is_room_for() -> None:
+    """Of eight threads with images of half the room each, two decode at a time; what is larger waits for all of it."""
+    room, now, most = checks.Room(100), [0], [0]
+
+    def work(pixels: int) -> None:
+        with room.taken(pixels):
+            now[0] += min(pixels, 100)
+            most[0] = max(most[0], now[0])
+            time.sleep(0.002)
+            now[0] -= min(pixels, 100)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, [50, 50, 1000, 1, 100, 50, 99, 2] * 4))
+    assert 50 <= most[0] <= 100
+    assert room.free == 100
 
 
 def test_what_passes_is_not_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

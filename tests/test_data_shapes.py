@@ -12,7 +12,7 @@ from regard.data.images import Images
 from regard.data.reframing import LEFT_OVER, Reframing, cut_along, mirrored
 from regard.data.shapes import COMMON, KINDS, LARGEST, SMALLEST, Shapes, common, covered
 from regard.errors import InputError
-from regard.nn.boxes import area, corners, shared
+from regard.nn.boxes import area, corners, crowded, shared
 
 VOC = """<annotation><filename>{image}</filename><size><width>100</width><height>50</height></size>
 <object><name>dog</name><difficult>0</difficult>
@@ -91,8 +91,8 @@ def voc(tmp_path, **files: str) -> BoxedImages:
 def test_voc_counts_pixels_from_one(tmp_path) -> None:
     rows = voc(tmp_path, a=VOC.format(image="a.png"))
     assert (len(rows), rows.labels, list(rows.faults)) == (1, ("cat", "dog"), [])
-    assert rows.boxes.tolist() == [[10, 5, 30, 35]]  # the difficult one is not asked for
-    assert rows.classes.tolist() == [1]
+    assert rows.boxes[0].tolist() == [10, 5, 30, 35]
+    assert rows.classes.tolist() == [1, crowded(0)]  # the difficult one is not asked for
 
 
 def test_what_is_wrong_in_voc_is_named(tmp_path) -> None:

@@ -10,9 +10,21 @@ from torch import Tensor
 
 from regard.data.images import Images
 from regard.models.detr import DETR, Detected
-from regard.nn.boxes import corners, generalised_overlap, overlap
-from regard.tasks.detecting import PAPER, BoxedBatch, Detect, Weights, boxes_found, matching, set_loss, together
+from regard.nn.boxes import corners, crowded, generalised_overlap, overlap
+from regard.tasks.detecting import (
+    PAPER,
+    BoxedBatch,
+    Detect,
+    Weights,
+    all_said,
+    boxes_found,
+    judged_image,
+    matching,
+    set_loss,
+    together,
+)
 from regard.tasks.finding import Finding
+from regard.tasks.precision import average_precision
 from tests.contracts.tools import close, numbers
 from tests.test_detr import SMALL
 
@@ -223,6 +235,68 @@ def test_boxes_in_pixels() -> None:
     assert found.classes.tolist() == [0]
     close(found.boxes, torch.tensor([[50.0, 40.0, 150.0, 60.0]]), 1e-5)
     assert len(boxes_found(Detected(logits, boxes), torch.tensor([[100, 200]]))[0].scores) == 2
+
+
+class Said(torch.nn.Module):
+    """A net that says what it was told to, of images that tell by their first pixel which one they are."""
+
+    def __init__(self, detected: Detected) -> None:
+        super().__init__()
+        self.detected, self.config = detected, replace(SMALL, queries=detected.logits.shape[1])
+
+    def forward(self, images: Tensor, sizes: Tensor | None = None) -> Detected:
+        some = images[:, 0, 0, 0].long()
+        return Detected(self.detected.logits[some], self.detected.boxes[some])
+
+
+@pytest.mark.parametrize("sharpness", [1.0, 8.0, 20.0])
+def test_what_is_told_of_all_batches_is_the_exact_precision(sharpness: float) -> None:
+    """Also of a net whose scores are 1.000 nearly all, in single precision."""
+    torch.manual_seed(1)
+    b, m, names = 40, 6, ("a", "b", "c")
+    boxes, labels = drawn(b, m).float(), torch.randint(3, (b, m))
+    logits = torch.randn(b, 10, 4)
+    logits[:, :m].scatter_add_(2, labels[:, :, None], torch.rand(b, m, 1) * 2)
+    said = torch.cat((boxes + 0.02 * torch.randn(b, m, 4), drawn(b, 10 - m).float()), 1)
+    detected = Detected(sharpness * logits, said)
+    images = torch.zeros(b, 3, 64, 64)
+    images[:, 0, 0, 0] = torch.arange(b)
+    task = Detect(Said(detected), names)
+    parts = [BoxedBatch(images[i : i + 7], boxes[i : i + 7], labels[i : i + 7]) for i in range(0, b, 7)]
+    sums = [task.evaluate(part) for part in parts]
+    told = task.metrics({name: sum(one[name] for one in sums) for name in sums[0]})
+    whole = BoxedBatch(images, boxes, labels)
+    sizes = torch.full((b, 2), 64)
+    exact = average_precision([judged_image(one, whole, i, 3) for i, one in enumerate(all_said(detected, sizes))])
+    if sharpness == 1:  # where probabilities tell all apart, they give the same
+        plain = boxes_found(detected, sizes)
+        assert average_precision([judged_image(one, whole, i, 3) for i, one in enumerate(plain)]).all == exact.all
+    assert 0.05 < exact.all < 0.95
+    assert told["AP"] == pytest.approx(exact.all, abs=0.002)
+    assert told["AP50"] == pytest.approx(exact.at(0.5), abs=0.002)
+
+
+def test_crowds_are_neither_learned_nor_asked_for() -> None:
+    detected, batch = scene()
+    classes = batch.classes.clone()
+    classes[0, 0] = crowded(int(classes[0, 0]))
+    marked, without = replace(batch, classes=classes), replace(batch, classes=classes.clamp(min=-1))
+    task = Detect(Said(detected), ("a", "b", "c", "d"))
+    assert task.counts(marked) == task.counts(without)
+    assert torch.equal(matching(detected, marked, PAPER), matching(detected, without, PAPER))
+    for one, other in zip(
+        vars(set_loss(detected, marked, PAPER)).values(), vars(set_loss(detected, without, PAPER)).values(), strict=True
+    ):
+        assert torch.equal(one, other)
+    whole = Detected(
+        torch.tensor([[[9.0, 0, 0, 0, 0]]]), batch.boxes[:1, :1] * torch.tensor([1, 1, 0.9, 0.9])
+    )  # a detection of the crowd
+    label = torch.full((1, 1), crowded(0))
+    one = BoxedBatch(torch.zeros(1, 3, 64, 64), batch.boxes[:1, :1], label)
+    judged = judged_image(boxes_found(whole, torch.tensor([[64, 64]]))[0], one, 0, 4)
+    assert not judged.right.any()
+    assert not judged.wrong.any()
+    assert judged.wanted.tolist() == [0, 0, 0, 0]
 
 
 def test_it_learns_where_things_are() -> None:

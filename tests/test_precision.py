@@ -1,11 +1,24 @@
 """Average precision: cases that can be counted by hand, and what COCO's own code says of some drawn at random."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from regard.tasks.precision import AREAS, ENOUGH, Found, average_precision, judge, tallied_precision, tally
+from regard.tasks.precision import (
+    AREAS,
+    ENOUGH,
+    Found,
+    Judged,
+    Precision,
+    average_precision,
+    joined,
+    judge,
+    tallied_precision,
+    tally,
+)
 
 BOX = [10.0, 10.0, 20.0, 20.0]
 FAR = [50.0, 50.0, 60.0, 60.0]
@@ -67,6 +80,13 @@ def test_classes_without_a_box_do_not_count() -> None:
     assert np.isnan([second, third]).all()
 
 
+def test_a_class_that_the_data_has_not_does_not_count() -> None:
+    """A net may have more classes than its data."""
+    judged = judge(found((0.9, 3, BOX), (0.8, 0, BOX)), *truth((0, BOX)), 2)
+    assert judged.classes.tolist() == [0]
+    assert tallied_precision(tally(judged), judged.wanted).all == 1
+
+
 def test_areas() -> None:
     """What is too large need not be found, and whoever finds it is neither right nor wrong."""
     large = [0.0, 0.0, 50.0, 50.0]
@@ -122,21 +142,75 @@ def test_what_cocos_own_code_says(seed: int) -> None:
     assert ours == pytest.approx(THEIRS[seed], abs=1e-9)
 
 
+def tallied(judged: list[Judged]) -> Precision:
+    """In two batches."""
+    parts = [joined(judged[:20]), joined(judged[20:])]
+    return tallied_precision(tally(parts[0]) + tally(parts[1]), parts[0].wanted + parts[1].wanted)
+
+
+WAYS = {  # what a net may do with the log-odds of its scores: all are near 0, near 1, or near both
+    "as they are": lambda odds: odds,
+    "sharpened": lambda odds: 20 * odds,
+    "flat": lambda odds: odds / 50,
+    "sure": lambda odds: odds / 3 + 12,
+    "unsure": lambda odds: odds / 3 - 12,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("seed", THEIRS)
+def test_counts_that_add_up_say_the_same_whatever_the_scores(seed: int, way: str) -> None:
+    draw, judged = np.random.default_rng(seed), []
+    for seen, there in scenes(seed):
+        odds = torch.logit(seen.scores + torch.from_numpy(draw.uniform(0.001, 0.009, len(seen.scores)) * 0.9), 1e-4)
+        judged.append(judge(replace(seen, scores=WAYS[way](odds)), *there, 3))
+    exact = average_precision(judged)
+    told = tallied(judged)
+    assert told.all == pytest.approx(exact.all, abs=0.002)
+    assert told.at(0.5) == pytest.approx(exact.at(0.5), abs=0.002)
+
+
+def test_of_equal_scores_none_comes_first() -> None:
+    """A right and a wrong one: the precision is 1 in one order, 1/2 in the other, and told between them in both."""
+    there = truth((0, BOX))
+    told = []
+    for seen in (found((0.5, 0, BOX), (0.5, 0, FAR)), found((0.5, 0, FAR), (0.5, 0, BOX))):
+        judged = judge(seen, *there, 1)
+        told.append(tallied_precision(tally(judged), judged.wanted).all)
+    assert average_precision([judge(found((0.5, 0, FAR), (0.5, 0, BOX)), *there, 1)]).all == 0.5
+    assert told[0] == told[1] == pytest.approx(1 / 1.5)
+
+
+def test_a_crowd_is_neither_found_nor_missed() -> None:
+    """COCO's rule: what lies in a crowd by enough of its own area does not count, however often; what has a box of its
+    own is right all the same."""
+    crowd = torch.tensor([False, True])
+    wide = [0.0, 0.0, 100.0, 100.0]
+    boxes, labels = truth((0, BOX), (0, wide))
+    within = [50.0, 50.0, 60.0, 60.0]  # a hundredth of the crowd, and all of itself
+    half = [90.0, 0.0, 110.0, 10.0]
+    seen = found((0.9, 0, within), (0.8, 0, within), (0.7, 0, half), (0.6, 0, BOX))
+    judged = judge(seen, boxes, labels, 1, crowds=crowd)
+    assert judged.wanted.tolist() == [1]
+    assert judged.right.any(0).tolist() == [False, False, False, True]
+    assert judged.wrong[0].tolist() == [False] * 4
+    assert judged.wrong[1].tolist() == [False, False, True, False]  # at an overlap of 0.55
+    assert judge(seen, boxes, labels, 1).wrong[0].any()  # as things of their own
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_counts_that_add_up_say_nearly_the_same(seed: int) -> None:
     """Exactly the same, when no two scores share a step."""
-    judged = [judge(seen, *there, 3) for seen, there in scenes(seed)]
+    judged = [judge(replace(seen, scores=seen.scores.logit(1e-4)), *there, 3) for seen, there in scenes(seed)]
     exact = average_precision(judged)
-    counts, wanted = sum(tally(one) for one in judged), sum(one.wanted for one in judged)
-    assert tallied_precision(counts, wanted).all == pytest.approx(exact.all, abs=0.02)
+    assert tallied(judged).all == pytest.approx(exact.all, abs=0.02)  # many scores are equal
     steps = iter(np.random.default_rng(seed).permutation(1024))
     apart = []
     for seen, there in scenes(seed):
-        scores = torch.tensor([float(next(steps)) / 1024 + 0.0003 for _ in seen.scores])
+        scores = torch.tensor([float(next(steps)) / 1024 - 0.5 for _ in seen.scores])
         apart.append(judge(Found(scores, seen.classes, seen.boxes), *there, 3))
     exact = average_precision(apart)
-    counts = sum(tally(one) for one in apart)
-    assert tallied_precision(counts, wanted).all == pytest.approx(exact.all, abs=1e-12)
+    assert tallied(apart).all == pytest.approx(exact.all, abs=1e-12)
 
 
 def test_ten_overlaps() -> None:

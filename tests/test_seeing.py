@@ -165,6 +165,10 @@ def test_what_is_no_image_of_a_model_is_refused(picture: Path) -> None:
         lambda: made.classify("a\0b"),
         lambda: made.classify(picture.parent),
         lambda: made.classify(picture.parent / "none.png"),
+        lambda: made.classify(NOISE),  # type: ignore[call-overload]
+        lambda: made.classify([NOISE]),
+        lambda: made.classify(torch.zeros(3, 8, 8)),  # type: ignore[call-overload]
+        lambda: made.classify(5),  # type: ignore[call-overload]
         lambda: replace(made, processor=None).classify(picture),
         lambda: made.text(),
         lambda: made.embed("a text"),
@@ -280,6 +284,12 @@ def test_the_verb(tmp_path: Path, picture: Path, capsys: pytest.CaptureFixture[s
     assert one == two
     assert (one["image"], one["label"], len(one["ranked"])) == (file, wanted.label, 2)
     assert one["ranked"][0]["probability"] == pytest.approx(wanted.probability, rel=1e-4)
+    (tmp_path / "bad.png").write_bytes(b"no image")
+    bad = str(tmp_path / "bad.png")
+    assert main(["classify", name, file, file, bad, file]) == 2  # what stands before it is told
+    out, err = capsys.readouterr()
+    assert out.splitlines() == [f"{file}  {wanted.label} {wanted.probability:.1%}"] * 2
+    assert bad in err
     for arguments, words in (
         (["-"], "standard input"),
         ([], "no file"),
@@ -303,6 +313,20 @@ SAID = {
     "levit": (
         {"image_processor_type": "LevitImageProcessor", "size": {"shortest_edge": 16}, "crop_size": 16},
         ("crop", 16, 18),
+    ),
+    "detr": (
+        {
+            "image_processor_type": "DetrImageProcessor",
+            "size": {"shortest_edge": 16, "longest_edge": 22},
+            "format": "coco_detection",
+            "do_pad": True,
+            "do_convert_annotations": True,
+        },
+        ("within", 22, 16),
+    ),
+    "old detr": (
+        {"feature_extractor_type": "DetrFeatureExtractor", "size": 16, "max_size": 22, "format": "coco_detection"},
+        ("within", 22, 16),
     ),
     "perceiver": ({"image_processor_type": "PerceiverImageProcessor", "size": 16, "crop_size": 20}, ("crop", 16, 20)),
     "clip": (
@@ -380,6 +404,50 @@ def test_it_goes_out_and_comes_back(to: str, fit: Any, tmp_path: Path, picture: 
     assert back.classify(picture).ranked == made.classify(picture).ranked
     convert(tmp_path / "out", tmp_path / "ours")
     assert regard.load(tmp_path / "ours").processor == made.processor
+
+
+def test_images_that_keep_their_form_are_never_told_as_squares() -> None:
+    for shorter in (None, 800):
+        ours = Images(size=1333, fit="within", shorter=shorter)
+        told = pictures.to_transformers(ours.to_data())
+        assert told is not None
+        assert told["image_processor_type"] == "DetrImageProcessor"
+        assert told["size"] == {"shortest_edge": shorter or 1333, "longest_edge": 1333}
+        assert pictures.from_transformers(told, 3) == replace(ours, mean=(0.5,) * 3, std=(0.5,) * 3).to_data()
+        assert pictures.to_timm(ours.to_data()) is None
+
+
+@pytest.mark.parametrize("to", ["hf", "timm"])
+def test_a_net_of_one_size_decides(to: str, tmp_path: Path, picture: Path) -> None:
+    """Its first weights were trained with other images, and nobody changed what prepares them."""
+    made = model("vit", Images(size=16))
+    export(made, tmp_path / "out", to)
+    file = "config.json" if to == "timm" else pictures.FILE
+    data = json.loads((tmp_path / "out" / file).read_text())
+    if to == "timm":
+        data["pretrained_cfg"] |= {"input_size": [3, 224, 224], "crop_pct": 0.875, "crop_mode": "center"}
+    else:
+        data["size"] = {"height": 13, "width": 13}
+    (tmp_path / "out" / file).write_text(json.dumps(data))
+    back = regard.load(tmp_path / "out")
+    assert isinstance(back.processor, Images)
+    assert (back.processor.size, back.processor.shorter) == (16, 18 if to == "timm" else None)
+    assert back.classify(picture).label in LABELS
+
+
+def test_sizes_that_cannot_both_be_meant(tmp_path: Path, picture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = model("vit", replace(IMAGES, fit="stretch"))
+    export(made, tmp_path / "out")
+    data = json.loads((tmp_path / "out" / pictures.FILE).read_text())
+    data |= {"crop_size": {"height": 14, "width": 14}}
+    (tmp_path / "out" / pictures.FILE).write_text(json.dumps(data))
+    assert main(["classify", str(tmp_path / "out"), str(picture)]) == 2
+    said = capsys.readouterr().err
+    assert "images of 14" in said
+    assert "takes 16 x 16" in said
+    regard.save(replace(made, processor=replace(IMAGES, size=14)), tmp_path / "ours")
+    with pytest.raises(CheckpointError, match="differ in size"):
+        regard.load(tmp_path / "ours")
 
 
 def test_grey_and_any_size_are_not_for_everyone() -> None:

@@ -2,7 +2,7 @@
 
 import copy
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -258,8 +258,7 @@ class Model:
     ) -> "Labelled | Recognised | list[Labelled] | list[Recognised]":
         """The label of one text, or of each of many, which may be pairs of texts; of a model that sees images, of one
         image or of each of many, which are files or images in memory."""
-        single = is_one(inputs)
-        several: Sequence[Any] = [inputs] if single else list(inputs)  # type: ignore[arg-type]
+        single, several = is_one(inputs), several_of(inputs)
         if self.sees():
             if not getattr(self.config, "classes", 0) or self.family in DETECTORS:
                 raise InputError(f"this {self.family} gives images no labels", expected="a model that classifies")
@@ -278,8 +277,7 @@ class Model:
         """What is surer than the threshold, in one image or in each of many: labels, scores, and boxes in pixels."""
         if self.family not in DETECTORS:
             raise InputError(f"a {self.family} finds no boxes in images", expected=f"one of {', '.join(DETECTORS)}")
-        single, seeing = is_one(images), self.seeing()
-        several: Sequence[Any] = [images] if single else list(images)  # type: ignore[arg-type]
+        single, seeing, several = is_one(images), self.seeing(), several_of(images)
         found = Finding(self.net, seeing.images, self.labels).detect(several, threshold)
         return found[0] if single else found
 
@@ -317,7 +315,7 @@ class Model:
         if not isinstance(self.processor, Captions):
             raise InputError(f"this {self.family} describes no images", expected="a captioner")
         describing = Describing(self.net, self.processor, self.symbols)
-        several: Sequence[Any] = [pictures] if is_one(pictures) else list(pictures)  # type: ignore[arg-type]
+        several = several_of(pictures)
         found = describing.describe(several, decoding or Decoding())
         done = [
             Told(
@@ -389,6 +387,20 @@ class Model:
 
 def is_one(given: Any) -> bool:
     return isinstance(given, str | Path | Image.Image)
+
+
+def several_of(given: Any) -> list[Any]:
+    """Those of a list, or the one that is given. An array may be one image or many, up to 255 or to 1: nobody knows."""
+    if is_one(given):
+        return [given]
+    if isinstance(given, Mapping) or hasattr(given, "__array__") or not isinstance(given, Iterable):
+        raise InputError(
+            "this is neither an image or a text nor a list of them",
+            got=type(given).__name__,
+            expected="a path, a text, an image of Pillow, or a list of these",
+            fix="of an array of pixels, make an image: PIL.Image.fromarray(pixels)",
+        )
+    return list(given)
 
 
 def written(given: Picture) -> str:
@@ -511,7 +523,7 @@ def load_ours(folder: Path) -> Model:
     fit({name: tuple(x.shape) for name, x in net.state_dict().items()}, weights.shapes(), str(folder))
     symbols = read_symbols(data.get("symbols", {}), getattr(settings, "vocab", 0), str(where))
     labels = read_labels(data.get("labels", []), getattr(settings, "classes", 0), str(where))
-    images = read_images(told, settings, str(where)) if pictured else None
+    images = sized(read_images(told, settings, str(where)), settings, str(where)) if pictured else None
     text = None if kind == "images" else tokenizer_of(folder, settings, "")
     processor: Text | Images | Captions | None = text if images is None else images
     if images is not None and text is not None:
@@ -528,6 +540,22 @@ def read_images(data: Mapping[str, Any], config: Any, where: str) -> Images:
         got = f"images of {found.channels} channels, for a net that takes {channels or 'none'}"
         raise CheckpointError("processor and model do not belong together", where=where, got=got)
     return found
+
+
+def sized(images: Images, config: Any, where: str) -> Images:
+    """For a net that takes images of one size. A plain square is made of any size; where more is told, such as what is
+    cut off, nobody can say what was meant."""
+    size = getattr(config, "image", None)
+    if size is None or images.size is None or (images.size == size and images.fit != "within"):
+        return images
+    if images.shorter is not None or images.fit == "within":
+        raise CheckpointError(
+            "the net and the processor of its images differ in size",
+            where=where,
+            got=f"images of {images.size} ({images.fit}), for a net that takes {size} x {size}",
+            fix="set the sizes in this file to that of the net, or take the file away",
+        )
+    return replace(images, size=size)
 
 
 def read_labels(data: Any, classes: int, where: str) -> tuple[str, ...]:
@@ -558,13 +586,14 @@ def foreign_images(folder: Path, data: Mapping[str, Any], config: Any) -> Images
     """How images are prepared, as timm's config tells it or the file of transformers beside it; None where neither does
     so in words that we have."""
     path = folder / pictures.FILE
-    told = pictures.from_timm(data)
+    told = pictures.from_timm(data, getattr(config, "image", None))
     if told is None and path.is_file():
         told = pictures.from_transformers(read_json(path), config.channels)
     try:
-        return None if told is None else read_images(told, config, str(path))
+        found = None if told is None else read_images(told, config, str(path))
     except (CheckpointError, ConfigError):
         return None
+    return None if found is None else sized(found, config, str(path))
 
 
 def filled(

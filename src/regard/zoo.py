@@ -268,7 +268,7 @@ class Row:
     family: str
     paper: str
     link: str
-    sizes: dict[str, int]
+    sizes: dict[str, int | tuple[int, ...]]  # of a net in stages, one for each
     verified_against: dict[str, Any] | None
     shipped: bool  # with trained weights, for ``load``; all others are for ``build``
 

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -110,22 +111,29 @@ def test_run_files_that_make_no_sense(tmp_path: Path, capsys: pytest.CaptureFixt
         assert reason in refused(capsys, "check", str(written(tmp_path, RUN)), change)
 
 
+def coco(folder: Path) -> dict[str, Any]:
+    """Ten small images with a cell each; their boxes are not written yet."""
+    (folder / "images").mkdir()
+    data: dict[str, Any] = {"images": [], "annotations": [], "categories": [{"id": 1, "name": "cell"}]}
+    for i in range(10):
+        scene(folder / "images" / f"{i}.png", i % 5, (60 + i, 40))
+        data["images"].append({"id": i, "file_name": f"{i}.png"})
+        data["annotations"].append({"id": i, "image_id": i, "category_id": 1, "bbox": [5, 5, 20, 20]})
+    return data
+
+
+def boxes_run(folder: Path, data: dict[str, Any]) -> str:
+    """A run file of these boxes."""
+    (folder / "boxes.json").write_text(json.dumps(data))
+    files = f'train = "{folder / "boxes.json"}"\nimages = ["{folder / "images"}"]'
+    shapes = 'kind = "shapes"\nrows = 64\nside = 32\nbatch = 4'
+    return RUN.replace(shapes, f'kind = "boxes"\n{files}\nlongest = 32\nshare = 0.3\nbatch = 4')
+
+
 def test_boxes_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """COCO's JSON and a folder; then a part of them is held out, and train is changed by chance."""
-    (tmp_path / "images").mkdir()
-    data = {"images": [], "annotations": [], "categories": [{"id": 1, "name": "cell"}]}
-    for i in range(10):
-        scene(tmp_path / "images" / f"{i}.png", i % 5, (60 + i, 40))
-        data["images"].append({"id": i, "file_name": f"{i}.png"})  # type: ignore[attr-defined]
-        box = {"id": i, "image_id": i, "category_id": 1, "bbox": [5, 5, 20, 20]}
-        data["annotations"].append(box)  # type: ignore[attr-defined]
-    (tmp_path / "boxes.json").write_text(json.dumps(data))
-    table = 'kind = "boxes"\ntrain = "boxes.json"\nimages = ["images"]\nlongest = 32\nshare = 0.3\nbatch = 4'
-    shapes = 'kind = "shapes"\nrows = 64\nside = 32\nbatch = 4'
-    text = RUN.replace(shapes, table).replace("save = 6", "save = 6\nsplit = 2")
-    folder = trained(
-        tmp_path / "run", f"data.train={tmp_path / 'boxes.json'}", f'data.images=["{tmp_path / "images"}"]', text=text
-    )
+    text = boxes_run(tmp_path, coco(tmp_path)).replace("save = 6", "save = 6\nsplit = 2")
+    folder = trained(tmp_path / "run", text=text)
     job = reopen(folder)
     assert {name: len(x.source) for name, x in job.sources.splits.items()} == {"train": 7, "held_out": 3}
     train, held_out = (job.sources.splits[name] for name in ("train", "held_out"))
@@ -134,6 +142,127 @@ def test_boxes_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert regard.load(folder).labels == ("cell",)
     (tmp_path / "images" / "3.png").write_bytes(b"changed")
     assert "the data has changed" in refused(capsys, "evaluate", str(folder))
+
+
+def tiny() -> Model:
+    """A detector as others publish them: of frozen batch norms, and images of which the shorter side is told."""
+    sizes = {"width": 8, "layer": "basic", "depths": (1, 1), "dims": (8, 8), "classes": 4, "queries": 5}
+    net = build("detr-resnet-50", **sizes, dim=16, depth=1, heads=2, hidden=16)
+    images = Images(size=48, fit="within", shorter=32, mean=(0.4, 0.5, 0.6), std=(0.2, 0.2, 0.3))
+    return replace(net.eval(), processor=images, labels=("a", "b", "c", "d"))
+
+
+@pytest.mark.parametrize("theirs", [False, True])
+def test_a_detector_learns_other_classes(theirs: bool, run: Path, tmp_path: Path) -> None:
+    """From a run of ours, and from a folder of Hugging Face; pixels are the numbers that its weights know."""
+    base = run
+    if theirs:
+        base = tmp_path / "theirs"
+        regard.export(tiny(), base)
+        assert (base / "preprocessor_config.json").exists()
+    text = boxes_run(tmp_path, coco(tmp_path))
+    before, rest = text.split("[model]\n")
+    text = f'{before}[start]\nmodel = "{base}"\n[train]\n' + rest.split("[train]\n")[1]
+    model = regard.load(trained(tmp_path / "run", text=text))
+    known = regard.load(base)
+    assert (model.labels, model.config.classes, model.config.dim) == (("cell",), 1, 16)
+    assert isinstance(model.processor, Images)
+    assert isinstance(known.processor, Images)
+    assert (model.processor.mean, model.processor.std) == (known.processor.mean, known.processor.std)
+    assert model.net.box[0].weight.shape == known.net.box[0].weight.shape  # type: ignore[index, union-attr]
+
+
+def test_a_folder_of_theirs_detects(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = tiny()
+    regard.export(made, tmp_path / "theirs")
+    told = json.loads((tmp_path / "theirs" / "preprocessor_config.json").read_text())
+    assert told["image_processor_type"] == "DetrImageProcessor"
+    assert told["size"] == {"shortest_edge": 32, "longest_edge": 48}
+    back = regard.load(tmp_path / "theirs")
+    assert back.processor == made.processor
+    image = scene(tmp_path / "a.png", size=(90, 40))
+    one, two = (x.detect(image, threshold=0.0) for x in (made, back))
+    assert [thing.box for thing in one.things] == [thing.box for thing in two.things]
+    assert main(["detect", str(tmp_path / "theirs"), str(image), "--threshold", "0"]) == 0
+    assert "5 found" in capsys.readouterr().out
+
+
+def test_why_a_detector_of_ours_cannot_go_out(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"cannot say all of its config(.|\n)*backbone_norm = 'batch'"):
+        regard.export(run, tmp_path / "out")
+
+
+def test_images_and_boxes_are_bad_each_by_themselves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One image of ten is missing: a tenth of the images, however many boxes the others have."""
+    data = coco(tmp_path)
+    data["annotations"] += [
+        {"id": 100 + i, "image_id": i % 10, "category_id": 1, "bbox": [5, 5, 20 + i, 20]} for i in range(30)
+    ]
+    (tmp_path / "images" / "3.png").unlink()
+    path = str(written(tmp_path, boxes_run(tmp_path, data)))
+    assert "1 bad of 10 images (10.00%)" in refused(capsys, "check", path, "data.bad=0.05")
+    assert main(["check", path, "data.bad=0.1"]) == 0
+    scene(tmp_path / "images" / "3.png", 3, (63, 40))
+    data["annotations"][0]["bbox"] = [5, 5, 0, 0]
+    data["annotations"][1]["bbox"] = [5, 5, float("nan"), 5]
+    path = str(written(tmp_path, boxes_run(tmp_path, data)))
+    told = refused(capsys, "check", path, "data.bad=0.04")
+    assert "too many bad boxes" in told
+    assert "2 bad of 40 boxes (5.00%)" in told
+    assert "annotation 1: bbox is not" in told
+
+
+def test_data_that_nothing_can_be_learned_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = coco(tmp_path)
+    file = boxes_run(tmp_path, data | {"annotations": []})
+    assert "nothing to learn" in refused(capsys, "check", str(written(tmp_path, file)))
+    crowd = [one | {"iscrowd": 1} for one in data["annotations"]]
+    file = boxes_run(tmp_path, data | {"annotations": crowd})
+    assert "nothing to learn" in refused(capsys, "check", str(written(tmp_path, file)))
+    path = written(tmp_path, boxes_run(tmp_path, data))
+    for change in (f"data.held_out={tmp_path / 'boxes.json'}", f"data.test={tmp_path / 'boxes.json'}"):
+        told = refused(capsys, "check", str(path), change)
+        assert "images of train stand in" in told
+        assert "10 of 10" in told
+    assert "twice" in refused(capsys, "check", str(path), "data.splits=['a', 'a']")
+
+
+def test_check_tells_of_more_things_than_queries(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = coco(tmp_path)
+    data["annotations"] += [{"id": 50 + i, "image_id": 2, "category_id": 1, "bbox": [i, i, 9, 9]} for i in range(6)]
+    data["annotations"] += [
+        {"id": 90 + i, "image_id": 4, "category_id": 1, "bbox": [i, i, 9, 9], "iscrowd": 1} for i in range(6)
+    ]
+    text = boxes_run(tmp_path, data).replace("share = 0.3", f'held_out = "{tmp_path / "other.json"}"')
+    other = {**data, "images": [{"id": 1, "file_name": "other.png"}], "annotations": data["annotations"][1:2]}
+    scene(tmp_path / "images" / "other.png")
+    (tmp_path / "other.json").write_text(json.dumps(other))
+    capsys.readouterr()
+    assert main(["check", str(written(tmp_path, text)), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    (warning,) = report["warnings"]
+    assert warning.startswith("1 images hold more things than model.queries = 5 can find, up to 7: ")
+    assert "2.png (7)" in warning
+    assert report["shapes"]["classes"][0] == 4  # ten images in batches of four, and two are left over
+    assert main(["check", str(written(tmp_path, text)), "model.queries=7", "train.split=2"]) == 0
+    told = capsys.readouterr().out
+    assert "queries" not in told
+    assert "note        this net has batch norms, which measure each of the 2 pieces" in told
+
+
+def test_a_class_without_a_box_is_null_in_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = coco(tmp_path)
+    data["categories"].append({"id": 2, "name": "none"})
+    folder = trained(tmp_path / "run", text=boxes_run(tmp_path, data))
+    capsys.readouterr()
+    assert main(["evaluate", str(folder), "--json"]) == 0
+
+    def refuse(name: str) -> None:
+        raise AssertionError(name)
+
+    found = json.loads(capsys.readouterr().out, parse_constant=refuse)["metrics"]
+    assert found["AP50 none"] is None
+    assert isinstance(found["AP50 cell"], float)
 
 
 def test_the_last_layer_alone_is_heard(run: Path) -> None:
@@ -199,6 +328,7 @@ def test_the_verb(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main(["detect", str(folder), str(one), str(two), "--out", str(tmp_path / "all"), "--json"]) == 0
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [Path(x["out"]).name for x in found] == ["a.png", "b.png"]
+    assert [(x["width"], x["scale"]) for x in found] == [(80, 8.0)] * 2
     assert {"label", "score", "box"} == found[0]["boxes"][0].keys() if found[0]["boxes"] else True
     assert sorted(path.name for path in (tmp_path / "all").iterdir()) == ["a.png", "b.png"]
 
@@ -207,6 +337,8 @@ def test_what_the_verb_refuses(run: Path, tmp_path: Path, capsys: pytest.Capture
     image = scene(tmp_path / "a.png")
     (tmp_path / "bad.png").write_bytes(image.read_bytes()[:100])
     (tmp_path / "text.png").write_text("hello")
+    (tmp_path / "other.png").symlink_to(image)
+    before, names = image.read_bytes(), sorted(path.name for path in tmp_path.iterdir())
     for words, reason in {
         ("bad.png",): "cannot be read",
         ("text.png",): "no image of a kind",
@@ -216,10 +348,14 @@ def test_what_the_verb_refuses(run: Path, tmp_path: Path, capsys: pytest.Capture
         ("a.png", "--out", "a.png"): "written over",
         ("a.png", "--threshold", "2"): "threshold",
         ("a.png", "bad.png", "--out", "a.png"): "into a folder",
+        ("a.png", "--out", "."): "written over",
+        ("a.png", "bad.png", "--out", "."): "written over",
+        ("other.png", "--out", "."): "written over",  # as a.png, which is the same file
     }.items():
         paths = [str(tmp_path / word) if "." in word and word[0] not in "-0123456789" else word for word in words]
         assert reason in refused(capsys, "detect", str(run), *paths), words
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.png", "bad.png", "text.png"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert image.read_bytes() == before
 
 
 def test_labels_are_drawn_within_the_image_and_apart() -> None:

@@ -197,6 +197,43 @@ def test_a_sheet_is_learned_and_its_model_used(place: Path, model: str, capsys: 
     assert "the data has changed" in refused(capsys, "resume", str(run))
 
 
+LEVIT = (
+    '[model]\nname = "levit-cifar"\nimage = 8\npatch = 4\n'
+    "dim = [8, 8]\ndepth = [1, 1]\nheads = [1, 1]\nhead_dim = 4\nhidden = [8, 8]\n"
+)
+
+
+@pytest.mark.parametrize("split", [1, 4])
+def test_a_single_image_passes_batch_norms(split: int, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """16 images in batches of 5 leave one over; 5 in 4 pieces are some of one."""
+    sheet(place, 20)
+    run = trained(place, "data.batch=5", f"train.split={split}", "train.steps=8", text=run_file(LEVIT))
+    assert all(np.isfinite(line["loss"]) for line in lines(run) if "loss" in line)
+    capsys.readouterr()
+    assert main(["check", "tiny.toml", "data.batch=5", f"train.split={split}", "folder=other", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert len(report["warnings"]) == (split > 1)
+    assert report["shapes"]["labels"] == [5]
+
+
+def test_folders_of_one_label_and_images_that_were_learned_from(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for i in range(6):
+        (place / "data" / "cat").mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8), (i, 0, 0)).save(place / "data" / "cat" / f"{i}.png")
+    text = run_file().replace('train = "train.png"\ntile = 8\n', 'train = "data"\n')
+    written(place, text.replace(f"labels = {json.dumps(list(COLOURS))}\n", ""))
+    assert "all images have the same label" in refused(capsys, "check", "tiny.toml")
+    (place / "data" / "dog").mkdir()
+    Image.new("RGB", (8, 8)).save(place / "data" / "dog" / "0.png")
+    for split in ("held_out", "test"):
+        told = refused(capsys, "check", "tiny.toml", f"data.{split}=data")
+        assert f"images of train stand in {split} too" in told
+        assert "7 of 7" in told
+    assert main(["check", "tiny.toml"]) == 0
+
+
 def test_the_digits() -> None:
     table = read_digits()
     assert np.bincount(table[:, -1]).tolist() == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]

@@ -12,6 +12,7 @@ import time
 import tomllib
 from dataclasses import fields, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from PIL import Image
 
 import regard
 from regard.cli.app import main
+from regard.data.batches import Batches
+from regard.data.order import Order
 from regard.nn.feedforward import MLP
 from regard.run import start
 from regard.run.settings import read_run
@@ -592,6 +595,15 @@ def test_check_tries_the_batch_with_the_longest_rows(place: Path) -> None:
     train = prepared(place).sources.splits["train"]
     assert max(train.source.lengths[row, 0] for row in train.rows(heaviest(train))) == 5
     assert min(train.source.lengths[:, 0]) == 2
+
+
+def test_check_tries_no_batch_that_is_left_over() -> None:
+    """Nine rows in batches of four: the longest stands alone, and costs less than four that are nearly as long."""
+    for lengths in (np.arange(10, 19), None):
+        rows = SimpleNamespace(lengths=lengths)
+        for seed in range(5):
+            train = Batches(rows, Order(9, lengths, rows=4, seed=seed), list)  # type: ignore[arg-type]
+            assert len(train.rows(heaviest(train))) == 4
 
 
 def initial(task: str, capsys: pytest.CaptureFixture[str]) -> str:

@@ -53,4 +53,5 @@ def lines(report: "Report") -> list[str]:
         f"time        {report.seconds_per_step:.3f} s a step, {duration(report.seconds_per_epoch)} an epoch, "
         f"{duration(report.seconds_in_all)} in all"
     )
+    told += [f"note        {warning}" for warning in report.warnings]
     return told

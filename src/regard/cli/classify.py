@@ -2,6 +2,8 @@
 
 import json
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -60,13 +62,31 @@ def see(loaded: "Model", files: list[str], beside: str | None, top: int, as_json
         raise InputError("this model sees images, and reads no second text", got="--beside")
     alone()
     for start in range(0, len(files), BATCH):
-        for one in loaded.classify(files[start : start + BATCH]):
+        some = files[start : start + BATCH]
+        found: Iterable[Labelled | Recognised]
+        wrong: InputError | None = None
+        try:
+            found = loaded.classify(some)
+        except InputError as error:  # of one of them: those before it are told all the same
+            found, wrong = until_wrong(loaded, some), error
+        for one in found:
             assert isinstance(one, Recognised)
             if as_json:
                 print(json.dumps({"image": one.image} | best(one, top), ensure_ascii=False))
             else:
                 print("  ".join([*([plain(one.image)] if len(files) > 1 else []), line(one, top)]))
         sys.stdout.flush()
+        if wrong is not None:
+            raise wrong
+
+
+def until_wrong(loaded: "Model", files: list[str]) -> "Iterator[Labelled | Recognised]":
+    """One by one, up to the first that cannot be seen."""
+    from regard.errors import InputError
+
+    with suppress(InputError):
+        for file in files:
+            yield loaded.classify(file)
 
 
 def read(loaded: "Model", texts: list[str] | None, beside: str | None, top: int, as_json: bool) -> None:

@@ -1,6 +1,7 @@
 """`regard detect`."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +19,8 @@ def run(
     model: Annotated[str, typer.Argument(help="A run's folder, or a model's.")],
     images: Annotated[list[str], typer.Argument(help="Files of images.")],
     out: Annotated[
-        Path | None, typer.Option(help="Write the image with its boxes; of several images, into this folder.")
+        Path | None,
+        typer.Option(help="Write the image with its boxes; of several, into this folder. A small one is enlarged."),
     ] = None,
     threshold: Annotated[float, typer.Option(help="Tell only what is surer than this, from 0 to 1.")] = 0.5,
     as_json: Json = False,
@@ -53,6 +55,7 @@ def writable(out: Path | None, images: list[str]) -> dict[str, Path]:
         places = {image: out / f"{Path(image).stem}.png" for image in images}
         if len(set(places.values())) < len(places):
             raise InputError("two images would be written into one file", got=", ".join(images))
+        spare(images, places.values())
         out.mkdir(parents=True, exist_ok=True)
         return places
     if out.suffix.lower() not in PICTURES:
@@ -60,9 +63,19 @@ def writable(out: Path | None, images: list[str]) -> dict[str, Path]:
     if not out.absolute().parent.is_dir():
         fix = "make it, or write into another"
         raise InputError("there is no such folder", where=str(out.absolute().parent), got=f"--out {out}", fix=fix)
-    if any(Path(image).exists() and out.exists() and out.samefile(image) for image in images):
-        raise InputError("the image itself would be written over", got=f"--out {out}", fix="choose another name")
+    spare(images, [out])
     return {images[0]: out}
+
+
+def spare(images: Iterable[str], places: Iterable[Path]) -> None:
+    """What is drawn never replaces what was given: neither an image itself nor, in its folder, that of another."""
+    from regard.errors import InputError
+
+    given = [Path(image) for image in images if Path(image).exists()]
+    for place in places:
+        if place.exists() and any(place.samefile(image) for image in given):
+            fix = "choose another name or folder"
+            raise InputError("an image that was given would be written over", where=str(place), fix=fix)
 
 
 def draw(one: "Spotted", place: Path) -> None:
@@ -77,7 +90,7 @@ def draw(one: "Spotted", place: Path) -> None:
 
 def show(one: "Spotted", place: Path | None, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(data(one) | ({} if place is None else {"out": str(place)}), ensure_ascii=False), flush=True)
+        print(json.dumps(data(one) | ({} if place is None else drawn(one, place)), ensure_ascii=False), flush=True)
         return
     many = f"{len(one.things)} found" if one.things else "nothing found"
     print(f"{plain(one.image)}  {one.size[0]} x {one.size[1]}  {many}{'' if place is None else f', drawn in {place}'}")
@@ -85,6 +98,13 @@ def show(one: "Spotted", place: Path | None, as_json: bool) -> None:
     for thing in one.things:
         left, top, right, bottom = (f"{x:.0f}" for x in thing.box)
         print(f"  {plain(thing.label):<{wide}}  {thing.score:6.1%}  {left}, {top} to {right}, {bottom}", flush=True)
+
+
+def drawn(one: "Spotted", place: Path) -> dict[str, Any]:
+    """Boxes are told in pixels of the image as it was; the scale is how much larger it was drawn."""
+    from regard.look.annotating import zoom_of
+
+    return {"out": str(place), "scale": round(zoom_of(one.size), 4)}
 
 
 def data(one: "Spotted") -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import asdict
+from math import isfinite
 from pathlib import Path
 from typing import Annotated
 
@@ -58,7 +59,9 @@ def run(
     else:
         found = measured(Path(model), split, Notes(), decoding)
     if as_json:
-        print(json.dumps({"run": model, "split": "data" if data else split} | asdict(found), indent=2))
+        told = {"run": model, "split": "data" if data else split} | asdict(found)
+        told["metrics"] = {name: value if isfinite(value) else None for name, value in found.metrics.items()}
+        print(json.dumps(told, indent=2, allow_nan=False))  # NaN is no JSON: a class without a box has no precision
         return
     print(f"weights\t{found.weights}")
     for name, value in found.metrics.items():

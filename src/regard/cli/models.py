@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -55,8 +56,10 @@ def cells(row: dict[str, Any]) -> list[str]:
     return [row["name"], sizes, f"{row['paper']} {row['link']}".strip(), evidence(row["verified_against"])]
 
 
-def amount(value: int | float) -> str:
-    """124439808 -> 124.4M; sizes below ten thousand stay as they are."""
+def amount(value: int | float | Sequence[int]) -> str:
+    """124439808 -> 124.4M; sizes below ten thousand stay as they are. Of a net in stages, each: 96/192/384/768."""
+    if isinstance(value, Sequence):
+        return "/".join(map(amount, value))
     for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= max(unit, 1e4):
             return f"{value / unit:.1f}{letter}"

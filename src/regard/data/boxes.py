@@ -22,7 +22,8 @@ import torch
 from torch import Tensor
 
 from regard.errors import InputError
-from regard.interop.texts import finite, no_constant, once
+from regard.interop.texts import once
+from regard.nn.boxes import crowded
 
 from .checks import Finding, check_images
 from .faults import Fault
@@ -43,7 +44,7 @@ class Boxed(NamedTuple):
 
     image: Tensor  # (c, h, w), uint8
     boxes: Tensor  # (m, 4), float32: centre x, centre y, width, height, as shares of the image
-    classes: Tensor  # (m,), int64
+    classes: Tensor  # (m,), int64; of a crowd, as ``crowded`` has it
 
 
 @dataclass
@@ -60,6 +61,7 @@ class Box(NamedTuple):
     what: str  # its name in a report
     corners: Corners
     label: int
+    crowd: bool = False  # COCO's crowds, VOC's difficult things: neither learned from nor asked for
 
 
 class Annotations(NamedTuple):
@@ -77,15 +79,17 @@ class BoxedImages:
         findings: Sequence[Finding],
         labels: Sequence[str],
         images: Images,
-        faults: Sequence[Fault],
+        report: "Report",
     ) -> None:
         self.place, self.names, self.images = place, tuple(one.name for one in drawn), images
-        self.labels, self.faults, self.lengths = tuple(labels), tuple(faults), pixel_counts(findings, images)
+        self.labels, self.lengths = tuple(labels), pixel_counts(findings, images)
+        self.faults, self.bad_boxes = tuple(report.faults), tuple(report.boxes)  # the second are some of the first
         self.sizes: Numbers = np.array([x[:2] for x in findings], np.int64).reshape(-1, 2)  # (n, 2): width, height
         self.starts = np.cumsum([0, *(len(one.boxes) for one in drawn)])  # boxes of image i: from i to i + 1
         every = [box for one in drawn for box in one.boxes]
         self.boxes = torch.tensor([box.corners for box in every], dtype=torch.float64).reshape(-1, 4)
-        self.classes = torch.tensor([box.label for box in every], dtype=torch.int64)
+        numbers = [crowded(box.label) if box.crowd else box.label for box in every]
+        self.classes = torch.tensor(numbers, dtype=torch.int64)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -102,13 +106,18 @@ class BoxedImages:
     def where(self, i: int) -> str:
         return address(self.place, self.names[i])
 
+    def things(self) -> Numbers:
+        """How many there are to be found in each image.  -> (n,)"""
+        before = np.concatenate([[0], np.cumsum(self.classes.numpy() >= 0)])
+        return before[self.starts[1:]] - before[self.starts[:-1]]
+
 
 def open_boxes(
     annotations: Path, folder: Path, images: Images, *, split: str | None = None, labels: Sequence[str] | None = None
 ) -> BoxedImages:
     """Any of the formats. ``split`` picks some images of a plain list or of VOC's. Give the ``labels`` of the training
     data to read other data for the same net: then each keeps its number."""
-    if (images.fit == "crop" and images.size is not None) or images.shorter is not None:
+    if images.fit != "within" and images.size is not None and (images.fit == "crop" or images.shorter is not None):
         raise InputError("boxes need the whole image", got="a crop", expected="fit = 'within' or 'stretch'")
     path, place = Path(annotations), open_place(folder)
     report = Report(path)
@@ -127,7 +136,7 @@ def open_boxes(
     good = [i for i, one in enumerate(drawn) if fits(one, findings[i], report)]
     if not good and not report.faults:
         raise InputError("there are no images here", where=str(path), got=f"split = {split!r}" if split else "")
-    return BoxedImages(place, [drawn[i] for i in good], [findings[i] for i in good], names, images, report.faults)
+    return BoxedImages(place, [drawn[i] for i in good], [findings[i] for i in good], names, images, report)
 
 
 class Report:
@@ -136,9 +145,14 @@ class Report:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.faults: list[Fault] = []
+        self.boxes: list[Fault] = []  # those of them that are of single boxes, whose images stay
 
     def add(self, what: str, reason: str) -> None:
         self.faults.append(Fault(str(self.path), 0, f"{what}: {reason}"))
+
+    def add_box(self, what: str, reason: str) -> None:
+        self.add(what, reason)
+        self.boxes.append(self.faults[-1])
 
     def refuse(self, reason: str, got: object = "", expected: str = "") -> InputError:
         return InputError(reason, where=str(self.path), got=printable(str(got)[:200]), expected=expected)
@@ -160,10 +174,10 @@ def fits(one: Drawn, finding: Finding, report: Report) -> bool:
         inner = max(left, 0.0), max(top, 0.0), min(right, float(size[0])), min(bottom, float(size[1]))
         over = max(-left, -top, right - size[0], bottom - size[1])
         if not (left < right and top < bottom):
-            report.add(box.what, f"the box has no area: {right - left:g} x {bottom - top:g}")
+            report.add_box(box.what, f"the box has no area: {right - left:g} x {bottom - top:g}")
         elif over > SLACK or inner[0] >= inner[2] or inner[1] >= inner[3]:
             corners = ", ".join(f"{x:g}" for x in box.corners)
-            report.add(box.what, f"the box from {corners} is outside of the image of {size[0]} x {size[1]}")
+            report.add_box(box.what, f"the box from {corners} is outside of the image of {size[0]} x {size[1]}")
         else:
             kept.append(box._replace(corners=inner))
     one.boxes = kept
@@ -176,7 +190,7 @@ def read_annotations(path: Path) -> dict[str, Any] | list[Any]:
         if not path.is_file() or size > JSON_BYTES:
             raise InputError(f"{path.name} is no file of at most {JSON_BYTES} bytes", where=str(path), got=f"{size}")
         text = path.read_bytes().decode("utf-8-sig")
-        data = json.loads(text, object_pairs_hook=once, parse_constant=no_constant, parse_float=finite)
+        data = json.loads(text, object_pairs_hook=once)  # a NaN is read too, and then told of the box that has it
     except InputError:
         raise
     except OSError as error:
@@ -198,31 +212,43 @@ def coco(data: dict[str, Any], labels: Sequence[str] | None, report: Report) -> 
     names = tuple(categories[i] for i in sorted(categories, key=lambda i: (isinstance(i, str), i)))
     numbers = numbered(names, labels, report)
     drawn: dict[int | str, Drawn] = {}
+    owners: dict[str, str] = {}  # of each file, who named it first
+    twice: set[int | str] = set()  # images that are left out, and their boxes with them
     for place, found in enumerate(data["images"], 1):
         what = called("image", found, place)
         if not isinstance(found, dict) or not known_id(found.get("id")) or not is_text(found.get("file_name")):
             report.add(what, "has no id or no file_name")
         elif found["id"] in drawn:
             report.add(what, f"the id is that of {printable(drawn[found['id']].name)} already")
+        elif (name := found["file_name"]) in owners:
+            report.add(what, f"{printable(name)} is the file of {owners[name]} already")
+            twice.add(found["id"])
         else:
-            drawn[found["id"]] = Drawn(what, found["file_name"], told_size(found))
+            drawn[found["id"]] = Drawn(what, name, told_size(found))
+            owners[name] = what
+    ids: set[int | str] = set()
     for place, found in enumerate(data["annotations"], 1):
         what = called("annotation", found, place)
         if not isinstance(found, dict):
-            report.add(what, "is no object")
+            report.add_box(what, "is no object")
             continue
-        image, category = found.get("image_id"), found.get("category_id")
+        name, image, category = found.get("id"), found.get("image_id"), found.get("category_id")
         corners = rectangle(found.get("bbox"))
-        if not known_id(image) or image not in drawn:
-            report.add(what, f"the image {shown(image)} is unknown")
+        if known_id(image) and image in twice:
+            continue
+        if known_id(name) and name in ids:
+            report.add_box(what, f"at place {place}: the id is that of another one before it")
+        elif not known_id(image) or image not in drawn:
+            report.add_box(what, f"the image {shown(image)} is unknown")
         elif not known_id(category) or category not in categories:
-            report.add(what, f"the category {shown(category)} is unknown")
+            report.add_box(what, f"the category {shown(category)} is unknown")
         elif corners is None:
-            report.add(what, "bbox is not [x, y, width, height]")
-        elif found.get("iscrowd") != 1:  # a crowd is no single thing: nothing to learn a box from
+            report.add_box(what, "bbox is not [x, y, width, height]")
+        else:
             left, top, width, height = corners
-            box = Box(what, (left, top, left + width, top + height), numbers[categories[category]])
-            drawn[image].boxes.append(box)
+            box = left, top, left + width, top + height
+            drawn[image].boxes.append(Box(what, box, numbers[categories[category]], found.get("iscrowd") == 1))
+        ids |= {name} if known_id(name) else set()
     return Annotations(tuple(names if labels is None else labels), list(drawn.values()))
 
 
@@ -259,7 +285,7 @@ def plain_list(data: list[Any], split: str | None, labels: Sequence[str] | None,
         for j, box in enumerate(entry["boxes"], 1):
             corners = rectangle(box[1:]) if isinstance(box, list) else None
             if corners is None or not is_text(box[0]):
-                report.add(f"{what}, box {j}", "is not [class, left, top, right, bottom]")
+                report.add_box(f"{what}, box {j}", "is not [class, left, top, right, bottom]")
             else:
                 one.boxes.append(Box(f"{what}, box {j}", corners, numbers[box[0]]))
         drawn.append(one)

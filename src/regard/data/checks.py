@@ -5,9 +5,10 @@ import hashlib
 import json
 import os
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,13 +16,13 @@ import PIL
 
 from regard.errors import InputError
 
-from .pixels import FORMATS, PIXELS, DamagedError, PassingError, decoded
+from .pixels import FORMATS, PIXELS, DamagedError, PassingError, loaded, told_pixels, upright_size
 from .places import Place, Stamp
 from .unpack import alone, cache_folder
 
 GROUP = 1024  # images that are checked before what was found is written down
 UNKNOWN = -1  # the size of an image that could not be read, which is not remembered
-THREADS = 8  # at most: each may hold an image of the largest size
+THREADS = 8  # at most
 TERMS = {"checks": 1, "pillow": PIL.__version__, "formats": list(FORMATS), "pixels": PIXELS}  # on which a finding rests
 
 
@@ -41,6 +42,30 @@ def check_images(place: Place, names: Sequence[str]) -> list[Finding]:
         memory = Memory(path)
         pool = stack.enter_context(ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1)))
         return [finding for some in groups(names) for finding in check_group(place, some, memory, pool)]
+
+
+class Room:
+    """Pixels that may be decoded at a time: many small images, or one of the largest, by however many threads."""
+
+    def __init__(self, pixels: int = PIXELS) -> None:
+        self.whole = self.free = pixels
+        self.changed = threading.Condition()
+
+    @contextmanager
+    def taken(self, pixels: int) -> Iterator[None]:
+        needed = min(pixels, self.whole)
+        with self.changed:
+            self.changed.wait_for(lambda: self.free >= needed)
+            self.free -= needed
+        try:
+            yield
+        finally:
+            with self.changed:
+                self.free += needed
+                self.changed.notify_all()
+
+
+ROOM = Room()  # of this process
 
 
 def memory_of(place: Place) -> Path | None:
@@ -76,12 +101,19 @@ def check_group(place: Place, names: Sequence[str], memory: "Memory", pool: Thre
 
 def look(place: Place, name: str) -> Finding:
     try:
-        image = decoded(place.read(name))
+        raw = place.read(name)
+        with ROOM.taken(told_pixels(raw)):
+            width, height = measured(raw)
     except PassingError as reason:
         return Finding(UNKNOWN, UNKNOWN, str(reason))
     except DamagedError as reason:
         return Finding(0, 0, str(reason))
-    return Finding(image.width, image.height, "")
+    return Finding(width, height, "")
+
+
+def measured(raw: bytes) -> tuple[int, int]:
+    """Width and height of an image that is read to its end."""
+    return upright_size(loaded(raw))
 
 
 class Memory:

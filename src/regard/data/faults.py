@@ -26,18 +26,19 @@ def fault_at(where: str, reason: str) -> Fault:
     return Fault(file, int(line), reason)
 
 
-def tolerate(faults: Sequence[Fault], total: int, share: float = 0.01, name: str = "") -> None:
+def tolerate(faults: Sequence[Fault], total: int, share: float = 0.01, name: str = "", what: str = "row rows") -> None:
     """Stop if more than this share of all rows is bad, or if none is left. ``total`` counts good and bad ones;
-    ``name`` says which data it is, where no row does."""
+    ``name`` says which data it is, where no row does; ``what`` a row is, and what several are."""
     bad = len(faults)
     if bad < total and bad / total <= share:
         return
     shown = [str(faults[i]) for i in range(min(bad, SHOWN))]  # by number: a long list may be made as it is read
     more = [f"and {bad - SHOWN} more"] if bad > SHOWN else []
+    one, many = what.split()
     raise InputError(
-        "the data has too many bad rows" if bad < total else "the data has no row that can be used",
+        f"the data has too many bad {many}" if bad < total else f"the data has no {one} that can be used",
         where="\n    ".join([*shown, *more]) or name,
-        got=f"{bad} bad of {total} rows" + (f" ({bad / total:.2%})" if total else ""),
-        expected=f"at most {share:.2%}" if bad < total else f"at least one good row, and at most {share:.2%} bad",
+        got=f"{bad} bad of {total} {many}" + (f" ({bad / total:.2%})" if total else ""),
+        expected=f"at most {share:.2%}" if bad < total else f"at least one good {one}, and at most {share:.2%} bad",
         fix="mend the data, or allow a larger share" if bad else "check that the file is the right one",
     )

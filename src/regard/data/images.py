@@ -24,7 +24,20 @@ from regard.nn.config import not_positive, parse, refuse
 
 from .checks import Finding, check_images
 from .faults import Fault
-from .pixels import PIXELS, DamagedError, decoded, in_mode, printable, taken
+from .pixels import (
+    LARGE,
+    PIXELS,
+    DamagedError,
+    channel,
+    in_mode,
+    in_words,
+    is_grey,
+    is_simple,
+    loaded,
+    printable,
+    taken,
+    upright,
+)
 from .places import Folder, Place, address, open_place
 from .rows import Numbers
 
@@ -47,9 +60,8 @@ class Images:
 
     size: int | None = 224  # of both sides, or of the longer; None leaves each image as it is
     fit: Literal["stretch", "crop", "within"] = "stretch"  # the whole image, a square from its middle, or its own form
-    shorter: int | None = (
-        None  # what the shorter side, or for "stretch" both, is scaled to before the middle is cut out
-    )
+    shorter: int | None = None  # what the shorter side, or for "stretch" both, is scaled to before the middle is cut
+    # out; for "within", what it is scaled to unless the longer one would then be above the size
     filter: Literal["nearest", "box", "bilinear", "bicubic", "lanczos"] = "bilinear"
     channels: int = 3  # or 1: grey
     mean: tuple[float, ...] = (0.5,)  # one for all channels or one for each, where black is 0 and white 1
@@ -64,7 +76,9 @@ class Images:
             yield [f"size = {self.size} makes images of more than {PIXELS} pixels"]
         if self.channels not in (None, 1, 3):
             yield [f"channels = {self.channels} is not 1 or 3"]
-        if self.shorter is not None and (self.size is None or self.shorter < self.size or self.fit == "within"):
+        if self.shorter is not None and self.fit == "within" and (self.size is None or self.shorter > self.size):
+            yield [f"shorter = {self.shorter} needs a size that is not smaller, which the longer side is within"]
+        if self.shorter is not None and self.fit != "within" and (self.size is None or self.shorter < self.size):
             yield [f"shorter = {self.shorter} needs a size that is not larger, and that images are cut to"]
         for name in ("mean", "std"):
             values = getattr(self, name)
@@ -79,6 +93,19 @@ class Images:
         if self.size is not None:
             image = self.scaled(image, self.size)
         return channels_first(np.array(image))
+
+    def shrink(self, image: Image.Image) -> Tensor:
+        """The same of an image as ``pixels.loaded`` gives it. Of a large one that must be converted or turned, one
+        channel after the other is made small: all at once would be as large as the image again, and more."""
+        if self.size is None or is_simple(image) or image.width * image.height <= LARGE:
+            with in_words(PIXELS):
+                image = upright(image)
+            return self.prepare(image)
+        mode = "L" if self.channels == 1 or is_grey(image) else "RGB"
+        with in_words(PIXELS):
+            small = [self.scaled(channel(image, mode, i), self.size) for i in range(len(mode))]
+        whole = small[0] if mode == "L" else Image.merge("RGB", small)
+        return channels_first(np.array(in_mode(whole, "L" if self.channels == 1 else "RGB")))
 
     def prepare_pixels(self, pixels: NDArray[np.uint8]) -> Tensor:
         """The same of (h, w) or (h, w, 3). What is as it should be is only copied, which is many times as fast."""
@@ -102,10 +129,14 @@ class Images:
         return image.resize((size, size), FILTERS[self.filter], box)
 
     def within(self, width: int, height: int) -> tuple[int, int]:
-        """What an image of this width and height becomes: its longer side is the size, a line keeps a pixel."""
+        """What an image of this width and height becomes. Of "within", its longer side is the size, or its shorter one
+        is ``shorter``, whichever makes it smaller; a line keeps a pixel."""
         longer = max(width, height)
         if self.fit != "within" or self.size is None:
             return (width, height) if self.size is None else (self.size, self.size)
+        if self.shorter is not None:
+            short, long = limited(min(width, height), longer, self.shorter, self.size)
+            return (short, long) if width < height else (long, short)
         return max(round(width * self.size / longer), 1), max(round(height * self.size / longer), 1)
 
     def read(self, path: Path) -> Tensor:
@@ -116,13 +147,13 @@ class Images:
     def take_image(self, image: Image.Image) -> Tensor:
         """One that is open already  -> (c, h, w), uint8"""
         try:
-            return self.prepare(taken(image))
+            return self.shrink(taken(image))
         except DamagedError as reason:
             raise InputError("this image cannot be used", got=str(reason)) from None
 
     def take(self, place: Place, name: str) -> Tensor:
         try:
-            return self.prepare(decoded(place.read(name)))
+            return self.shrink(loaded(place.read(name)))
         except DamagedError as reason:
             raise InputError("this image cannot be read", where=address(place, name), got=str(reason)) from None
 
@@ -144,6 +175,16 @@ class Images:
         except ValueError as error:
             problems = "".join(f"\n    {line}" for line in str(error).split("\n"))
             raise ConfigError("this processor of images makes no sense", where=where, got=problems) from None
+
+
+def limited(short: int, long: int, shorter: int, longest: int) -> tuple[int, int]:
+    """Two sides, scaled until the first is ``shorter`` or the second ``longest``, and rounded as DETR's own code does
+    it, so that its weights see the very pixels they know."""
+    wanted = float(shorter)
+    if long / short * shorter > longest:
+        wanted = longest * short / long
+    first = round(wanted)
+    return max(first, 1), long if first == short else max(int(wanted * long / short), 1)
 
 
 def channels_first(pixels: NDArray[np.uint8]) -> Tensor:

@@ -13,7 +13,9 @@ from PIL import ExifTags, Image, UnidentifiedImageError
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")  # no more: each decoder is a door
 BYTES = 1 << 28  # of a file
-PIXELS = 50_000_000  # of an image, which takes 4 bytes for each, and up to three times that while it is read
+PIXELS = 50_000_000  # of an image, which takes 4 bytes for each, and as much again where a copy is asked for
+LARGE = 1 << 22  # pixels from which on nothing copies an image as a whole that only shall become small
+STRIP = 1 << 20  # pixels of which so many are converted at a time
 
 TURNS = {  # what undoes each way in which a camera may have been held
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -26,6 +28,11 @@ TURNS = {  # what undoes each way in which a camera may have been held
 }
 
 
+SIDEWAYS = (
+    *(Image.Transpose.TRANSPOSE, Image.Transpose.ROTATE_270, Image.Transpose.TRANSVERSE, Image.Transpose.ROTATE_90),
+)
+
+
 class DamagedError(ValueError):
     """An image that cannot be used, and why."""
 
@@ -36,6 +43,13 @@ class PassingError(DamagedError):
 
 def decoded(raw: bytes, largest: int = PIXELS) -> Image.Image:
     """The first frame of an image, upright, of mode L or RGB. What is transparent lies on white."""
+    image = loaded(raw, largest)
+    with in_words(largest):
+        return upright(image)
+
+
+def loaded(raw: bytes, largest: int = PIXELS) -> Image.Image:
+    """The first frame of an image as it was stored, read to its end."""
     if not raw:
         raise DamagedError("the file has 0 bytes")
     with in_words(largest):
@@ -44,22 +58,61 @@ def decoded(raw: bytes, largest: int = PIXELS) -> Image.Image:
         if image.format == "PNG":
             image.verify()  # its checksums, which the decoder does not read
             image = Image.open(io.BytesIO(raw), formats=FORMATS)
-        return upright(image)
+        return known(image)
 
 
 def taken(image: Image.Image, largest: int = PIXELS) -> Image.Image:
     """The same of an image that somebody else has opened."""
     with in_words(largest):
         check_size(image.width, image.height, largest)
-        return upright(image)
+        return known(image)
+
+
+def known(image: Image.Image) -> Image.Image:
+    """Read to its end, of a kind that can be made simple: the first pixel shows it."""
+    image.load()
+    simple(part(image, (0, 0, 1, 1)))
+    return image
+
+
+def told_pixels(raw: bytes) -> int:
+    """What the header promises; 0 of what cannot be read."""
+    try:
+        with Image.open(io.BytesIO(raw), formats=FORMATS) as image:
+            return image.width * image.height
+    except Exception:  # a decoder may raise anything; who reads it all will say what
+        return 0
 
 
 def upright(image: Image.Image) -> Image.Image:
-    """Read to its end, turned as the camera was held, of mode L or RGB."""
-    image.load()
+    """Turned as the camera was held, of mode L or RGB."""
     turn = TURNS.get(orientation(image))
     image = simple(image)
     return image if turn is None else image.transpose(turn)
+
+
+def upright_size(image: Image.Image) -> tuple[int, int]:
+    """Width and height, once it is turned."""
+    sideways = TURNS.get(orientation(image)) in SIDEWAYS
+    return (image.height, image.width) if sideways else image.size
+
+
+def channel(image: Image.Image, mode: str, i: int) -> Image.Image:
+    """One of the upright image in this mode, as L. It is made in strips, so that beside the image itself only this one
+    stands in memory."""
+    turn, rows = TURNS.get(orientation(image)), max(STRIP // image.width, 1)
+    page = Image.new("L", image.size)
+    for top in range(0, image.height, rows):
+        strip = part(image, (0, top, image.width, min(top + rows, image.height)))
+        page.paste(in_mode(simple(strip), mode).getchannel(i), (0, top))
+    return page if turn is None else page.transpose(turn)
+
+
+def part(image: Image.Image, box: tuple[int, int, int, int]) -> Image.Image:
+    """A part that still knows what file it is from."""
+    found = image.crop(box)
+    found.format = image.format
+    return found
 
 
 @contextmanager
@@ -95,6 +148,16 @@ def orientation(image: Image.Image) -> int:
     return found if isinstance(found, int) else 1
 
 
+def is_simple(image: Image.Image) -> bool:
+    """Whether ``upright`` has nothing to do."""
+    return image.mode in ("L", "RGB") and "transparency" not in image.info and orientation(image) not in TURNS
+
+
+def is_grey(image: Image.Image) -> bool:
+    """Whether ``simple`` makes it L."""
+    return image.mode in ("1", "L", "LA", "I", "F") or image.mode.startswith("I;16")
+
+
 def simple(image: Image.Image) -> Image.Image:
     """Mode L or RGB, whatever it was."""
     if image.mode.startswith("I;16"):
@@ -107,8 +170,8 @@ def simple(image: Image.Image) -> Image.Image:
         ink = in_mode(image, "RGBA")
         page = Image.new("RGB", image.size, "white")
         page.paste(ink, mask=ink.getchannel("A"))
-        return in_mode(page, "L" if image.mode in ("1", "L", "LA") else "RGB")
-    return in_mode(image, "L" if image.mode in ("1", "L") else "RGB")
+        return in_mode(page, "L" if is_grey(image) else "RGB")
+    return in_mode(image, "L" if is_grey(image) else "RGB")
 
 
 def in_mode(image: Image.Image, mode: str) -> Image.Image:

@@ -5,7 +5,7 @@ The PASCAL Visual Object Classes Challenge (Everingham et al., 2010), https://do
         <object><name>dog</name> <difficult>0</difficult> <bndbox><xmin/><ymin/><xmax/><ymax/></bndbox></object>
     </annotation>
 Pixels are counted from 1, and the last one is within. A split is a list of names, ImageSets/Main/train.txt, beside the
-folder. What its makers call difficult is not asked for, and left out.
+folder. What its makers call difficult is neither learned from nor asked for, as COCO's crowds.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,9 +42,10 @@ def read_voc(folder: Path, split: str | None, labels: Sequence[str] | None, repo
         for j, thing in enumerate(tree.findall("object"), 1):
             label, corners = thing.findtext("name", "").strip(), rectangle(thing.find("bndbox"))
             if not is_text(label) or corners is None:
-                report.add(f"{what}, object {j}", "has no name, or no bndbox of four numbers")
-            elif thing.findtext("difficult", "0").strip() != "1":
-                one.boxes.append(Box(f"{what}, object {j}", corners, numbers[label]))
+                report.add_box(f"{what}, object {j}", "has no name, or no bndbox of four numbers")
+            else:
+                difficult = thing.findtext("difficult", "0").strip() == "1"
+                one.boxes.append(Box(f"{what}, object {j}", corners, numbers[label], difficult))
         drawn.append(one)
     return Annotations(tuple(names if labels is None else labels), drawn)
 

@@ -100,6 +100,9 @@ KINDS: dict[str, Kind] = {
 }
 
 
+READ_ONLY = (detr.TIMM,)  # what goes out has another kind, which alone can say why something cannot
+
+
 @dataclass(frozen=True, eq=False)
 class Found:
     """A foreign checkpoint as one of ours."""
@@ -265,7 +268,7 @@ def kinds_of(family: str, to: str) -> list[Kind]:
     """Those that a family can be written as: of timm alone, or where transformers has it, of transformers."""
     both = {name: kind for name, kind in KINDS.items() if kind.family == family}
     theirs = [kind for name, kind in both.items() if name.startswith(timm.KIND)]
-    others = [kind for name, kind in both.items() if not name.startswith(timm.KIND)]
+    others = [kind for name, kind in both.items() if not name.startswith(timm.KIND) and name not in READ_ONLY]
     return theirs if to == "timm" else others or theirs
 
 

@@ -12,12 +12,13 @@ from typing import Any
 FILE = "preprocessor_config.json"
 FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box"}  # Pillow's numbers
 NAMES = ("ImageProcessorFast", "ImageProcessorPil", "ImageProcessor", "FeatureExtractor")  # what their kinds end with
-USUAL = {"ViT": 2, "DeiT": 3, "ConvNext": 3, "Levit": 3, "Perceiver": 3, "CLIP": 3}  # the filter where none is told
+USUAL = {"ViT": 2, "DeiT": 3, "ConvNext": 3, "Levit": 3, "Perceiver": 3, "CLIP": 3, "Detr": 2}  # where none is told
 LARGE = 384  # from here on ConvNext stretches
 READ = {"do_resize", "size", "resample", "do_center_crop", "crop_size", "crop_pct", "do_rescale", "rescale_factor"}
 READ |= {"do_normalize", "image_mean", "image_std", "image_processor_type", "feature_extractor_type"}
 IRRELEVANT = {"do_convert_rgb", "processor_class", "data_format", "input_data_format", "default_to_square", "device"}
 IRRELEVANT |= {"return_tensors", "disable_grouping", "pad_size", "image_seq_length", "_valid_processor_keys"}
+DETECTION = {"max_size", "format", "do_pad", "pad_and_return_pixel_mask", "do_convert_annotations"}
 
 Cut = dict[str, Any]  # size, fit and shorter
 
@@ -27,6 +28,7 @@ def from_transformers(data: Mapping[str, Any], channels: int) -> dict[str, Any] 
     told = str(data.get("image_processor_type", data.get("feature_extractor_type", "")))
     kind = next((told.removesuffix(name) for name in NAMES if told.endswith(name)), "")
     unknown = {key for key, value in data.items() if value not in (None, False)} - READ - IRRELEVANT
+    unknown -= DETECTION if kind == "Detr" else set()  # how boxes are told, and that smaller images are filled up
     factor = data.get("rescale_factor") or 1 / 255
     steps = [data.get(key, True) for key in ("do_resize", "do_rescale", "do_normalize")]
     if kind not in USUAL or unknown or not all(steps) or type(factor) is not float or abs(factor * 255 - 1) > 1e-6:
@@ -42,6 +44,10 @@ def cut(kind: str, data: Mapping[str, Any]) -> Cut | None:
     size, middle = data.get("size"), data.get("do_center_crop", kind in ("DeiT", "Levit", "Perceiver", "CLIP"))
     square, edge = side(size), whole(size.get("shortest_edge")) if isinstance(size, dict) else side(size)
     inner = side(data.get("crop_size"))
+    if kind == "Detr":
+        longest = size.get("longest_edge") if isinstance(size, dict) else None
+        most = whole(data.get("max_size") if longest is None else longest)
+        return limited(edge, most) if edge and most else None
     if kind in ("ViT", "DeiT") and square:
         return stretched(inner, square) if middle and inner else None if middle else stretched(square, square)
     if kind == "Perceiver" and square and inner and middle:  # cut before it is scaled: only the outermost pixels differ
@@ -66,6 +72,13 @@ def cropped(size: int, shorter: int) -> Cut:
     return {"size": size, "fit": "crop", "shorter": None if shorter == size else shorter}
 
 
+def limited(shorter: int, longest: int) -> Cut | None:
+    """Each keeps its form. Where both are the same, that is what the longer side becomes."""
+    if shorter > longest:
+        return None
+    return {"size": longest, "fit": "within", "shorter": None if shorter == longest else shorter}
+
+
 def whole(value: object) -> int:
     """0 where it is none."""
     return value if type(value) is int and value >= 0 else 0
@@ -85,7 +98,7 @@ def numbers(mean: object, std: object, channels: int, rest: dict[str, Any]) -> d
 
 
 def to_transformers(images: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Theirs, or None: they know colours alone, and one size."""
+    """Theirs, or None: they know colours alone, and sizes."""
     size, both = images["size"], images["shorter"] or images["size"]
     if size is None or images["channels"] != 3:
         return None
@@ -94,6 +107,9 @@ def to_transformers(images: Mapping[str, Any]) -> dict[str, Any] | None:
     if images["fit"] == "crop":
         kind = {"image_processor_type": "CLIPImageProcessor", "size": {"shortest_edge": both}}
         kind |= {"do_center_crop": True, "crop_size": square, "do_convert_rgb": True}
+    elif images["fit"] == "within":
+        kind = {"image_processor_type": "DetrImageProcessor", "format": "coco_detection", "do_pad": True}
+        kind |= {"size": {"shortest_edge": both, "longest_edge": size}}
     elif both != size:
         kind = {"image_processor_type": "DeiTImageProcessor", "size": {"height": both, "width": both}}
         kind |= {"do_center_crop": True, "crop_size": square}
@@ -114,8 +130,9 @@ def each(values: list[float], channels: int) -> list[float]:
     return list(values) * channels if len(values) == 1 else list(values)
 
 
-def from_timm(config: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Ours, or None where it does not tell all of it."""
+def from_timm(config: Mapping[str, Any], image: int | None = None) -> dict[str, Any] | None:
+    """Ours, or None where it does not tell all of it. What is cut off is told as a share, so it can be said for another
+    size too, ``image``: that of a net which was made for it, whatever its first weights were trained with."""
     data = config.get("pretrained_cfg")
     if not isinstance(data, dict):
         return None
@@ -127,14 +144,15 @@ def from_timm(config: Mapping[str, Any]) -> dict[str, Any] | None:
     fits = {None: cropped, "center": cropped, "squash": stretched}
     if mode not in fits:
         return None
-    rest = {**fits[mode](size[1], floor(size[1] / float(str(share)))), "filter": name}
+    own = image or size[1]
+    rest = {**fits[mode](own, floor(own / float(str(share)))), "filter": name}
     return numbers(data.get("mean"), data.get("std"), whole(size[0]), rest)
 
 
 def to_timm(images: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What their ``pretrained_cfg`` says of it, or None."""
+    """What their ``pretrained_cfg`` says of it, or None: all their images are squares."""
     size, both = images["size"], images["shorter"] or images["size"]
-    if size is None or floor(size / (share := size / both)) != both:
+    if size is None or images["fit"] == "within" or floor(size / (share := size / both)) != both:
         return None
     return {
         "input_size": [images["channels"], size, size],

@@ -26,9 +26,14 @@ def letters(size: int) -> ImageFont.FreeTypeFont:
     return ImageFont.truetype(findfont(FontProperties(family=SANS, weight="bold")), size)
 
 
+def zoom_of(size: tuple[int, int]) -> float:
+    """How much larger an image of this size is drawn: a label must find room."""
+    return max(LEAST / max(size), 1.0)
+
+
 def annotated(image: Image.Image, things: Sequence[Thing]) -> Image.Image:
     """A copy, a small one enlarged. The surest thing is drawn last, above the others."""
-    zoom = max(LEAST / max(image.size), 1.0)
+    zoom = zoom_of(image.size)
     size = round(image.width * zoom), round(image.height * zoom)
     large = in_mode(image, "RGB").resize(size, Image.Resampling.NEAREST if zoom > 4 else Image.Resampling.BICUBIC)
     large = large.copy() if large is image else large

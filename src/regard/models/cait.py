@@ -18,16 +18,14 @@ from torch import Tensor, nn
 
 from regard.nn.attention import MultiHeadAttention, Softmax
 from regard.nn.axis import Axis, image_axis
-from regard.nn.block import Block
 from regard.nn.classattention import ClassBlock
 from regard.nn.config import below, not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
 from regard.nn.embed import Patches
 from regard.nn.feedforward import ACTIVATIONS, MLP, activation
-from regard.nn.mechanisms import Choice, build_mixer, layered, unknown_choices
+from regard.nn.mechanisms import Choice, unknown_choices
+from regard.nn.patchwork import patch_blocks
 from regard.nn.positions import interpolate
-from regard.nn.residual import Branch, PreNorm
-from regard.nn.site import Site
 from regard.nn.start import deviation, start_truncated, truncated_normal
 
 
@@ -95,8 +93,8 @@ class CaiT(nn.Module):
         self.positions = nn.Parameter(torch.empty(1, config.grid[0] * config.grid[1], config.dim))
         self.dropout = Dropout(config.dropout)
         self.scale = first_scale(config.depth) if config.scaled else None
-        common: dict[str, nn.Module] = {}
-        self.blocks = nn.ModuleList(self.block(choice, common) for choice in layered(config.attention, config.depth))
+        alike = [config.drop_path] * config.depth
+        self.blocks = patch_blocks(config, self.positions.shape[1], alike, dropout=config.dropout, scale=self.scale)
         self.looks = nn.ModuleList(self.look() for _ in range(config.looks))
         self.norm = nn.LayerNorm(config.dim, config.eps)
         self.head = nn.Linear(config.dim, config.classes) if config.classes else None
@@ -104,40 +102,16 @@ class CaiT(nn.Module):
         for table in (self.class_token, self.positions):
             truncated_normal(table)
 
-    def block(self, choice: Choice, common: dict[str, nn.Module]) -> Block:
-        """Among patches."""
-        config = self.config
-        site = Site(
-            dim=config.dim,
-            heads=config.heads,
-            length=self.positions.shape[1],
-            dropout=config.attention_dropout,
-            biases=self.biases,
-            common=common,
-        )
-        return Block(
-            build_mixer(choice, site),
-            MLP(config.dim, config.hidden, activation(config.activation), dropout=config.dropout),
-            lambda: PreNorm(
-                nn.LayerNorm(config.dim, config.eps),
-                Branch(config.dim, dropout=config.dropout, drop_path=config.drop_path, scale=self.scale),
-            ),
-        )
-
     def look(self) -> ClassBlock:
         """Of the class token at the patches."""
         config = self.config
         return ClassBlock(
-            MultiHeadAttention(config.dim, config.heads, kernel=Softmax(), biases=self.biases),
+            MultiHeadAttention(config.dim, config.heads, kernel=Softmax(), biases="qkvo" if config.qkv_bias else "o"),
             MLP(config.dim, config.hidden, activation(config.activation)),
             config.dim,
             config.eps,
             self.scale,
         )
-
-    @property
-    def biases(self) -> str:
-        return "qkvo" if self.config.qkv_bias else "o"
 
     def tokens(self, images: Tensor) -> Tensor:
         """(b, channels, height, width) -> (b, n, d); at another size than the config's, positions are interpolated"""

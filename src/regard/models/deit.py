@@ -19,15 +19,13 @@ import torch
 from torch import Tensor, nn
 
 from regard.nn.axis import Axis, image_axis
-from regard.nn.block import Block
 from regard.nn.config import below, not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
 from regard.nn.embed import Patches
-from regard.nn.feedforward import ACTIVATIONS, MLP, activation
-from regard.nn.mechanisms import Choice, build_mixer, layered, unknown_choices
+from regard.nn.feedforward import ACTIVATIONS
+from regard.nn.mechanisms import Choice, unknown_choices
+from regard.nn.patchwork import patch_blocks, rising
 from regard.nn.positions import interpolate
-from regard.nn.residual import Branch, PreNorm
-from regard.nn.site import Site
 from regard.nn.start import deviation, start_truncated, truncated_normal
 
 SPECIAL = 2  # tokens before the patches
@@ -96,11 +94,8 @@ class DeiT(nn.Module):
         self.distillation_token = nn.Parameter(torch.empty(1, 1, config.dim))
         self.positions = nn.Parameter(torch.empty(1, SPECIAL + config.grid[0] * config.grid[1], config.dim))
         self.dropout = Dropout(config.dropout)
-        common: dict[str, nn.Module] = {}
-        self.blocks = nn.ModuleList(
-            self.block(choice, config.drop_path * i / max(config.depth - 1, 1), common)
-            for i, choice in enumerate(layered(config.attention, config.depth))
-        )
+        drop_paths = rising(config.drop_path, config.depth)
+        self.blocks = patch_blocks(config, self.positions.shape[1], drop_paths, dropout=config.dropout)
         self.norm = nn.LayerNorm(config.dim, config.eps)
         told = config.classes and config.pool == "both"
         self.head = nn.Linear(config.dim, config.classes) if config.classes else None
@@ -108,25 +103,6 @@ class DeiT(nn.Module):
         start_truncated(self, deviation(config.dim))
         for table in (self.class_token, self.distillation_token, self.positions):
             truncated_normal(table)
-
-    def block(self, choice: Choice, drop_path: float, common: dict[str, nn.Module]) -> Block:
-        config = self.config
-        site = Site(
-            dim=config.dim,
-            heads=config.heads,
-            length=self.positions.shape[1],
-            dropout=config.attention_dropout,
-            biases="qkvo" if config.qkv_bias else "o",
-            common=common,
-        )
-        return Block(
-            build_mixer(choice, site),
-            MLP(config.dim, config.hidden, activation(config.activation), dropout=config.dropout),
-            lambda: PreNorm(
-                nn.LayerNorm(config.dim, config.eps),
-                Branch(config.dim, dropout=config.dropout, drop_path=drop_path),
-            ),
-        )
 
     def tokens(self, images: Tensor) -> Tensor:
         """(b, channels, height, width) -> (b, n, d); at another size than the config's, positions are interpolated"""

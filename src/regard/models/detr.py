@@ -57,6 +57,8 @@ class Config(Sizes):
             [f"dim = {self.dim} is not a multiple of 4, as sines and cosines of two axes must be"] if odd else [],
             not_one_of(ACTIVATIONS, self, "activation"),
         )
+        if self.decoder_depth == self.depth:  # one way to say it
+            object.__setattr__(self, "decoder_depth", None)
 
 
 PRESETS = {

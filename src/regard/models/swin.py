@@ -20,13 +20,13 @@ from regard.nn.block import Block
 from regard.nn.config import below, not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse, uneven
 from regard.nn.dropout import Dropout
 from regard.nn.embed import Patches
-from regard.nn.feedforward import ACTIVATIONS, MLP, activation
-from regard.nn.mechanisms import Choice, build_mixer, layered, unknown_choices
-from regard.nn.mixers.windows import Windows, window_axes
+from regard.nn.feedforward import ACTIVATIONS
+from regard.nn.mechanisms import Choice, unknown_choices
+from regard.nn.mixers.windows import window_axes
+from regard.nn.patchwork import window_block
 from regard.nn.positions import WindowBias, refitted
 from regard.nn.pyramid import Stage, filled, halved, neighbours
-from regard.nn.residual import Branch, PreNorm
-from regard.nn.site import Site
+from regard.nn.residual import PreNorm
 from regard.nn.start import start_truncated
 
 
@@ -109,26 +109,17 @@ class Swin(nn.Module):
         start_truncated(self, 0.02)
 
     def block(self, stage: int, i: int) -> Block:
-        config, wider = self.config, 2**stage
-        heads, before, all_blocks = config.heads[stage], sum(config.depth[:stage]) + i, sum(config.depth)
+        config = self.config
         # a stage whose whole grid is smaller than a window needs a table for that grid alone
         window = min(config.window, halved(config.image // config.patch, stage))
-        site = Site(
-            dim=config.dim * wider,
-            heads=heads,
-            length=window**2,
-            biased=True,
-            dropout=config.attention_dropout,
+        return window_block(
+            config,
+            stage,
+            i,
+            window=window,
+            offsets=lambda: WindowBias(config.heads[stage], window, window),
             biases="qkvo" if config.qkv_bias else "o",
-        )
-        attention = build_mixer(layered(config.attention, all_blocks)[before], site)
-        return Block(
-            Windows(attention, WindowBias(heads, window, window), window, window // 2 if i % 2 else 0),
-            MLP(site.dim, config.hidden * wider, activation(config.activation), dropout=config.dropout),
-            lambda: PreNorm(
-                nn.LayerNorm(site.dim, config.eps),
-                Branch(site.dim, dropout=config.dropout, drop_path=config.drop_path * before / max(all_blocks - 1, 1)),
-            ),
+            residual=PreNorm,
         )
 
     def features(self, images: Tensor) -> Tensor:

@@ -18,13 +18,13 @@ from regard.nn.block import Block
 from regard.nn.config import below, not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse, uneven
 from regard.nn.dropout import Dropout
 from regard.nn.embed import Patches
-from regard.nn.feedforward import ACTIVATIONS, MLP, activation
-from regard.nn.mechanisms import Choice, build_mixer, layered, unknown_choices
-from regard.nn.mixers.windows import Windows, window_axes
+from regard.nn.feedforward import ACTIVATIONS
+from regard.nn.mechanisms import Choice, unknown_choices
+from regard.nn.mixers.windows import window_axes
+from regard.nn.patchwork import window_block
 from regard.nn.positions import LogBias
 from regard.nn.pyramid import Stage, filled, halved, neighbours
-from regard.nn.residual import Branch, ResPost
-from regard.nn.site import Site
+from regard.nn.residual import ResPost
 from regard.nn.start import start_truncated
 
 
@@ -127,25 +127,16 @@ class SwinV2(nn.Module):
         return found
 
     def block(self, stage: int, i: int) -> Block:
-        config, wider = self.config, 2**stage
-        heads, before, all_blocks = config.heads[stage], sum(config.depth[:stage]) + i, sum(config.depth)
+        config = self.config
         window = config.side(stage)
-        site = Site(
-            dim=config.dim * wider,
-            heads=heads,
-            length=window**2,
-            biased=True,
-            dropout=config.attention_dropout,
+        return window_block(
+            config,
+            stage,
+            i,
+            window=window,
+            offsets=lambda: LogBias(config.heads[stage], config.measure(stage)),
             biases="qvo" if config.qkv_bias else "o",
-        )
-        attention = build_mixer(layered(config.attention, all_blocks)[before], site)
-        return Block(
-            Windows(attention, LogBias(heads, config.measure(stage)), window, window // 2 if i % 2 else 0),
-            MLP(site.dim, config.hidden * wider, activation(config.activation), dropout=config.dropout),
-            lambda: ResPost(
-                nn.LayerNorm(site.dim, config.eps),
-                Branch(site.dim, dropout=config.dropout, drop_path=config.drop_path * before / max(all_blocks - 1, 1)),
-            ),
+            residual=ResPost,
         )
 
     def reset(self) -> None:

@@ -15,15 +15,13 @@ import torch
 from torch import Tensor, nn
 
 from regard.nn.axis import Axis, image_axis
-from regard.nn.block import Block
 from regard.nn.config import below, not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
 from regard.nn.embed import Patches
-from regard.nn.feedforward import ACTIVATIONS, MLP, activation
-from regard.nn.mechanisms import Choice, build_mixer, layered, unknown_choices
+from regard.nn.feedforward import ACTIVATIONS
+from regard.nn.mechanisms import Choice, unknown_choices
+from regard.nn.patchwork import patch_blocks, rising
 from regard.nn.positions import interpolate
-from regard.nn.residual import Branch, PreNorm
-from regard.nn.site import Site
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,34 +82,12 @@ class ViT(nn.Module):
         self.class_token = nn.Parameter(torch.empty(1, 1, config.dim)) if special else None
         self.positions = nn.Parameter(torch.empty(1, special + config.grid[0] * config.grid[1], config.dim))
         self.dropout = Dropout(config.dropout)
-        common: dict[str, nn.Module] = {}
-        self.blocks = nn.ModuleList(
-            self.block(choice, config.drop_path * i / max(config.depth - 1, 1), common)
-            for i, choice in enumerate(layered(config.attention, config.depth))
-        )
+        drop_paths = rising(config.drop_path, config.depth)
+        self.blocks = patch_blocks(config, self.positions.shape[1], drop_paths, dropout=config.dropout)
         self.norm = nn.LayerNorm(config.dim, config.eps)
         self.representation = None if config.representation is None else nn.Linear(config.dim, config.representation)
         self.head = nn.Linear(config.representation or config.dim, config.classes) if config.classes else None
         self.reset()
-
-    def block(self, choice: Choice, drop_path: float, common: dict[str, nn.Module]) -> Block:
-        config = self.config
-        site = Site(
-            dim=config.dim,
-            heads=config.heads,
-            length=self.positions.shape[1],
-            dropout=config.attention_dropout,
-            biases="qkvo" if config.qkv_bias else "o",
-            common=common,
-        )
-        return Block(
-            build_mixer(choice, site),
-            MLP(config.dim, config.hidden, activation(config.activation), dropout=config.dropout),
-            lambda: PreNorm(
-                nn.LayerNorm(config.dim, config.eps),
-                Branch(config.dim, dropout=config.dropout, drop_path=drop_path),
-            ),
-        )
 
     def reset(self) -> None:
         """As the paper's code: Xavier projections, small positions, a zero head, so that training starts at uniform."""

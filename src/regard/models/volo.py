@@ -27,11 +27,11 @@ from regard.nn.config import below, not_above_zero, not_divided, not_one_of, not
 from regard.nn.convolution import Convolution
 from regard.nn.embed import Patches
 from regard.nn.feedforward import ACTIVATIONS, MLP, activation
-from regard.nn.mechanisms import Choice, build_mixer, layered, unknown_choices
+from regard.nn.mechanisms import Choice, unknown_choices
 from regard.nn.mixers.outlook import Outlook
+from regard.nn.patchwork import patch_blocks, rising
 from regard.nn.positions import interpolate
 from regard.nn.residual import Branch, PreNorm
-from regard.nn.site import Site
 from regard.nn.start import deviation, start_truncated, truncated_normal
 
 HALF = 2  # the stem's first step, the outlookers' stride, and how many fine tokens a side of a coarse one has
@@ -153,10 +153,8 @@ class VOLO(nn.Module):
         self.outlookers = nn.ModuleList(self.outlooker() for _ in range(config.outlookers))
         self.merge = Patches(HALF, config.fine_dim, config.dim)
         self.positions = nn.Parameter(torch.empty(1, config.grid[0] * config.grid[1], config.dim))
-        common: dict[str, nn.Module] = {}
-        self.blocks = nn.ModuleList(
-            self.block(choice, i, common) for i, choice in enumerate(layered(config.attention, config.depth))
-        )
+        drop_paths = rising(config.drop_path, config.depth, config.outlookers)
+        self.blocks = patch_blocks(config, self.positions.shape[1], drop_paths)
         self.class_token = nn.Parameter(torch.empty(1, 1, config.dim))
         self.looks = nn.ModuleList(self.look() for _ in range(config.looks))
         self.norm = nn.LayerNorm(config.dim, config.eps)
@@ -181,37 +179,16 @@ class VOLO(nn.Module):
             lambda: PreNorm(nn.LayerNorm(config.fine_dim, config.eps), Branch(config.fine_dim)),
         )
 
-    def block(self, choice: Choice, i: int, common: dict[str, nn.Module]) -> Block:
-        config = self.config
-        site = Site(
-            dim=config.dim,
-            heads=config.heads,
-            length=self.positions.shape[1],
-            dropout=config.attention_dropout,
-            biases=self.biases,
-            common=common,
-        )
-        drop_path = config.drop_path * (config.outlookers + i) / max(config.outlookers + config.depth - 1, 1)
-        return Block(
-            build_mixer(choice, site),
-            MLP(config.dim, config.hidden, activation(config.activation)),
-            lambda: PreNorm(nn.LayerNorm(config.dim, config.eps), Branch(config.dim, drop_path=drop_path)),
-        )
-
     def look(self) -> ClassBlock:
         """Of the class token at the patches."""
         config = self.config
         kernel = Softmax(config.attention_dropout)
         return ClassBlock(
-            MultiHeadAttention(config.dim, config.heads, kernel=kernel, biases=self.biases),
+            MultiHeadAttention(config.dim, config.heads, kernel=kernel, biases="qkvo" if config.qkv_bias else "o"),
             MLP(config.dim, config.hidden, activation(config.activation)),
             config.dim,
             config.eps,
         )
-
-    @property
-    def biases(self) -> str:
-        return "qkvo" if self.config.qkv_bias else "o"
 
     def tokens(self, images: Tensor) -> Tensor:
         """(b, channels, height, width) -> (b, n, d); at another size than the config's, positions are interpolated"""

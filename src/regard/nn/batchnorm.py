@@ -4,6 +4,9 @@ Batch Normalization (Ioffe and Szegedy, 2015), https://arxiv.org/abs/1502.03167
     y = g (x - mean) / sqrt(variance + eps) + b
 In training mean and variance are those of the batch; afterwards both are fixed, and so all of it is a linear map.
 
+Differs from the paper: a batch with one value a channel, such as the last image of an epoch or a piece of a split
+batch, is normalised by the running means, and does not change them. Its own would make every output b, whatever x is.
+
 Shapes: b batch, c channels.
 """
 
@@ -46,7 +49,10 @@ class BatchNorm(ChannelNorm):
             places = real.nonzero(as_tuple=True)
             own = self.forward(x.movedim(1, -1)[places])  # (n, c)
             return torch.zeros_like(x).movedim(1, -1).index_put(places, own).movedim(-1, 1)
-        return F.batch_norm(x, self.mean, self.variance, self.weight, self.bias, self.training, MOMENTUM, EPS)
+        measured = (
+            self.training and x.numel() > x.shape[1]
+        )  # a single value has no variance: only what ran before helps
+        return F.batch_norm(x, self.mean, self.variance, self.weight, self.bias, measured, MOMENTUM, EPS)
 
 
 class FrozenBatchNorm(ChannelNorm):

@@ -18,6 +18,18 @@ def corners(boxes: Tensor) -> Tensor:
     return torch.cat((centre - half, centre + half), -1)
 
 
+def crowded(label: int) -> int:
+    """How a class is written beside the box of a crowd, which is no single thing: nothing to learn from or to be found.
+    Where all classes of an image stand, -1 is no box at all."""
+    return -2 - label
+
+
+def crowds(classes: Tensor) -> tuple[Tensor, Tensor]:
+    """Which boxes are crowds, and the plain class of each: (m,) -> (m,), (m,)"""
+    found = classes <= crowded(0)
+    return found, torch.where(found, -2 - classes, classes)
+
+
 def area(boxes: Tensor) -> Tensor:
     """By corners, (..., 4) -> (...)"""
     return (boxes[..., 2:] - boxes[..., :2]).clamp(min=0).prod(-1)

@@ -17,7 +17,7 @@ from regard.zoo import FAMILIES, bare, preset
 
 from .inputs import Vocabulary
 from .named import named_model
-from .settings import LEARNS, SEEN, SEERS, Run, Start, learners
+from .settings import LEARNS, SEEN, Run, Start, learners, sees
 
 HEADS = (  # what may be new: the part that is of a task
     *("label", "tags", "span", "words", "follows", "head", "teacher_head", "token_head", "pooler"),
@@ -58,7 +58,7 @@ def changed(base: Model, changes: Mapping[str, Any], run: Run) -> Any:
         raise InputError(
             f"a {base.family} cannot {run.task.kind}", where="start.model", expected=f"a model of the {able} family"
         )
-    if (base.family in SEERS) != (run.data.kind in SEEN):
+    if sees(base.family) != (run.data.kind in SEEN):
         raise InputError(f"a {base.family} cannot read data of kind {run.data.kind!r}", where="start.model")
     if wrong := flaws(FAMILIES[base.family].config, changes):
         raise ConfigError(f"these are no settings of a {base.family}", where="[model]", got="; ".join(wrong))

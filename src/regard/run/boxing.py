@@ -1,31 +1,43 @@
 """Images with boxes, for a run: opened, and in batches."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from regard.data.batches import Batches, Drawn
-from regard.data.boxes import Boxed, open_boxes
+from regard.data.boxes import Boxed, BoxedImages, open_boxes
 from regard.data.images import Images
 from regard.data.order import Order
 from regard.data.reframing import Reframing
-from regard.data.rows import Rows
+from regard.data.rows import Rows, Some
 from regard.data.shapes import KINDS, Shapes
+from regard.errors import InputError
 from regard.tasks.detecting import BoxedBatch, together
 
 from .inputs import BoxFiles, DrawnShapes
+from .named import named_model
 from .settings import Run
 
 SPLITS = ("train", "held_out", "test")
 MEASURED = 300  # generated images that are held out, and as many to test on
+SHOWN = 5  # images that are named
 
 
-def boxes_prepared(data: BoxFiles | DrawnShapes) -> Images:
-    """Each image keeps its form."""
+def boxes_prepared(run: Run, data: BoxFiles | DrawnShapes) -> Images:
+    """Each image keeps its form. Pixels become the numbers that the weights of [start] know, unless the run says
+    otherwise."""
+    base = None if run.start is None else named_model(run.start.model).processor
     if isinstance(data, DrawnShapes):
-        return Images(size=data.side, fit="within", mean=(0.5,), std=(0.25,))
-    return Images(size=data.longest, fit="within", mean=data.mean, std=data.deviation)
+        images = Images(size=data.side, fit="within", mean=(0.5,), std=(0.25,))
+        usual = True
+    else:
+        images = Images(size=data.longest, fit="within", mean=data.mean, std=data.deviation)
+        usual = data.as_usual()
+    if isinstance(base, Images) and usual:
+        return replace(images, mean=base.mean, std=base.std, filter=base.filter)
+    return images
 
 
 def box_rows(
@@ -44,8 +56,31 @@ def box_rows(
             folder = found(data.images[i % len(data.images)], base)
             part = data.splits[i] if data.splits else None
             rows = open_boxes(found(file, base), folder, images, split=part, labels=names or None)
+            if split == "train" and not rows.things().any() and not rows.bad_boxes:
+                raise InputError(
+                    "no image of train has a box, so there is nothing to learn",
+                    where=str(found(file, base)),
+                    got=f"{len(rows)} images" + (f" of the split {part!r}" if part else ""),
+                    fix="see that data.train and data.splits name what was annotated",
+                )
             names, splits[split] = rows.labels, rows
     return splits, names
+
+
+def unasked(rows: Rows, queries: int) -> list[str]:
+    """Whether images hold more things than there are queries to find them, and which."""
+    indices = rows.indices if isinstance(rows, Some) else np.arange(len(rows))
+    source = rows.source if isinstance(rows, Some) else rows
+    if not isinstance(source, BoxedImages):
+        return []
+    counts = source.things()
+    over = [int(i) for i in indices if counts[i] > queries]
+    if not over:
+        return []
+    named = [f"{source.where(i)} ({counts[i]})" for i in over[:SHOWN]]
+    more = f" and {len(over) - SHOWN} more" if len(over) > SHOWN else ""
+    what = f"{len(over)} images hold more things than model.queries = {queries} can find"
+    return [f"{what}, up to {counts[over].max()}: {', '.join(named)}{more}"]
 
 
 def boxes_in_batches(

@@ -77,6 +77,13 @@ def image_rows(data: Pictures, images: Images, base: Path, found: Found) -> tupl
         splits = {"train": Digits(reading, 0, COUNT - TEST), "test": Digits(images, COUNT - TEST, COUNT)}
         return splits, Digits.labels
     train = open_split(data, found(data.train, base), "train", reading, data.labels or None)
+    if len(train.labels) < 2 and not data.labels:
+        raise InputError(
+            "all images have the same label, so there is nothing to learn",
+            where=str(found(data.train, base)),
+            got=", ".join(map(repr, train.labels)) or "none",
+            expected="a folder for each of several labels, or a table with several",
+        )
     splits = {"train": train}
     for split, name in (("held_out", data.held_out), ("test", data.test)):
         if name:

@@ -167,6 +167,7 @@ SIZE = "both sides of an image, for a model whose config does not tell it; 0: as
 FIT = "an image that is no square: the whole of it, or a square from its middle"
 AUGMENT = "how images change at random while they are learned"
 HALF = (0.5,)
+PHOTO_MEAN, PHOTO_DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, as DETR has it
 
 
 @dataclass(frozen=True)
@@ -305,14 +306,14 @@ class BoxFiles:
     splits: tuple[str, ...] = setting((), "of a JSON list or VOC: the names of its splits for train, held_out, test")
     longest: int = setting(320, "pixels that the longer side of an image is scaled to")
     share: float = setting(0.1, "what is held out of train, where nothing else is")
-    bad: float = setting(0.01, "more than this share of bad images and boxes stops the run before it begins")
+    bad: float = setting(0.01, "more than this share of bad images, or of bad boxes, stops the run before it begins")
     batch: int = setting(8, "images of a batch")
     mirror: float = setting(0.5, "the chance that left and right are exchanged, in training")
     cut: float = setting(0.5, "the chance that a random part of the image is cut out, in training")
     part: float = setting(0.6, "the smallest such part, as a share of each side")
     scale: float = setting(0.8, "the smallest scale that an image is shown in, in training; the largest is 1")
-    mean: tuple[float, ...] = setting((0.485, 0.456, 0.406), "of the pixels, 0 is black and 1 white")
-    deviation: tuple[float, ...] = setting((0.229, 0.224, 0.225), "of the pixels")
+    mean: tuple[float, ...] = setting(PHOTO_MEAN, "of the pixels, 0 is black and 1 white")
+    deviation: tuple[float, ...] = setting(PHOTO_DEVIATION, "of the pixels")
 
     def __post_init__(self) -> None:
         wrong = not_positive(self, "batch") + ([] if self.train or self.train is None else ["train names no file"])
@@ -320,6 +321,8 @@ class BoxFiles:
             wrong += [f"images = {list(self.images)} names neither one folder nor three"]
         if self.splits is not None and len(self.splits) not in (0, 2, 3):
             wrong += [f"splits = {list(self.splits)} names neither two splits nor three"]
+        if self.splits and len(set(self.splits)) < len(self.splits):
+            wrong += [f"splits = {list(self.splits)} names one of them twice"]
         if self.splits and (self.held_out or self.test):
             wrong += ["splits: these are parts of train's file, so held_out and test have none of their own"]
         wrong += not_deviations(self.deviation)
@@ -330,6 +333,9 @@ class BoxFiles:
         ]
         refuse(wrong, below(16, self, "longest"), below(0, self, "mirror", "cut"))
         refuse(not_shares(self, "share", "bad"), not_above_zero(self, "share", "part", "scale"))
+
+    def as_usual(self) -> bool:
+        return self.mean == PHOTO_MEAN and self.deviation == PHOTO_DEVIATION
 
 
 @dataclass(frozen=True)

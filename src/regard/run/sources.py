@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from regard.data.answers import Questions
+from regard.data.boxes import BoxedImages
 from regard.data.captioned import CaptionedImages, hold_out_images, open_captions
 from regard.data.conllu import Sentences, open_conllu
 from regard.data.draws import HOLDOUT, chance, shuffled
@@ -188,24 +189,52 @@ def checked(
 def tolerated(splits: Mapping[str, Rows], bad: float) -> list[Fault]:
     """All that is wrong, unless it is too much."""
     for split, rows in splits.items():
-        tolerate(rows.faults, len(rows) + len(rows.faults), bad, f"data.{split}")
+        if isinstance(rows, BoxedImages):
+            tolerated_boxes(rows, bad, f"data.{split}")
+        else:
+            tolerate(rows.faults, len(rows) + len(rows.faults), bad, f"data.{split}")
     return [fault for rows in splits.values() for fault in rows.faults]
+
+
+def tolerated_boxes(rows: BoxedImages, bad: float, name: str) -> None:
+    """Images and boxes each by themselves: an image has many boxes, which would hide that every tenth image is bad."""
+    boxes = set(rows.bad_boxes)
+    images = [fault for fault in rows.faults if fault not in boxes]
+    tolerate(images, len(rows) + len(images), bad, name, "image images")
+    if boxes:
+        tolerate(rows.bad_boxes, len(rows.boxes) + len(rows.bad_boxes), bad, name, "box boxes")
 
 
 def opened_images(data: ImageFiles | DigitImages, run: Run, base: Path) -> Opened:
     images = images_of(run)
     splits, names = image_rows(data, images, base, found)
+    apart(splits)
     ready = checked(splits, data.bad, data.share, run.seed, images=images, names=names)
     if data.augment.area < 1 and not getattr(data, "held_out", ""):
         ready.splits["held_out"] = Prepared(ready.splits["held_out"], images)
     return ready
 
 
+def apart(splits: Mapping[str, Rows]) -> None:
+    """Nothing is measured on what was learned from."""
+    learned = splits["train"]
+    known = {learned.where(i) for i in range(len(learned))} if len(splits) > 1 else set()
+    for split, rows in splits.items():
+        if split != "train" and (same := [place for i in range(len(rows)) if (place := rows.where(i)) in known]):
+            raise InputError(
+                f"images of train stand in {split} too: what was learned from measures nothing",
+                where=f"data.{split}",
+                got=f"{len(same)} of {len(rows)}, such as {same[0]}",
+                fix=f"name others, or leave data.{split} out",
+            )
+
+
 def opened_boxes(data: BoxFiles | DrawnShapes, run: Run, base: Path) -> Opened:
-    images = boxes_prepared(data)
+    images = boxes_prepared(run, data)
     splits, names = box_rows(data, images, run.seed, base, found)
     if isinstance(data, DrawnShapes):
         return Opened(splits, (), images, names)
+    apart(splits)
     return checked(splits, data.bad, data.share, run.seed, images, names)
 
 

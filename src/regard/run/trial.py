@@ -10,11 +10,14 @@ from typing import Any
 from regard.data.batches import Batches
 from regard.data.loader import Loader
 from regard.errors import InputError
+from regard.nn.batchnorm import BatchNorm
 from regard.train.distribution import World
 from regard.train.progress import Silent, memory
 from regard.zoo import parameters
 
 from .arranging import vocabulary_of
+from .boxing import unasked
+from .goals import Detection
 from .job import Job, prepare
 from .settings import Run, read_run
 from .sources import opened, placed
@@ -22,6 +25,7 @@ from .start import FILE, engine_of, folder_of, world_of
 
 TRIED = 5  # steps
 SHOWN = 20  # bad rows
+FEW = 2000  # batches that are looked at
 
 
 @dataclass(frozen=True)
@@ -45,11 +49,12 @@ class Report:
     cut: float  # the share of train's tokens, about, that are beyond that
     model: str
     parameters: int
-    shapes: dict[str, tuple[int, ...]]  # of the first batch
+    shapes: dict[str, tuple[int, ...]]  # of the batch that costs most
     seconds_per_step: float
     seconds_per_epoch: float
     seconds_in_all: float
     memory: int  # bytes, the largest batch included
+    warnings: list[str]
 
 
 def check(path: Path, overrides: tuple[str, ...]) -> Report:
@@ -61,7 +66,8 @@ def check(path: Path, overrides: tuple[str, ...]) -> Report:
         job = prepare(run, folder_of(run, path), data, vocabulary_of(run, data.splits["train"], path.parent))
         seconds = tried(replace(job, folder=Path(folder)), run, world)
     train = job.sources.splits["train"]
-    first = train.collate([int(row) for row in train.rows(0)], 0)
+    heavy = heaviest(train)
+    largest = train.collate([int(row) for row in train.rows(heavy)], heavy)
     return Report(
         task=run.task.kind,
         folder=str(job.folder),
@@ -75,11 +81,12 @@ def check(path: Path, overrides: tuple[str, ...]) -> Report:
         cut=job.sources.cut,
         model=run.model["name"] if run.start is None else run.start.model,
         parameters=parameters(job.model.net),
-        shapes={name: tuple(x.shape) for name, x in vars(first).items() if hasattr(x, "shape")},
+        shapes={name: tuple(x.shape) for name, x in vars(largest).items() if hasattr(x, "shape")},
         seconds_per_step=seconds,
         seconds_per_epoch=seconds * len(train),
         seconds_in_all=seconds * run.train.steps,
         memory=memory(),
+        warnings=warnings(job, world.size),
     )
 
 
@@ -107,8 +114,25 @@ def tried(job: Job, run: Run, world: World) -> float:
 
 
 def heaviest(train: Batches) -> int:
-    """The step of the first epoch whose batch has the longest rows."""
+    """The step of the first epoch whose batch costs most: by its rows, and by the pairs of places in the longest. What
+    is left over for the last batch has the longest rows, but may be only one."""
     lengths: Any = train.source.lengths
-    if lengths is None:
-        return 0
-    return max(range(min(len(train), 2000)), key=lambda step: int(lengths[train.rows(step)].max()))
+
+    def cost(step: int) -> int:
+        rows = train.rows(step)
+        return len(rows) * (1 if lengths is None else int(lengths[rows].max()) ** 2)
+
+    return max(range(min(len(train), FEW)), key=cost)
+
+
+def warnings(job: Job, processes: int) -> list[str]:
+    """What is no error, and yet not what somebody might think."""
+    told, pieces = [], job.run.train.split * processes
+    if pieces > 1 and any(isinstance(module, BatchNorm) for module in job.model.net.modules()):
+        told.append(
+            f"this net has batch norms, which measure each of the {pieces} pieces of a batch by itself: the gradient "
+            "is not that of the whole batch"
+        )
+    if isinstance(job.run.task, Detection):
+        told += unasked(job.sources.splits["train"].source, job.model.config.queries)
+    return told

@@ -20,9 +20,9 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
 
 from regard.models.detr import Detected
-from regard.nn.boxes import corners, generalised_overlap
+from regard.nn.boxes import corners, crowds, generalised_overlap
 
-from .precision import Found, Precision, judge, tallied_precision, tally
+from .precision import Found, Judged, Precision, joined, judge, tallied_precision, tally
 from .task import Loss, Task, Term
 
 SHOWN = 8
@@ -34,7 +34,7 @@ class BoxedBatch:
 
     images: Tensor  # (b, channels, height, width)
     boxes: Tensor  # (b, m, 4): centre x, centre y, width, height, as shares of the image
-    classes: Tensor  # (b, m), -1 where there is no box
+    classes: Tensor  # (b, m), -1 where there is no box; crowds are below it (``nn.boxes.crowded``), and only measured
     sizes: Tensor | None = None  # (b, 2): rows and columns of each image, if any is smaller than its place
 
 
@@ -123,9 +123,21 @@ def boxes_found(detected: Detected, sizes: Tensor, threshold: float = 0.0) -> li
     """What each image holds, in pixels of images of these sizes, (b, 2), rows and columns. Each query tells its
     likeliest class that is not "nothing"; those with a lower score than the threshold are left out."""
     scores, classes = detected.logits.softmax(-1)[..., :-1].max(-1)
-    boxes = corners(detected.boxes) * sizes.flip(1).repeat(1, 2)[:, None].to(detected.boxes)
-    kept = scores > threshold
+    boxes, kept = in_pixels(detected.boxes, sizes), scores > threshold
     return [Found(*(x[i][kept[i]] for x in (scores, classes, boxes))) for i in range(len(kept))]
+
+
+def all_said(detected: Detected, sizes: Tensor) -> list[Found]:
+    """The same of every query, its score as log-odds: these still tell apart what as a probability is 1, or 0."""
+    logits = detected.logits.double()
+    best, classes = logits[..., :-1].max(-1)
+    odds = best - logits.scatter(-1, classes[..., None], -torch.inf).logsumexp(-1)
+    return [Found(*one) for one in zip(odds, classes, in_pixels(detected.boxes, sizes), strict=True)]
+
+
+def in_pixels(boxes: Tensor, sizes: Tensor) -> Tensor:
+    """By centre and as shares -> by corners, in pixels of images of these sizes: (b, q, 4), (b, 2) -> (b, q, 4)"""
+    return corners(boxes) * sizes.flip(1).repeat(1, 2)[:, None].to(boxes)
 
 
 class Detect(Task):
@@ -167,12 +179,9 @@ class Detect(Task):
         parts, counts = set_loss(detected, batch, self.weights), self.counts(batch)
         sums = {"label": parts.label, "box": parts.box, "overlap": parts.overlap}
         sums |= {name: torch.tensor(count, device=batch.images.device) for name, count in counts.items()}
-        every = boxes_found(detected, sizes_of(batch))
-        judged = [judge(one, *boxes_of(batch, i), len(self.names)) for i, one in enumerate(every)]
-        found = tally(judged[0])
-        for one in judged[1:]:
-            found += tally(one)
-        return sums | {"found": found, "wanted": torch.stack([one.wanted for one in judged]).sum(0)}
+        every = all_said(detected, sizes_of(batch))
+        judged = joined([judged_image(one, batch, i, len(self.names)) for i, one in enumerate(every)])
+        return sums | {"found": tally(judged), "wanted": judged.wanted}
 
     def metrics(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
         boxes, slots = (max(float(sums[name]), 1e-9) for name in ("boxes", "slots"))
@@ -201,6 +210,14 @@ def sizes_of(batch: BoxedBatch) -> Tensor:
     if batch.sizes is not None:
         return batch.sizes
     return torch.tensor(batch.images.shape[-2:], device=batch.images.device).expand(len(batch.images), 2)
+
+
+def judged_image(found: Found, batch: BoxedBatch, i: int, classes: int) -> Judged:
+    """What was found in one image, held against its boxes and its crowds."""
+    there = batch.classes[i] != -1
+    boxes = corners(batch.boxes[i][there]) * sizes_of(batch)[i].flip(0).repeat(2)
+    crowd, labels = crowds(batch.classes[i][there])
+    return judge(found, boxes, labels, classes, crowds=crowd)
 
 
 def boxes_of(batch: BoxedBatch, i: int) -> tuple[Tensor, Tensor]:

@@ -5,19 +5,19 @@ Shapes: b batch.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from PIL import Image
+from torch import Tensor
 
 from regard.data.images import Images
-from regard.data.pixels import DamagedError, decoded, taken
+from regard.data.pixels import DamagedError, loaded, taken, upright, upright_size
 from regard.data.places import Folder
 from regard.errors import InputError
 
 from .detecting import boxes_found, together
-from .seeing import Picture
+from .seeing import Picture, path_of
 
 BATCH = 8
 
@@ -43,13 +43,16 @@ class Spotted:
 
 def opened(picture: Picture) -> Image.Image:
     """Upright, of mode L or RGB; what cannot be read is refused."""
-    if isinstance(picture, str | Path) and (not str(picture) or "\0" in str(picture)):
-        raise InputError("this is no path of an image", got=repr(str(picture))[:100])
+    return upright(source(picture))
+
+
+def source(picture: Picture) -> Image.Image:
+    """As it was stored, read to its end."""
     try:
         if isinstance(picture, Image.Image):
             return taken(picture)
-        path = Path(picture)
-        return decoded(Folder(path.parent).read(path.name))
+        path = path_of(picture)
+        return loaded(Folder(path.parent).read(path.name))
     except DamagedError as reason:
         where = "" if isinstance(picture, Image.Image) else str(picture)
         raise InputError("this image cannot be read", where=where, got=str(reason)) from None
@@ -68,28 +71,31 @@ class Finding:
         found: list[Spotted] = []
         for start in range(0, len(pictures), BATCH):
             some = pictures[start : start + BATCH]
-            found += self.spotted(some, [opened(picture) for picture in some], threshold)
+            found += self.spotted(some, threshold)
         return found
 
     @torch.inference_mode()
-    def spotted(self, names: Sequence[Picture], images: Sequence[Image.Image], threshold: float) -> list[Spotted]:
-        pixels = [self.images.normalise(self.images.prepare(image)) for image in images]
-        nothing = [torch.zeros(0, 4)] * len(images), [torch.zeros(0, dtype=torch.int64)] * len(images)
-        batch = together(pixels, *nothing)
-        sizes = torch.tensor([[image.height, image.width] for image in images])
+    def spotted(self, pictures: Sequence[Picture], threshold: float) -> list[Spotted]:
+        seen = [self.seen(picture) for picture in pictures]  # small ones: no two large images stand in memory
+        nothing = [torch.zeros(0, 4)] * len(seen), [torch.zeros(0, dtype=torch.int64)] * len(seen)
+        batch = together([pixels for pixels, _ in seen], *nothing)
+        sizes = torch.tensor([[height, width] for _, (width, height) in seen])
         told = boxes_found(self.net(batch.images, batch.sizes), sizes, threshold)
         result = []
-        for name, image, one in zip(names, images, told, strict=True):
+        for picture, (_, size), one in zip(pictures, seen, told, strict=True):
             order = one.scores.argsort(descending=True, stable=True).tolist()
             things = tuple(
-                self.thing(int(one.classes[i]), float(one.scores[i]), one.boxes[i].tolist(), image) for i in order
+                self.thing(int(one.classes[i]), float(one.scores[i]), one.boxes[i].tolist(), size) for i in order
             )
-            result.append(Spotted("" if isinstance(name, Image.Image) else str(name), image.size, things))
+            result.append(Spotted("" if isinstance(picture, Image.Image) else str(picture), size, things))
         return result
 
-    def thing(self, kind: int, score: float, box: Sequence[float], image: Image.Image) -> Thing:
+    def seen(self, picture: Picture) -> tuple[Tensor, tuple[int, int]]:
+        """(channels, rows, columns), normalised, and the width and height that it had"""
+        image = source(picture)
+        return self.images.normalise(self.images.shrink(image)), upright_size(image)
+
+    def thing(self, kind: int, score: float, box: Sequence[float], size: tuple[int, int]) -> Thing:
         """A box may reach out of the image a little, and is cut there."""
-        left, top, right, bottom = (
-            min(max(x, 0.0), float(most)) for x, most in zip(box, (image.width, image.height) * 2, strict=True)
-        )
+        left, top, right, bottom = (min(max(x, 0.0), float(most)) for x, most in zip(box, size * 2, strict=True))
         return Thing(self.labels[kind] if self.labels else str(kind), score, (left, top, right, bottom), kind)

@@ -6,23 +6,27 @@ Of each image and class, the detections in the order of their scores each take t
 by enough; what takes none is a false one. Over all images, by falling score, that gives a precision for each recall; it
 is made monotone, read at 101 recalls and averaged. AP is the mean over classes and over ten overlaps, 0.5 to 0.95.
 
-Differs from COCO's: there are no crowds.
+A crowd, one box around many things, need not be found, and what lies in it by enough of its own area is not counted.
 
 Shapes: n detections, m boxes, t overlaps that count as enough, c classes. Boxes are by corners, in pixels.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from regard.nn.boxes import area, overlap
+from regard.nn.boxes import area, overlap, positive, shared
 
 ENOUGH = tuple(0.5 + 0.05 * i for i in range(10))
 RECALLS = 101
 MOST = 100  # detections of one class in an image; those with less score are not counted
-BINS = 1 << 10  # of scores, where detections are counted and not kept
+CELLS = 1 << 18  # steps of scores of all classes, where detections are counted and not kept
+FEWEST = 1 << 10  # of one class
+SUREST = 500.0  # log-odds that are told apart
+WRONG = float(1 << 26)  # more right ones than this are never in one step
 AREAS = {"all": (0.0, 1e10), "small": (0.0, 32.0**2), "medium": (32.0**2, 96.0**2), "large": (96.0**2, 1e10)}
 
 
@@ -77,17 +81,23 @@ def mean(table: Tensor) -> float:
 
 @torch.no_grad()
 def judge(
-    found: Found, boxes: Tensor, labels: Tensor, classes: int, within: tuple[float, float] = AREAS["all"]
+    found: Found,
+    boxes: Tensor,
+    labels: Tensor,
+    classes: int,
+    within: tuple[float, float] = AREAS["all"],
+    crowds: Tensor | None = None,
 ) -> Judged:
-    """One image: its detections against its boxes (m, 4), (m,). Boxes outside of ``within``, an area in pixels, need
-    not be found, and a detection of theirs is neither right nor wrong."""
+    """One image: its detections against its boxes (m, 4), (m,). Those outside of ``within``, an area in pixels, and
+    those that are ``crowds``, (m,), need not be found, and a detection of theirs is neither right nor wrong."""
     kept, right, wrong = [], [], []
-    spare = outside(boxes, within)
-    for label in sorted(set(found.classes.tolist())):
+    crowds = torch.zeros_like(labels, dtype=torch.bool) if crowds is None else crowds
+    spare = outside(boxes, within) | crowds
+    for label in sorted({label for label in found.classes.tolist() if label < classes}):  # others nobody has named
         own = (found.classes == label).nonzero()[:, 0]
         own = own[found.scores[own].sort(descending=True, stable=True).indices][:MOST]
         there = labels == label
-        taken, missed = match(found.boxes[own], boxes[there], spare[there])
+        taken, missed = match(found.boxes[own], boxes[there], spare[there], crowds[there])
         kept.append(own)
         right.append(taken)
         wrong.append(missed & ~outside(found.boxes[own], within))
@@ -103,14 +113,16 @@ def outside(boxes: Tensor, within: tuple[float, float]) -> Tensor:
     return (area(boxes) < within[0]) | (area(boxes) > within[1])
 
 
-def match(found: Tensor, boxes: Tensor, spare: Tensor) -> tuple[Tensor, Tensor]:
-    """Detections of one class by falling score, (n, 4) and (m, 4) -> (t, n) right, (t, n) without any box"""
+def match(found: Tensor, boxes: Tensor, spare: Tensor, crowds: Tensor) -> tuple[Tensor, Tensor]:
+    """Detections of one class by falling score, (n, 4) and (m, 4) -> (t, n) right, (t, n) without any box. A crowd is
+    never taken: it may be found many times."""
     enough = torch.tensor(ENOUGH, dtype=torch.float64, device=found.device)[:, None]
     shape = len(ENOUGH), len(found)
     right, missed = (torch.zeros(shape, dtype=torch.bool, device=found.device) for _ in range(2))
     if not len(boxes):
         return right, ~missed
-    common = overlap(found[:, None].double(), boxes.double())  # (n, m)
+    one, two = found[:, None].double(), boxes.double()
+    common = torch.where(crowds, shared(one, two) / positive(area(one)), overlap(one, two))  # (n, m)
     free = torch.ones(len(ENOUGH), len(boxes), dtype=torch.bool, device=found.device)
     rows = torch.arange(len(ENOUGH), device=found.device)
     for i in range(len(found)):
@@ -119,7 +131,7 @@ def match(found: Tensor, boxes: Tensor, spare: Tensor) -> tuple[Tensor, Tensor]:
         value = torch.where(able, common[i], -1.0)
         best = len(boxes) - 1 - value.flip(1).argmax(1)  # of equal ones the last, as theirs
         hit = able.any(1)
-        free[rows[hit], best[hit]] = False
+        free[rows[hit], best[hit]] = crowds[best[hit]]
         right[:, i], missed[:, i] = hit & ~spare[best], ~hit
     return right, missed
 
@@ -127,45 +139,73 @@ def match(found: Tensor, boxes: Tensor, spare: Tensor) -> tuple[Tensor, Tensor]:
 @torch.no_grad()
 def average_precision(images: Sequence[Judged]) -> Precision:
     """Exactly, from all detections."""
-    scores, classes = torch.cat([x.scores for x in images]), torch.cat([x.classes for x in images])
-    right, wrong = torch.cat([x.right for x in images], 1), torch.cat([x.wrong for x in images], 1)
-    wanted = torch.stack([x.wanted for x in images]).sum(0)
-    order = scores.sort(descending=True, stable=True).indices
+    every = joined(images)
+    order = every.scores.sort(descending=True, stable=True).indices
     columns = []
-    for label in range(len(wanted)):
-        own = order[classes[order] == label]
-        columns.append(area_under(right[:, own].double(), wrong[:, own].double(), wanted[label].double()))
+    for label, wanted in enumerate(every.wanted.double()):
+        own = order[every.classes[order] == label]
+        columns.append(area_under(every.right[:, own], every.wrong[:, own], wanted))
     return Precision(torch.stack(columns, 1))
+
+
+def joined(images: Sequence[Judged]) -> Judged:
+    """All of them as one."""
+    return Judged(
+        torch.cat([x.scores for x in images]),
+        torch.cat([x.classes for x in images]),
+        torch.cat([x.right for x in images], 1),
+        torch.cat([x.wrong for x in images], 1),
+        torch.stack([x.wanted for x in images]).sum(0),
+    )
 
 
 @torch.no_grad()
 def tally(judged: Judged) -> Tensor:
-    """Counts that add up over images: (2, t, c, BINS), right and wrong ones by score, the highest first."""
+    """Counts that add up over images, of detections whose scores are log-odds, the highest first: (t, c, steps). Each
+    is the number of right ones, and ``WRONG`` for each wrong one: both are whole, and so is every sum of them."""
     classes = len(judged.wanted)
-    place = ((1 - judged.scores.double()) * BINS).long().clamp(0, BINS - 1) + judged.classes * BINS
-    counts = torch.zeros(2, len(ENOUGH), classes * BINS, dtype=torch.float64, device=place.device)
-    for part, hits in zip(counts, (judged.right, judged.wrong), strict=True):
-        part.index_add_(1, place, hits.double())
-    return counts.unflatten(-1, (classes, BINS))
+    steps = max(CELLS // max(classes, 1), FEWEST)
+    place = step_of(judged.scores, steps) + judged.classes * steps
+    counts = torch.zeros(len(ENOUGH), classes * steps, dtype=torch.float64, device=place.device)
+    counts.index_add_(1, place, judged.right.double() + WRONG * judged.wrong.double())
+    return counts.unflatten(-1, (classes, steps))
+
+
+def step_of(odds: Tensor, steps: int) -> Tensor:
+    """From 0, the surest, to steps - 1. They are even in asinh(2 log(p / (1 - p))): finest near a half, and wider only
+    where a net is so sure that its log-odds are far apart anyway."""
+    odds = torch.nan_to_num(odds.double(), nan=-SUREST).clamp(-SUREST, SUREST)
+    share = (2 * odds).asinh() / math.asinh(2 * SUREST)
+    return ((1 - share) / 2 * steps).long().clamp(0, steps - 1)
 
 
 @torch.no_grad()
 def tallied_precision(counts: Tensor, wanted: Tensor) -> Precision:
-    """(2, t, c, BINS), (c,): as exact as scores in BINS steps can be"""
-    pairs = [area_under(counts[0, :, i], counts[1, :, i], wanted[i]) for i in range(len(wanted))]
-    return Precision(torch.stack(pairs, 1))
+    """(t, c, steps), (c,): exactly, but for the order of those within one step"""
+    wrong = (counts / WRONG).floor()
+    right = counts - WRONG * wrong
+    return Precision(torch.stack([area_under(right[:, i], wrong[:, i], wanted[i]) for i in range(len(wanted))], 1))
 
 
 def area_under(right: Tensor, wrong: Tensor, wanted: Tensor) -> Tensor:
-    """Counts by falling score, (t, n) -> (t,)"""
+    """Counts by falling score, (t, n) -> (t,). In what order those of one count came is not known: the wrong ones are
+    taken to stand evenly among the right ones, as they do in the mean over all orders."""
     if not wanted:
         return torch.full((len(right),), torch.nan, dtype=torch.float64, device=right.device)
-    if not right.shape[1]:
-        return torch.zeros(len(right), dtype=torch.float64, device=right.device)
-    hits, misses = right.double().cumsum(1), wrong.double().cumsum(1)
-    recall, precision = hits / wanted, hits / (hits + misses).clamp(min=torch.finfo(torch.float64).eps)
-    best = precision.flip(1).cummax(1).values.flip(1)
-    asked = torch.linspace(0, 1, RECALLS, dtype=torch.float64, device=right.device).expand(len(right), -1).contiguous()
-    place = torch.searchsorted(recall.contiguous(), asked)
-    reached = place < recall.shape[1]
-    return torch.where(reached, best.gather(1, place.clamp(max=recall.shape[1] - 1)), 0.0).mean(1)
+    return torch.stack(
+        [averaged(hits.long(), misses.double(), wanted) for hits, misses in zip(right, wrong, strict=True)]
+    )
+
+
+def averaged(right: Tensor, wrong: Tensor, wanted: Tensor) -> Tensor:
+    """Of one overlap: (n,), (n,) -> ()"""
+    place = torch.arange(len(right), device=right.device).repeat_interleave(right)  # of each right one
+    hits = torch.arange(1, len(place) + 1, dtype=torch.float64, device=right.device)
+    if not len(hits):
+        return hits.sum()
+    within = hits - (right.cumsum(0) - right)[place]  # the how manieth of its count, from 1
+    misses = (wrong.cumsum(0) - wrong)[place] + wrong[place] * within / (right[place] + 1)
+    best = (hits / (hits + misses)).flip(0).cummax(0).values.flip(0)
+    asked = torch.linspace(0, 1, RECALLS, dtype=torch.float64, device=right.device)
+    reached = torch.searchsorted(hits / wanted, asked)
+    return torch.where(reached < len(best), best[reached.clamp(max=len(best) - 1)], 0.0).mean()

@@ -41,8 +41,8 @@ class Seeing:
         return self.images.normalise(pixels(self.images, picture))[None]
 
     def classify(self, pictures: Sequence[Picture]) -> list[Recognised]:
-        """Some at a time; where images keep their sizes, one by one."""
-        found, together = [], 1 if self.images.size is None else BATCH
+        """Some at a time; where images keep their sizes or forms, one by one."""
+        found, together = [], 1 if self.images.size is None or self.images.fit == "within" else BATCH
         for start in range(0, len(pictures), together):
             some = pictures[start : start + together]
             with torch.inference_mode():
@@ -59,9 +59,17 @@ def pixels(images: Images, picture: Picture) -> Tensor:
     """As a net will see it, before colours become numbers.  -> (channels, height, width), uint8"""
     if isinstance(picture, Image.Image):
         return images.take_image(picture)
+    return images.read(path_of(picture))
+
+
+def path_of(picture: object) -> Path:
+    """Of an image that is no image in memory."""
+    if not isinstance(picture, str | Path):
+        expected = "a path, or an image of Pillow: of an array of pixels, PIL.Image.fromarray makes one"
+        raise InputError("this is no image", got=type(picture).__name__, expected=expected)
     if not str(picture) or "\0" in str(picture):
         raise InputError("this is no path of an image", got=repr(str(picture))[:100])
-    return images.read(Path(picture))
+    return Path(picture)
 
 
 def ranked(logits: Tensor) -> list[tuple[int, float]]:

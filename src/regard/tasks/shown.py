@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from PIL import Image
 from torch import Tensor
 
 from regard.data.text import Text
@@ -168,7 +167,7 @@ def image_with_label(seeing: Seeing, picture: Picture) -> Shown:
 def image_with_things(finding: Finding, picture: Picture) -> Shown:
     """Boxes are told in the pixels of the image as the net sees it."""
     image = pixels(finding.images, picture)
-    seen = Image.new("L", (image.shape[2], image.shape[1]))
+    seen = (image.shape[2], image.shape[1])
 
     def tell(output: Any) -> Things:
         (found,) = boxes_found(output, torch.tensor([image.shape[1:]]), SURE)

@@ -27,10 +27,15 @@ class Teacher:
     def terms(self, right: Tensor, student: Tensor, teacher: Tensor, count: str) -> dict[str, Term]:
         """A number, (n, v), (n, v): what is right, and how far the student is from the teacher"""
         if self.lesson == "hard":
-            near = F.cross_entropy(student, teacher.argmax(-1), reduction="sum")
+            near = best_guess(student, teacher)
         else:
             near = divergence(student, teacher, self.temperature)
         return {"loss": Term(right, count, 1 - self.share), "teacher": Term(near, count, self.share)}
+
+
+def best_guess(student: Tensor, teacher: Tensor) -> Tensor:
+    """Cross entropy to what the teacher thinks likeliest: nothing is to be tuned.  (n, v), (n, v) -> a number"""
+    return F.cross_entropy(student, teacher.argmax(-1), reduction="sum")
 
 
 def divergence(student: Tensor, teacher: Tensor, temperature: float) -> Tensor:

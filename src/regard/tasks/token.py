@@ -7,7 +7,8 @@ https://arxiv.org/abs/2012.12877, section 4
 The teacher is shown the very image that the student is, as it was cut, changed and mixed. y may be numbers of classes,
 or a share for each class, as mixup and label smoothing make them.
 
-All are sums over the examples, as a ``Term`` of a task wants them.
+All are sums over the examples, as a ``Term`` of a task wants them. A run has them from ``Teacher``, whose share and
+temperature stand in its file; here they are whole, for figures and tests.
 
 Shapes: b batch, c classes.
 """
@@ -15,7 +16,7 @@ Shapes: b batch, c classes.
 import torch.nn.functional as F
 from torch import Tensor
 
-from .teacher import divergence
+from .teacher import best_guess, divergence
 
 SHARE, TEMPERATURE = 0.1, 3.0
 
@@ -28,9 +29,9 @@ def right(logits: Tensor, labels: Tensor) -> Tensor:
 def hard_distillation(label: Tensor, token: Tensor, labels: Tensor, teacher: Tensor) -> Tensor:
     """What the two heads say, the labels, what the teacher says.  (b, c), (b, c), (b,) or (b, c), (b, c) -> a number
 
-    Half of each; of the teacher only its best guess counts, so there is nothing to be tuned.
+    Half of each; of the teacher only its best guess counts.
     """
-    return (right(label, labels) + right(token, teacher.detach().argmax(-1))) / 2
+    return (right(label, labels) + best_guess(token, teacher)) / 2
 
 
 def soft_distillation(
