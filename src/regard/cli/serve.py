@@ -34,7 +34,7 @@ def run(
 
     from regard.serve.app import application
     from regard.serve.limits import Limits
-    from regard.serve.server import address, bound, check_address, server
+    from regard.serve.listening import address, bound, check_address, server
     from regard.serve.shelf import Shelf
 
     check_address(host, token)

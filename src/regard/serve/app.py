@@ -17,17 +17,17 @@ from regard.errors import InputError
 from regard.look.document import cell
 
 from .analyses import ANALYSES, analysed
-from .answers import answer, answers
 from .comparing import compared
 from .exporting import exported
 from .gallery import Gallery
-from .given import given
+from .giving import given
 from .guard import TOLD, Application, Guard, fault
 from .limits import Limits
 from .looks import Look, Looks
 from .pages import NO_PAGE, known
 from .reference import POLICY, page
 from .refusals import RefusedError, answered, refusal
+from .replying import answer, answers
 from .schema import (
     AnalysisQuery,
     CellQuery,

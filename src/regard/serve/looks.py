@@ -14,7 +14,7 @@ from regard.model import Model
 from regard.nn.attention import Softmax
 from regard.tasks.telling import Answer
 
-from .given import given
+from .giving import given
 from .limits import Limits
 from .refusals import RefusedError
 from .schema import LookRequest

@@ -14,9 +14,9 @@ from regard.look.document import answer_data
 from regard.tasks.telling import Wrote
 from regard.tasks.translating import LONGEST
 
-from .answers import decoding_of
-from .given import Given, given
+from .giving import Given, given
 from .refusals import RefusedError, refusal
+from .replying import decoding_of
 from .schema import Settings, StreamRequest
 from .shelf import Shelf
 from .work import LeftError, Receive, Work, left, still_wanted

@@ -105,11 +105,7 @@ class Work:
     def free(self) -> list[threading.Thread]:
         """Threads whose work is wanted, or that have none."""
         late = time.monotonic() - STUCK
-        return [
-            thread
-            for thread, jobs in self.threads.items()
-            if not jobs or any(job.until > late for job in jobs)
-        ]
+        return [thread for thread, jobs in self.threads.items() if not jobs or any(job.until > late for job in jobs)]
 
     def close(self) -> None:
         with self.changed:
