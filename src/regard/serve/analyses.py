@@ -25,6 +25,7 @@ from .looks import Look
 from .schema import AnalysisQuery
 from .work import still_wanted
 
+WRITTEN = 768  # positions of a map in JSON
 FLOWS = 6_000_000  # depth * positions^3 that a flow may cost, some ten seconds
 SQUARES = 8  # on a side of an image, that are covered one after the other
 OCCLUDED = 128  # tokens that are crossed out, one after the other
@@ -41,12 +42,9 @@ class Analysis:
 
 def analysed(look: Look, name: str, asked: AnalysisQuery) -> dict[str, Any]:
     analysis = ANALYSES[name]
-    key = f"{name} {asked.model_dump_json()}"
     with look.lock:
-        if key not in look.analyses:
-            numbers = analysis.compute(look, asked)
-            look.analyses[key] = {"name": name, "equation": analysis.equation, "limit": analysis.limit, **numbers}
-        return dict(look.analyses[key])
+        numbers = analysis.compute(look, asked)
+    return {"name": name, "equation": analysis.equation, "limit": analysis.limit, **numbers}
 
 
 # Along the layers --------------------------------------------------------------------------------
@@ -54,6 +52,8 @@ def analysed(look: Look, name: str, asked: AnalysisQuery) -> dict[str, Any]:
 
 def rollout(look: Look, asked: AnalysisQuery) -> dict[str, Any]:
     last, maps = stack(look.trace, asked.site)
+    if (size := maps[0].weights.shape[-1]) > WRITTEN:
+        raise InputError("a map of so many positions is not written out", got=str(size), expected=f"at most {WRITTEN}")
     return {"site": last, "map": rolled_out(maps).weights[0, 0].tolist()}
 
 
