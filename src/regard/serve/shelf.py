@@ -25,7 +25,7 @@ from regard.model import DETECTORS, Model, build, load
 from regard.nn.mechanisms import can_drop
 from regard.zoo import FAMILIES, bare, config_data, parameters, read_config, shipped
 
-from .examples import example
+from .examples import TEXTS, example
 from .limits import Limits
 from .refusals import RefusedError
 from .schema import ModelRow
@@ -71,10 +71,11 @@ class Shelf:
     # What there is -------------------------------------------------------------------------------
 
     def rows(self) -> list[ModelRow]:
-        """One for each model; a run that cannot be read is left out."""
-        found = [
-            self.row(name, "shipped", files("regard").joinpath("pretrained", name, "regard.json")) for name in shipped()
-        ]
+        """One for each model, the first that a page opens with first; a run that cannot be read is left out."""
+        there = shipped()
+        names = [*(name for name in TEXTS if name in there), *(name for name in there if name not in TEXTS)]
+        home = files("regard").joinpath("pretrained")
+        found = [self.row(name, "shipped", home.joinpath(name, "regard.json")) for name in names]
         found += [self.row(f"{RUN}{name}", "run", folder / "model" / "regard.json") for name, folder in self.finished()]
         return [row for row in found if row is not None] + [zoo_row(name, count) for name, count in ZOO.items()]
 
