@@ -20,7 +20,7 @@ from fastapi.testclient import TestClient
 import regard
 from regard.serve.app import application
 from regard.serve.limits import Limits
-from regard.serve.server import bound, server
+from regard.serve.listening import bound, server
 from regard.serve.shelf import Shelf
 
 HERE = "http://127.0.0.1:8080"

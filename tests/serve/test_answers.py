@@ -7,7 +7,7 @@ import pytest
 import regard
 from regard.decode.beam import Beam
 from regard.decode.settings import Decoding
-from regard.serve.answers import answers, decoding_of
+from regard.serve.replying import answers, decoding_of
 from regard.serve.schema import Settings
 
 from .conftest import API, INPUTS, check_clean, look

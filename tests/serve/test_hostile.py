@@ -149,7 +149,7 @@ def test_queries(client, query) -> None:
 
 
 def test_a_text_may_not_have_too_many_tokens(client, monkeypatch) -> None:
-    from regard.serve import given as module
+    from regard.serve import giving as module
 
     monkeypatch.setattr(module, "TOKENS", 3)
     monkeypatch.setattr(module, "REWEIGHTED", 2)
@@ -170,7 +170,7 @@ def test_a_picture_for_a_net_that_takes_it_as_it_is_may_not_be_large(client, she
     from PIL import Image
 
     from regard.errors import InputError
-    from regard.serve.given import given
+    from regard.serve.giving import given
     from regard.serve.schema import ImageInput
 
     model = shelf.get("digits").model

@@ -17,6 +17,7 @@ def test_every_model_is_listed_with_an_input_that_it_takes(client) -> None:
     rows = client.get(f"{API}/models").json()
     names = [row["name"] for row in rows]
     assert set(names) == {*shipped(), "run:stories", "run:broken", *ZOO}
+    assert names[0] == "tatoeba-en-de"  # what a page opens with
     by_name = {row["name"]: row for row in rows}
     assert by_name["tatoeba-en-de"]["takes"] == "pair"
     assert by_name["digits"]["takes"] == "image"

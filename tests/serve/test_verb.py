@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from regard.cli.app import main
-from regard.serve.server import bound
+from regard.serve.listening import bound
 
 
 def test_it_serves_until_it_is_interrupted(tmp_path) -> None:

@@ -1,6 +1,7 @@
 """`regard serve`."""
 
 import contextlib
+import json
 import threading
 import webbrowser
 from importlib.util import find_spec
@@ -8,6 +9,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from regard.cli.options import Json
 
 NEEDED = ("fastapi", "uvicorn")
 
@@ -22,8 +25,9 @@ def run(
     token: Annotated[
         str, typer.Option(help="What every request must bring; needed where other machines may ask.")
     ] = "",
+    as_json: Json = False,
 ) -> None:
-    """Serve the page that looks inside models, and the HTTP API under it, until Ctrl-C.
+    """Serve the page that looks inside models, and the HTTP API under it, on this machine alone.
 
     Example: regard serve --open
     """
@@ -34,15 +38,16 @@ def run(
 
     from regard.serve.app import application
     from regard.serve.limits import Limits
-    from regard.serve.server import address, bound, check_address, server
+    from regard.serve.listening import address, bound, check_address, server
     from regard.serve.shelf import Shelf
 
     check_address(host, token)
     with bound("127.0.0.1" if host == "localhost" else host, port) as listening:
-        where = address(listening)
-        print(f"regard is at {where}{f'?token={token}' if token else ''}  (Ctrl-C stops it)", flush=True)
+        where = f"{address(listening)}?token={token}" if token else address(listening)
+        print(json.dumps({"address": where}) if as_json else f"regard is at {where}  (Ctrl-C stops it)", flush=True)
         if show:
-            threading.Timer(1.0, webbrowser.open, [f"{where}?token={token}" if token else where]).start()
+            threading.Timer(1.0, webbrowser.open, [where]).start()
         with contextlib.suppress(KeyboardInterrupt):
             server(application(Shelf(runs), Limits(token=token))).run(sockets=[listening])
-    print("regard has stopped", flush=True)
+    if not as_json:
+        print("regard has stopped", flush=True)

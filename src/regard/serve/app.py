@@ -18,17 +18,17 @@ from regard.look.analyses import ANALYSES
 from regard.look.document import cell
 
 from .analyses import analysed
-from .answers import answer, answers
 from .comparing import compared
 from .exporting import exported
 from .gallery import Gallery
-from .given import given
+from .giving import given
 from .guard import TOLD, Application, Guard, fault
 from .limits import Limits
 from .looks import Look, Looks
 from .pages import NO_PAGE, known
 from .reference import POLICY, page
 from .refusals import RefusedError, answered, refusal
+from .replying import answer, answers
 from .schema import (
     AnalysisQuery,
     CellQuery,
@@ -50,7 +50,7 @@ from .schema import (
 )
 from .shelf import Shelf
 from .streaming import Streamed, Writing
-from .work import Batch, Work
+from .work import Batch, Work, crowded
 
 T = TypeVar("T")
 
@@ -82,6 +82,7 @@ class Service:
         self.work = Work(limits)
         self.looks = Looks(shelf, limits.looks)
         self.gallery = Gallery()
+        self.streams: set[Writing] = set()  # that are being written
 
     async def computed(self, request: Request, run: Callable[[], T], batch: Batch[T] | None = None) -> T:
         return await self.work.do(run, request.receive, batch=batch)
@@ -155,7 +156,8 @@ def answering(service: Service) -> APIRouter:
                 return answers(loaded.model, shown, asked.settings)
 
         key = (asked.model, asked.settings, asked.input.kind)
-        batch = None if changes else Batch(key, asked.input, together)
+        drawn = asked.settings is not None and asked.settings.temperature > 0  # chance goes by places in a batch
+        batch = None if changes or drawn else Batch(key, asked.input, together)
         return answered({"answer": await service.computed(request, alone, batch)})
 
     @routes.post("/stream", responses=raw("server-sent events", "text/event-stream"))
@@ -164,8 +166,11 @@ def answering(service: Service) -> APIRouter:
         `data: {"done": true, "answer": ...}`, or `data: {"error": ...}`."""
         until = time.monotonic() + service.limits.seconds
         writing = Writing(service.shelf, asked)
+        if len(service.streams) >= service.limits.queue:
+            raise crowded(len(service.streams))
         await service.work.do(writing.begin, request.receive, until=until)
-        return Events(Streamed(service.work, writing, until))
+        service.streams.add(writing)
+        return Events(Streamed(service.work, writing, until, lambda: service.streams.discard(writing)))
 
     return routes
 

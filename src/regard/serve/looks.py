@@ -6,14 +6,17 @@ An id is the hash of model, input and changes, so one that was dropped can be as
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
+
+from torch import Tensor
 
 from regard.look.document import About, data_of, digest, exact, find, halved, one_head, shaded, thumbnails, weights_of
 from regard.look.trace import Trace
 from regard.model import Model
 from regard.tasks.telling import Answer
 
-from .given import given
+from .giving import given
 from .limits import Limits
 from .refusals import RefusedError
 from .schema import LookRequest
@@ -32,7 +35,6 @@ class Look:
     about: About
     lock: threading.RLock = field(default_factory=threading.RLock)
     small: bytes = b""
-    analyses: dict[str, Any] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
@@ -42,7 +44,8 @@ class Look:
     def size(self) -> int:
         """In bytes: what the net gave, and the maps that were computed from it and are kept."""
         kept = sum(one.weights.nbytes for one in tuple(self.trace.maps.kept.values()))
-        return self.trace.bytes + kept + len(self.small) + (1 << 14)
+        output = self.trace.output.nbytes if isinstance(self.trace.output, Tensor) else 0
+        return self.trace.bytes + output + kept + len(self.small) + (1 << 14)
 
     def map(self, site: str, head: int | None, level: int | None = None) -> bytes:
         """Exact numbers, or a picture halved so many times; an influence is shown as shares of its largest."""
@@ -71,7 +74,7 @@ class Looks:
     def __init__(self, shelf: Shelf, room: int = Limits.looks) -> None:
         self.shelf, self.room = shelf, room
         self.kept: OrderedDict[str, Look] = OrderedDict()
-        self.known: OrderedDict[str, str] = OrderedDict()  # requests -> ids
+        self.known: OrderedDict[str, str] = OrderedDict()  # hashes of requests -> ids
         self.lock = threading.RLock()
         shelf.dropped.append(self.forget)
 
@@ -106,7 +109,7 @@ class Looks:
 
     def look(self, asked: LookRequest) -> Look:
         """Computed, unless it is kept."""
-        request = asked.model_dump_json()
+        request = sha256(asked.model_dump_json().encode("utf-8", "replace")).hexdigest()
         with self.lock:
             known = self.kept.get(self.known.get(request, ""))
         if known is not None:

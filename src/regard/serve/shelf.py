@@ -25,14 +25,13 @@ from regard.model import DETECTORS, Model, build, load
 from regard.nn.mechanisms import can_drop
 from regard.zoo import FAMILIES, bare, config_data, parameters, read_config, shipped
 
-from .examples import example
+from .examples import TEXTS, example
 from .limits import Limits
 from .refusals import RefusedError
 from .schema import ModelRow
 from .work import still_wanted, stoppable
 
 RUN = "run:"
-FIRST = "tatoeba-en-de"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 SEED = 0  # of random weights and features: the same in every process
 
@@ -72,11 +71,11 @@ class Shelf:
     # What there is -------------------------------------------------------------------------------
 
     def rows(self) -> list[ModelRow]:
-        """One for each model; a run that cannot be read is left out."""
-        found = [
-            self.row(name, "shipped", files("regard").joinpath("pretrained", name, "regard.json"))
-            for name in in_order()
-        ]
+        """One for each model, the first that a page opens with first; a run that cannot be read is left out."""
+        there = shipped()
+        names = [*(name for name in TEXTS if name in there), *(name for name in there if name not in TEXTS)]
+        home = files("regard").joinpath("pretrained")
+        found = [self.row(name, "shipped", home.joinpath(name, "regard.json")) for name in names]
         found += [self.row(f"{RUN}{name}", "run", folder / "model" / "regard.json") for name, folder in self.finished()]
         return [row for row in found if row is not None] + [zoo_row(name, count) for name, count in ZOO.items()]
 
@@ -144,11 +143,6 @@ class Shelf:
         except (InputError, OSError) as error:
             print(f"regard: {name} cannot be loaded: {error}", file=sys.stderr)
             raise RefusedError(422, "this model cannot be loaded", fix="the terminal of the server tells why") from None
-
-
-def in_order() -> list[str]:
-    """Those that ship, the one that a page opens on at first."""
-    return sorted(shipped(), key=lambda name: (name != FIRST, name))
 
 
 @contextmanager

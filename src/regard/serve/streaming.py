@@ -14,9 +14,9 @@ from regard.look.document import answer_data
 from regard.tasks.telling import Wrote
 from regard.tasks.translating import LONGEST
 
-from .answers import decoding_of
-from .given import Given, given
+from .giving import Given, given
 from .refusals import RefusedError, refusal
+from .replying import decoding_of
 from .schema import Settings, StreamRequest
 from .shelf import Shelf
 from .work import LeftError, Receive, Work, left, still_wanted
@@ -77,8 +77,8 @@ class Writing:
 class Streamed:
     """The answer to POST /stream, as an ASGI application."""
 
-    def __init__(self, work: Work, writing: Writing, until: float) -> None:
-        self.work, self.writing, self.until = work, writing, until
+    def __init__(self, work: Work, writing: Writing, until: float, end: Callable[[], None]) -> None:
+        self.work, self.writing, self.until, self.end = work, writing, until, end
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Until all is written, the time is over, or the client leaves."""
@@ -91,6 +91,7 @@ class Streamed:
         finally:
             gone.cancel()
             told.cancel()
+            self.end()
 
     async def tell(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": list(HEADERS)})

@@ -155,14 +155,7 @@ class Work:
             if len(self.waiting) >= self.limits.queue and not admitted:
                 self.waiting = deque(job for job in self.waiting if job.wanted)
             if len(self.waiting) >= self.limits.queue and not admitted:
-                raise RefusedError(
-                    429,
-                    "too many requests wait already",
-                    got=f"{len(self.waiting)}",
-                    expected=f"fewer than {self.limits.queue}",
-                    fix="try again in a second",
-                    headers={"Retry-After": "1"},
-                )
+                raise crowded(len(self.waiting))
             self.waiting.append(job)
             self.changed.notify()
 
@@ -225,6 +218,11 @@ def perform(jobs: Sequence[Job[Any]]) -> None:
             job.tell(None, error)
         else:
             job.tell(result, None)
+
+
+def crowded(count: int) -> RefusedError:
+    what, fix = "too many requests wait already", "try again in a second"
+    return RefusedError(429, what, got=str(count), fix=fix, headers={"Retry-After": "1"})
 
 
 def too_long(seconds: float) -> RefusedError:

@@ -21,7 +21,7 @@ from regard.tasks.telling import Answer, Wrote
 from regard.tasks.translating import clean
 from regard.tasks.writing import Said
 
-from .given import Given
+from .giving import Given
 from .schema import Settings
 
 GREEDY = Settings()
