@@ -1,15 +1,21 @@
-"""A real browser, and the stub that it is shown. Where there is no browser, the tests say so."""
+"""A real browser, and the real server that it is shown. Where there is no browser, the tests say so."""
 
 import os
 import shutil
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+
+import regard
+from regard.serve.limits import Limits
+from regard.serve.shelf import Shelf
+from tests.serve.conftest import Live
 
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking")
 FLAGS += ("--disable-component-update", "--disable-sync")
@@ -29,16 +35,36 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def served(browser: Any) -> Iterator[str]:
-    from tests.page import stub
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one run: a GPT of 12 x 12 heads with random weights that reads 2,048 letters."""
+    folder = tmp_path_factory.mktemp("runs") / "long"
+    folder.mkdir()
+    (folder / "run.toml").write_text("")
+    letters = regard.load("shakespeare")
+    sizes = {"vocab": letters.config.vocab, "length": 2048, "dim": 96, "depth": 12, "heads": 12, "hidden": 96}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        made = regard.build("gpt-tiny", **sizes)
+    regard.save(replace(made, processor=letters.processor, task="generate", symbols=letters.symbols), folder / "model")
+    return folder.parent
 
-    server = stub.serve()
-    stub.models()  # they are loaded now, not while a test waits
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
+
+@pytest.fixture(scope="session")
+def served(browser: Any, runs: Path) -> Iterator[str]:
+    """The address of the real server."""
+    yield from live(runs, Limits())
+
+
+@pytest.fixture
+def forgetful(browser: Any, runs: Path) -> Iterator[str]:
+    """One that keeps no more than the latest look."""
+    yield from live(runs, Limits(looks=1))
+
+
+def live(runs: Path, limits: Limits) -> Iterator[str]:
+    found = Live(Shelf(runs), limits)
+    yield found.base
+    found.close()
 
 
 Open = Callable[..., Any]
@@ -73,7 +99,7 @@ def open_page(browser: Any, served: str) -> Iterator[Open]:
         page.set_default_timeout(15_000)
         page.on("console", lambda message: allow in message.text or messages.append(message.text))
         page.on("pageerror", lambda error: messages.append(str(error)))
-        page.on("request", lambda request: foreign.append(request.url) if strange(request.url, served) else None)
+        page.on("request", lambda request: foreign.append(request.url) if strange(request.url) else None)
         page.goto(address if "://" in address else f"{served}/{address}")
         if wait:
             page.wait_for_selector("body[data-ready]")
@@ -95,8 +121,8 @@ def until(page: Any, expression: str, limit: float = 15.0) -> None:
         page.wait_for_timeout(40)
 
 
-def strange(address: str, served: str) -> bool:
-    return not address.startswith((served, "data:", "blob:", "file:"))
+def strange(address: str) -> bool:
+    return not address.startswith(("http://127.0.0.1:", "data:", "blob:", "file:"))
 
 
 @pytest.fixture(scope="session")

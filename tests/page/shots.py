@@ -4,7 +4,6 @@ import io
 import os
 import shutil
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,10 @@ from typing import Any
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from . import stub
+from regard.serve.limits import Limits
+from regard.serve.shelf import Shelf
+from tests.serve.conftest import Live
+
 from .conftest import FLAGS, NAMES
 
 LARGEST = 150_000  # bytes
@@ -89,9 +91,7 @@ def save(raw: bytes, path: Path) -> None:
 
 def shoot(folder: Path, names: list[str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    server = stub.serve()
-    stub.models()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    server = Live(Shelf(), Limits())
     path = os.environ.get("REGARD_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
@@ -103,7 +103,7 @@ def shoot(folder: Path, names: list[str]) -> None:
                 reduced_motion="reduce",
             )
             page = context.new_page()
-            page.goto(f"http://127.0.0.1:{server.server_address[1]}/{address}")
+            page.goto(f"{server.base}/{address}")
             page.wait_for_selector(".cell h2 mark", timeout=40_000)
             page.wait_for_timeout(1500)
             if steps:
@@ -112,7 +112,7 @@ def shoot(folder: Path, names: list[str]) -> None:
             print(name, (folder / f"{name}.png").stat().st_size // 1000, "kB", flush=True)
             context.close()
         browser.close()
-    server.shutdown()
+    server.close()
 
 
 if __name__ == "__main__":

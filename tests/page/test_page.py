@@ -7,17 +7,21 @@ import base64
 import json
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote_plus, urlencode
 
 import numpy as np
 import pytest
 import torch
 
+import regard
 from regard.look import onefile
+from regard.look.document import About, embedded
 from regard.nn.attention import Softmax
+from regard.serve.examples import seven
 
 from .conftest import Open, until
 
+STORY = "Anna sings . Boris paints . Anna"
 SENTENCE = "#model=tatoeba-en-de&site=decoder.1.cross&head=2&row=7&column=7"
 
 
@@ -66,10 +70,8 @@ def test_from_the_grid_to_the_arithmetic_in_three_clicks(open_page: Open):
 
 
 def test_the_numbers_on_the_page_are_those_of_the_model(open_page: Open):
-    page = open_page("#model=recall&site=blocks.1.mixer&head=2&row=6&column=1")
-    import regard
-
-    weights = regard.load("recall").look("Anna sings . Boris paints . Anna").maps["blocks.1.mixer"].weights[0, 2]
+    page = open_page(f"#model=recall&text={quote_plus(STORY)}&site=blocks.1.mixer&head=2&row=6&column=1")
+    weights = regard.load("recall").look(STORY).maps["blocks.1.mixer"].weights[0, 2]
     page.click(".stage > .behind summary")
     cells = page.eval_on_selector_all(".stage table tbody td", "(all) => all.map((one) => Number(one.textContent))")
     assert np.allclose(np.reshape(cells, weights.shape), weights.detach().numpy(), atol=6e-4)
@@ -169,9 +171,7 @@ def test_a_saved_page_opens_from_disk(open_page: Open, served: str, tmp_path: Pa
 
 def test_the_widget_is_the_same_view(open_page: Open, served: str):
     page = open_page("#model=recall")
-    from tests.page import stub
-
-    one = next(each for each in stub.LOOKS.values() if each.request["model"] == "recall")
+    found = regard.load("recall").look(STORY)
     page.route(
         "**/joined.js", lambda route: route.fulfill(body=onefile.module("widget.js"), content_type="text/javascript")
     )
@@ -190,7 +190,7 @@ def test_the_widget_is_the_same_view(open_page: Open, served: str):
         widget.default.render({ model, el });
         window.notebook = { state, heard };
       }""",
-        stub.embedded(one),
+        embedded(found, About("recall", "gpt", "generate", 72_768, "text")),
     )
     until(page, "document.querySelector('#notebook .stage h2').textContent === 'Layer 0, head 1'")
     page.click('#notebook .tile[aria-label="Layer 1, head 3"]')
@@ -239,8 +239,6 @@ def made_up(answer: dict[str, Any], given: dict[str, Any], sites: list[dict[str,
 
 def test_words_that_look_at_a_picture(open_page: Open, tmp_path: Path):
     """A caption: a strip of words chooses, the picture with its class token shows where they look."""
-    from tests.page.stub import seven
-
     image = {"kind": "image", "width": 64, "height": 64, "png": seven()}
     given = {"kind": "caption", "image": image, "target": "a red ball"}
     answer = {"kind": "text", "text": "a red ball", "tokens": []}
@@ -256,8 +254,6 @@ def test_words_that_look_at_a_picture(open_page: Open, tmp_path: Path):
 
 def test_boxes_and_influences_are_what_they_are_called(open_page: Open, tmp_path: Path):
     """A detector's boxes on its picture; a map that is no share of anything is never written in percent."""
-    from tests.page.stub import seven
-
     boxes = [
         {"label": "circle", "score": 0.9, "box": [4, 4, 30, 30]},
         {"label": "square", "score": 0.8, "box": [20, 30, 60, 60]},
@@ -367,11 +363,11 @@ def test_the_gallery_is_searched(open_page: Open):
     until(page, "document.querySelector('.figure img').naturalWidth > 0")
 
 
-def test_a_look_that_the_server_dropped_is_posted_again(open_page: Open):
-    from tests.page import stub
-
-    page = open_page("#model=recall&site=blocks.1.mixer&head=1&row=6&column=1", allow="410")
-    stub.LOOKS.clear()
+def test_a_look_that_the_server_dropped_is_posted_again(open_page: Open, forgetful: str):
+    view = "#model=recall&site=blocks.1.mixer&head=1&row=6&column=1"
+    page = open_page(f"{forgetful}/{view}", allow="410")
+    other = {"model": "recall", "input": {"kind": "text", "text": "Boris paints . Boris"}}
+    assert page.request.post(f"{forgetful}/api/v1/look", data=other).ok  # and the page's own is gone
     page.click('.tile[aria-label="Layer 0, head 3"]')
     until(page, "document.querySelector('.cell .hint').textContent === 'Layer 0, head 3'")
     assert page.locator(".trouble").is_hidden()
@@ -399,8 +395,13 @@ def test_axe_finds_nothing_and_nothing_scrolls_sideways(open_page: Open, axe: st
     assert told == []
 
 
-def test_a_long_input_stays_smooth(open_page: Open):
-    page = open_page("#model=made-up-long&site=blocks.3.mixer&head=5&row=1500&column=1490", calm=False)
+@pytest.mark.parametrize("letters", [640, pytest.param(2040, marks=pytest.mark.slow)])
+def test_a_long_input_stays_smooth(open_page: Open, letters: int):
+    text = ("To be, or not to be, that is the question. " * 60)[:letters].strip()
+    view = urlencode(
+        {"model": "run:long", "text": text, "site": "blocks.3.mixer", "head": 5, "row": 500, "column": 490}
+    )
+    page = open_page(f"#{view}", calm=False)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.wait_for_timeout(500)

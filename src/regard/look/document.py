@@ -126,7 +126,7 @@ def entered(axes: dict[str, dict[str, Any]], name: str, axis: Axis) -> str:
     data = {
         "kind": axis.kind,
         "size": axis.size,
-        "labels": None if axis.labels is None else list(axis.labels),
+        "labels": None if axis.labels is None else [label.strip() or label for label in axis.labels],
         "grid": None if axis.grid is None else list(axis.grid),
         "special": axis.special,
     }

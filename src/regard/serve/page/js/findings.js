@@ -65,15 +65,18 @@ function spectrumPart({ found, wide }) {
 
 function lensPart({ found, force, state }) {
   const count = found.layers[0].tokens.length;
-  const axis = Object.values(force.look.document.axes).find((one) => one.size === count);
+  const first = found.layers[0].first ?? 0; // of a long text only the end is told
+  const axis = Object.values(force.look.document.axes).find((one) => one.size === first + count);
   const ramp = state.colours.weight;
-  const name = (index) => (axis ? labelOf(axis, index) : count === 1 ? 'answer' : String(index));
-  const cell = ([token, chance]) => {
+  const name = (index) =>
+    axis ? labelOf(axis, first + index) : count === 1 ? 'answer' : String(first + index);
+  const cell = (choices) => {
+    const [token, chance] = choices[0];
     const strong = scales.root.place(chance) > 0.62;
     return element(
       'td',
       {
-        title: percent(chance),
+        title: choices.map(([word, sure]) => `${visible(word)} ${percent(sure)}`).join(', '),
         class: strong ? 'strong-cell' : '',
         style: `background: ${ramp.css(scales.root.place(chance))}`,
       },
@@ -108,7 +111,7 @@ function lensPart({ found, force, state }) {
     columns: ['after', ...Array.from({ length: count }, (_, index) => name(index))],
     rows: found.layers.map((layer) => [
       layer.site,
-      ...layer.tokens.map(([token, chance]) => `${token} ${percent(chance)}`),
+      ...layer.tokens.map(([[token, chance]]) => `${token} ${percent(chance)}`),
     ]),
   };
   return { finding: ['What the model would say if it had to stop after each layer; darker is surer.'], plot, table };
