@@ -36,8 +36,12 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return long_run(tmp_path_factory.mktemp("runs"))
+
+
+def long_run(runs: Path) -> Path:
     """A folder with one run: a GPT of 12 x 12 heads with random weights that reads 2,048 letters."""
-    folder = tmp_path_factory.mktemp("runs") / "long"
+    folder = runs / "long"
     folder.mkdir()
     (folder / "run.toml").write_text("")
     letters = regard.load("shakespeare")
@@ -46,7 +50,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         torch.manual_seed(0)
         made = regard.build("gpt-tiny", **sizes)
     regard.save(replace(made, processor=letters.processor, task="generate", symbols=letters.symbols), folder / "model")
-    return folder.parent
+    return runs
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,9 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import quote_plus
 
 from PIL import Image
 from playwright.sync_api import sync_playwright
@@ -15,7 +17,7 @@ from regard.serve.limits import Limits
 from regard.serve.shelf import Shelf
 from tests.serve.conftest import Live
 
-from .conftest import FLAGS, NAMES
+from .conftest import FLAGS, NAMES, long_run
 
 LARGEST = 150_000  # bytes
 CROSS = "#model=tatoeba-en-de&site=decoder.1.cross&head=2"
@@ -66,6 +68,7 @@ def pointed(page: Any) -> None:
 
 Step = Callable[[Any], None]
 # name: address, width, height, dark, steps
+LONG = quote_plus(("To be, or not to be, that is the question. " * 60)[:2040].strip())
 SHOTS: dict[str, tuple[str, int, int, bool, Step | None]] = {
     "translate": (f"{CROSS}&row=7&column=7", 1440, 900, False, None),
     "lines": (f"{CROSS}&row=11&column=3&view=lines", 1440, 900, True, None),
@@ -75,7 +78,7 @@ SHOTS: dict[str, tuple[str, int, int, bool, Step | None]] = {
     "tour": ("#model=recall&site=blocks.1.mixer&head=1&row=6&column=1", 1440, 900, False, toured),
     "analyse": ("#model=recall&site=blocks.1.mixer&head=1&row=6&column=1", 1440, 760, True, analysed),
     "play": ("#model=recall", 1440, 1000, False, lambda page: scrolled(page, "#play", 3000)),
-    "long": ("#model=made-up-long&site=blocks.3.mixer&head=5&row=1500&column=1490", 1440, 900, False, pointed),
+    "long": (f"#model=run:long&text={LONG}&site=blocks.3.mixer&head=5&row=1500&column=1490", 1440, 900, False, pointed),
     "narrow": (f"{CROSS}&row=7&column=7", 360, 1600, False, None),
 }
 
@@ -91,7 +94,8 @@ def save(raw: bytes, path: Path) -> None:
 
 def shoot(folder: Path, names: list[str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    server = Live(Shelf(), Limits())
+    runs = TemporaryDirectory()
+    server = Live(Shelf(long_run(Path(runs.name))), Limits())
     path = os.environ.get("REGARD_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
@@ -113,6 +117,7 @@ def shoot(folder: Path, names: list[str]) -> None:
             context.close()
         browser.close()
     server.close()
+    runs.cleanup()
 
 
 if __name__ == "__main__":

@@ -146,7 +146,7 @@ def test_what_is_exported_is_what_is_seen(open_page: Open, tmp_path: Path):
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
     lines = (tmp_path / "map.csv").read_text(encoding="utf8").splitlines()
     assert lines[0].startswith('"query","She","has"')
-    assert len(lines) == 15
+    assert len(lines) == 14  # names, and 13 words with the end
     rows = np.array([line.rsplit(",", 13)[1:] for line in lines[1:]], dtype=float)
     assert np.allclose(rows.sum(-1), 1, atol=1e-4)
 
