@@ -79,7 +79,7 @@ export function analysis(store) {
     plot.replaceChildren(made.plot);
     made.shown?.();
     equation.textContent = found.equation;
-    limit.replaceChildren(element('b', {}, 'What it does not tell: '), found.limit);
+    limit.replaceChildren(element('b', {}, 'What it does not tell: '), found.limit.replace(/^It does not tell /, ''));
     table.root.hidden = false;
     table.refresh();
   }

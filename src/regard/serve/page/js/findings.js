@@ -114,7 +114,7 @@ function lensPart({ found, force, state }) {
       ...layer.tokens.map(([[token, chance]]) => `${token} ${percent(chance)}`),
     ]),
   };
-  return { finding: ['What the model would say if it had to stop after each layer; darker is surer.'], plot, table };
+  return { finding: ['What the model would say if it had to stop after each layer; the stronger the colour, the surer.'], plot, table };
 }
 
 export const FINDINGS = {
