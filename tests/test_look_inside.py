@@ -228,6 +228,27 @@ def test_what_cannot_be_saved_leaves_nothing(translated: Trace[Any], tmp_path: P
     assert (tmp_path / "there.png").read_text() == "mine"
 
 
+def test_a_page_of_its_own(translated: Trace[Any], tmp_path: Path) -> None:
+    text = translated.save(tmp_path / "keys.html").read_text("utf-8")
+    inside = text.partition('id="regard-data">')[2].partition("</script>")[0]
+    assert json.loads(inside)["document"]["answer"]["text"] == "Wo sind meine Schlüssel?"
+    assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
+    with pytest.raises(InputError, match="a page holds all sites"):
+        translated.save(tmp_path / "keys.html", "decoder.1.cross")
+
+
+def test_a_notebook_shows_the_same(translated: Trace[Any]) -> None:
+    pytest.importorskip("anywidget", reason="needs the extra [notebook]")
+    shown = translated.show()
+    assert shown.data["document"]["input"]["source"] == TEXT
+    assert set(shown.data["maps"]) == set(translated.sites)
+    assert "export default" in str(shown._esm)
+    heard: list[Any] = []
+    shown.observe(lambda change: heard.append(change["new"]), "head")
+    shown.head = 2
+    assert heard == [2]
+
+
 # The verb ---------------------------------------------------------------------------------------
 
 

@@ -230,6 +230,12 @@ class Trace(Generic[T]):
 
         return analysed(self, name, Asked(site, head, row, patch))
 
+    def show(self) -> Any:
+        """In a notebook: the view of ``regard serve``, as a widget."""
+        from .notebook import widget
+
+        return widget(self)
+
     def save(self, path: str | Path, site: str | None = None, head: int | None = None) -> Path:
         """Into a file: .html, a page to look into; .png or .svg, of all sites, or of one the mean of its heads or one
         head; .npz, numbers."""
