@@ -3,7 +3,7 @@
 from typing import Any
 
 from regard.errors import InputError
-from regard.look.analyses import Asked
+from regard.look.analyses import Asked, patch_of
 from regard.look.analyses import analysed as compute
 from regard.look.trace import Trace
 
@@ -11,6 +11,7 @@ from .looks import Look
 from .schema import AnalysisQuery
 
 FLOWS = 6_000_000  # layers * positions^3 that a flow may cost, some ten seconds
+SQUARES = 8  # on a side of an image
 LONGEST = {  # positions
     "rollout": 512,
     "spectrum": 1024,
@@ -24,7 +25,16 @@ def analysed(look: Look, name: str, asked: AnalysisQuery) -> dict[str, Any]:
     refuse_dear(look.trace, name)
     head = None if asked.head in (None, "mean") else int(asked.head)
     with look.lock:
-        return compute(look.trace, name, Asked(asked.site, head, asked.output, asked.patch))
+        return compute(look.trace, name, Asked(asked.site, head, asked.output, asked.patch or few_squares(look, name)))
+
+
+def few_squares(look: Look, name: str) -> int | None:
+    """Pixels a side of what is covered, if the net's own patches would be too many to be covered one by one."""
+    shown = look.trace.shown
+    if name != "occlusion" or shown is None or shown.image is None:
+        return None
+    side = min(shown.image.shape[-2:])
+    return max(-(-side // SQUARES), patch_of(look.trace, shown.inputs[0]))
 
 
 def refuse_dear(trace: Trace[Any], name: str) -> None:
