@@ -11,11 +11,13 @@ from regard import style
 def rates(
     axes: Axes, found: Mapping[str, Sequence[float]], tints: Mapping[str, str], *, chance: float | None = None
 ) -> None:
-    """One bar for each name, from the top; the mean is written at its foot, chance is a dashed line."""
+    """One bar for each name, from the top; the mean is written at its end, chance is a dashed line."""
     for i, (name, shares) in enumerate(found.items()):
         axes.barh(i, fmean(shares), 0.66, color=tints[name])
         said = style.percent(fmean(shares), 1)
-        axes.text(0.012, i, said, va="center", color="white", weight="bold", size=12)
+        inside = min(shares) > 0.33  # room beside the line of chance
+        x, side = (min(shares) - 0.025, "right") if inside else (0.012, "left")
+        axes.text(x, i, said, ha=side, va="center", color="white", weight="bold", size=12)
         axes.plot(shares, [i] * len(shares), "o", color=style.INK, ms=4.5)
     if chance is not None:
         axes.axvline(chance, color=style.LINE, lw=1.2, ls=(0, (4, 3)))
