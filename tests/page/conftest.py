@@ -22,8 +22,9 @@ FLAGS += ("--disable-component-update", "--disable-sync")
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
+    """It brings a process and an event loop of its own, which must be gone before other tests run here."""
     api = pytest.importorskip("playwright.sync_api", reason="drives a browser: pip install playwright")
     path = os.environ.get("REGARD_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
@@ -53,7 +54,7 @@ def long_run(runs: Path) -> Path:
     return runs
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def served(browser: Any, runs: Path) -> Iterator[str]:
     """The address of the real server."""
     yield from live(runs, Limits())

@@ -62,11 +62,13 @@ def test_from_the_grid_to_the_arithmetic_in_three_clicks(open_page: Open):
     until(page, "document.querySelector('.stage h2').textContent === 'Encoder 2, head 1'")
     page.click('.stage-body canvas[role="application"]', position={"x": 240, "y": 200})  # 2: a cell, and there it is
     until(page, "document.querySelector('.cell .hint').textContent === 'Encoder 2, head 1'")
+    both = [
+        f"document.querySelector('{place}').textContent" for place in (".formula .result", ".stage-foot .readout b")
+    ]
+    until(page, " === ".join(both))  # when its numbers have come
     steps = page.eval_on_selector_all(".steps [data-step]", "(all) => all.map((one) => one.dataset.step)")
     assert steps == ["product", "scale", "softmax", "value"]
     assert "less than 1e-6" in page.inner_text(".steps .check")
-    result = page.inner_text(".formula .result").replace("\u202f", " ")
-    assert result == page.inner_text(".stage-foot .readout b").replace("\u202f", " ")
 
 
 def test_the_numbers_on_the_page_are_those_of_the_model(open_page: Open):

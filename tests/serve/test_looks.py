@@ -135,7 +135,7 @@ def test_a_translation_may_be_given(client) -> None:
     assert own["answer"]["text"] == own["input"]["target"] == "Wo bin ich?"
     again = look(client, "tatoeba-en-de", free["input"])  # as it was answered
     assert again["answer"]["text"] == free["answer"]["text"]
-    assert free["axes"]["source"]["labels"][0] == " Where"
+    assert free["axes"]["source"]["labels"][0] == "Where"
 
 
 def test_an_image_is_shown_as_the_net_saw_it(client) -> None:

@@ -15,7 +15,7 @@ def rates(
     for i, (name, shares) in enumerate(found.items()):
         axes.barh(i, fmean(shares), 0.66, color=tints[name])
         said = style.percent(fmean(shares), 1)
-        inside = min(shares) > 0.33  # room beside the line of chance
+        inside = min(shares) > 0.22  # room beside the line of chance
         x, side = (min(shares) - 0.025, "right") if inside else (0.012, "left")
         axes.text(x, i, said, ha=side, va="center", color="white", weight="bold", size=12)
         axes.plot(shares, [i] * len(shares), "o", color=style.INK, ms=4.5)
