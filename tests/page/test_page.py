@@ -365,7 +365,7 @@ def test_the_gallery_is_searched(open_page: Open):
     until(page, "document.querySelector('.figure img').naturalWidth > 0")
 
 
-def test_a_look_that_the_server_dropped_is_posted_again(open_page: Open, forgetful: str):
+def test_a_look_that_the_server_dropped_is_posted_again(forgetful: str, open_page: Open):
     view = "#model=recall&site=blocks.1.mixer&head=1&row=6&column=1"
     page = open_page(f"{forgetful}/{view}", allow="410")
     other = {"model": "recall", "input": {"kind": "text", "text": "Boris paints . Boris"}}
