@@ -44,7 +44,7 @@ class Analysis:
     ask: Callable[[Trace[Any], Asked], dict[str, Any]]
 
 
-def analysed(found: Trace[Any], name: str, asked: Asked = Asked()) -> dict[str, Any]:  # noqa: B008 (frozen)
+def analysed(found: Trace[Any], name: str, asked: Asked) -> dict[str, Any]:
     """What JSON can hold."""
     if name not in ANALYSES:
         raise InputError("there is no such analysis", got=name[:100], expected=", ".join(ANALYSES))

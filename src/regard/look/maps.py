@@ -125,8 +125,12 @@ def place(tap: str) -> str:
 
 def joined(records: list[Tensor], rows: Axis | None) -> list[Tensor]:
     """One map, where a recurrent decoder has looked once for each of its words."""
-    one_by_one = rows is not None and len(records) == rows.size and len({x.shape for x in records}) == 1
-    return [torch.cat(records, -2)] if one_by_one and records[0].shape[-2] == 1 else records
+    return [torch.cat(records, -2)] if one_by_one([x.shape for x in records], rows) else records
+
+
+def one_by_one(shapes: Sequence[torch.Size], rows: Axis | None) -> bool:
+    """Whether these are looks of one row each, as many as there are rows."""
+    return rows is not None and len(shapes) == rows.size and len(set(shapes)) == 1 and shapes[0][-2] == 1
 
 
 def axes_of(name: str, table: Mapping[str, tuple[str, str]]) -> tuple[str, str]:

@@ -27,7 +27,7 @@ from regard.tasks.shown import Shown
 from regard.tasks.telling import Answer
 
 from .changes import Change, changed
-from .maps import Kind, Map, axes_of, fitted, matching, place
+from .maps import Kind, Map, axes_of, fitted, matching, one_by_one, place
 
 T = TypeVar("T")
 
@@ -335,6 +335,6 @@ def site_of(
 
 def joined(records: list[Record], rows: Axis | None) -> tuple[Record, ...]:
     """One call, where a recurrent decoder has looked once for each of its words."""
-    if rows is None or len(records) != rows.size or len({x.shape for x in records}) > 1 or records[0].shape[-2] != 1:
+    if not one_by_one([x.shape for x in records], rows):
         return tuple(records)
     return (Finished(torch.cat([x.weights() for x in records], -2)),)

@@ -252,12 +252,15 @@ class Ran(BaseModel):
     answer: AnyAnswer
 
 
+Takes = Literal["text", "pair", "image", "image+text"]
+
+
 class ModelRow(BaseModel):
     name: str
     title: str
     family: str
     task: str | None
-    takes: Literal["text", "pair", "image", "image+text"]
+    takes: Takes
     parameters: int
     source: Literal["shipped", "run", "zoo"]
     example: dict[str, Any]

@@ -28,7 +28,7 @@ from regard.zoo import FAMILIES, bare, config_data, parameters, read_config, shi
 from .examples import TEXTS, example
 from .limits import Limits
 from .refusals import RefusedError
-from .schema import ModelRow
+from .schema import ModelRow, Takes
 from .work import still_wanted, stoppable
 
 RUN = "run:"
@@ -161,9 +161,9 @@ def row_of(name: str, source: Any, data: dict[str, Any]) -> ModelRow:
     family, config = data["model"], read_config(data["model"], data["config"], name)
     net = Model(family, bare(family, config), task=data["task"])
     captions = (data["processor"] or {}).get("kind") == CAPTIONS
-    kind = "image+text" if captions else takes(net)
+    kind: Takes = "image+text" if captions else takes(net)
     return ModelRow(
-        name=name, title=name.removeprefix(RUN), family=family, task=net.task, takes=kind,  # type: ignore[arg-type]
+        name=name, title=name.removeprefix(RUN), family=family, task=net.task, takes=kind,
         parameters=parameters(net.net), source=source, example=example(name, kind),
     )  # fmt: skip
 
@@ -176,7 +176,7 @@ def zoo_row(name: str, count: int) -> ModelRow:
     )  # fmt: skip
 
 
-def takes(model: Model) -> str:
+def takes(model: Model) -> Takes:
     if model.sees():
         return "image" if model.processor is None or isinstance(model.processor, Images) else "image+text"
     return "pair" if model.translates() else "text"

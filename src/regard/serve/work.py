@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from torch import nn
 
@@ -59,8 +59,12 @@ class Job(Generic[T]):
         """From the thread that computed it, to the one that waits; a loop that has ended wants to know nothing."""
 
         def settle() -> None:
-            if not self.found.done():
-                self.found.set_exception(error) if error is not None else self.found.set_result(result)  # type: ignore[arg-type]
+            if self.found.done():
+                return
+            if error is not None:
+                self.found.set_exception(error)
+            else:
+                self.found.set_result(cast(T, result))
 
         try:
             self.loop.call_soon_threadsafe(settle)
