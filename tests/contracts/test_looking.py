@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.errors import InputError
-from regard.look.maps import look_at
+from regard.look.maps import look_at, one_by_one
 from regard.model import Model, prepare
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.axis import Axis
@@ -287,6 +287,16 @@ def test_every_call_of_a_look_is_there() -> None:
     assert looked.maps["attention"] is second
     assert (first.rows, first.columns) == (Axis("text", 4), Axis("b", 4))
     close(looked.output, run())
+
+
+def test_looks_are_one_map_only_if_there_is_one_for_each_row() -> None:
+    """As of a recurrent decoder; two steps of another kind stay two calls."""
+    one, rows = torch.Size((1, 2, 1, 5)), Axis("text", 3)
+    assert one_by_one([one] * 3, rows)
+    assert not one_by_one([one] * 2, rows)
+    assert not one_by_one([one] * 3, None)
+    assert not one_by_one([one, one, torch.Size((1, 2, 1, 4))], rows)
+    assert not one_by_one([torch.Size((1, 2, 3, 5))] * 3, rows)
 
 
 def test_a_tap_alone_is_the_identity() -> None:
