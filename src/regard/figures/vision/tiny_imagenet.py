@@ -2,8 +2,8 @@
 
 The left half is quoted, from the table of the author's repository: large nets that had learned from ImageNet before,
 tuned on Tiny ImageNet at 384 x 384. The right half was measured by this library in figure 5.11b and is read from its
-record: nets of half a million weights, a few minutes of CIFAR-10 and nothing before. What they share is the order of
-families, or not; the figure says which.
+record: nets of half a million weights, a few minutes of CIFAR-10 and nothing before. The same order was expected of
+them, and was not found: by so short a course CaiT and DeiT learn more than Swin does.
 """
 
 import json
@@ -17,9 +17,7 @@ from regard.figures.table import RESULTS
 
 TITLE = "The family on Tiny ImageNet, and here"
 DECKS = ("004",)
-CLAIM = (
-    "Tuned on Tiny ImageNet, Swin is ahead of DeiT, CaiT and ViT (quoted); so it is here, taught briefly on CIFAR-10."
-)
+CLAIM = "Tuned on Tiny ImageNet, Swin is ahead (quoted); small, taught briefly and from nothing, CaiT and DeiT are."
 COST = 0.1
 SEED = 0
 
@@ -43,8 +41,8 @@ def compute() -> Numbers:
 def draw(numbers: Numbers) -> Figure:
     note = (
         "Left, quoted from Huynh (2022): tuned on Tiny ImageNet at 384 x 384, after ImageNet. Right, measured here "
-        "(figure 5.11b):\nnothing before, 10,000 photographs of CIFAR-10, three starts of ViT and Swin, one of the "
-        "others. The two sides cannot be compared."
+        "(figure 5.11b):\nnothing before, 10,000 photographs of CIFAR-10; ViT and Swin by three starts. The two sides "
+        "cannot be compared."
     )
     figure = style.page(TITLE, note, height=4.6)
     left, right = figure.subplots(1, 2)
@@ -77,6 +75,9 @@ def holds(numbers: Numbers) -> list[Check]:
     ours, quoted = {name: own["right"] for name, own in numbers["measured"].items()}, numbers["quoted"]
     return [
         equal("best of the quoted", max(quoted, key=lambda name: quoted[name]), "Swin"),
-        equal("best of the measured (quoted: Swin)", max(ours, key=lambda name: ours[name]), "Swin"),
+        *(
+            above(f"measured: {name} over Swin, points", 100 * (ours[name] - ours["Swin"]), 0)
+            for name in ("CaiT", "DeiT")
+        ),
         *(above(f"{name}: share of right labels", share, 0.2) for name, share in ours.items()),
     ]
