@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from regard.comparison.comparing import compare
     from regard.model import Model, build, convert, export, load, prepare, save
     from regard.nn.tap import capture, listen
+    from regard.swapping import swapped
     from regard.zoo import catalog
 
 __version__ = "0.1.0"
@@ -31,6 +32,7 @@ __all__ = [
     "load",
     "prepare",
     "save",
+    "swapped",
 ]
 
 HOMES = {
@@ -43,6 +45,7 @@ HOMES = {
     "load": "regard.model",
     "prepare": "regard.model",
     "save": "regard.model",
+    "swapped": "regard.swapping",
     "catalog": "regard.zoo",
     "capture": "regard.nn.tap",
     "listen": "regard.nn.tap",

@@ -56,7 +56,7 @@ def toured(page: Any) -> None:
 
 
 def analysed(page: Any) -> None:
-    page.keyboard.press("7")
+    page.keyboard.press("8")
     scrolled(page, ".pairs", 3000)
 
 

@@ -117,6 +117,38 @@ def test_two_heads_and_two_models_are_compared(open_page: Open):
     assert hash_of(page)["other"] == "model:tatoeba-de-en"
 
 
+def test_the_same_weights_under_another_mechanism_are_compared(open_page: Open):
+    """The list is the server's; the numbers, and those of the Python that is copied, are the library's."""
+    page = open_page("#model=recall&text=Anna+sings+.+Boris+paints+.+Anna&site=blocks.0.mixer&head=1&row=6&column=0")
+    page.keyboard.press("c")
+    other = 'select[aria-label^="Compare with"]'
+    page.wait_for_selector(f'{other} option[value="attention local"]', state="attached")
+    assert page.locator(f'{other} option[value="attention linformer"]').count() == 0
+    page.select_option(other, "attention top-k")
+    until(page, "document.querySelector('.pair-name.second').textContent.includes('op-k')")
+    until(page, "document.querySelector('.stage h2').textContent.includes('minus top-k')")
+    shown = page.inner_text(".stage-foot .readout b")
+    page.keyboard.press("p")
+    until(page, "document.querySelector('.said').textContent === 'Python copied'")
+    code = page.evaluate("navigator.clipboard.readText()")
+    found: dict[str, Any] = {}
+    exec(code, found)
+    assert shown == f"{100 * float(found['difference'][6, 0]):+.1f} points".replace("-", "−")
+
+
+def test_models_of_the_zoo_are_looked_at(open_page: Open):
+    """Random weights, and said so: a translator, a reader, a captioner with real maps over its picture, a detector."""
+    page = open_page("#model=captioner-tiny&site=decoder.0.cross&head=0")
+    assert page.locator(".badge:has-text('random weights')").is_visible()
+    page.click(".strip.flat .strip-token >> nth=1")
+    page.click(".picture", position={"x": 10, "y": 10})
+    until(page, "document.querySelector('.cell h2').textContent.includes('patch 0, 0')")
+    for name, heads in (("detr-small", 4), ("switch-lm-tiny", 4), ("rnn-bahdanau", 1)):
+        page = open_page(f"#model={name}")
+        until(page, "document.querySelectorAll('.tile').length > 0")
+        assert page.locator(".grid-site >> nth=0").locator(".tile:not(.mean)").count() == heads
+
+
 def test_the_address_restores_the_view(open_page: Open):
     page = open_page(SENTENCE + "&view=lines&scale=linear&changes=t.source.4~T.*.0.50&text=My+dog+is+big.")
     assert page.get_attribute('[data-value="lines"]', "aria-checked") == "true"
@@ -325,7 +357,7 @@ def test_analyses_tell_what_they_do_not_tell(open_page: Open):
     page = open_page("#model=recall&site=blocks.1.mixer&head=1&row=6&column=1")
     page.locator(".analysis").scroll_into_view_if_needed()
     for number, name in enumerate(
-        ("rollout", "distance", "spectrum", "occlusion", "gradient", "importance", "lens"), 1
+        ("rollout", "flow", "distance", "spectrum", "occlusion", "gradient", "importance", "lens"), 1
     ):
         page.keyboard.press(str(number))
         until(

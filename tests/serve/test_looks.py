@@ -14,6 +14,7 @@ from regard.look.analyses import ANALYSES
 from regard.look.changes import Head, Temperature, Token
 from regard.look.document import times
 from regard.look.rollout import rolled_out
+from regard.nn.mechanisms import MECHANISMS
 from regard.serve.limits import Limits
 
 from .conftest import API, INPUTS, check_clean, client_with, look
@@ -247,8 +248,22 @@ def test_models_and_mechanisms_are_compared(client) -> None:
     assert client.post(f"{API}/compare", json={"first": first, "second": unlike}).json()["sites"] == []
 
 
-def test_the_same_weights_under_the_same_attention_are_the_same_model(shelf) -> None:
-    from regard.serve.shelf import another
+def test_every_attention_that_is_offered_can_be_compared(client) -> None:
+    """And what is not offered is refused: the list is that of the table, no other."""
+    first = {"model": "recall", "input": INPUTS["recall"]}
+    offered = client.get(f"{API}/models/recall/attentions").json()
+    assert {"softmax", "local", "performer"} <= set(offered) < set(MECHANISMS)
+    for name in MECHANISMS:
+        got = client.post(f"{API}/compare", json={"first": first, "second": first | {"attention": name}})
+        assert got.status_code == (200 if name in offered else 422), name
+    assert client.get(f"{API}/models/nonsense/attentions").status_code == 404
 
-    model = regard.load("recall")
-    assert another(model, "softmax").look("Anna sings .").answer == model.look("Anna sings .").answer
+
+def test_models_of_the_zoo_read_text_too(client) -> None:
+    rows = {row["name"]: row for row in client.get(f"{API}/models").json() if row["source"] == "zoo"}
+    assert {row["takes"] for row in rows.values()} == {"text", "pair", "image"}
+    for name in ("gpt-tiny", "switch-lm-tiny", "bert-tiny", "transformer-small"):
+        found = client.post(f"{API}/look", json={"model": name, "input": rows[name]["example"]})
+        assert found.status_code == 200, name
+        assert found.json()["model"]["parameters"] == rows[name]["parameters"]
+        assert found.json()["model"]["source"] == "zoo"

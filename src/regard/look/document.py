@@ -44,6 +44,7 @@ class About:
     parameters: int
     takes: str  # "text", "pair", "image", "caption"
     title: str = ""  # for people; the name unless given
+    source: str = ""  # "shipped", "run" or "zoo", where it has one of these names
 
 
 def data_of(found: Trace[Any], about: About, before: Answer | None = None) -> dict[str, Any]:

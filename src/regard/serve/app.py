@@ -40,6 +40,7 @@ from .schema import (
     LookId,
     LookRequest,
     MapQuery,
+    ModelName,
     ModelRow,
     NoQuery,
     Ran,
@@ -139,6 +140,11 @@ def answering(service: Service) -> APIRouter:
         """All models: those that ship, finished runs, and small ones with random weights."""
         rows = await service.computed(request, service.shelf.rows)
         return answered([row.model_dump() for row in rows])
+
+    @routes.get("/models/{name}/attentions", response_model=list[str])
+    async def attentions(request: Request, name: ModelName, asked: Annotated[NoQuery, Query()]) -> Response:
+        """The mechanisms that a look at this model may be asked for: its weights fit under each of them."""
+        return answered(await service.computed(request, lambda: service.shelf.attentions(name)))
 
     @routes.post("/run", response_model=Ran)
     async def run(request: Request, asked: RunRequest) -> Response:

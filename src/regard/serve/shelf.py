@@ -18,12 +18,14 @@ from typing import Any
 import torch
 
 from regard.data.captions import KIND as CAPTIONS
+from regard.data.captions import Captions
 from regard.data.images import Images
 from regard.errors import InputError
 from regard.look.document import About
 from regard.model import DETECTORS, Model, build, load
-from regard.nn.mechanisms import can_drop
-from regard.zoo import FAMILIES, bare, config_data, parameters, read_config, shipped
+from regard.nn.mechanisms import MECHANISMS
+from regard.swapping import fits, swapped
+from regard.zoo import PRESETS, bare, parameters, read_config, shipped
 
 from .examples import TEXTS, example
 from .limits import Limits
@@ -35,19 +37,38 @@ RUN = "run:"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 SEED = 0  # of random weights and features: the same in every process
 
-# Sizes that are quick enough to play with, and how many parameters they have; all of them see images. No MLP-Mixer: of
-# those that have names, the influence of each patch on each other takes minutes.
-ZOO = {
+# Sizes that are quick enough to play with, and how many parameters they have. Those for text read the words of a model
+# that ships. No MLP-Mixer and no FNet: in those that have names, the influence of each position on each other takes too
+# long.
+TRANSLATORS = {
+    "transformer-small": 7_065_600,
+    "synthesizer-base": 53_501_976,
+    "rnn-bahdanau": 65_571_000,
+    "t5-small": 47_129_088,
+}
+READERS = {
+    "gpt-tiny": 834_944,
+    "llama-15m": 5_995_584,
+    "performer-small": 5_274_368,
+    "reformer-tiny": 789_445,
+    "switch-lm-tiny": 2_669_440,
+    "bert-tiny": 487_936,
+}
+SEERS = {
     "vit-tiny": 5_717_416,
     "vit-cifar": 2_697_226,
     "deit-tiny": 5_910_800,
     "cait-xxs24": 11_956_264,
+    "volo-d1": 26_632_040,
     "swin-cifar": 567_046,
+    "swinv2-tiny": 28_347_154,
     "levit-cifar": 1_450_218,
     "perceiver-mnist": 139_212,
     "detr-small": 262_248,
 }
-MOST = 20_000_000  # parameters of a model with random weights
+TELLERS = {"captioner-tiny": 212_800}  # of images, in words
+ZOO = TRANSLATORS | READERS | SEERS | TELLERS
+MOST = 70_000_000  # parameters of a model with random weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +87,7 @@ class Shelf:
         self.kept: OrderedDict[tuple[str, str | None], Loaded] = OrderedDict()
         self.lock = threading.RLock()
         self.told: dict[tuple[str, float], ModelRow] = {}
+        self.fitting: dict[str, list[str]] = {}
         self.dropped: list[Callable[[Model], None]] = []  # who wants to know that a model is gone
 
     # What there is -------------------------------------------------------------------------------
@@ -114,7 +136,7 @@ class Shelf:
         with self.lock:
             key = (name, attention)
             if key not in self.kept:
-                model = self.found(name) if attention is None else another(self.get(name).model, attention)
+                model = self.found(name) if attention is None else swapped(self.get(name).model, attention, SEED)
                 stoppable(model.net)
                 size = sum(x.nbytes for x in (*model.net.parameters(), *model.net.buffers()))
                 self.kept[key] = Loaded(model, about(name, model), threading.RLock(), size)
@@ -124,6 +146,16 @@ class Shelf:
                 for tell in self.dropped:
                     tell(gone.model)
             return self.kept[key]
+
+    def attentions(self, name: str) -> list[str]:
+        """Those of the table that the weights of this model fit under, its own among them."""
+        if name not in self.fitting:
+            model, found = self.get(name).model, []
+            for kind in MECHANISMS:
+                still_wanted()
+                found += [kind] if fits(model, kind) else []
+            self.fitting[name] = found
+        return self.fitting[name]
 
     def found(self, name: str) -> Model:
         """Names are looked up in lists, and never made into paths."""
@@ -169,11 +201,25 @@ def row_of(name: str, source: Any, data: dict[str, Any]) -> ModelRow:
 
 
 def zoo_row(name: str, count: int) -> ModelRow:
-    family = next(family for family, entry in FAMILIES.items() if name in entry.presets)
+    kinds: dict[Takes, dict[str, int]] = {"pair": TRANSLATORS, "text": READERS, "image": SEERS, "image+text": TELLERS}
+    kind = next(kind for kind, names in kinds.items() if name in names)
     return ModelRow(
-        name=name, title=f"{name}, not trained", family=family, task=None, takes="image",
-        parameters=count, source="zoo", example=example(name, "image"),
+        name=name, title=f"{name}, not trained", family=PRESETS[name], task=None, takes=kind,
+        parameters=count, source="zoo", example=example(wording(name) or name, kind),
     )  # fmt: skip
+
+
+def wording(name: str) -> str:
+    """The model that ships whose words one of the zoo reads."""
+    return "tatoeba-en-de" if name in TRANSLATORS else "" if name in SEERS else "shakespeare"
+
+
+def words_of(name: str) -> dict[str, Any]:
+    """What its size must be changed by for that."""
+    if not (base := wording(name)):
+        return {}
+    file = files("regard").joinpath("pretrained", base, "regard.json")
+    return {"vocab": json.loads(file.read_text("utf-8"))["config"]["vocab"]}
 
 
 def takes(model: Model) -> Takes:
@@ -184,51 +230,20 @@ def takes(model: Model) -> Takes:
 
 def about(name: str, model: Model) -> About:
     size = sum(x.numel() for x in model.parameters())
-    return About(name, model.family, model.task, size, takes(model), name.removeprefix(RUN))
+    source = "zoo" if name in ZOO else "run" if name.startswith(RUN) else "shipped"
+    return About(name, model.family, model.task, size, takes(model), name.removeprefix(RUN), source)
 
 
 def random(name: str) -> Model:
-    """A named size with random weights, and the plainest way to prepare images."""
+    """A named size with random weights; it reads the words of another model, or images in the plainest way."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)
-        made = build(name).eval()
+        made = build(name, **words_of(name)).eval()
+    known = load(base) if (base := wording(name)) else None
+    if known is not None:
+        made = replace(made, processor=known.processor, symbols=known.symbols)
+    if not made.sees():
+        return made
     size = getattr(made.config, "image", None) or 96
     images = Images(size=size, channels=made.config.channels, fit="within" if made.family in DETECTORS else "stretch")
-    return replace(made, processor=images)
-
-
-def another(model: Model, attention: str) -> Model:
-    """The same weights, each of them, under another mechanism."""
-    if not hasattr(model.config, "attention"):
-        raise InputError(f"in a {model.family} no attention can be picked", got=attention)
-    data = config_data(model.config) | {"attention": attention}
-    if "attention_dropout" in data and not can_drop(attention):
-        data["attention_dropout"] = 0.0
-    try:
-        config = read_config(model.family, data, "")
-        wanted = dict(bare(model.family, config).named_parameters())
-    except InputError as error:
-        raise InputError("this model cannot take this attention", got=error.got, expected=error.expected) from None
-    own = dict(model.net.named_parameters())
-    odd = [key for key in sorted(own.keys() | wanted.keys()) if not same_shape(own.get(key), wanted.get(key))]
-    if odd:
-        raise InputError(
-            "the weights do not fit under this attention",
-            got=f"{attention}: {', '.join(odd[:3])}{' ...' if len(odd) > 3 else ''}",
-            expected="an attention with the same projections and nothing else to learn, such as performer or local",
-        )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(SEED)  # of random features, which are no weights
-        net = FAMILIES[model.family].net(config).eval()
-    with torch.no_grad():
-        for key, parameter in net.named_parameters():
-            parameter.copy_(own[key])
-        theirs = dict(model.net.named_buffers())
-        for key, buffer in net.named_buffers():
-            if key in theirs and theirs[key].shape == buffer.shape:
-                buffer.copy_(theirs[key])
-    return replace(model, net=net)
-
-
-def same_shape(one: torch.Tensor | None, other: torch.Tensor | None) -> bool:
-    return one is not None and other is not None and one.shape == other.shape
+    return replace(made, processor=images if known is None else Captions(images, known.text()))

@@ -43,6 +43,12 @@ class Shown:
     sure: Callable[[Any, Any], Tensor] | None = None  # log-probabilities, (b,): of an output, for what another one said
 
 
+def scored(output: Any) -> Tensor:
+    """The logits of words: some nets tell more beside them."""
+    logits: Tensor = output if isinstance(output, Tensor) else output.logits
+    return logits
+
+
 def chance(logits: Tensor, first: Tensor) -> Tensor:
     """The log-probability of what was the likeliest at first.  (b, c), (1, c) -> (b,)"""
     return logits.log_softmax(-1)[:, int(first[0].argmax())]
@@ -55,8 +61,8 @@ def text_that_goes_on(generating: Generating, text: str) -> Shown:
             "the text is longer than the model reads", got=f"{len(ids) + surplus} tokens", expected=f"{len(ids)}"
         )
 
-    def tell(logits: Tensor) -> Next:
-        return Next(likeliest_words(logits[0, -1], generating.text))
+    def tell(output: Any) -> Next:
+        return Next(likeliest_words(scored(output)[0, -1], generating.text))
 
     return Shown(
         (torch.tensor([ids]),),
@@ -64,7 +70,7 @@ def text_that_goes_on(generating: Generating, text: str) -> Shown:
         (text,),
         words={"tokens": generating.text.labels(ids)},
         names=generating.text.labels,
-        sure=lambda logits, first: chance(logits[:, -1], first[:, -1]),
+        sure=lambda output, first: chance(scored(output)[:, -1], scored(first)[:, -1]),
     )
 
 
@@ -141,12 +147,12 @@ def written(
     """One pass over what was read and all that was written, the end with it."""
     given = [begin, *ids[:-1]]
 
-    def tell(logits: Tensor) -> Wrote:
-        return wrote(text, logits[0], ids, texts[-1])
+    def tell(output: Any) -> Wrote:
+        return wrote(text, scored(output)[0], ids, texts[-1])
 
-    def sure(logits: Tensor, first: Tensor) -> Tensor:
+    def sure(output: Any, first: Any) -> Tensor:
         """Of the whole text."""
-        return logits.log_softmax(-1)[:, torch.arange(len(ids)), list(ids)].sum(-1)
+        return scored(output).log_softmax(-1)[:, torch.arange(len(ids)), list(ids)].sum(-1)
 
     words = {**words, "target": text.labels(given), "written": text.labels(list(ids))}
     return Shown((read, torch.tensor([given])), tell, texts, image, words, text.labels, sure)

@@ -6,6 +6,7 @@ import { inForce } from './matrix.js';
 
 export const TABS = [
   ['rollout', 'Rollout'],
+  ['flow', 'Flow'],
   ['distance', 'Distance'],
   ['spectrum', 'Spectrum'],
   ['occlusion', 'Occlusion'],
@@ -16,17 +17,19 @@ export const TABS = [
 
 const WHOLE_MAPS = ['rollout', 'gradient', 'spectrum']; // their answers hold a number for each cell, or need all of them
 const LONGEST_MAP = 256;
+const LAYERED = ['rollout', 'flow', 'distance']; // they need self-attention
 
-/** Rollout follows self-attention: for a site that looks elsewhere, that of what it looks at. */
+/** Rollout and flow follow self-attention: for a site that looks elsewhere, that of what it looks at. */
 function rolledSite({ look, site }) {
   if (site.role === 'self') return site.name;
   const selves = look.document.sites.filter((one) => one.role === 'self');
-  return (selves.findLast((one) => one.rows === site.columns) ?? selves.at(-1) ?? site).name;
+  return (selves.findLast((one) => one.rows === site.columns) ?? selves.at(-1)).name;
 }
 
 /** What each wants to know beside the look. */
 const ASKED = {
   rollout: (force) => ({ site: rolledSite(force) }),
+  flow: (force) => ({ site: rolledSite(force), ...(force.site.role === 'self' ? { output: force.query } : {}) }),
   spectrum: ({ site, head }) => ({ site: site.name, head }),
   gradient: ({ site, head }) => ({ site: site.name, head }),
 };
@@ -107,6 +110,8 @@ export function analysis(store) {
       return refuse({
         message: `A whole map is worked out here, for at most ${LONGEST_MAP} positions. Give it a shorter input.`,
       });
+    if (LAYERED.includes(state.tab) && !force.look.document.sites.some((site) => site.role === 'self'))
+      return refuse({ message: 'This goes through layers that look at their own positions, and there is none here.' });
     panel.setAttribute('aria-busy', 'true');
     try {
       const found = await force.look.analysis(state.tab, ASKED[state.tab]?.(force) ?? {});

@@ -22,6 +22,7 @@ export function comparison(store, source) {
   const names = [element('span', { class: 'pair-name first' }), element('span', { class: 'pair-name second' })];
   const finding = element('p', { class: 'prose' });
   const ranking = element('ol', { class: 'ranking' });
+  let offered = null; // the model whose list of others is shown
   const heads = element('select', {
     'aria-label': 'Second map',
     onChange: () => {
@@ -58,31 +59,37 @@ export function comparison(store, source) {
     );
   });
 
-  const MECHANISMS = ['softmax', 'cosine', 'top-k', 'local', 'performer', 'linformer', 'lsh', 'synthesizer', 'fourier'];
-  if (source.can.compare) {
-    source.models().then(
-      (models) => {
-        store.watch(['model'], ({ model }) => {
-          const own = models.find((one) => one.name === model);
-          const alike = models.filter((one) => one.takes === own?.takes && one.name !== model);
-          others.replaceChildren(
-            option('', 'this model'),
-            group(
-              'other models',
-              alike.map((one) =>
-                option(`model ${one.name}`, one.title + (one.source === 'zoo' ? ' (random weights)' : '')),
-              ),
-            ),
-            group(
-              'the same weights, another mechanism',
-              MECHANISMS.map((name) => option(`attention ${name}`, name)),
-            ),
-          );
-        });
-      },
-      () => {},
-    );
+  /** Asked for when a comparison is opened: the server has to see which mechanisms the weights fit under. */
+  async function offer(model) {
+    offered = model;
+    try {
+      const [models, mechanisms] = await Promise.all([source.models(), source.attentions(model)]);
+      if (offered !== model) return;
+      const own = models.find((one) => one.name === model);
+      const alike = models.filter((one) => one.takes === own?.takes && one.name !== model);
+      others.replaceChildren(
+        option('', 'this model'),
+        group(
+          'other models',
+          alike.map((one) => option(`model ${one.name}`, one.title)),
+        ),
+        group(
+          'the same weights, another mechanism',
+          mechanisms.map((name) => option(`attention ${name}`, name)),
+        ),
+      );
+      others.value = otherValue(store.state);
+    } catch {
+      offered = null; // the next time
+    }
   }
+
+  const otherValue = ({ other }) => (other ? Object.entries(other)[0].join(' ') : '');
+
+  if (source.can.compare)
+    store.watch(['model', 'view'], ({ model, view }) => {
+      if (view === 'compare' && model && model !== offered) offer(model);
+    });
 
   function rank(state, force) {
     const sites = state.other ? (state.second?.sites ?? []) : [];
@@ -108,7 +115,7 @@ export function comparison(store, source) {
     heads.hidden = state.other !== null;
     swap.hidden = state.other !== null;
     others.hidden = !source.can.compare;
-    others.value = state.other ? Object.entries(state.other)[0].join(' ') : '';
+    others.value = otherValue(state);
     heads.value = `${state.withSite} ${state.withHead}`;
     rank(state, force);
     names[0].textContent = sentenceCase(headWord(force.site, force.head));

@@ -3,7 +3,7 @@
 import { labelOf, siteName, visible } from './axes.js';
 import { scales } from './colour.js';
 import { element, largest, percent, signed } from './dom.js';
-import { mapPart, numbered, occlusionPart } from './mapped.js';
+import { flowPart, mapPart, numbered, occlusionPart } from './mapped.js';
 import { curves, dots } from './plots.js';
 
 function headsPart({ found, force, wide, store, yName, write, intro }) {
@@ -124,12 +124,7 @@ export const FINDINGS = {
       before: 'Attention followed back through all layers up to this one, the residual path counted as one half. ',
       after: ' comes most from ',
     }),
-  flow: (facts) =>
-    mapPart({
-      ...facts,
-      before: 'The largest flow through all layers up to this one. ',
-      after: ' receives most from ',
-    }),
+  flow: flowPart,
   distance: (facts) =>
     headsPart({
       ...facts,

@@ -18,7 +18,7 @@ const KEYS_LIST = [
   ['Enter', 'in the map: the arithmetic of the cell'],
   ['+  −  0', 'in a large map: zoom'],
   ['s', 'square root or linear contrast'],
-  ['1 … 7', 'analyses: rollout, distance, spectrum, occlusion, gradient, importance, lens'],
+  ['1 … 8', 'analyses: rollout, flow, distance, spectrum, occlusion, gradient, importance, lens'],
   ['z', 'cross out the chosen key, or bring it back'],
   ['h', 'switch the head off, or on'],
   ['−  =', 'temperature down, up'],

@@ -11,7 +11,7 @@ export const numbered = (count) => Array.from({ length: count }, (_, index) => S
 const namesFor = (axis, count) => (axis && axis.size === count ? labelsOf(axis) : numbered(count));
 
 /** A map that the API sent as lists: drawn as any other. */
-export function mapPart({ found, force, state, signedValues, before, after }) {
+export function mapPart({ found, force, state, signedValues, ownScale, before, after }) {
   const rows = found.map.length;
   const columns = found.map[0].length;
   const sheet = new Sheet({ rows, columns, exact: Float32Array.from(found.map.flat()) });
@@ -21,7 +21,8 @@ export function mapPart({ found, force, state, signedValues, before, after }) {
   const site = force.look.sites.get(found.site);
   const [rowNames, columnNames] = [namesFor(axes[site?.rows], rows), namesFor(axes[site?.columns], columns)];
   const place = site?.rows === force.site.rows ? Math.min(force.query, rows - 1) : 0;
-  const scale = signedValues ? scales.difference(limit) : scales[state.contrast];
+  const plain = ownScale ? scales.influence(limit, state.contrast) : scales[state.contrast];
+  const scale = signedValues ? scales.difference(limit) : plain;
   const show = () =>
     map.show({
       sheet,
@@ -88,4 +89,35 @@ export function occlusionPart(facts) {
     };
   const map = mapPart({ ...facts, found: { ...found, map: found.worth }, signedValues: true, before: '', after: '' });
   return { ...map, finding, table };
+}
+
+/** What could have come to one position, had all passed that could: bars over a text, a map over a picture. */
+export function flowPart(facts) {
+  const { found, force, wide } = facts;
+  const site = force.look.sites.get(found.site);
+  const axis = force.look.document.axes[site.columns];
+  const names = namesFor(axis, found.flow.length);
+  const best = largest(found.flow);
+  const finding = [
+    'Through layers of pipes, each as wide as its weight: of all that could reach ',
+    role('query', names[found.row]),
+    ', most could come from ',
+    role('key', wordsFor(axis, best)),
+    `, ${percent(found.flow[best])}.`,
+  ];
+  const table = {
+    caption: 'Flow',
+    columns: ['from', 'share'],
+    rows: found.flow.map((share, index) => [names[index], percent(share)]),
+  };
+  if (!isPicture(axis))
+    return {
+      finding,
+      table,
+      plot: bars({ wide, label: 'Flow from each token', values: found.flow, names, yName: 'share', marked: best }),
+    };
+  const across = axis.grid[1];
+  const patches = found.flow.slice(axis.special);
+  const map = Array.from({ length: axis.grid[0] }, (_, row) => patches.slice(row * across, (row + 1) * across));
+  return { ...mapPart({ ...facts, found: { name: 'flow', map }, ownScale: true, before: '', after: '' }), finding, table };
 }

@@ -1,9 +1,16 @@
 // The view as Python: the same numbers, in the library's own words.
 
-import { writtenOf } from './axes.js';
+import { labelOf, writtenOf } from './axes.js';
 import { inForce } from './matrix.js';
 
 const text = (value) => JSON.stringify(value);
+
+/** A run is loaded from its folder; random weights are made again, by the same seed. */
+function modelCall({ name, source, title }) {
+  if (source === 'run') return `regard.load(${text(`runs/${title}`)})`;
+  return source === 'zoo' ? `regard.serve.shelf.random(${text(name)})` : `regard.load(${text(name)})`;
+}
+
 const headIndex = (head) => (head === 'mean' ? '[0].mean(0)' : `[0, ${head}]`);
 
 const changeText = (change) => {
@@ -20,27 +27,29 @@ function lookCall(input, changes) {
   return `model.look(${given}${altered})`;
 }
 
+/** The model that a second map comes from, if it is another one. */
+function otherOf(other, { look }) {
+  if (!other) return null;
+  return other.model ? modelCall(look.document.model) : `regard.swapped(model, ${text(other.attention)})`;
+}
+
 export function pythonFor(state) {
   const { look, site, head, rowAxis, columnAxis, query, key } = inForce(state);
   const { document } = look;
   const lines = [
-    'import regard',
-    '',
-    `model = regard.load(${text(document.model.name)})`,
+    `model = ${modelCall(document.model)}`,
     `trace = ${lookCall(document.input, document.changes)}`,
     `weights = trace.maps[${text(site.name)}].weights${headIndex(head)}  # ${site.rows} x ${site.columns}`,
   ];
   if (state.view === 'compare' && state.secondSheet) {
     const second = state.secondSheet;
-    if (state.other?.model) {
-      lines.push(
-        `other = regard.load(${text(state.other.model)}).${lookCall(document.input, document.changes).slice(6)}`,
-      );
-      lines.push(`difference = weights - other.maps[${text(second.site)}].weights${headIndex(second.head)}`);
-    } else if (!state.other)
-      lines.push(`difference = weights - trace.maps[${text(second.site)}].weights${headIndex(second.head)}`);
+    const other = otherOf(state.other, second);
+    if (other) lines.push(`other = ${other}.${lookCall(document.input, document.changes).slice(6)}`);
+    lines.push(
+      `difference = weights - ${other ? 'other' : 'trace'}.maps[${text(second.site)}].weights${headIndex(second.head)}`,
+    );
   }
-  const label = (axis, index) => (axis.labels ? axis.labels[index] : String(index));
-  lines.push(`weights[${query}, ${key}]  # ${label(rowAxis, query)} -> ${label(columnAxis, key)}`);
-  return `${lines.join('\n')}\n`;
+  lines.push(`weights[${query}, ${key}]  # ${labelOf(rowAxis, query)} -> ${labelOf(columnAxis, key)}`);
+  const imports = lines.some((line) => line.includes('regard.serve')) ? 'import regard.serve.shelf' : 'import regard';
+  return `${[imports, '', ...lines].join('\n')}\n`;
 }

@@ -131,6 +131,10 @@ export class ServerSource {
     return this.list('models');
   }
 
+  attentions(model) {
+    return this.list(`models/${encodeURIComponent(model)}/attentions`);
+  }
+
   figures() {
     return this.list('figures');
   }

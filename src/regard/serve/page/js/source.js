@@ -1,7 +1,8 @@
 // Where looks come from: one interface, kept by a server (server.js) and by data in the page itself (embedded.js).
 //
 // A source:  open({ model, input, changes }, signal) -> promise of a look
-//            models(), figures() -> promises of lists; compare(first, second, signal) -> promise of { look, sites }
+//            models(), figures(), attentions(model) -> promises of lists
+//            compare(first, second, signal) -> promise of { look, sites }
 //            can: { write, intervene, compare, exportPage }: what it is able to do
 // A look:    document; sheet(site, head) -> promise of a Sheet; thumbnails() -> promise of Map(site name -> levels)
 //            cell(site, head, row, column), analysis(name, asked) -> promises of what the API calls so
