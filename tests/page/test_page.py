@@ -14,6 +14,7 @@ import pytest
 import torch
 
 import regard
+from regard.figures.looking import candies
 from regard.look import onefile
 from regard.look.document import About, embedded
 from regard.nn.attention import Softmax
@@ -377,6 +378,7 @@ def test_candies_look_as_the_library_does(open_page: Open):
     page.click(".candy >> nth=3")
     found = page.eval_on_selector(".candy-corner", "(one) => one.numbers")
     vectors = torch.tensor(found["vectors"], dtype=torch.float64)
+    assert (vectors - candies.vectors("neighbours")).abs().max() < 1e-12  # the jar of figure 11.7
     keep = torch.arange(24) != 3
     weights = Softmax(scale=0.5 / 0.5).weights(vectors[None, None, 2:3], vectors[None, None, keep])[0, 0, 0]
     shown = torch.tensor(found["weights"], dtype=torch.float64)

@@ -210,6 +210,7 @@ FIGURES: dict[str, str] = {
     "11.3b": "regard.figures.looking.twins",
     "11.4": "regard.figures.looking.covered",
     "11.5": "regard.figures.looking.far_heads",
+    "11.7": "regard.figures.looking.candies",
     "11.8": "regard.figures.looking.beyond",
 }
 
