@@ -212,6 +212,8 @@ FIGURES: dict[str, str] = {
     "11.5": "regard.figures.looking.far_heads",
     "11.7": "regard.figures.looking.candies",
     "11.8": "regard.figures.looking.beyond",
+    "11.8b": "regard.figures.looking.crossing",
+    "11.8c": "regard.figures.looking.tokenisers",
 }
 
 RESULTS = Path(__file__).parent / "results"  # what the last full run found, one small file a figure
