@@ -397,6 +397,10 @@ def test_the_gallery_is_searched(open_page: Open):
     assert page.locator(".figure").count() == 1
     assert page.text_content(".figure .badge") == "holds"
     until(page, "document.querySelector('.figure img').naturalWidth > 0")
+    page.fill(".gallery input", "")
+    page.select_option(".gallery select", "conclusions")
+    assert page.locator(".figure").count() == 5
+    assert "Outside of context window" in page.inner_text(".figures")
 
 
 def test_a_look_that_the_server_dropped_is_posted_again(forgetful: str, open_page: Open):

@@ -14,8 +14,9 @@ def test_figures_are_listed_as_they_were_recorded(client) -> None:
     rows = answer.json()
     assert [row["id"] for row in rows] == list(FIGURES)
     for row in rows:
-        assert set(row) == {"id", "deck", "title", "claim", "command", "holds", "checks"}
+        assert set(row) == {"id", "deck", "title", "claim", "command", "conclusion", "holds", "checks"}
         assert row["command"] == f"regard figure {row['id']}"
+    assert {row["id"] for row in rows if row["conclusion"]} == {"5.3b", "2.8", "11.8", "11.8b", "11.8c"}
     recorded = json.loads((RESULTS / "2.1.json").read_text("utf-8"))
     one = next(row for row in rows if row["id"] == "2.1")
     assert (one["holds"], one["checks"]) == (recorded["holds"], recorded["checks"])
@@ -42,9 +43,9 @@ def test_the_documentation_names_every_address_and_nothing_elsewhere(client) -> 
     assert not re.findall(r"(?:src|href)=.https?:", text)
     assert set(schema["paths"]) == {
         f"{API}/{path}"
-        for path in ("models", "run", "stream", "look", "compare", "looks/{id}/maps/{site}", "looks/{id}/rows/{site}",
-                     "looks/{id}/thumbnails", "looks/{id}/cell/{site}", "looks/{id}/analyses/{name}",
-                     "looks/{id}/export.html", "figures", "figures/{id}.svg")
+        for path in ("models", "models/{name}/attentions", "run", "stream", "look", "compare", "looks/{id}/maps/{site}",
+                     "looks/{id}/rows/{site}", "looks/{id}/thumbnails", "looks/{id}/cell/{site}",
+                     "looks/{id}/analyses/{name}", "looks/{id}/export.html", "figures", "figures/{id}.svg")
     }  # fmt: skip
     for path, methods in schema["paths"].items():
         for about in methods.values():

@@ -15,6 +15,13 @@ from .refusals import RefusedError
 
 ROOM = 1 << 25  # bytes of pictures that are kept
 SHOWN = ("id", "deck", "title", "claim", "command")
+CONCLUSIONS = {  # what the decks end with, and the figure that makes a check of it
+    "5.3b": "Data hungry",
+    "2.8": "Quadratic",
+    "11.8": "Outside of context window",
+    "11.8b": "RNN better?",
+    "11.8c": "Transform data into a sequence",
+}
 
 
 class Gallery:
@@ -26,7 +33,7 @@ class Gallery:
     def rows(self) -> list[dict[str, Any]]:
         with self.lock:
             if not self.table:
-                self.table = [{name: row[name] for name in SHOWN} | verdict(str(row["id"])) for row in rows()]
+                self.table = [told(row) for row in rows()]
             return self.table
 
     def picture(self, name: str) -> bytes:
@@ -38,6 +45,11 @@ class Gallery:
             while len(self.pictures) > 1 and sum(map(len, self.pictures.values())) > ROOM:
                 self.pictures.popitem(last=False)
             return self.pictures[name]
+
+
+def told(row: dict[str, Any]) -> dict[str, Any]:
+    name = str(row["id"])
+    return {key: row[key] for key in SHOWN} | {"conclusion": CONCLUSIONS.get(name)} | verdict(name)
 
 
 def record(name: str) -> dict[str, Any] | None:

@@ -305,5 +305,6 @@ class FigureRow(BaseModel):
     title: str
     claim: str
     command: str
+    conclusion: str | None  # of the decks, that it makes a check of
     holds: bool | None
     checks: list[dict[str, Any]]

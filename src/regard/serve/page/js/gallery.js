@@ -3,6 +3,7 @@
 import { button, element, plural } from './dom.js';
 
 const FIRST = 12;
+const ENDS = 'conclusions';
 
 function checkLine({ name, got, expected, ok }) {
   const number = typeof got === 'number' && !Number.isInteger(got) ? Number(got.toPrecision(4)) : got;
@@ -16,21 +17,27 @@ function checkLine({ name, got, expected, ok }) {
   );
 }
 
+/** What was never computed in full has no picture: nothing is asked for. */
+function drawnFigure({ id, title, claim, holds }, source) {
+  if (holds === null) return element('p', { class: 'figure-none hint' }, 'Not computed yet.');
+  return element('img', {
+    src: source.figureAddress(id),
+    loading: 'lazy',
+    decoding: 'async',
+    width: 480,
+    height: 300,
+    alt: `${title}. ${claim}`,
+  });
+}
+
 function cardOf(figure, source) {
-  const { id, deck, title, claim, command, holds, checks } = figure;
+  const { deck, title, claim, command, conclusion, holds, checks } = figure;
   const verdict =
     holds === null || holds === undefined ? ['', 'not checked'] : holds ? ['holds', 'holds'] : ['fails', 'fails'];
   return element(
     'figure',
     { class: 'card figure' },
-    element('img', {
-      src: source.figureAddress(id),
-      loading: 'lazy',
-      decoding: 'async',
-      width: 480,
-      height: 300,
-      alt: `${title}. ${claim}`,
-    }),
+    drawnFigure(figure, source),
     element(
       'figcaption',
       {},
@@ -40,6 +47,7 @@ function cardOf(figure, source) {
         element('b', {}, title),
         element('span', { class: `badge ${verdict[0]}` }, verdict[1]),
       ),
+      conclusion ? element('p', { class: 'hint' }, `The decks conclude: “${conclusion}”`) : null,
       element('p', {}, claim),
       element(
         'details',
@@ -87,7 +95,7 @@ export function gallery(source) {
     const words = search.value.trim().toLowerCase().split(/\s+/);
     const fits = (one) =>
       words.every((word) => `${one.id} ${one.title} ${one.claim}`.toLowerCase().includes(word)) &&
-      (!decks.value || one.deck.split(' ').includes(decks.value));
+      (!decks.value || (decks.value === ENDS ? one.conclusion : one.deck.split(' ').includes(decks.value)));
     const found = figures.filter(fits);
     const held = found.filter((one) => one.holds).length;
     told.textContent = `${plural(found.length, 'figure')}, each from a real computation; ${held} of their claims hold.`;
@@ -109,6 +117,7 @@ export function gallery(source) {
       const names = [...new Set(figures.flatMap((one) => one.deck.split(' ')))].filter(Boolean).sort();
       decks.replaceChildren(
         element('option', { value: '' }, 'all decks'),
+        element('option', { value: ENDS }, 'the decks’ conclusions'),
         ...names.map((name) => element('option', { value: name }, `deck ${name}`)),
       );
       fill();
