@@ -354,6 +354,19 @@ def test_the_tour_speaks_of_the_numbers_on_the_screen(open_page: Open):
     assert any(product in text.replace("−", "-") for text in texts)
 
 
+def test_the_tour_walks_through_the_sentences_of_the_lectures(open_page: Open):
+    page = open_page("#model=tatoeba-en-de&text=My+dog+is+big.")
+    page.click("[data-part=tour]")
+    assert page.locator(".tour-examples button").count() == 5
+    page.click("text=The server is crashed.")
+    until(page, "document.querySelector('#sentence').value === 'The server is crashed.'")
+    until(page, "document.querySelector('.tour-count').textContent === '1 of 10'")
+    page.click(".tour .strong")
+    until(page, "document.querySelector('.tour-count').textContent === '2 of 10'")
+    assert page.locator(".tour-examples").is_hidden()
+    assert hash_of(page)["text"] == "The server is crashed."
+
+
 def test_analyses_tell_what_they_do_not_tell(open_page: Open):
     page = open_page("#model=recall&site=blocks.1.mixer&head=1&row=6&column=1")
     page.locator(".analysis").scroll_into_view_if_needed()

@@ -13,6 +13,14 @@ TEXTS = {
     "recall": "Anna sings . Boris paints . Clara dances . Boris",
     "shakespeare": "JULIET: O Romeo, Romeo! wherefore art thou",
 }
+LECTURES = (  # what the decks speak of; for those that read English
+    "The server is crashed.",
+    "This is the first book I did.",
+    "The animal didn't cross the street because it was too tired.",
+    "The animal didn't cross the street because it was too wide.",
+    "walking along the river bank",
+)
+ENGLISH = ("tatoeba-en-de", "shakespeare")
 ANY_TEXT = "The animal didn't cross the street because it was too tired."
 
 

@@ -264,6 +264,7 @@ class ModelRow(BaseModel):
     parameters: int
     source: Literal["shipped", "run", "zoo"]
     example: dict[str, Any]
+    lectures: list[str]  # sentences of the decks, for a model that reads them
 
 
 class Document(BaseModel):

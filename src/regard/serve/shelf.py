@@ -27,7 +27,7 @@ from regard.nn.mechanisms import MECHANISMS
 from regard.swapping import fits, swapped
 from regard.zoo import PRESETS, bare, parameters, read_config, shipped
 
-from .examples import TEXTS, example
+from .examples import ENGLISH, LECTURES, TEXTS, example
 from .limits import Limits
 from .refusals import RefusedError
 from .schema import ModelRow, Takes
@@ -196,7 +196,7 @@ def row_of(name: str, source: Any, data: dict[str, Any]) -> ModelRow:
     kind: Takes = "image+text" if captions else takes(net)
     return ModelRow(
         name=name, title=name.removeprefix(RUN), family=family, task=net.task, takes=kind,
-        parameters=parameters(net.net), source=source, example=example(name, kind),
+        parameters=parameters(net.net), source=source, example=example(name, kind), lectures=lectures(name, kind),
     )  # fmt: skip
 
 
@@ -206,7 +206,12 @@ def zoo_row(name: str, count: int) -> ModelRow:
     return ModelRow(
         name=name, title=f"{name}, not trained", family=PRESETS[name], task=None, takes=kind,
         parameters=count, source="zoo", example=example(wording(name) or name, kind),
+        lectures=lectures(wording(name), kind),
     )  # fmt: skip
+
+
+def lectures(name: str, takes: Takes) -> list[str]:
+    return list(LECTURES) if name in ENGLISH and takes in ("text", "pair") else []
 
 
 def wording(name: str) -> str:

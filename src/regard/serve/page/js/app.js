@@ -68,7 +68,7 @@ store.watch(['look'], ({ look }) => {
   page.dataset.ready = '';
 });
 
-const tour = makeTour(store, page);
+const tour = makeTour(store, page, source);
 const keys = keyboard(store, { page, tour, toggleTheme, tabs: TABS });
 page.append(tour.root, keys.dialog);
 for (const link of page.querySelectorAll('.top a[href^="#"]')) {

@@ -97,8 +97,13 @@ export function gallery(source) {
       words.every((word) => `${one.id} ${one.title} ${one.claim}`.toLowerCase().includes(word)) &&
       (!decks.value || (decks.value === ENDS ? one.conclusion : one.deck.split(' ').includes(decks.value)));
     const found = figures.filter(fits);
-    const held = found.filter((one) => one.holds).length;
-    told.textContent = `${plural(found.length, 'figure')}, each from a real computation; ${held} of their claims hold.`;
+    const computed = found.filter((one) => one.holds !== null);
+    const held = computed.filter((one) => one.holds).length;
+    const others = found.length - computed.length;
+    told.textContent = [
+      `${plural(computed.length, 'figure')}, each from a real computation; ${held} of their claims hold.`,
+      others ? `${others} more are not computed yet.` : '',
+    ].join(' ');
     grid.replaceChildren(...found.slice(0, limit).map((one) => cardOf(one, source)));
     more.hidden = found.length <= limit;
     more.textContent = `Show all ${found.length}`;

@@ -11,7 +11,7 @@ export const numbered = (count) => Array.from({ length: count }, (_, index) => S
 const namesFor = (axis, count) => (axis && axis.size === count ? labelsOf(axis) : numbered(count));
 
 /** A map that the API sent as lists: drawn as any other. */
-export function mapPart({ found, force, state, signedValues, ownScale, before, after }) {
+export function mapPart({ found, force, state, signedValues, picture, before, after }) {
   const rows = found.map.length;
   const columns = found.map[0].length;
   const sheet = new Sheet({ rows, columns, exact: Float32Array.from(found.map.flat()) });
@@ -21,7 +21,7 @@ export function mapPart({ found, force, state, signedValues, ownScale, before, a
   const site = force.look.sites.get(found.site);
   const [rowNames, columnNames] = [namesFor(axes[site?.rows], rows), namesFor(axes[site?.columns], columns)];
   const place = site?.rows === force.site.rows ? Math.min(force.query, rows - 1) : 0;
-  const plain = ownScale ? scales.influence(limit, state.contrast) : scales[state.contrast];
+  const plain = picture ? scales.influence(limit, state.contrast) : scales[state.contrast];
   const scale = signedValues ? scales.difference(limit) : plain;
   const show = () =>
     map.show({
@@ -31,7 +31,8 @@ export function mapPart({ found, force, state, signedValues, ownScale, before, a
       scale,
       colours: state.colours,
       hover: null,
-      cursor: { query: place, key: null },
+      cursor: picture ? null : { query: place, key: null },
+      roles: !picture,
     });
   const row = sheet.row(place);
   const best = largest(row);
@@ -87,7 +88,14 @@ export function occlusionPart(facts) {
         marked: best,
       }),
     };
-  const map = mapPart({ ...facts, found: { ...found, map: found.worth }, signedValues: true, before: '', after: '' });
+  const map = mapPart({
+    ...facts,
+    found: { ...found, map: found.worth },
+    signedValues: true,
+    picture: true,
+    before: '',
+    after: '',
+  });
   return { ...map, finding, table };
 }
 
@@ -100,7 +108,7 @@ export function flowPart(facts) {
   const best = largest(found.flow);
   const finding = [
     'Through layers of pipes, each as wide as its weight: of all that could reach ',
-    role('query', names[found.row]),
+    role('query', wordsFor(axis, found.row)),
     ', most could come from ',
     role('key', wordsFor(axis, best)),
     `, ${percent(found.flow[best])}.`,
@@ -119,5 +127,5 @@ export function flowPart(facts) {
   const across = axis.grid[1];
   const patches = found.flow.slice(axis.special);
   const map = Array.from({ length: axis.grid[0] }, (_, row) => patches.slice(row * across, (row + 1) * across));
-  return { ...mapPart({ ...facts, found: { name: 'flow', map }, ownScale: true, before: '', after: '' }), finding, table };
+  return { ...mapPart({ ...facts, found: { name: 'flow', map }, picture: true, before: '', after: '' }), finding, table };
 }

@@ -9,7 +9,7 @@ export function measure(context, { width, frame, small, rows, columns, font, pat
   context.font = `12.5px ${font}`;
   const textWidth = (text) => context.measureText(text).width;
   const longest = (texts) => Math.min(width / 4, Math.max(...texts.slice(0, 200).map(textWidth)));
-  const margin = small ? 0 : Math.ceil(Math.max(patches.query ? 36 : longest(rows), textWidth('query ↓'))) + 12;
+  const margin = small ? 0 : Math.ceil(Math.max(patches.query ? 36 : longest(rows), textWidth('query ↓'))) + (patches.key ? 26 : 12);
   const steep = !small && !frame && (width - margin) / columns.length < 17; // narrow cells: names stand upright
   const slope = steep ? Math.PI / 2 : Math.PI / 4;
   const top = small ? 0 : Math.max(38, patches.key ? 48 : Math.ceil(longest(columns) * Math.sin(slope)) + 18);
@@ -108,7 +108,7 @@ function corner(context, { box, colours }) {
 /** One frame. */
 export function paint(context, { tiles, box, view, small, density, shown }) {
   const size = box.size * view.zoom;
-  const { rows, columns, colours, hover, cursor, patches = {} } = shown;
+  const { rows, columns, colours, hover, cursor, patches = {}, roles = true } = shown;
   const facts = { box, view, size, colours, hover, cursor, patches, rows: rows.length, columns: columns.length };
   context.clearRect(0, 0, context.canvas.width, context.canvas.height);
   context.save();
@@ -123,5 +123,5 @@ export function paint(context, { tiles, box, view, small, density, shown }) {
   if (small) return;
   names(context, 'query', rows, facts);
   names(context, 'key', columns, facts);
-  corner(context, facts);
+  if (roles) corner(context, facts);
 }

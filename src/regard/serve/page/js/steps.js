@@ -77,7 +77,11 @@ export const STEPS = [
     part: '.cell [data-step=softmax]',
     text: ({ parts, weights, columnAxis, weight, column }) => {
       const best = largest(weights);
-      return `Each score becomes e to its power, divided by the sum of all, ${parts.total.toFixed(2)}. The shares add up to one: “${column}” gets ${percent(weight)}, the most goes to “${wordsFor(columnAxis, best)}”, ${percent(weights[best])}.`;
+      const most =
+        weights[best] === weight
+          ? ', the most of all'
+          : `, the most goes to “${wordsFor(columnAxis, best)}”, ${percent(weights[best])}`;
+      return `Each score becomes e to its power, divided by the sum of all, ${parts.total.toFixed(2)}. The shares add up to one: “${column}” gets ${percent(weight)}${most}.`;
     },
   },
   {

@@ -1,6 +1,8 @@
 // A walk through attention on live numbers, at the site that is open.
 
+import { writtenOf } from './axes.js';
 import { button, calm, element, fresh } from './dom.js';
+import { inputFrom } from './permalink.js';
 import { facts, STEPS } from './steps.js';
 
 /** A site whose cells can be taken apart: the one in force, or the last that has an arithmetic. */
@@ -14,9 +16,14 @@ function settled(store, limit = 6000) {
   const start = performance.now();
   return new Promise((resolve) => {
     const check = () => {
-      const { cell, site, head, query, key, look } = store.state;
+      const { cell, site, head, query, key, look, input } = store.state;
       const there =
-        cell?.look === look && cell.site === site && cell.head === head && cell.query === query && cell.key === key;
+        writtenOf(look.document.input) === writtenOf(input) &&
+        cell?.look === look &&
+        cell.site === site &&
+        cell.head === head &&
+        cell.query === query &&
+        cell.key === key;
       if (there || performance.now() - start > limit) resolve(there);
       else setTimeout(check, 30);
     };
@@ -24,7 +31,7 @@ function settled(store, limit = 6000) {
   });
 }
 
-export function makeTour(store, page) {
+export function makeTour(store, page, source) {
   let index = -1;
   let back = null;
   const title = element('h2', { id: fresh('tour'), tabindex: -1 });
@@ -35,6 +42,7 @@ export function makeTour(store, page) {
     { class: 'tour-marks', 'aria-hidden': 'true' },
     STEPS.map(() => element('span')),
   );
+  const examples = element('div', { class: 'tour-examples', role: 'group', 'aria-label': 'Sentences of the lectures' });
   const previous = button('plain', 'Back', () => go(index - 1));
   const next = button('strong', 'Next', () => go(index + 1));
   const root = element(
@@ -49,6 +57,7 @@ export function makeTour(store, page) {
     ),
     title,
     text,
+    examples,
     element('div', { class: 'row end' }, previous, next),
   );
 
@@ -59,6 +68,26 @@ export function makeTour(store, page) {
     root.hidden = true;
     unspot();
     back?.focus();
+  }
+
+  /** The tour begins anew on a sentence of the lectures. */
+  async function take(sentence) {
+    store.set({ input: inputFrom(store.state.input, sentence, null), changes: [], query: 0, key: 0 });
+    if ((await settled(store)) && index === 0) show(STEPS[0]); // who has gone on meanwhile goes on
+  }
+
+  /** At the first step, for a model that reads them. */
+  async function offer() {
+    examples.hidden = true;
+    if (index !== 0) return;
+    const models = await source.models();
+    const own = models.find((one) => one.name === store.state.model);
+    if (index !== 0 || !own?.lectures.length) return;
+    examples.replaceChildren(
+      element('p', { class: 'hint' }, 'Or a sentence of the lectures:'),
+      ...own.lectures.map((sentence) => button('plain', sentence, () => take(sentence))),
+    );
+    examples.hidden = false;
   }
 
   /** Where the query looks most: a cell that is worth taking apart. */
@@ -106,6 +135,7 @@ export function makeTour(store, page) {
     previous.disabled = index === 0;
     next.disabled = false;
     next.textContent = index === STEPS.length - 1 ? 'Finish' : 'Next';
+    offer().catch(() => {});
     unspot();
     const spot = page.querySelector(step.part) ?? page.querySelector(step.part.split(' ')[0]);
     if (!spot) return;
