@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torch import nn
 
 import regard
 from regard.cli.app import main
 from regard.errors import InputError
-from regard.look.changes import Head, Temperature, Token
+from regard.look.changes import Change, Head, Temperature, Token
 from regard.look.document import (
     About,
     cell,
@@ -29,9 +30,10 @@ from regard.look.document import (
     times,
     weights_of,
 )
-from regard.look.trace import Trace
-from regard.look.windows import whole
+from regard.look.trace import Trace, follow
+from regard.look.windows import unwound, whole
 from regard.model import Model
+from regard.zoo import FAMILIES
 from tests.contracts.families import net
 
 ABOUT = About("tatoeba-en-de", "transformer", "translate", 3_500_000, "pair")
@@ -145,9 +147,6 @@ def test_a_site_that_is_not_there(name: str, translated: Trace[Any]) -> None:
 
 
 def test_a_layer_that_runs_again_has_a_name_for_each_call() -> None:
-    from regard.look.trace import follow
-    from regard.zoo import FAMILIES
-
     model, ids = net("bert", shared=True, depth=3), torch.randint(13, (1, 5))
     found = follow(model, "*", lambda: model(ids), table=FAMILIES["bert"].axes, axes={})
     calls = found.calls["blocks.0.mixer"]
@@ -161,13 +160,54 @@ def test_a_layer_that_runs_again_has_a_name_for_each_call() -> None:
 def test_windows_are_one_map() -> None:
     model = Model("swin", net("swin"))
     images = torch.randn(1, 2, 8, 8, dtype=torch.float64)
-    from regard.look.trace import follow
-    from regard.zoo import FAMILIES
-
     found = follow(model.net, "*", lambda: model.net(images), table=FAMILIES["swin"].axes, axes=model.net.axes(images))
     name = next(iter(found.sites))
     assert torch.equal(weights_of(found, name), whole(found.maps[name]).weights[0])
     assert weights_of(found, name).shape[-1] == int(np.prod(found.sites[name].rows.cut.grid))
+
+
+@pytest.fixture
+def windows() -> Trace[Any]:
+    """Of a Swin whose second layer is shifted, and whose grid does not come out even."""
+    model = net("swin", image=18, patch=2, window=4, depth=(2, 2))
+    images = torch.randn(1, 2, 18, 18, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    return seen_by(model, images, [])
+
+
+def seen_by(model: nn.Module, images: torch.Tensor, changes: list[Change]) -> Trace[Any]:
+    axes = model.axes(images)
+    return follow(model, "*", lambda: model(images), table=FAMILIES["swin"].axes, axes=axes, changes=changes)
+
+
+def test_a_weight_in_a_window_is_taken_apart(windows: Trace[Any]) -> None:
+    """Rows and columns are those of the whole grid, shifted or not."""
+    for name, site in windows.sites.items():
+        weights = weights_of(windows, name)
+        size = weights.shape[-1]
+        for row, column in ((0, 0), (3, 7), (size - 1, size - 2), (size // 2, 0), (0, size - 1)):
+            one = site.cell(1, row, column)
+            assert torch.allclose(one.weights, weights[1, row], atol=1e-12), (name, row)
+            assert one.seen == (float(weights[1, row, column]) > 0)
+            assert one.score == pytest.approx(one.product * one.scale + one.bias)
+            keys = unwound(site.records[-1].k, site.rows.cut)[0, 1]
+            assert torch.equal(one.key, keys[column])
+            assert torch.equal(one.query, unwound(site.records[-1].q, site.rows.cut)[0, 1, row])
+            assert torch.allclose(one.mixed, weights[1, row] @ unwound(site.records[-1].v, site.rows.cut)[0, 1])
+
+
+def test_a_patch_is_crossed_out_where_it_lies(windows: Trace[Any]) -> None:
+    """In one window of one layer, and nowhere else; as if it were masked there."""
+    images = torch.randn(1, 2, 18, 18, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    for name in list(windows.sites)[:2]:
+        before = weights_of(windows, name)
+        after = weights_of(seen_by(windows.net, images, [Token(name, 40)]), name)
+        hidden = before.clone()
+        hidden[..., 40] = 0
+        hidden = hidden / hidden.sum(-1, keepdim=True)
+        assert torch.allclose(after, hidden, atol=1e-12)
+        assert (after - before).abs().max() > 1e-3
+    with pytest.raises(InputError, match="no such position"):
+        seen_by(windows.net, images, [Token(name, 81)])
 
 
 def test_a_file_of_its_own_holds_all_numbers(translated: Trace[Any]) -> None:

@@ -106,7 +106,7 @@ class Model:
         text, or would write the second of two; while it sees an image, whose maps have the grid of its patches on their
         axes. With changes (``look.changes``) a token is crossed out, a head switched off, a temperature moved."""
         table = FAMILIES[self.family].axes
-        with changed(self.net, changes, table):
+        with changed(self.net, changes, table, {}):
             shown = self.shown(given)
         axes: dict[str, Axis] = dict(self.net.axes(*shown.inputs))  # type: ignore[operator]
         for name, words in shown.words.items():

@@ -144,6 +144,13 @@ def test_models_of_the_zoo_are_looked_at(open_page: Open):
     page.click(".strip.flat .strip-token >> nth=1")
     page.click(".picture", position={"x": 10, "y": 10})
     until(page, "document.querySelector('.cell h2').textContent.includes('patch 0, 0')")
+    page = open_page("#model=swin-cifar&site=stages.0.blocks.1.mixer.attention&head=1&row=37&column=36")
+    assert page.inner_text(".stage h2") == "Stage 0, layer 1, head 1"
+    assert page.inner_text(".ask-notes .hint") == "patches 256, 64, 16"
+    shown = page.inner_text('.cell [data-step="softmax"] .result')  # within a window that is shifted
+    page.click(".intervene .chips button")
+    until(page, f"document.querySelector('.stage-foot .readout b').textContent !== {json.dumps(shown)}")
+    assert page.inner_text(".stage-foot .readout b").startswith("0.0")
     for name, heads in (("detr-small", 4), ("switch-lm-tiny", 4), ("rnn-bahdanau", 1)):
         page = open_page(f"#model={name}")
         until(page, "document.querySelectorAll('.tile').length > 0")

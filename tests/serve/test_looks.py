@@ -261,7 +261,7 @@ def test_every_attention_that_is_offered_can_be_compared(client) -> None:
 
 def test_models_of_the_zoo_read_text_too(client) -> None:
     rows = {row["name"]: row for row in client.get(f"{API}/models").json() if row["source"] == "zoo"}
-    assert {row["takes"] for row in rows.values()} == {"text", "pair", "image"}
+    assert {row["takes"] for row in rows.values()} == {"text", "pair", "image", "image+text"}
     for name in ("gpt-tiny", "switch-lm-tiny", "bert-tiny", "transformer-small"):
         found = client.post(f"{API}/look", json={"model": name, "input": rows[name]["example"]})
         assert found.status_code == 200, name

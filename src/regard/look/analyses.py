@@ -139,7 +139,7 @@ def question(found: Trace[Any]) -> Question:
     sure, first = shown.sure, found.output
 
     def run() -> Any:
-        with changed(found.net, found.changes, found.table):
+        with changed(found.net, found.changes, found.table, found.axes):
             return found.net(*shown.inputs)
 
     return Question(shown, run, lambda output: sure(output, first))
@@ -153,7 +153,7 @@ def covered(found: Trace[Any], asked: Asked) -> dict[str, Any]:
         side = asked.patch or patch_of(found, images)
 
         def answers(some: Tensor) -> Tensor:
-            with changed(found.net, found.changes, found.table):
+            with changed(found.net, found.changes, found.table, found.axes):
                 return about.sure(found.net(some))[:, None]
 
         worth = occlusion.attribution(answers, images[0], 0, patch=side, read=occlusion.logit)
@@ -207,7 +207,7 @@ def read_early(found: Trace[Any], asked: Asked) -> dict[str, Any]:
     about = known(found)
 
     def run() -> None:
-        with changed(found.net, found.changes, found.table):
+        with changed(found.net, found.changes, found.table, found.axes):
             found.net(*about.inputs)
 
     layers = []

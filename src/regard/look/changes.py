@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from regard.errors import InputError
+from regard.nn.axis import Axis
 from regard.nn.tap import Hear, listen
 
 from .leaving import looking_at, unlooked
@@ -52,8 +53,11 @@ Change = Token | Head | Temperature
 
 
 @contextmanager
-def changed(net: nn.Module, changes: Sequence[Change], table: Mapping[str, tuple[str, str]]) -> Iterator[set[str]]:
-    """Within, the net runs with these changes; ``table`` is the model file's AXES.
+def changed(
+    net: nn.Module, changes: Sequence[Change], table: Mapping[str, tuple[str, str]], axes: Mapping[str, Axis]
+) -> Iterator[set[str]]:
+    """Within, the net runs with these changes; ``table`` is the model file's AXES, and ``axes`` are those of what it
+    sees, as far as they are known: where they are cut into windows, a token is one of the whole grid.
 
     -> the attentions whose weights are changed, which leave the fast path
     """
@@ -64,7 +68,7 @@ def changed(net: nn.Module, changes: Sequence[Change], table: Mapping[str, tuple
                 if isinstance(change, Head):
                     listening.enter_context(listen(net, f"{site}.mixed", scaled(change)))
                 else:
-                    hear = without(change.position) if isinstance(change, Token) else warmed(change.value)
+                    hear = without(change, axes) if isinstance(change, Token) else warmed(change.value)
                     listening.enter_context(listen(net, f"{site}.weights", hear))
                     reweighted.add(site)
         yield reweighted
@@ -84,9 +88,22 @@ def touched(net: nn.Module, change: Change, table: Mapping[str, tuple[str, str]]
     return [place(tap) for tap in taps]
 
 
-def without(position: int) -> Hear:
+def without(change: Token, axes: Mapping[str, Axis]) -> Hear:
     """While a decoder has not come so far, nothing changes.  (b, h, q, k)"""
-    return lambda name, weights: unlooked(weights, [position], place(name))
+    cut = axes[change.axis].cut if change.axis in axes else None
+    if cut is None:
+        return lambda name, weights: unlooked(weights, [change.position], place(name))
+    if change.position >= cut.grid[0] * cut.grid[1]:
+        raise InputError("there is no such position", got=str(change.position), expected=f"below {math.prod(cut.grid)}")
+    window, inside = cut.where(change.position)
+
+    def hear(name: str, weights: Tensor) -> Tensor:
+        """(b*w, h, n, n)"""
+        every = weights.unflatten(0, (-1, cut.count)).clone()
+        every[:, window] = unlooked(every[:, window], [inside], place(name))
+        return every.flatten(0, 1)
+
+    return hear
 
 
 def warmed(temperature: float) -> Hear:

@@ -10,7 +10,7 @@ Shapes: h heads, q rows, k columns.
 import base64
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any
@@ -27,7 +27,7 @@ from regard.tasks.telling import Answer, Filled, Labels, Next, Things, Wrote
 
 from .changes import Change, Head, Temperature, Token
 from .trace import Call, Site, Trace
-from .windows import whole
+from .windows import unwound, whole
 
 FORMAT = 1
 SMALL = 64  # the longer side of a thumbnail
@@ -97,24 +97,32 @@ def find(found: Trace[Any], name: str) -> tuple[Site, int]:
 
 def described(name: str, call: int, site: Site, axes: dict[str, dict[str, Any]]) -> dict[str, Any]:
     record, (rows, columns) = site.records[call], site.axes
-    part = name.partition(".")[0]
     cross = columns != ("target" if rows == "written" else rows)
+    numbers = [int(word) for word in name.split(".") if word.isdecimal()]
     return {
         "name": title(name, call, site),
-        "part": part if part in ("encoder", "decoder") else "",
+        "part": part_of(name, numbers),
         "role": "cross" if cross else "self",
-        "layer": next((int(word) for word in name.split(".") if word.isdecimal()), 0),
+        "layer": numbers[-1] if numbers else 0,
         "heads": site.heads,
         "rows": entered(axes, rows, flat(site.rows)),
         "columns": entered(axes, columns, flat(site.columns)),
         "kind": site.kind,
         "mechanism": type(record.kernel).__name__ if isinstance(record, Call) else "",
-        "arithmetic": site.arithmetic and site.rows.cut is None,
+        "arithmetic": site.arithmetic,
         "scale": record.kernel.factor(record.q)
         if isinstance(record, Call) and isinstance(record.kernel, Softmax)
         else None,
         "calls": len(site.records),
     }
+
+
+def part_of(name: str, numbers: Sequence[int]) -> str:
+    """Of a net: its encoder, its decoder, one of its stages."""
+    part = name.partition(".")[0]
+    if part == "stages":
+        return f"stage {numbers[0]}"
+    return part if part in ("encoder", "decoder") else ""
 
 
 def flat(axis: Axis) -> Axis:
@@ -251,7 +259,7 @@ def cell(found: Trace[Any], name: str, head: int, row: int, column: int) -> dict
             raise InputError(f"there is no such {what}", got=str(got), expected=f"0 to {size - 1}")
     whole_row = weights[head, row]
     told = {"weights": whole_row.tolist(), "weight": float(whole_row[column])}
-    if not site.arithmetic or site.rows.cut is not None or call != len(site.records) - 1:
+    if not site.arithmetic or call != len(site.records) - 1:
         return told
     found_cell = site.cell(head, row, column)
     return told | {
@@ -279,7 +287,10 @@ def embedded(found: Trace[Any], about: About, before: Answer | None = None) -> d
         record = site.records[call]
         if row["arithmetic"] and isinstance(record, Call):
             parts = {"queries": record.q, "keys": record.k, "values": record.v}
-            vectors[row["name"]] = {name: encoded(x[0].float()) for name, x in parts.items()}
+            cut = site.rows.cut
+            vectors[row["name"]] = {
+                name: encoded((x if cut is None else unwound(x, cut))[0].float()) for name, x in parts.items()
+            }
     return {"document": told, "maps": maps, "vectors": vectors}
 
 

@@ -11,7 +11,7 @@ Shapes: b batch, h heads, g groups of heads, q rows, k columns, e width of a hea
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from regard.errors import InputError
 from regard.nn.attention import Kernel, MultiHeadAttention, Softmax, spread
-from regard.nn.axis import Axis
+from regard.nn.axis import Axis, Cut
 from regard.nn.mask import ALL, Bias, Mask
 from regard.nn.tap import Hear, Tap, hearing, in_backward, listen, plain
 from regard.tasks.shown import Shown
@@ -28,6 +28,7 @@ from regard.tasks.telling import Answer
 
 from .changes import Change, changed
 from .maps import Kind, Map, axes_of, fitted, matching, one_by_one, place
+from .windows import indices
 
 T = TypeVar("T")
 
@@ -112,11 +113,12 @@ class Site:
             raise InputError(
                 "only a weight of plain attention, softmax(q · k * scale), can be taken apart", where=self.name
             )
-        sizes = {"head": (head, call.shape[-3]), "row": (row, call.shape[-2]), "column": (column, call.shape[-1])}
-        for what, (got, size) in sizes.items():
+        cut = self.rows.cut
+        rows, columns = call.shape[-2:] if cut is None else 2 * (cut.grid[0] * cut.grid[1],)
+        for what, got, size in (("head", head, call.shape[-3]), ("row", row, rows), ("column", column, columns)):
             if not 0 <= got < size:
                 raise InputError(f"there is no such {what}", where=self.name, got=str(got), expected=f"0 to {size - 1}")
-        return taken_apart(call, head, row, column)
+        return taken_apart(call, head, row, column) if cut is None else in_windows(call, cut, head, row, column)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,17 +138,16 @@ class Cell:
     mixed: Tensor  # (f,): what the head brings for this row
 
 
-def taken_apart(call: Call, head: int, row: int, column: int) -> Cell:
-    """Of the first input of a batch."""
+def taken_apart(call: Call, head: int, row: int, column: int, example: int = 0) -> Cell:
+    """Of one input of a batch."""
     kernel = call.kernel
     assert isinstance(kernel, Softmax)
     rows, columns = call.shape[-2:]
-    q, k, v = call.q[0, head], spread(call.k, call.shape[-3])[0, head], spread(call.v, call.shape[-3])[0, head]
-    tile = slice(row, row + 1)
+    q, k, v = (spread(x, call.shape[-3])[example, head] for x in (call.q, call.k, call.v))
     allowed = call.mask.dense(rows, columns, q.device)
-    added = None if call.bias is None else call.bias.dense(rows, columns, q.device)
-    seen = torch.ones(columns, dtype=torch.bool) if allowed is None else of_head(allowed, head, tile)
-    bias = q.new_zeros(columns) if added is None else of_head(added, head, tile)
+    added = None if call.bias is None else call.bias.dense(rows, columns, q.device).detach()
+    seen = torch.ones(columns, dtype=torch.bool) if allowed is None else of_head(allowed, example, head, row)
+    bias = q.new_zeros(columns) if added is None else of_head(added, example, head, row)
     scale = kernel.factor(call.q)
     scores = (k @ q[row] * scale + bias).masked_fill(~seen, -torch.inf)
     weights = scores.softmax(-1) if bool(seen.any()) else torch.zeros_like(scores)
@@ -156,13 +157,32 @@ def taken_apart(call: Call, head: int, row: int, column: int) -> Cell:
     )  # fmt: skip
 
 
-def of_head(x: Tensor, head: int, tile: slice) -> Tensor:
+def in_windows(call: Call, cut: Cut, head: int, row: int, column: int) -> Cell:
+    """Rows and columns are those of the whole grid; what lies in another window is hidden, and has no bias."""
+    (window, inside), (other, there) = cut.where(row), cut.where(column)
+    one = taken_apart(call, head, inside, there if window == other else inside, window)
+    (real, whole), size = indices(cut)[window], cut.grid[0] * cut.grid[1]
+    one = replace(
+        one,
+        scores=one.scores.new_full((size,), -torch.inf).index_copy(0, whole, one.scores[real]),
+        weights=one.weights.new_zeros(size).index_copy(0, whole, one.weights[real]),
+    )
+    if window == other:
+        return one
+    key, value = (spread(x, call.shape[-3])[other, head, there] for x in (call.k, call.v))
+    product = float(one.query @ key)
+    return replace(
+        one, key=key, value=value, product=product, bias=0.0, score=product * one.scale, seen=False
+    )  # fmt: skip
+
+
+def of_head(x: Tensor, example: int, head: int, row: int) -> Tensor:
     """One row of what is spread over a batch and its heads.  (..., q, k), fewer axes or sizes of 1 -> (k,)"""
-    while x.ndim > 3:
+    while x.ndim > 4:
         x = x[0]
-    if x.ndim == 3:
-        x = x[head if x.shape[0] > 1 else 0]
-    return x[tile if x.shape[0] > 1 else slice(None)][0] if x.ndim == 2 else x
+    for i in (example, head, row)[4 - x.ndim :]:
+        x = x[i if x.shape[0] > 1 else 0]
+    return x
 
 
 class Maps(Mapping[str, Map]):
@@ -244,6 +264,14 @@ class Trace(Generic[T]):
         return saved(self, path, site, head)
 
     @property
+    def axes(self) -> dict[str, Axis]:
+        return {
+            name: axis
+            for site in self.sites.values()
+            for name, axis in zip(site.axes, (site.rows, site.columns), strict=True)
+        }
+
+    @property
     def bytes(self) -> int:
         """that it takes before anything is asked of it"""
         return sum(record.bytes for site in self.sites.values() for record in site.records)
@@ -259,7 +287,7 @@ def follow(
     changes: Sequence[Change] = (),
 ) -> Trace[T]:
     """Run, with these changes, and keep what the matching attentions did."""
-    with changed(net, changes, table) as reweighted, recording(net, matching(net, pattern), reweighted) as found:
+    with changed(net, changes, table, axes) as reweighted, recording(net, matching(net, pattern), reweighted) as found:
         output = run()
     sites = {name: site_of(name, kind, records, table, axes) for name, (kind, records) in found.items()}
     return Trace(output, sites, net, table, tuple(changes))

@@ -25,11 +25,23 @@ def whole(found: Map) -> Map:
 
 def joined(weights: Tensor, cut: Cut) -> Tensor:
     """(b*w, h, n, n) -> (b, h, m, m)"""
-    size, columns = cut.grid[0] * cut.grid[1], cut.grid[1]
+    size = cut.grid[0] * cut.grid[1]
     weights = weights.unflatten(0, (-1, cut.count))
     all_rows = weights.new_zeros(len(weights), weights.shape[2], size, size)
-    for window, places in enumerate(cut.places()):
-        real = torch.tensor([i for i, place in enumerate(places) if place is not None])
-        there = torch.tensor([place[0] * columns + place[1] for place in places if place is not None])
+    for window, (real, there) in enumerate(indices(cut)):
         all_rows[:, :, there[:, None], there] = weights[:, window][:, :, real[:, None], real]
     return all_rows
+
+
+def unwound(x: Tensor, cut: Cut) -> Tensor:
+    """What each position has, in the order of the whole grid.  (b*w, h, n, e) -> (b, h, m, e)"""
+    x = x.unflatten(0, (-1, cut.count))
+    found = x.new_zeros(len(x), x.shape[2], cut.grid[0] * cut.grid[1], x.shape[-1])
+    for window, (real, there) in enumerate(indices(cut)):
+        found[:, :, there] = x[:, window][:, :, real]
+    return found
+
+
+def indices(cut: Cut) -> list[tuple[Tensor, Tensor]]:
+    """Of each window, the places that are no filling, and where these are in the whole grid."""
+    return [(torch.tensor(real), torch.tensor(there)) for real, there in cut.inside()]

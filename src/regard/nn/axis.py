@@ -40,6 +40,21 @@ class Cut:
                 found.append(inside)
         return found
 
+    def inside(self) -> list[tuple[list[int], list[int]]]:
+        """Of each window, the places that are no filling, and the positions of the whole grid, row by row, there."""
+        found = []
+        for places in self.places():
+            real = [(i, place[0] * self.grid[1] + place[1]) for i, place in enumerate(places) if place is not None]
+            found.append(([i for i, _ in real], [position for _, position in real]))
+        return found
+
+    def where(self, position: int) -> tuple[int, int]:
+        """The window of a position of the whole grid, counted row by row, and its place in there."""
+        row, column = divmod(position, self.grid[1])
+        (tall, wide), (down, right) = self.window, self.shift
+        row, column = (row - down) % self.sides[0], (column - right) % self.sides[1]
+        return row // tall * self.windows[1] + column // wide, row % tall * wide + column % wide
+
 
 @dataclass(frozen=True)
 class Axis:

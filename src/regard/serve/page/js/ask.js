@@ -1,7 +1,7 @@
 // The input line: the model, and what it is given. A text is looked at as it is written; a picture can be dropped,
 // pasted, chosen or drawn.
 
-import { pictureOf, writtenOf } from './axes.js';
+import { pictureOf, sizesOf, writtenOf } from './axes.js';
 import { button, element } from './dom.js';
 import { drawingPad } from './drawing.js';
 import { modelPicker } from './picker.js';
@@ -133,8 +133,7 @@ export function askLine(store, source) {
     trouble.textContent = error || notice;
     form.toggleAttribute('data-busy', busy);
     document.body.setAttribute('aria-busy', busy);
-    const sizes = Object.entries(found?.document.axes ?? {}).map(([name, axis]) => `${name} ${axis.size}`);
-    note.textContent = busy && !found ? 'Reading the maps…' : sizes.join(' · ');
+    note.textContent = busy && !found ? 'Reading the maps…' : sizesOf(found?.document.axes ?? {});
   });
   return form;
 }

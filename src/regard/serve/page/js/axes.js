@@ -48,15 +48,26 @@ export function gapOf(axis) {
   };
 }
 
+/** How many positions there are, axis by axis; layers that have axes of their own count as one kind. */
+export function sizesOf(axes) {
+  const found = new Map();
+  for (const [name, { size }] of Object.entries(axes)) {
+    const kind = name.includes('.') ? 'patches' : name;
+    found.set(kind, [...new Set([...(found.get(kind) ?? []), size])]);
+  }
+  return [...found].map(([kind, sizes]) => `${kind} ${sizes.join(', ')}`).join(' · ');
+}
+
 /** The picture of an input, if it has one. */
 export const pictureOf = (input) => (input.kind === 'caption' ? input.image : input.kind === 'image' ? input : null);
 
 /** The words of an input, as a person would write them into the line. */
 export const writtenOf = (input) => input.text ?? input.source ?? '';
 
-/** A site in words: "encoder 2", "decoder 1, cross". */
+/** A site in words: "encoder 2", "decoder 1, cross", "stage 0, layer 1". */
 export function siteName(site) {
-  const part = site.part || (site.layer === null || site.layer === undefined ? site.name : 'layer');
+  const numbered = /\d$/.test(site.part) ? `${site.part}, layer` : site.part;
+  const part = numbered || (site.layer === null || site.layer === undefined ? site.name : 'layer');
   const layer = site.layer === null || site.layer === undefined ? '' : ` ${site.layer}`;
   return `${part}${layer}${site.role === 'cross' ? ', cross' : ''}`;
 }

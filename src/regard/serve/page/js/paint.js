@@ -95,14 +95,15 @@ function names(context, axis, texts, { box, view, size, colours, hover, cursor, 
 }
 
 /** Which way queries and keys run, written into the empty corner. */
-function corner(context, { box, colours }) {
+function corner(context, { box, colours, patches }) {
+  const right = box.left - (patches.key ? 22 : 8); // the first patch stands out over its column
   context.font = `600 11px ${colours.font}`;
   context.textAlign = 'right';
   context.textBaseline = 'alphabetic';
   context.fillStyle = colours.key;
-  context.fillText('key →', box.left - 8, box.top - 30);
+  context.fillText('key →', right, box.top - 30);
   context.fillStyle = colours.query;
-  context.fillText('query ↓', box.left - 8, box.top - 14);
+  context.fillText('query ↓', right, box.top - 14);
 }
 
 /** One frame. */
