@@ -58,7 +58,7 @@ def test_the_page_runs() -> None:
     """From top to bottom; what the comment beside a value says is so."""
     torch.manual_seed(0)
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    assert len(blocks) == len(ANALYSES) + 2
+    assert len(blocks) == len(ANALYSES) + 3
     space: dict[str, Any] = {}
     told = 0
     for block in blocks:
