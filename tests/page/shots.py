@@ -4,7 +4,8 @@ import io
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -92,13 +93,21 @@ def save(raw: bytes, path: Path) -> None:
         full.quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
+@contextmanager
+def browsing() -> Iterator[tuple[str, Any]]:
+    """The address of a server that has a long run, and a browser."""
+    with TemporaryDirectory() as runs, sync_playwright() as playwright:
+        server = Live(Shelf(long_run(Path(runs))), Limits())
+        path = os.environ.get("REGARD_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
+        browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        yield server.base, browser
+        browser.close()
+        server.close()
+
+
 def shoot(folder: Path, names: list[str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    runs = TemporaryDirectory()
-    server = Live(Shelf(long_run(Path(runs.name))), Limits())
-    path = os.environ.get("REGARD_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+    with browsing() as (base, browser):
         for name in names or list(SHOTS):
             address, width, height, dark, steps = SHOTS[name]
             context = browser.new_context(
@@ -107,7 +116,7 @@ def shoot(folder: Path, names: list[str]) -> None:
                 reduced_motion="reduce",
             )
             page = context.new_page()
-            page.goto(f"{server.base}/{address}")
+            page.goto(f"{base}/{address}")
             page.wait_for_selector(".cell h2 mark", timeout=40_000)
             page.wait_for_timeout(1500)
             if steps:
@@ -115,9 +124,6 @@ def shoot(folder: Path, names: list[str]) -> None:
             save(page.screenshot(), folder / f"{name}.png")
             print(name, (folder / f"{name}.png").stat().st_size // 1000, "kB", flush=True)
             context.close()
-        browser.close()
-    server.close()
-    runs.cleanup()
 
 
 if __name__ == "__main__":

@@ -16,11 +16,12 @@ from hashlib import sha256
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from PIL import Image
 from torch import Tensor
 
 from regard.errors import InputError
-from regard.nn.attention import Softmax
+from regard.nn.attention import DENSE, Softmax
 from regard.nn.axis import Axis
 from regard.tasks.shown import Shown
 from regard.tasks.telling import Answer, Filled, Labels, Next, Things, Wrote
@@ -31,6 +32,7 @@ from .windows import unwound, whole
 
 FORMAT = 1
 SMALL = 64  # the longer side of a thumbnail
+TALL = 64  # rows of a tile, of a map that is too large to stand in memory whole
 SEVERAL = "@"  # between the name of a site that ran several times and the number of the call
 
 
@@ -204,6 +206,20 @@ def weights_of(found: Trace[Any], name: str) -> Tensor:
     return (whole(one) if one.rows.cut is not None else one).weights[0]
 
 
+def sides(site: Site, call: int) -> tuple[int, int]:
+    """Rows and columns of a map, of windows those of the whole."""
+    rows, columns = site.records[call].shape[-2:]
+    return (rows, columns) if site.rows.cut is None else 2 * (flat(site.rows).size,)
+
+
+def row_of(found: Trace[Any], name: str, row: int) -> Tensor:
+    """One row of all heads, without the others where it can be.  -> (h, k)"""
+    site, call = find(found, name)
+    if site.rows.cut is None and site.name not in found.maps.kept:
+        return site.records[call].tile(slice(row, row + 1))[0, :, 0]
+    return weights_of(found, name)[:, row]
+
+
 def one_head(weights: Tensor, head: int | None) -> Tensor:
     """One head's map, or the mean of all.  (h, q, k) -> (q, k)"""
     if head is None:
@@ -215,11 +231,10 @@ def one_head(weights: Tensor, head: int | None) -> Tensor:
 
 def halved(weights: Tensor, times: int) -> Tensor:
     """Each time the larger of 2 x 2 stays.  (..., q, k) -> (..., q / 2^times, k / 2^times), rounded up"""
-    for _ in range(times):
-        q, k = weights.shape[-2:]
-        padded = torch.nn.functional.pad(weights, (0, k % 2, 0, q % 2))
-        weights = padded.unflatten(-1, (-1, 2)).unflatten(-3, (-1, 2)).amax((-1, -3))
-    return weights
+    if not times:
+        return weights
+    found = F.max_pool2d(weights.reshape(-1, 1, *weights.shape[-2:]), 2**times, ceil_mode=True)
+    return found.view(*weights.shape[:-2], *found.shape[-2:])
 
 
 def shaded(weights: Tensor) -> bytes:
@@ -234,14 +249,28 @@ def times(rows: int, columns: int) -> int:
 
 def thumbnails(found: Trace[Any]) -> bytes:
     """Of all sites, all heads; an influence is shown as shares of its largest."""
-    every = []
-    for name, call in sites(found):
-        site = found.sites[name]
-        weights = weights_of(found, title(name, call, site))
-        if site.kind == "influence":
-            weights = weights / weights.amax((-2, -1), keepdim=True).clamp(min=1e-30)
-        every.append(shaded(halved(weights, times(*weights.shape[-2:]))))
-    return b"".join(every)
+    return b"".join(shaded(thumbnail(found, name, call)) for name, call in sites(found))
+
+
+def thumbnail(found: Trace[Any], name: str, call: int) -> Tensor:
+    """-> (h, q, k), both at most SMALL"""
+    site = found.sites[name]
+    return smaller(found, title(name, call, site), times(*sides(site, call)))
+
+
+def smaller(found: Trace[Any], name: str, often: int) -> Tensor:
+    """All heads of a site, halved so often. A large map is made small tile by tile, and never stands in memory whole.
+    -> (h, q, k)"""
+    site, call = find(found, name)
+    record, (rows, columns) = site.records[call], sides(site, call)
+    if often and site.kind == "weights" and site.rows.cut is None and rows * columns > DENSE:
+        tall = max(TALL, 2**often)
+        tiles = (slice(top, min(top + tall, rows)) for top in range(0, rows, tall))
+        return torch.cat([halved(record.tile(tile)[0], often) for tile in tiles], -2)
+    weights = weights_of(found, name)
+    if site.kind == "influence":
+        weights = weights / weights.amax((-2, -1), keepdim=True).clamp(min=1e-30)
+    return halved(weights, often)
 
 
 def exact(weights: Tensor) -> bytes:
@@ -252,12 +281,11 @@ def exact(weights: Tensor) -> bytes:
 def cell(found: Trace[Any], name: str, head: int, row: int, column: int) -> dict[str, Any]:
     """How one weight came about, as far as it can be told."""
     site, call = find(found, name)
-    weights = weights_of(found, name)
-    sizes = {"head": (head, weights.shape[0]), "row": (row, weights.shape[1]), "column": (column, weights.shape[2])}
-    for what, (got, size) in sizes.items():
+    rows, columns = sides(site, call)
+    for what, got, size in (("head", head, site.heads), ("row", row, rows), ("column", column, columns)):
         if not 0 <= got < size:
             raise InputError(f"there is no such {what}", got=str(got), expected=f"0 to {size - 1}")
-    whole_row = weights[head, row]
+    whole_row = row_of(found, name, row)[head]
     told = {"weights": whole_row.tolist(), "weight": float(whole_row[column])}
     if not site.arithmetic or call != len(site.records) - 1:
         return told

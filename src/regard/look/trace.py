@@ -51,6 +51,15 @@ class Call:
         with torch.inference_mode():
             return self.kernel.weights(self.q, self.k, self.mask, self.bias)
 
+    def tile(self, rows: slice) -> Tensor:
+        """Some rows of the map alone, where each is computed for itself.  -> (b, h, rows, k)"""
+        if type(self.kernel) is not Softmax:
+            return self.weights()[..., rows, :]
+        columns = self.k.shape[-2]
+        bias = None if self.bias is None else self.bias.tile(rows, columns)
+        with torch.inference_mode():
+            return self.kernel.weights(self.q[..., rows, :], self.k, self.mask.tile(rows, columns), bias)
+
     @property
     def shape(self) -> torch.Size:
         """of its map"""
@@ -69,6 +78,9 @@ class Finished:
 
     def weights(self) -> Tensor:
         return self.map
+
+    def tile(self, rows: slice) -> Tensor:
+        return self.map[..., rows, :]
 
     @property
     def shape(self) -> torch.Size:

@@ -11,7 +11,21 @@ from typing import Any
 
 from torch import Tensor
 
-from regard.look.document import About, data_of, digest, exact, find, halved, one_head, shaded, thumbnails, weights_of
+from regard.look.document import (
+    About,
+    data_of,
+    digest,
+    exact,
+    find,
+    halved,
+    one_head,
+    row_of,
+    shaded,
+    sides,
+    smaller,
+    thumbnails,
+    weights_of,
+)
 from regard.look.trace import Trace
 from regard.model import Model
 from regard.tasks.telling import Answer
@@ -35,6 +49,7 @@ class Look:
     about: About
     lock: threading.RLock = field(default_factory=threading.RLock)
     small: bytes = b""
+    level: tuple[str, int, Tensor] | None = None  # the latest that was asked for: all heads of a site
 
     @property
     def id(self) -> str:
@@ -45,24 +60,29 @@ class Look:
         """In bytes: what the net gave, and the maps that were computed from it and are kept."""
         kept = sum(one.weights.nbytes for one in tuple(self.trace.maps.kept.values()))
         output = self.trace.output.nbytes if isinstance(self.trace.output, Tensor) else 0
-        return self.trace.bytes + output + kept + len(self.small) + (1 << 14)
+        level = 0 if self.level is None else self.level[2].nbytes
+        return self.trace.bytes + output + kept + level + len(self.small) + (1 << 14)
 
     def map(self, site: str, head: int | None, level: int | None = None) -> bytes:
         """Exact numbers, or a picture halved so many times; an influence is shown as shares of its largest."""
         with self.lock:
-            weights = one_head(weights_of(self.trace, site), head)
             if level is None:
-                return exact(weights)
-            if find(self.trace, site)[0].kind == "influence":
-                weights = weights / weights.max().clamp(min=1e-30)
-            return shaded(halved(weights, level))
+                return exact(one_head(weights_of(self.trace, site), head))
+            if head is None:
+                weights = one_head(weights_of(self.trace, site), head)
+                if find(self.trace, site)[0].kind == "influence":
+                    weights = weights / weights.max().clamp(min=1e-30)
+                return shaded(halved(weights, level))
+            if self.level is None or self.level[:2] != (site, level):
+                self.level = (site, level, smaller(self.trace, site, level))  # another head of it is asked for next
+            return shaded(one_head(self.level[2], head))
 
     def row(self, site: str, head: int | None, row: int) -> bytes:
         with self.lock:
-            weights = one_head(weights_of(self.trace, site), head)
-            if row >= len(weights):
-                raise RefusedError(422, "there is no such row", got=str(row), expected=f"0 to {len(weights) - 1}")
-            return exact(weights[row])
+            size, _ = sides(*find(self.trace, site))
+            if row >= size:
+                raise RefusedError(422, "there is no such row", got=str(row), expected=f"0 to {size - 1}")
+            return exact(one_head(row_of(self.trace, site, row), head))
 
     def thumbnails(self) -> bytes:
         with self.lock:
