@@ -25,7 +25,9 @@ from regard.look.document import (
     find,
     halved,
     one_head,
+    row_of,
     shaded,
+    smaller,
     thumbnails,
     times,
     weights_of,
@@ -164,6 +166,23 @@ def test_windows_are_one_map() -> None:
     name = next(iter(found.sites))
     assert torch.equal(weights_of(found, name), whole(found.maps[name]).weights[0])
     assert weights_of(found, name).shape[-1] == int(np.prod(found.sites[name].rows.cut.grid))
+
+
+def test_a_large_map_is_made_small_tile_by_tile(translated: Trace[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same numbers, though the whole never stands there: with masks (the decoder's), and of every kernel."""
+    before = [halved(weights_of(translated, name), 1) for name in translated.sites]
+    monkeypatch.setattr("regard.look.document.DENSE", 1)
+    monkeypatch.setattr("regard.look.document.TALL", 2)
+    for name, one in zip(translated.sites, before, strict=True):
+        assert torch.allclose(smaller(translated, name, 1), one, atol=1e-7)
+
+
+def test_a_row_is_that_of_its_map(translated: Trace[Any]) -> None:
+    fresh = translated.again(()) if translated.again is not None else translated
+    for name in fresh.sites:
+        row = row_of(fresh, name, 2)
+        assert name not in fresh.maps.kept
+        assert torch.allclose(row, weights_of(fresh, name)[:, 2], atol=1e-7)
 
 
 @pytest.fixture
