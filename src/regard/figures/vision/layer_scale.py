@@ -12,12 +12,11 @@ from matplotlib.figure import Figure
 from torch import nn
 
 from regard import style
-from regard.figures.curves import named
 from regard.figures.figure import Check, Numbers, above
 from regard.figures.vision.late_token import Inserted
-from regard.figures.vision.lessons import EVERY, SETS, Course, class_of
+from regard.figures.vision.lessons import SETS, Course, class_of
 from regard.figures.vision.small import SEEDS
-from regard.figures.vision.starts import ahead, rates
+from regard.figures.vision.starts import ahead, learned
 from regard.models.cait import CaiT, Config
 
 TITLE = "Twenty-four layers"
@@ -65,14 +64,7 @@ def draw(numbers: Numbers) -> Figure:
         "right, the loss while learning. Expected: LayerScale helps, and late is no worse than first."
     )
     figure = style.page(TITLE, note, height=5.2)
-    left, right = figure.subplots(1, 2)
-    rates(left, {name: numbers[name]["right"] for name in WAYS}, TINTS, chance=0.1)
-    left.set_title("labelled rightly")
-    steps = [EVERY * (i + 1) for i in range(COURSE.steps // EVERY)]
-    right.set_ylim(0, 2.4)
-    named(right, {name: (steps, numbers[name]["loss"]) for name in WAYS}, TINTS, wide=0.75)
-    right.set_title("loss")
-    right.set_xlabel("steps")
+    learned(figure, numbers, TINTS, COURSE, (0, 2.4), wide=0.75)
     return figure
 
 

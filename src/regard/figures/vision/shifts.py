@@ -8,11 +8,10 @@ for a million images; here are 10,000 of CIFAR-10. Needs cifar10_subset below RE
 from matplotlib.figure import Figure
 
 from regard import style
-from regard.figures.curves import named
 from regard.figures.figure import Check, Numbers, above
-from regard.figures.vision.lessons import EVERY, class_of, photos
+from regard.figures.vision.lessons import class_of, photos
 from regard.figures.vision.small import COURSE, NETS, SEEDS
-from regard.figures.vision.starts import ahead, rates
+from regard.figures.vision.starts import ahead, learned
 
 TITLE = "Windows that shift"
 DECKS = ("004",)
@@ -39,16 +38,8 @@ def draw(numbers: Numbers) -> Figure:
         f"Found: by {over[0]:.1f} and {over[1]:.1f} points, where starts of one net differ by up to {wide:.1f}."
     )
     figure = style.page(TITLE, note, height=5.0)
-    left, right = figure.subplots(1, 2)
-    rates(left, {name: numbers[name]["right"] for name in TINTS}, TINTS, chance=0.1)
-    labels = [f"{name}\n{numbers[name]['weights'] / 1000:.0f}k weights" for name in TINTS]
-    left.set_yticks(range(len(TINTS)), labels)
-    left.set_title("labelled rightly")
-    steps = [EVERY * (i + 1) for i in range(COURSE.steps // EVERY)]
-    right.set_ylim(1.0, 2.4)
-    named(right, {name: (steps, numbers[name]["loss"]) for name in TINTS}, TINTS, wide=0.62)
-    right.set_title("loss")
-    right.set_xlabel("steps")
+    bars = learned(figure, numbers, TINTS, COURSE, (1.0, 2.4), wide=0.62)
+    bars.set_yticks(range(len(TINTS)), [f"{name}\n{numbers[name]['weights'] / 1000:.0f}k weights" for name in TINTS])
     return figure
 
 

@@ -1,11 +1,15 @@
-"""Shares of right answers as bars, with a dot for each start."""
+"""Shares of right answers as bars, with a dot for each start, and beside them the losses while learning."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from regard import style
+from regard.figures.curves import named
+from regard.figures.figure import Numbers
+from regard.figures.vision.lessons import EVERY, Course
 
 
 def rates(
@@ -26,6 +30,21 @@ def rates(
     axes.spines["bottom"].set_visible(False)
     for text in axes.get_yticklabels():
         text.set(size=11.5, color=style.INK)
+
+
+def learned(
+    figure: Figure, numbers: Numbers, tints: Mapping[str, str], course: Course, losses: tuple[float, float], wide: float
+) -> Axes:
+    """What ``class_of`` has found. -> where the bars are"""
+    left, right = figure.subplots(1, 2)
+    rates(left, {name: numbers[name]["right"] for name in tints}, tints, chance=0.1)
+    left.set_title("labelled rightly")
+    steps = [EVERY * (i + 1) for i in range(course.steps // EVERY)]
+    right.set_ylim(*losses)
+    named(right, {name: (steps, numbers[name]["loss"]) for name in tints}, tints, wide=wide)
+    right.set_title("loss")
+    right.set_xlabel("steps")
+    return left
 
 
 def ahead(one: Sequence[float], other: Sequence[float]) -> float:
