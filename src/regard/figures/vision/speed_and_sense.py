@@ -112,7 +112,9 @@ def draw(numbers: Numbers) -> Figure:
 def by_ratio(axes: Axes) -> None:
     axes.set_xscale("log")
     low, high = axes.get_xlim()
-    ticks = [unit * power for power in (1, 10, 100, 1000, 10000) for unit in (1, 2, 5) if low <= unit * power <= high]
+    units = (10, 20, 50) if high > 4 * low else (10, 12, 14, 16, 20, 25, 30, 40, 50, 60, 80)
+    ticks = [unit * power // 10 for power in (1, 10, 100, 1000, 10000) for unit in units]
+    ticks = [tick for tick in ticks if low <= tick <= high]
     axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
     axes.minorticks_off()
     axes.set_xlim(low, high * 1.15)
