@@ -185,6 +185,43 @@ def test_a_row_is_that_of_its_map(translated: Trace[Any]) -> None:
         assert torch.allclose(row, weights_of(fresh, name)[:, 2], atol=1e-7)
 
 
+@pytest.mark.parametrize("value", [0.01, 0.05, 100.0])
+def test_a_cold_softmax_still_sums_to_one(value: float) -> None:
+    found = regard.load("recall").look("Anna sings . Boris paints . Anna").change(Temperature(value))
+    for one in found.maps.values():
+        assert torch.allclose(one.weights.sum(-1), torch.ones(one.weights.shape[:-1]), atol=1e-5)
+    assert 0 < found.answer.choices[0][1] <= 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        Token("tokens", 7),
+        Token("tokens", 10**30),
+        Token("tokens", 1.5),
+        Token("tokens", True),
+        Head("blocks.0.mixer", 0, float("nan")),
+        Head("blocks.0.mixer", 0, float("inf")),
+        Head("blocks.0.mixer", "1"),
+        Temperature("warm"),
+        Temperature(float("nan")),
+        {"kind": "token"},
+    ],
+    ids=str,
+)
+def test_what_is_no_change_is_refused(change: Any) -> None:
+    with pytest.raises(InputError):
+        regard.load("recall").look("Anna sings . Boris paints . Anna").change(change)
+
+
+@pytest.mark.parametrize("name", ["none/x.png", "folder.html"])
+def test_where_nothing_can_be_written(translated: Trace[Any], tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder.html").mkdir()
+    with pytest.raises(InputError) as refused:
+        translated.save(tmp_path / name)
+    assert str(tmp_path / name) in str(refused.value)
+
+
 @pytest.fixture
 def windows() -> Trace[Any]:
     """Of a Swin whose second layer is shifted, and whose grid does not come out even."""

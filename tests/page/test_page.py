@@ -16,6 +16,7 @@ import torch
 import regard
 from regard.figures.looking import candies
 from regard.look import onefile
+from regard.look.changes import Temperature, Token
 from regard.look.document import About, embedded
 from regard.nn.attention import Softmax
 from regard.serve.examples import seven
@@ -125,6 +126,11 @@ def test_the_same_weights_under_another_mechanism_are_compared(open_page: Open):
     other = 'select[aria-label^="Compare with"]'
     page.wait_for_selector(f'{other} option[value="attention local"]', state="attached")
     assert page.locator(f'{other} option[value="attention linformer"]').count() == 0
+    offered = page.eval_on_selector_all(f'{other} option[value^="attention"]', "(all) => all.map((one) => one.value)")
+    for name in offered:  # some have weights below 0
+        page.select_option(other, name)
+        title = f"minus {name.removeprefix('attention ')}"
+        until(page, f"document.querySelector('.stage h2').textContent.includes({json.dumps(title)})")
     page.select_option(other, "attention top-k")
     until(page, "document.querySelector('.pair-name.second').textContent.includes('op-k')")
     until(page, "document.querySelector('.stage h2').textContent.includes('minus top-k')")
@@ -175,7 +181,9 @@ def test_the_address_restores_the_view(open_page: Open):
     code = page.evaluate("navigator.clipboard.readText()")
     assert 'model = regard.load("tatoeba-en-de")' in code
     assert 'trace.maps["decoder.1.cross"].weights[0, 2]' in code
-    compile(code, "copied", "exec")
+    found: dict[str, Any] = {}
+    exec(code + "weight = weights[7, 7]\n", found)  # with a token and a temperature that are changed
+    assert found["trace"].changes == (Token("source", 4), Temperature(0.5, "*"))
 
 
 def test_what_is_exported_is_what_is_seen(open_page: Open, tmp_path: Path):

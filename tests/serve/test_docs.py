@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from regard.look.analyses import ANALYSES
+
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "serve.md"
 BLOCKS = re.compile(r"^```\w*\n((?:GET|POST) /api/v1.*?)^```\n```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MORE = "..."
@@ -54,3 +56,8 @@ def test_every_address_has_an_example(client) -> None:
         pattern = re.sub(r"\{\w+\}", "[^/]+", re.escape(path).replace(r"\{", "{").replace(r"\}", "}"))
         known = any(re.fullmatch(pattern, address) for address in shown)
         assert known or path.endswith((".svg", ".html")), path
+
+
+def test_every_analysis_is_named() -> None:
+    text = DOCS.read_text("utf-8")
+    assert [name for name in ANALYSES if f"`{name}`" not in text] == []

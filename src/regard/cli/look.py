@@ -36,15 +36,15 @@ def run(
     Example: regard look tatoeba-en-de "Where are my keys?" --out keys.png
     """
     from regard.cli.translate import alone
-    from regard.errors import InputError
-    from regard.look.saving import KINDS
+    from regard.look.saving import kind_of
     from regard.run.named import named_model
 
-    if out is not None and out.suffix.lower() not in KINDS:  # before anything is computed
-        raise InputError("this kind of file is not written", got=out.name, expected=", ".join(KINDS))
+    if out is not None:
+        kind_of(out)  # before anything is computed
     loaded = named_model(model)
     alone()
     plainly = loaded.look(*given)
+    check(plainly, site, head)
     changes = asked(loaded, plainly, without or [], silence or [], temperature)
     found = plainly.change(*changes) if changes else plainly
     if out is not None:
@@ -59,6 +59,16 @@ def run(
         print(f"drawn in {plain(str(out))}" if out.suffix.lower() != ".npz" else f"written to {plain(str(out))}")
         return
     print("\n".join(["", *told(found, site, head)]))
+
+
+def check(found: "Trace[Any]", site: str | None, head: int | None) -> None:
+    """Whether what shall be shown is there."""
+    from regard.errors import InputError
+    from regard.look.document import find
+
+    one = found.sites[list(found.sites)[-1]] if site is None else find(found, site)[0]
+    if head is not None and not 0 <= head < one.heads:
+        raise InputError("there is no such head", where=one.name, got=str(head), expected=f"0 to {one.heads - 1}")
 
 
 def asked(

@@ -219,7 +219,8 @@ def read_early(found: Trace[Any], asked: Asked) -> dict[str, Any]:
             for own, sure in zip(ids, chances, strict=True)
         ]
         layers.append({"site": layer.name, "first": max(len(logits) - DEEPEST, 0), "tokens": rows})
-    return {"layers": layers}
+    axis = next((name for name in ("written", "tokens") if name in about.words), None)
+    return {"axis": axis, "layers": layers}
 
 
 ANALYSES = {

@@ -50,6 +50,7 @@ class Temperature:
 
 
 Change = Token | Head | Temperature
+LARGE = 1e6  # beyond, what a head brings is no number any more
 
 
 @contextmanager
@@ -76,21 +77,37 @@ def changed(
 
 def touched(net: nn.Module, change: Change, table: Mapping[str, tuple[str, str]]) -> list[str]:
     """The attentions that a change is about; at least one."""
+    if not isinstance(change, Change):
+        raise InputError("this is no change", got=str(change)[:60], expected="a Token, a Head or a Temperature")
     if isinstance(change, Token):
-        if change.position < 0:
-            raise InputError("positions count from 0", got=str(change.position))
+        if not whole(change.position) or change.position < 0:
+            raise InputError("positions are whole numbers from 0", got=str(change.position)[:60])
         return looking_at(net, change.axis, table)
-    if isinstance(change, Temperature) and not 0 < change.value < math.inf:
-        raise InputError("a temperature is a number above 0", got=str(change.value))
+    if isinstance(change, Temperature) and not (number(change.value) and 0 < change.value < math.inf):
+        raise InputError("a temperature is a number above 0", got=str(change.value)[:60])
+    if isinstance(change, Head) and not (whole(change.head) and number(change.factor) and abs(change.factor) < LARGE):
+        got = f"head {change.head}, factor {change.factor}"[:60]
+        raise InputError("a head has a number, and so has its factor", got=got, expected=f"a factor below {LARGE:g}")
     taps = matching(net, change.site)
     if odd := [place(tap) for tap, kind in taps.items() if kind != "weights"]:
         raise InputError("what mixes without weights cannot be changed so", got=", ".join(odd[:3]))
     return [place(tap) for tap in taps]
 
 
+def whole(x: object) -> bool:
+    return isinstance(x, int) and not isinstance(x, bool)
+
+
+def number(x: object) -> bool:
+    return isinstance(x, int | float) and not isinstance(x, bool) and not math.isnan(x)
+
+
 def without(change: Token, axes: Mapping[str, Axis]) -> Hear:
     """While a decoder has not come so far, nothing changes.  (b, h, q, k)"""
-    cut = axes[change.axis].cut if change.axis in axes else None
+    axis = axes.get(change.axis)
+    cut = None if axis is None else axis.cut
+    if axis is not None and cut is None and change.axis != "target" and change.position >= axis.size:
+        raise InputError("there is no such position", got=str(change.position)[:60], expected=f"below {axis.size}")
     if cut is None:
         return lambda name, weights: unlooked(weights, [change.position], place(name))
     if change.position >= cut.grid[0] * cut.grid[1]:
@@ -110,7 +127,8 @@ def warmed(temperature: float) -> Hear:
     def hear(name: str, weights: Tensor) -> Tensor:
         if bool((weights < 0).any()):
             raise InputError("weights below 0 have no temperature", where=name)
-        powers = weights.pow(1 / temperature)
+        most = weights.amax(-1, keepdim=True)
+        powers = (weights / most.where(most > 0, 1.0)).pow(1 / temperature)  # the largest is 1, and none vanishes by it
         total = powers.sum(-1, keepdim=True)
         return powers * (weights.sum(-1, keepdim=True) / total.where(total > 0, 1.0))
 

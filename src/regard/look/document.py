@@ -26,7 +26,7 @@ from regard.nn.axis import Axis
 from regard.tasks.shown import Shown
 from regard.tasks.telling import Answer, Filled, Labels, Next, Things, Wrote
 
-from .changes import Change, Head, Temperature, Token
+from .changes import Change
 from .trace import Call, Site, Trace
 from .windows import unwound, whole
 
@@ -44,7 +44,7 @@ class About:
     family: str
     task: str | None
     parameters: int
-    takes: str  # "text", "pair", "image", "caption"
+    takes: str  # "text", "pair", "image", "image+text"
     title: str = ""  # for people; the name unless given
     source: str = ""  # "shipped", "run" or "zoo", where it has one of these names
 
@@ -168,13 +168,6 @@ def picture(image: Tensor) -> dict[str, Any]:
 
 def change_data(change: Change) -> dict[str, Any]:
     return {"kind": type(change).__name__.lower(), **asdict(change)}
-
-
-CHANGES: dict[str, type[Token] | type[Head] | type[Temperature]] = {
-    "token": Token,
-    "head": Head,
-    "temperature": Temperature,
-}
 
 
 def answer_data(answer: Answer | None) -> dict[str, Any]:

@@ -35,9 +35,7 @@ KINDS = (".html", ".png", ".svg", ".npz")
 def saved(found: Trace[Any], path: str | Path, site: str | None = None, head: int | None = None) -> Path:
     """Of all sites, or of one: the mean of its heads, or one head. The ending of the name says what is written."""
     path = Path(path)
-    kind = path.suffix.lower()
-    if kind not in KINDS:
-        raise InputError("this kind of file is not written", got=path.name, expected=", ".join(KINDS))
+    kind = kind_of(path)
     if head is not None and site is None:
         raise InputError("a head of which site?", got=f"head {head}", expected=", ".join(list(found.sites)[:6]))
     if site is not None:
@@ -46,7 +44,10 @@ def saved(found: Trace[Any], path: str | Path, site: str | None = None, head: in
         raise InputError("a page holds all sites, and one is chosen there", got=f"site {site}", expected="no site")
     ways = {".npz": numbers(found, site, head), ".html": page(found)}
     write = ways.get(kind) or drawn(found, kind, site, head)
-    handle, part = tempfile.mkstemp(prefix=".", suffix=kind, dir=path.parent)
+    try:
+        handle, part = tempfile.mkstemp(prefix=".", suffix=kind, dir=path.parent)
+    except OSError as error:
+        raise InputError("this file cannot be written", where=str(path), got=error.strerror or "") from None
     try:
         with open(handle, "wb") as file:
             write(file)
@@ -56,6 +57,18 @@ def saved(found: Trace[Any], path: str | Path, site: str | None = None, head: in
         os.unlink(part)
         raise
     return path
+
+
+def kind_of(path: Path) -> str:
+    """The ending of a file that can be written there."""
+    kind = path.suffix.lower()
+    if kind not in KINDS:
+        raise InputError("this kind of file is not written", got=path.name, expected=", ".join(KINDS))
+    if path.is_dir():
+        raise InputError("this is a folder, and a file is to be written", where=str(path))
+    if not path.parent.is_dir():
+        raise InputError("there is no such folder", where=str(path), got=str(path.parent), fix="make it first")
+    return kind
 
 
 def page(found: Trace[Any]) -> Callable[[IO[bytes]], None]:
@@ -71,7 +84,9 @@ def about(found: Trace[Any]) -> About:
     """As far as a trace knows its model."""
     shown, family = known(found), type(found.net).__name__
     takes = (
-        ("caption" if shown.texts else "image") if shown.image is not None else ("text", "pair")[len(shown.texts) - 1]
+        ("image+text" if shown.texts else "image")
+        if shown.image is not None
+        else ("text", "pair")[len(shown.texts) - 1]
     )
     return About(family, family, None, sum(x.numel() for x in found.net.parameters()), takes)
 

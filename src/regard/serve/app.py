@@ -355,6 +355,8 @@ def misread(error: RequestValidationError) -> RefusedError:
     place = [str(part) for part in first.get("loc", ())]
     if place[:1] == ["path"]:
         return RefusedError(404, "there is no such address")
+    if first.get("type") == "json_invalid":
+        return RefusedError(400, "this is no JSON", fix="openapi.json tells what is taken")
     field = ".".join(part for part in place[1:] if part.isidentifier() or part.isdecimal())
     what = f"the field {field[:100]} is not as expected" if field else "the request is not as expected"
     return RefusedError(422, what, expected=str(first.get("msg", ""))[:200], fix="openapi.json tells what is taken")

@@ -87,7 +87,7 @@ class Shelf:
         self.kept: OrderedDict[tuple[str, str | None], Loaded] = OrderedDict()
         self.lock = threading.RLock()
         self.told: dict[tuple[str, float], ModelRow] = {}
-        self.fitting: dict[str, list[str]] = {}
+        self.fitting: dict[str, dict[str, bool]] = {}  # whether a model's weights fit under an attention
         self.dropped: list[Callable[[Model], None]] = []  # who wants to know that a model is gone
 
     # What there is -------------------------------------------------------------------------------
@@ -149,13 +149,13 @@ class Shelf:
 
     def attentions(self, name: str) -> list[str]:
         """Those of the table that the weights of this model fit under, its own among them."""
-        if name not in self.fitting:
-            model, found = self.get(name).model, []
-            for kind in MECHANISMS:
-                still_wanted()
-                found += [kind] if fits(model, kind) else []
-            self.fitting[name] = found
-        return self.fitting[name]
+        model = self.get(name).model
+        known = self.fitting.setdefault(name, {})
+        for kind in MECHANISMS:
+            still_wanted()  # who asks again goes on from here
+            if kind not in known:
+                known[kind] = fits(model, kind)
+        return [kind for kind in MECHANISMS if known[kind]]
 
     def found(self, name: str) -> Model:
         """Names are looked up in lists, and never made into paths."""

@@ -77,7 +77,7 @@ export function analysis(store) {
 
   function present(found, state, force) {
     const wide = Math.min(660, Math.max(280, plot.clientWidth || 620));
-    made = FINDINGS[found.name]({ found, force, state, wide, store });
+    made = { ...FINDINGS[found.name]({ found, force, state, wide, store }), tab: found.name };
     finding.replaceChildren(...made.finding);
     plot.replaceChildren(made.plot);
     made.shown?.();
@@ -113,6 +113,7 @@ export function analysis(store) {
     if (LAYERED.includes(state.tab) && !force.look.document.sites.some((site) => site.role === 'self'))
       return refuse({ message: 'This goes through layers that look at their own positions, and there is none here.' });
     panel.setAttribute('aria-busy', 'true');
+    if (made && made.tab !== state.tab) refuse({ message: '…' }); // another's plot must not stand under this name
     try {
       const found = await force.look.analysis(state.tab, ASKED[state.tab]?.(force) ?? {});
       if (mine === turnOf) present(found, store.state, inForce(store.state));

@@ -71,7 +71,7 @@ store.watch(['look'], ({ look }) => {
 const tour = makeTour(store, page, source);
 const keys = keyboard(store, { page, tour, toggleTheme, tabs: TABS });
 page.append(tour.root, keys.dialog);
-for (const link of page.querySelectorAll('.top a[href^="#"]')) {
+for (const link of page.querySelectorAll('.skip, .top a[href^="#"]')) {
   link.addEventListener('click', (event) => {
     event.preventDefault(); // the address holds the view, not the place on the page
     const target = page.querySelector(link.hash);

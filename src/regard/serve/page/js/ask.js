@@ -75,7 +75,7 @@ export function askLine(store, source) {
   function sendText() {
     clearTimeout(timer);
     const words = field.value.trim();
-    if (words && words !== writtenOf(store.state.input ?? {})) put(shaped({ text: words }));
+    if (words && (store.state.error || words !== writtenOf(store.state.input ?? {}))) put(shaped({ text: words }));
   }
 
   const give = (png) => put(shaped({ png }));

@@ -79,8 +79,9 @@ export function comparison(store, source) {
         ),
       );
       others.value = otherValue(store.state);
-    } catch {
+    } catch (error) {
       offered = null; // the next time
+      store.set({ error: error.message });
     }
   }
 
@@ -94,7 +95,8 @@ export function comparison(store, source) {
   function rank(state, force) {
     const sites = state.other ? (state.second?.sites ?? []) : [];
     const all = sites.flatMap((one) => one.heads.map((pair) => ({ site: one.first, ...pair })));
-    const most = all.sort((a, b) => b.divergence - a.divergence).slice(0, 5);
+    const told = all.filter((one) => one.divergence !== null); // weights below 0 are no shares, and have none
+    const most = told.sort((a, b) => b.divergence - a.divergence).slice(0, 5);
     ranking.hidden = most.length === 0;
     ranking.replaceChildren(
       ...most.map((one) => {

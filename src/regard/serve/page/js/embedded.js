@@ -16,11 +16,16 @@ import {
 } from './numeric.js';
 import { Sheet } from './sheet.js';
 import { Look, shrunk, Trouble } from './source.js';
+import { heatOf } from './working.js';
+
+const TINY = 1e-6; // what half precision may have rounded to nothing
 
 class EmbeddedLook extends Look {
-  constructor(raw, changes = []) {
-    super({ ...raw.document, changes });
+  /** What it was saved with stays; `own` changes came since. */
+  constructor(raw, own = []) {
+    super({ ...raw.document, changes: [...raw.document.changes, ...own] });
     this.raw = raw;
+    this.own = own;
     this.decoded = new Map();
   }
 
@@ -31,7 +36,7 @@ class EmbeddedLook extends Look {
   }
 
   temperature(site) {
-    const found = this.document.changes.findLast((change) => change.site === site || change.site === '*');
+    const found = this.own.findLast((change) => change.site === site || change.site === '*');
     return found?.value ?? 1;
   }
 
@@ -90,7 +95,10 @@ class EmbeddedLook extends Look {
     const [query, key, value] = [part(queries, row), part(keys, column), part(values, column)];
     const scale = facts.scale ?? queries.width ** -0.5;
     const products = scoresOf(query, keys.values, scale);
-    const biases = this.biases(weights, products, this.temperature(site));
+    const heat = heatOf(this.document.changes, site);
+    const plain = softmax(products.map((score) => score / heat)).weights;
+    const hidden = (place) => weights[place] === 0 && plain[place] > TINY;
+    const biases = this.biases(weights, products, heat);
     const product = dot(query, key);
     return {
       query,
@@ -100,8 +108,8 @@ class EmbeddedLook extends Look {
       scale,
       bias: biases[column] ?? 0,
       score: product * scale + (biases[column] ?? 0),
-      masked: weights[column] === 0,
-      scores: products.map((score, place) => (weights[place] === 0 ? null : score + biases[place])),
+      masked: hidden(column),
+      scores: products.map((score, place) => (hidden(place) ? null : score + biases[place])),
       weights,
       weight: weights[column],
       mixed: Array.from(weightedSum(weights, values.values, values.width)),

@@ -6,10 +6,13 @@ import { element, largest, percent, signed } from './dom.js';
 import { flowPart, mapPart, numbered, occlusionPart } from './mapped.js';
 import { curves, dots } from './plots.js';
 
+/** A site in words; a place that is none, by its own name. */
+const placeName = (look, name) => (look.sites.has(name) ? siteName(look.sites.get(name)) : name.replaceAll('.', ' '));
+
 function headsPart({ found, force, wide, store, yName, write, intro }) {
   const names = Object.keys(found.sites);
   const groups = names.map((name) => found.sites[name]);
-  const titles = names.map((name) => siteName(force.look.sites.get(name) ?? { name, part: name }));
+  const titles = names.map((name) => placeName(force.look, name));
   const flat = groups.flatMap((group, place) => group.map((value, head) => ({ place, head, value })));
   const best = flat[largest(flat.map((one) => Math.abs(one.value)))];
   return {
@@ -66,7 +69,8 @@ function spectrumPart({ found, wide }) {
 function lensPart({ found, force, state }) {
   const count = found.layers[0].tokens.length;
   const first = found.layers[0].first ?? 0; // of a long text only the end is told
-  const axis = Object.values(force.look.document.axes).find((one) => one.size === first + count);
+  const named = force.look.document.axes[found.axis];
+  const axis = named?.size === first + count ? named : null;
   const ramp = state.colours.weight;
   const name = (index) =>
     axis ? labelOf(axis, first + index) : count === 1 ? 'answer' : String(first + index);
@@ -96,7 +100,7 @@ function lensPart({ found, force, state }) {
       element(
         'th',
         { scope: 'row' },
-        siteName(force.look.sites.get(layer.site) ?? { name: layer.site, part: layer.site }),
+        placeName(force.look, layer.site),
       ),
       layer.tokens.map(cell),
     ),

@@ -111,9 +111,12 @@ export function interveneStrip(store, source) {
     slider.setAttribute('aria-valuetext', `temperature ${heat.toFixed(2)}`);
     value.textContent = heat.toFixed(2);
     undo.disabled = state.changes.length === 0;
+    const before = live ? 0 : state.look.document.changes.length - state.changes.length;
     told.textContent =
       state.changes.length === 0
-        ? 'Nothing is changed.'
+        ? before
+          ? `Saved with ${plural(before, 'change')}.`
+          : 'Nothing is changed.'
         : live
           ? `${plural(state.changes.length, 'change')}.`
           : 'Each map is recomputed alone; later layers do not hear of it.';

@@ -74,6 +74,13 @@ export function loader(store, source) {
   };
   const report = (error) => store.set({ busy: false, error: error.message });
 
+  /** A model that cannot be looked into: what was there before stays, under its own name. */
+  const failed = (error) => {
+    const before = store.state.look?.request;
+    if (!before || before.model === store.state.model) return report(error);
+    store.set({ ...before, site: null, busy: false, notice: error.message });
+  };
+
   store.watch(['model', 'input', 'changes'], ({ model, input, changes }) => {
     if (!model || !input) return;
     abort?.abort();
@@ -86,7 +93,7 @@ export function loader(store, source) {
     };
     const use = ({ look, first }) =>
       store.set({ look, ...fitted({ ...store.state, ...first }, look), busy: false, error: '', hover: null });
-    lookTask(open(abort.signal), use, report);
+    lookTask(open(abort.signal), use, failed);
   });
 
   store.watch(['look', 'site', 'head'], (state) => {

@@ -61,7 +61,7 @@ export function occlusionPart(facts) {
   const axes = Object.values(force.look.document.axes);
   const grid = Array.isArray(found.worth[0]) && axes.find((axis) => isPicture(axis));
   const best = largest(worth);
-  const axis = grid || axes.find((one) => one.size === worth.length);
+  const axis = grid || force.look.document.axes[found.axis];
   const word = (index) => (grid ? wordsFor(grid, index + grid.special) : axis ? labelOf(axis, index) : String(index));
   const finding = [
     'What each part is worth to ',

@@ -43,9 +43,10 @@ export function weightedSum(weights, values, width) {
 export function warmed(map, columns, temperature) {
   const result = new Float32Array(map.length);
   for (let start = 0; start < map.length; start += columns) {
-    let total = 0;
+    let [total, most] = [0, 0];
+    for (let index = start; index < start + columns; index += 1) most = Math.max(most, map[index]);
     for (let index = start; index < start + columns; index += 1) {
-      result[index] = map[index] > 0 ? map[index] ** (1 / temperature) : 0;
+      result[index] = map[index] > 0 ? (map[index] / most) ** (1 / temperature) : 0;
       total += result[index];
     }
     for (let index = start; index < start + columns; index += 1) result[index] /= total || 1;

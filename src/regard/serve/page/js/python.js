@@ -13,11 +13,12 @@ function modelCall({ name, source, title }) {
 
 const headIndex = (head) => (head === 'mean' ? '[0].mean(0)' : `[0, ${head}]`);
 
+const KINDS = { token: 'Token', head: 'Head', temperature: 'Temperature' };
+
 const changeText = (change) => {
-  if (change.kind === 'token') return `{"kind": "token", "axis": ${text(change.axis)}, "position": ${change.position}}`;
-  if (change.kind === 'head')
-    return `{"kind": "head", "site": ${text(change.site)}, "head": ${change.head}, "factor": ${change.factor}}`;
-  return `{"kind": "temperature", "site": ${text(change.site)}, "value": ${change.value}}`;
+  if (change.kind === 'token') return `Token(${text(change.axis)}, ${change.position})`;
+  if (change.kind === 'head') return `Head(${text(change.site)}, ${change.head}, ${change.factor})`;
+  return `Temperature(${change.value}, ${text(change.site)})`;
 };
 
 /** The call that looks: a text as it was written, a picture by the name of a file that the reader has. */
@@ -50,6 +51,8 @@ export function pythonFor(state) {
     );
   }
   lines.push(`weights[${query}, ${key}]  # ${labelOf(rowAxis, query)} -> ${labelOf(columnAxis, key)}`);
-  const imports = lines.some((line) => line.includes('regard.serve')) ? 'import regard.serve.shelf' : 'import regard';
-  return `${[imports, '', ...lines].join('\n')}\n`;
+  const imports = [lines.some((line) => line.includes('regard.serve')) ? 'import regard.serve.shelf' : 'import regard'];
+  const used = [...new Set(document.changes.map((change) => KINDS[change.kind]))].sort();
+  if (used.length) imports.push(`from regard.look.changes import ${used.join(', ')}`);
+  return `${[...imports, '', ...lines].join('\n')}\n`;
 }

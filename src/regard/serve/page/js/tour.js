@@ -121,7 +121,7 @@ export function makeTour(store, page, source) {
       next.disabled = previous.disabled = true;
       return;
     }
-    if (first) await begin(site);
+    if (first || store.state.head === 'mean') await begin(site); // a mean has no cell to take apart
     if (!(await settled(store)) || index < 0) return;
     show(STEPS[index]);
   }
