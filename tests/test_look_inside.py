@@ -32,6 +32,7 @@ from regard.look.document import (
     times,
     weights_of,
 )
+from regard.look.saving import about
 from regard.look.trace import Trace, follow
 from regard.look.windows import unwound, whole
 from regard.model import Model
@@ -183,6 +184,13 @@ def test_a_row_is_that_of_its_map(translated: Trace[Any]) -> None:
         row = row_of(fresh, name, 2)
         assert name not in fresh.maps.kept
         assert torch.allclose(row, weights_of(fresh, name)[:, 2], atol=1e-7)
+
+
+def test_a_saved_look_knows_a_model_that_ships() -> None:
+    model = regard.load("recall")
+    assert about(model.look("Anna sings .")).name == "recall"
+    assert about(model.look("Anna sings .").change(Temperature(2.0))).source == "shipped"
+    assert about(regard.swapped(model, "local").look("Anna sings .")).source == ""
 
 
 @pytest.mark.parametrize("value", [0.01, 0.05, 100.0])

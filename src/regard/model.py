@@ -80,6 +80,7 @@ class Model:
     card: str = ""
     symbols: Symbols = NONE
     labels: tuple[str, ...] = ()  # names of classes or tags, where it tells any
+    name: str = ""  # under which it ships, if it does
 
     @property
     def config(self) -> Any:
@@ -117,6 +118,7 @@ class Model:
             found,
             shown=shown,
             answer=shown.tell(found.output),
+            model=self.name,
             again=lambda other: self.look(*given, pattern=pattern, changes=other),
         )
 
@@ -456,7 +458,7 @@ def load(model: str | Path) -> Model:
     if isinstance(model, str) and not any(separator in model for separator in "/\\"):
         if model in shipped():
             with as_file(files("regard").joinpath("pretrained", model)) as folder:
-                return load(folder)
+                return replace(load(folder), name=model)
         raise InputError(
             "no shipped model has this name",
             got=model,

@@ -31,7 +31,7 @@ def swapped(model: Model, attention: Choice, seed: int = 0) -> Model:
         for key, buffer in net.named_buffers():
             if same_shape(buffer, theirs.get(key)):
                 buffer.copy_(theirs[key])
-    return replace(model, net=net.train(model.net.training))
+    return replace(model, net=net.train(model.net.training), name="")
 
 
 def fits(model: Model, attention: Choice) -> bool:

@@ -88,7 +88,8 @@ def about(found: Trace[Any]) -> About:
         if shown.image is not None
         else ("text", "pair")[len(shown.texts) - 1]
     )
-    return About(family, family, None, sum(x.numel() for x in found.net.parameters()), takes)
+    size, source = sum(x.numel() for x in found.net.parameters()), "shipped" if found.model else ""
+    return About(found.model or family, family, None, size, takes, source=source)
 
 
 def numbers(found: Trace[Any], site: str | None, head: int | None) -> Callable[[IO[bytes]], None]:

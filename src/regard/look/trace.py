@@ -230,6 +230,7 @@ class Trace(Generic[T]):
     changes: tuple[Change, ...] = ()
     shown: Shown | None = None
     answer: Answer | None = None
+    model: str = ""  # the name under which it ships
     again: Callable[[Sequence[Change]], "Trace[T]"] | None = None
     maps: Maps = field(init=False)
 

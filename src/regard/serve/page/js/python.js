@@ -7,6 +7,7 @@ const text = (value) => JSON.stringify(value);
 
 /** A run is loaded from its folder; random weights are made again, by the same seed. */
 function modelCall({ name, source, title }) {
+  if (!source) return 'regard.load("path/to/the/model")'; // a saved look does not know where it came from
   if (source === 'run') return `regard.load(${text(`runs/${title}`)})`;
   return source === 'zoo' ? `regard.serve.shelf.random(${text(name)})` : `regard.load(${text(name)})`;
 }
