@@ -58,7 +58,7 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("smooth", 0.0),
         ("smooth before", 0.5),
     ],
-    "5.5": [("guess", 0), ("loss", 9.0), ("off", 0.1), ("alone", [0.0, 0.1])],
+    "5.5": [("guess", 3), ("loss", 9.0), ("off", 0.1), ("alone", [0.0, 0.1])],
     "5.5b": [
         ("off.cutmix", 0.1),
         ("off.mixup", 0.1),
@@ -70,7 +70,7 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
     "5.5c": [
         ("teacher", 0.1),
         ("right.hard, with token", [0.1, 0.1, 0.1]),
-        ("cosine.hard, with token", [1.0, 1.0, 1.0]),
+        ("cosine.hard, with token", [0.1, 0.1, 0.1]),
         ("cosine.none", [0.1, 0.1, 0.1]),
     ],
     "5.5d": [

@@ -103,7 +103,7 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
     ],
     "5.7e": [
         ("quoted.ViT", 99.0),
-        ("measured.ViT.right", 0.99),
+        ("measured.Swin.right", 0.99),
         *((f"measured.{name}.right", 0.1) for name in tiny_imagenet.QUOTED),
     ],
     "5.8": [

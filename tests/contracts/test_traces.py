@@ -164,7 +164,7 @@ def test_changes_that_change_nothing_are_refused() -> None:
             of_layer(layer, Mask(), x, change)
     bert, ids = net("bert", attention="fourier"), torch.randint(13, (1, 6))
     with pytest.raises(InputError, match="without weights"):
-        with changed(bert, [Token("tokens", 0)], FAMILIES["bert"].axes):
+        with changed(bert, [Token("tokens", 0)], FAMILIES["bert"].axes, {}):
             bert(ids)
 
 

@@ -185,7 +185,7 @@ def ahead(numbers: Numbers, kind: str) -> list[float]:
     return [y - x for x, y in zip(lstm, other, strict=True)]
 
 
-def crossing(numbers: Numbers, kind: str) -> float | None:
+def meeting(numbers: Numbers, kind: str) -> float | None:
     """The letters from which on the Transformer is ahead, between two sizes along a line, their logarithms taken."""
     sizes, lead = list(STEPS[kind]), ahead(numbers, kind)
     for i in range(1, len(sizes)):
@@ -218,7 +218,7 @@ def curves(axes: Axes, numbers: Numbers, kind: str) -> None:
             axes.plot([size] * len(starts), starts, "o", color=tint, ms=4.5, alpha=0.8, mew=0)
         first = "LSTM" if ahead(numbers, kind)[-1] > 0 else "Transformer"
         style.end_label(axes, sizes[-1], middle[-1], name, tint, dy=-7 if name == first else 7)
-    if where := crossing(numbers, kind):
+    if where := meeting(numbers, kind):
         axes.axvline(where, color=style.EDGE, lw=1.2, ls=(0, (4, 3)))
         axes.annotate(
             f"they cross at\n{round(where, -3):,.0f} letters", (where, 1), (6, -4), xycoords=("data", "axes fraction"),
@@ -235,7 +235,7 @@ def curves(axes: Axes, numbers: Numbers, kind: str) -> None:
 
 
 def holds(numbers: Numbers) -> list[Check]:
-    where = crossing(numbers, "stories")
+    where = meeting(numbers, "stories")
     few, most = ahead(numbers, "stories")[0], ahead(numbers, "stories")[-1]
     counts = numbers["weights"]
     return [
