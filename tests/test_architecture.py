@@ -214,14 +214,16 @@ def re_exports(tree: ast.AST, path: Path) -> list[str]:
 RULES = [wrong_direction, foreign_in_nn, undeclared, unsafe, network, kwargs, named_like_a_module, re_exports]
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """Once for all rules."""
+    return ast.parse(path.read_text(), str(path))
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_the_source_keeps(rule) -> None:
     assert len(files()) > 5
-    faults = [
-        f"{path.relative_to(ROOT)}: {fault}"
-        for path in files()
-        for fault in rule(ast.parse(path.read_text(), str(path)), path)
-    ]
+    faults = [f"{path.relative_to(ROOT)}: {fault}" for path in files() for fault in rule(parsed(path), path)]
     assert not faults, "\n".join(faults)
 
 

@@ -156,7 +156,7 @@ def test_changes_that_change_nothing_are_refused() -> None:
         (Head("layers", 0), "no attention of this model"),
         (Temperature(2.0, "blocks.*"), "no attention of this model"),
         (Head("layer", HEADS), "no such head"),
-        (Token("columns", -1), "count from 0"),
+        (Token("columns", -1), "whole numbers from 0"),
         (Temperature(0.0), "above 0"),
         (Temperature(float("nan")), "above 0"),
     ):

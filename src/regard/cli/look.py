@@ -44,7 +44,7 @@ def run(
     loaded = named_model(model)
     alone()
     plainly = loaded.look(*given)
-    check(plainly, site, head)
+    there(plainly, site, head)
     changes = asked(loaded, plainly, without or [], silence or [], temperature)
     found = plainly.change(*changes) if changes else plainly
     if out is not None:
@@ -61,7 +61,7 @@ def run(
     print("\n".join(["", *told(found, site, head)]))
 
 
-def check(found: "Trace[Any]", site: str | None, head: int | None) -> None:
+def there(found: "Trace[Any]", site: str | None, head: int | None) -> None:
     """Whether what shall be shown is there."""
     from regard.errors import InputError
     from regard.look.document import find
