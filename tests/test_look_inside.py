@@ -186,6 +186,14 @@ def test_a_row_is_that_of_its_map(translated: Trace[Any]) -> None:
         assert torch.allclose(row, weights_of(fresh, name)[:, 2], atol=1e-7)
 
 
+def test_a_lens_stands_over_what_was_written(translated: Trace[Any]) -> None:
+    """Not over the source, however long that is."""
+    found = translated.ask("lens")
+    assert found["axis"] == "written"
+    assert len(found["layers"][0]["tokens"]) == len(translated.shown.words["written"])
+    assert regard.load("recall").look("Anna sings .").ask("lens")["axis"] == "tokens"
+
+
 def test_a_saved_look_knows_a_model_that_ships() -> None:
     model = regard.load("recall")
     assert about(model.look("Anna sings .")).name == "recall"

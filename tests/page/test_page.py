@@ -5,6 +5,7 @@ After every test the fixture asks that nothing was written to the console and th
 
 import base64
 import json
+import runpy
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote_plus, urlencode
@@ -119,7 +120,13 @@ def test_two_heads_and_two_models_are_compared(open_page: Open):
     assert hash_of(page)["other"] == "model:tatoeba-de-en"
 
 
-def test_the_same_weights_under_another_mechanism_are_compared(open_page: Open):
+def ran(code: str, folder: Path) -> dict[str, Any]:
+    """What the names of copied Python stand for, when it has run."""
+    (folder / "copied.py").write_text(code, encoding="utf8")
+    return runpy.run_path(str(folder / "copied.py"))
+
+
+def test_the_same_weights_under_another_mechanism_are_compared(open_page: Open, tmp_path: Path):
     """The list is the server's; the numbers, and those of the Python that is copied, are the library's."""
     page = open_page("#model=recall&text=Anna+sings+.+Boris+paints+.+Anna&site=blocks.0.mixer&head=1&row=6&column=0")
     page.keyboard.press("c")
@@ -138,8 +145,7 @@ def test_the_same_weights_under_another_mechanism_are_compared(open_page: Open):
     page.keyboard.press("p")
     until(page, "document.querySelector('.said').textContent === 'Python copied'")
     code = page.evaluate("navigator.clipboard.readText()")
-    found: dict[str, Any] = {}
-    exec(code, found)
+    found = ran(code, tmp_path)
     assert shown == f"{100 * float(found['difference'][6, 0]):+.1f} points".replace("-", "−")
 
 
@@ -163,7 +169,7 @@ def test_models_of_the_zoo_are_looked_at(open_page: Open):
         assert page.locator(".grid-site >> nth=0").locator(".tile:not(.mean)").count() == heads
 
 
-def test_the_address_restores_the_view(open_page: Open):
+def test_the_address_restores_the_view(open_page: Open, tmp_path: Path):
     page = open_page(SENTENCE + "&view=lines&scale=linear&changes=t.source.4~T.*.0.50&text=My+dog+is+big.")
     assert page.get_attribute('[data-value="lines"]', "aria-checked") == "true"
     assert page.inner_text(".stage h2") == "Decoder 1, cross, head 2"
@@ -181,8 +187,7 @@ def test_the_address_restores_the_view(open_page: Open):
     code = page.evaluate("navigator.clipboard.readText()")
     assert 'model = regard.load("tatoeba-en-de")' in code
     assert 'trace.maps["decoder.1.cross"].weights[0, 2]' in code
-    found: dict[str, Any] = {}
-    exec(code, found)  # with a token and a temperature that are changed
+    found = ran(code, tmp_path)  # with a token and a temperature that are changed
     assert found["trace"].changes == (Token("source", 4), Temperature(0.5, "*"))
 
 
