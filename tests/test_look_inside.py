@@ -416,3 +416,25 @@ def test_the_verb_refuses(
     assert said.err.startswith("regard: ")
     assert "Traceback" not in said.err
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("family", ["cait", "volo"])
+def test_a_patch_is_crossed_out_on_every_axis_that_it_stands_on(family: str) -> None:
+    """A class token that comes late looks at patches by other numbers than they have among themselves."""
+    model = net(family, attention="softmax")
+    images = torch.randn(1, 2, 16, 16, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    table, axes = FAMILIES[family].axes, model.axes(images)
+
+    def weights(*changes: Change) -> dict[str, torch.Tensor]:
+        found = follow(model, "*", lambda: model(images), table=table, axes=axes, changes=changes)
+        return {name: one.weights for name, one in found.maps.items()}
+
+    for changes, late, early in (
+        ((Token("patches", 2),), 3, 2),
+        ((Token("tokens", 3),), 3, 2),
+        ((Token("tokens", 0),), 0, None),
+    ):
+        found = weights(*changes)
+        assert bool((found["looks.0.mixer"][..., late] == 0).all())
+        blind = [i for i in range(axes["patches"].size) if bool((found["blocks.0.mixer"][..., i] == 0).all())]
+        assert blind == ([] if early is None else [early])

@@ -16,7 +16,7 @@ import torch
 
 import regard
 from regard.figures.looking import candies
-from regard.look import onefile
+from regard.look import distance, onefile
 from regard.look.changes import Temperature, Token
 from regard.look.document import About, embedded
 from regard.nn.attention import Softmax
@@ -208,8 +208,9 @@ def test_what_is_exported_is_what_is_seen(open_page: Open, tmp_path: Path):
 
 def test_a_saved_page_opens_from_disk(open_page: Open, served: str, tmp_path: Path):
     page = open_page(SENTENCE)
-    address = page.get_attribute("[data-action=html]", "href")
-    (tmp_path / "look.html").write_bytes(page.request.get(f"{served}/{address}").body())
+    with page.expect_download() as caught:
+        page.click("[data-action=html]")
+    caught.value.save_as(tmp_path / "look.html")
     saved = open_page((tmp_path / "look.html").as_uri())
     asked: list[str] = []
     saved.on("request", lambda request: asked.append(request.url))
@@ -221,6 +222,8 @@ def test_a_saved_page_opens_from_disk(open_page: Open, served: str, tmp_path: Pa
     until(saved, f"document.querySelector('.stage-foot .readout b').textContent !== {json.dumps(before)}")
     assert saved.get_attribute(".intervene .switch", "aria-disabled") == "true"
     assert saved.locator("[data-action=html], [data-action=link]").count() == 0
+    saved.click("[data-tab=distance]")
+    until(saved, f"document.querySelector('.analysis').textContent.includes({json.dumps(distance.EQUATION)})")
     assert asked == []
 
 
@@ -444,6 +447,10 @@ def test_a_look_that_the_server_dropped_is_posted_again(forgetful: str, open_pag
     page.click('.tile[aria-label="Layer 0, head 3"]')
     until(page, "document.querySelector('.cell .hint').textContent === 'Layer 0, head 3'")
     assert page.locator(".trouble").is_hidden()
+    assert page.request.post(f"{forgetful}/api/v1/look", data=other).ok
+    with page.expect_download() as caught:
+        page.click("[data-action=html]")
+    assert "regard-data" in Path(caught.value.path()).read_text(encoding="utf8")
 
 
 def test_errors_are_told_in_words(open_page: Open, served: str):

@@ -2,10 +2,12 @@
 
 import json
 import re
+import threading
 
 from regard.figures.table import FIGURES, RESULTS
+from regard.serve import gallery
 
-from .conftest import API, check_clean
+from .conftest import API, check_clean, look
 
 
 def test_figures_are_listed_as_they_were_recorded(client) -> None:
@@ -32,6 +34,26 @@ def test_a_figure_is_drawn_from_its_record(client) -> None:
     check_clean(first)
     for name in ("2.99", "0", "2.1.svg", "2_1", ""):
         assert client.get(f"{API}/figures/{name}.svg").status_code == 404
+
+
+def test_no_look_waits_for_pictures(client, monkeypatch) -> None:
+    drawing, go_on = threading.Event(), threading.Event()
+
+    def slow(name: str) -> bytes:
+        drawing.set()
+        assert go_on.wait(30)
+        return b"<svg/>"
+
+    monkeypatch.setattr(gallery, "drawn", slow)
+    got: list[int] = []
+    asking = threading.Thread(target=lambda: got.append(client.get(f"{API}/figures/2.2.svg").status_code))
+    asking.start()
+    assert drawing.wait(30)
+    assert look(client, "recall")["answer"]
+    assert not got
+    go_on.set()
+    asking.join(30)
+    assert got == [200]
 
 
 def test_the_documentation_names_every_address_and_nothing_elsewhere(client) -> None:

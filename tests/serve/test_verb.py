@@ -47,7 +47,7 @@ def test_a_port_that_is_taken_is_named(capsys) -> None:
     assert "taken" in errors
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.1", "example.org", ""])
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.1", "127.0.0.2", "example.org", ""])
 def test_other_machines_may_not_ask_without_a_token(capsys, host) -> None:
     assert main(["serve", "--host", host]) == 2
     assert "--token" in capsys.readouterr().err

@@ -64,7 +64,7 @@ def changed(
     """
     reweighted: set[str] = set()
     with ExitStack() as listening:
-        for change in changes:
+        for change in (same for one in changes for same in everywhere(one, axes, table)):
             for site in touched(net, change, table):
                 if isinstance(change, Head):
                     listening.enter_context(listen(net, f"{site}.mixed", scaled(change)))
@@ -73,6 +73,22 @@ def changed(
                     listening.enter_context(listen(net, f"{site}.weights", hear))
                     reweighted.add(site)
         yield reweighted
+
+
+def everywhere(change: Change, axes: Mapping[str, Axis], table: Mapping[str, tuple[str, str]]) -> list[Change]:
+    """A patch may stand on several axes, after a class token on one of them: crossed out on one it is on all."""
+    own = axes.get(change.axis) if isinstance(change, Token) else None
+    if not isinstance(change, Token) or own is None or own.grid is None or own.cut is not None:
+        return [change]
+    if not whole(change.position) or not own.special <= change.position < own.size:
+        return [change]
+    looked_at = {columns for _, columns in table.values()}
+    others = {name: axis for name, axis in axes.items() if name in looked_at and name != change.axis}
+    return [change] + [
+        Token(name, change.position - own.special + axis.special)
+        for name, axis in others.items()
+        if (axis.kind, axis.grid, axis.cut) == (own.kind, own.grid, None)
+    ]
 
 
 def touched(net: nn.Module, change: Change, table: Mapping[str, tuple[str, str]]) -> list[str]:

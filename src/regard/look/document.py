@@ -26,6 +26,7 @@ from regard.nn.axis import Axis
 from regard.tasks.shown import Shown
 from regard.tasks.telling import Answer, Filled, Labels, Next, Things, Wrote
 
+from . import distance, rollout, spectrum
 from .changes import Change
 from .trace import Call, Site, Trace
 from .windows import unwound, whole
@@ -33,6 +34,10 @@ from .windows import unwound, whole
 FORMAT = 1
 SMALL = 64  # the longer side of a thumbnail
 TALL = 64  # rows of a tile, of a map that is too large to stand in memory whole
+WORDS = {  # of what a page computes from maps by itself
+    name: {"equation": one.EQUATION, "limit": one.LIMIT}
+    for name, one in (("rollout", rollout), ("distance", distance), ("spectrum", spectrum))
+}
 SEVERAL = "@"  # between the name of a site that ran several times and the number of the call
 
 
@@ -312,7 +317,7 @@ def embedded(found: Trace[Any], about: About, before: Answer | None = None) -> d
             vectors[row["name"]] = {
                 name: encoded((x if cut is None else unwound(x, cut))[0].float()) for name, x in parts.items()
             }
-    return {"document": told, "maps": maps, "vectors": vectors}
+    return {"document": told, "maps": maps, "vectors": vectors, "words": WORDS}
 
 
 def encoded(x: Tensor) -> str:

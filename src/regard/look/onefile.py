@@ -77,7 +77,7 @@ def style() -> str:
 
 
 def standalone(data: Mapping[str, Any], title: str = "regard · look inside") -> str:
-    """One HTML file that shows a look, {"document": ..., "maps": ..., "vectors": ...}, with no server, no request."""
+    """One HTML file that shows a look, as ``document.embedded`` gives it, with no server, no request."""
     inside = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
     script = module("js/standalone.js").replace("</script", "<\\/script")
     safe = title.replace("&", "&amp;").replace("<", "&lt;")

@@ -81,6 +81,7 @@ class Service:
     def __init__(self, shelf: Shelf, limits: Limits) -> None:
         self.shelf, self.limits = shelf, limits
         self.work = Work(limits)
+        self.drawing = Work(limits)  # of figures: a gallery of them takes seconds, for which no look shall wait
         self.looks = Looks(shelf, limits.looks)
         self.gallery = Gallery()
         self.streams: set[Writing] = set()  # that are being written
@@ -109,6 +110,7 @@ def application(shelf: Shelf, limits: Limits | None = None) -> Application:
     async def life(app: FastAPI) -> AsyncIterator[None]:
         yield
         service.work.close()
+        service.drawing.close()
 
     app = FastAPI(
         title="regard",
@@ -290,7 +292,7 @@ def showing(service: Service, app: FastAPI) -> APIRouter:
         request: Request, id: Annotated[str, Path(pattern="^[0-9a-z.]{1,8}$")], asked: Annotated[NoQuery, Query()]
     ) -> Response:
         """One figure, drawn from what was recorded."""
-        drawn = await service.computed(request, lambda: service.gallery.picture(id))
+        drawn = await service.drawing.do(lambda: service.gallery.picture(id), request.receive)
         headers = {"Content-Security-Policy": SVG_POLICY, "Cache-Control": "private, max-age=600"}
         return Response(drawn, headers=headers, media_type="image/svg+xml")
 

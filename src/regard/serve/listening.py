@@ -1,7 +1,6 @@
 """The server: one address of this machine, until it is stopped."""
 
 import errno
-import ipaddress
 import re
 import socket
 from typing import Any
@@ -12,6 +11,7 @@ from regard.errors import InputError
 
 from .limits import HEADER_BYTES
 
+HERE = ("127.0.0.1", "localhost", "::1")  # what this machine is called by itself
 TOKEN = re.compile(r"[A-Za-z0-9_-]{16,128}")
 LOG = {"version": 1, "disable_existing_loggers": False}  # uvicorn's own words go nowhere
 
@@ -22,20 +22,13 @@ def check_address(host: str, token: str) -> None:
         raise InputError(
             "a token must be hard to guess", got=f"{len(token)} letters", expected="16 to 128 of a-z, A-Z, 0-9, _ and -"
         )
-    if not loopback(host) and not token:
+    if host not in HERE and not token:
         raise InputError(
-            "other machines could reach this address, and use this server",
+            "without a token this server has these names alone: others may lead other machines here",
             got=f"--host {host}",
             expected="127.0.0.1, localhost or ::1",
             fix="leave out --host, or give a --token, which every request must then bring",
         )
-
-
-def loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def bound(host: str, port: int) -> socket.socket:

@@ -7,7 +7,7 @@ does it, in units of the normalised image. Needs cifar10_subset below REGARD_DAT
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from statistics import fmean
 
 from matplotlib.axes import Axes
@@ -18,8 +18,7 @@ from regard import style
 from regard.data.frequencies import high_pass, low_pass
 from regard.figures.figure import Check, Numbers, above, below
 from regard.figures.vision.lessons import Course, photos, pupil, share
-from regard.figures.vision.small import COURSE, FRONT, SEEDS
-from regard.models.vit import Config, ViT
+from regard.figures.vision.small import COURSE, SEEDS, lean_cnn, lean_vit
 from regard.tasks.adversarial import PASSES, adversarial_losses
 
 TITLE = "Which frequencies nets see by"
@@ -32,10 +31,6 @@ LOW, HIGH = (1, 2, 3, 4, 6, 8, 11, 16), (0, 1, 2, 3, 4, 6, 8)  # waves over the 
 LADDER = (100, 150, 200, 300, 400, 600, 800, 1200)  # steps that the convolutional net may take
 
 
-def vit() -> nn.Module:
-    return ViT(Config(image=32, patch=4, classes=10, dim=64, depth=4, heads=4, hidden=128, pool="mean"))
-
-
 def hardened(net: nn.Module, images: Tensor, labels: Tensor, step: int) -> Tensor:
     """HAT: what its passes teach is added up, the last one by who asks."""
     passes = PASSES if 3 * step < 2 * COURSE.steps else 1
@@ -46,11 +41,11 @@ def hardened(net: nn.Module, images: Tensor, labels: Tensor, step: int) -> Tenso
 
 
 def plain_vit(seed: int) -> nn.Module:
-    return pupil("ViT 64", vit, COURSE, seed).net
+    return pupil("lean ViT", lean_vit, COURSE, seed).net
 
 
 def hat_vit(seed: int) -> nn.Module:
-    return pupil("ViT 64 HAT", vit, COURSE, seed, hardened).net
+    return pupil("lean ViT HAT", lean_vit, COURSE, seed, hardened).net
 
 
 @cache
@@ -59,7 +54,7 @@ def as_good(seed: int) -> nn.Module:
     asked = photos("test")
     goal = share(plain_vit(seed), *asked)
     for steps in LADDER:
-        net = pupil("CNN", FRONT["CNN"], Course("photos", steps=steps), seed).net
+        net = pupil("lean CNN", partial(lean_cnn, 3), Course("photos", steps=steps), seed).net
         if share(net, *asked) >= goal:
             break
     return net

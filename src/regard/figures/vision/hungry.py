@@ -9,6 +9,7 @@ cifar10_subset below REGARD_DATA.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import fmean
 
 from matplotlib.axes import Axes
@@ -19,10 +20,7 @@ from regard import style
 from regard.figures.figure import Check, Numbers, above, below
 from regard.figures.vision import small
 from regard.figures.vision.lessons import SETS, Course, pupil, share
-from regard.models.resnet import Config as OfResNet
-from regard.models.resnet import ResNet
-from regard.models.vit import Config as OfViT
-from regard.models.vit import ViT
+from regard.models.vit import Config, ViT
 from regard.zoo import parameters
 
 TITLE = "A ViT is hungry for images"
@@ -36,29 +34,22 @@ SEEDS = range(3)
 
 def vit() -> nn.Module:
     """The entry's ViT-tiny for garments: 6 layers of width 96, patches of 4 x 4; twice as wide within a layer."""
-    return ViT(OfViT(image=28, patch=4, channels=1, classes=10, dim=96, depth=6, heads=3, hidden=192))
-
-
-def convolutional() -> nn.Module:
-    """One and twice two convolutions of 3 x 3, with batch norm."""
-    return ResNet(
-        OfResNet(width=16, stem="small", layer="plain", depths=(1, 2, 2), dims=(16, 32, 64), classes=10, channels=1)
-    )
+    return ViT(Config(image=28, patch=4, channels=1, classes=10, dim=96, depth=6, heads=3, hidden=192))
 
 
 NETS: dict[str, dict[str, Callable[[], nn.Module]]] = {
-    "garments": {"CNN": convolutional, "ViT": vit},
-    "photos": {"CNN": small.FRONT["CNN"], "ViT": small.FRONT["ViT"]},
+    "garments": {"CNN": partial(small.lean_cnn, 1), "ViT": vit},
+    "photos": {"CNN": partial(small.lean_cnn, 3), "ViT": small.lean_vit},
 }
 COURSES = {
     "garments": {
-        1000: Course("garments", steps=1000, rate=2e-3, known=1000),
-        5000: Course("garments", steps=2000, rate=2e-3, known=5000),
-        25000: Course("garments", steps=4000, rate=2e-3),
+        1000: Course("garments", steps=800, rate=2e-3, known=1000),
+        5000: Course("garments", steps=1600, rate=2e-3, known=5000),
+        25000: Course("garments", steps=3200, rate=2e-3),
     },
     "photos": {
-        1000: Course("photos", steps=1000, known=1000),
-        3000: Course("photos", steps=1800, known=3000),
+        1000: Course("photos", steps=800, known=1000),
+        3000: Course("photos", steps=1600, known=3000),
         10000: small.COURSE,
     },
 }
@@ -68,7 +59,7 @@ TINTS = {"CNN": style.SECOND, "ViT": style.WEIGHT}
 
 def shares_of(data: str, name: str, course: Course) -> list[float]:
     asked = SETS[data]("test")
-    return [share(pupil(name, NETS[data][name], course, seed).net, *asked) for seed in SEEDS]
+    return [share(pupil(f"lean {name}", NETS[data][name], course, seed).net, *asked) for seed in SEEDS]
 
 
 def compute() -> Numbers:

@@ -28,7 +28,7 @@ COST = 1800.0
 SEED = 0
 
 DEPTH, LOOKS = 24, 2
-COURSE = Course("garments", steps=1600)
+COURSE = Course("garments", steps=1200)
 WAYS = {
     "late token, LayerScale": (True, True),
     "late token, none": (True, False),

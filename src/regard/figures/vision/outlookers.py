@@ -35,7 +35,7 @@ COST = 900.0
 SEED = 0
 
 DIM, FINE, HEADS, PATCH, DEPTH, REPLACED = 64, 32, 4, 4, 6, 2
-COURSE = Course("garments", steps=3000, rate=2e-3)
+COURSE = Course("garments", steps=2400, rate=2e-3)
 
 
 def vit(depth: int = DEPTH) -> ViT:

@@ -34,7 +34,7 @@ CLAIM = "Learning for long from few images, the full recipe beats none; in a sho
 COST = 3000.0
 SEED = 0
 
-SHORT, LONG = (Course("photos", steps=steps, known=2000) for steps in (600, 4000))
+SHORT, LONG = (Course("photos", steps=steps, known=2000) for steps in (500, 3000))
 
 
 @dataclass(frozen=True)

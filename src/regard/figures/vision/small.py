@@ -62,4 +62,20 @@ FRONT: dict[str, Callable[[], nn.Module]] = {
         )
     ),
 }  # fmt: skip
+
+
+def lean_cnn(channels: int) -> nn.Module:
+    """One and twice two convolutions of 3 x 3, with batch norm."""
+    return resnet.ResNet(
+        resnet.Config(
+            width=16, stem="small", layer="plain", depths=(1, 2, 2), dims=(16, 32, 64), classes=10, channels=channels
+        )
+    )
+
+
+def lean_vit() -> nn.Module:
+    """Half as dear as the one above."""
+    return vit.ViT(vit.Config(image=32, patch=4, classes=10, dim=64, depth=4, heads=4, hidden=128, pool="mean"))
+
+
 NETS = {**FRONT, "Swin without shifts": unshifted, "Swin v2": second_swin}

@@ -134,8 +134,7 @@ class EmbeddedLook extends Look {
       const patches = Object.values(this.document.axes).some((axis) => axis.grid);
       return {
         name,
-        equation: 'mean over i of Σ_j a_ij |i − j|',
-        limit: 'A head that looks far need not bring anything from there.',
+        ...this.raw.words[name],
         sites: Object.fromEntries(sites),
         unit: patches ? 'patches' : 'tokens',
       };
@@ -146,8 +145,7 @@ class EmbeddedLook extends Look {
       let sum = 0;
       return {
         name,
-        equation: 'A = U Σ V^T',
-        limit: 'A low rank says nothing about which positions matter.',
+        ...this.raw.words[name],
         site,
         head,
         singular,
@@ -163,8 +161,7 @@ class EmbeddedLook extends Look {
       const flat = rollout(maps, count);
       return {
         name,
-        equation: 'R_l = (A_l + I)/2 · R_(l−1)',
-        limit: 'It knows the weights alone, not what the values carried.',
+        ...this.raw.words[name],
         site,
         map: Array.from({ length: count }, (_, row) => Array.from(flat.subarray(row * count, (row + 1) * count))),
       };

@@ -1,6 +1,6 @@
 // The view in the address: #model=tatoeba-en-de&text=She+has...&site=decoder.1.cross&head=1&view=map&row=3&column=2 ...
 
-import { writtenOf } from './axes.js';
+import { pictureOf, writtenOf } from './axes.js';
 import { clamp, element } from './dom.js';
 
 const VIEWS = ['map', 'lines', 'compare'];
@@ -28,13 +28,15 @@ export function readChanges(text) {
   });
 }
 
+export const fitsAddress = (input) => (pictureOf(input)?.png.length ?? 0) < SHORT;
+
 export function writeHash(state) {
   const { input, view } = state;
   const pairs = new URLSearchParams();
   if (state.model) pairs.set('model', state.model);
   if (input && writtenOf(input)) pairs.set('text', writtenOf(input));
-  const picture = input?.png ?? input?.image?.png;
-  if (picture && picture.length < SHORT) pairs.set('png', picture);
+  const picture = input && pictureOf(input);
+  if (picture && fitsAddress(input)) pairs.set('png', picture.png);
   if (state.site) pairs.set('site', state.site);
   pairs.set('head', state.head);
   pairs.set('view', view);

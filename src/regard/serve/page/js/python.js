@@ -39,7 +39,7 @@ export function pythonFor(state) {
   const { look, site, head, rowAxis, columnAxis, query, key } = inForce(state);
   const { document } = look;
   const lines = [
-    `model = ${modelCall(document.model)}`,
+    `model = ${modelCall(document.model)}${document.model.source === 'run' ? '  # or wherever this run is' : ''}`,
     `trace = ${lookCall(document.input, document.changes)}`,
     `weights = trace.maps[${text(site.name)}].weights${headIndex(head)}  # ${site.rows} x ${site.columns}`,
   ];

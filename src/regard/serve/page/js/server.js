@@ -91,8 +91,8 @@ class ServerLook extends Look {
     return this.remembered(`analyses/${name}?${new URLSearchParams(asked)}`);
   }
 
-  exportAddress() {
-    return `${BASE}/looks/${encodeURIComponent(this.document.id)}/export.html`;
+  async page() {
+    return (await this.get('export.html')).blob();
   }
 }
 

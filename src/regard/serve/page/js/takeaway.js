@@ -3,7 +3,7 @@
 import { button, element } from './dom.js';
 import { linesFigure, mapFigure, matrixText, rasterise } from './figure.js';
 import { currentMatrix } from './matrix.js';
-import { writeHash } from './permalink.js';
+import { fitsAddress, writeHash } from './permalink.js';
 import { pythonFor } from './python.js';
 
 export function takeAway(store, source) {
@@ -46,20 +46,26 @@ export function takeAway(store, source) {
   }
 
   const actions = {
-    link: () => copy(`${location.href.split('#')[0]}${writeHash(store.state)}`, 'Link copied'),
+    link: () =>
+      copy(
+        `${location.href.split('#')[0]}${writeHash(store.state)}`,
+        fitsAddress(store.state.input) ? 'Link copied' : 'Link copied, without the picture: it is too large for one',
+      ),
     python: () => copy(pythonFor(store.state), 'Python copied'),
     png: async () => save(await rasterise(await drawing()), 'png'),
     svg: async () => save(new Blob([await drawing()], { type: 'image/svg+xml' }), 'svg'),
+    html: async () => save(await store.state.look.page(), 'html'),
     csv: () => save(new Blob([matrixText(currentMatrix(store.state))], { type: 'text/csv' }), 'csv'),
   };
   const act = (name, words) =>
-    button('plain', words, () => store.state.sheet && actions[name](), { 'data-action': name });
-  const page = element('a', { class: 'plain', 'data-action': 'html', download: 'regard-look.html' }, 'HTML');
-  if (source.can.exportPage) {
-    store.watch(['look'], ({ look }) => {
-      if (look) page.href = look.exportAddress();
-    });
-  }
+    button('plain', words, () => store.state.sheet && tried(actions[name]), { 'data-action': name });
+  const tried = async (action) => {
+    try {
+      await action();
+    } catch (error) {
+      say(error.message);
+    }
+  };
   return element(
     'div',
     { class: 'take', role: 'group', 'aria-label': 'Take away' },
@@ -69,7 +75,7 @@ export function takeAway(store, source) {
     act('png', 'PNG'),
     act('svg', 'SVG'),
     act('csv', 'CSV'),
-    source.can.exportPage ? page : null,
+    source.can.exportPage ? act('html', 'HTML') : null,
     said,
   );
 }
