@@ -75,7 +75,7 @@ def changed(
         yield reweighted
 
 
-def everywhere(change: Change, axes: Mapping[str, Axis], table: Mapping[str, tuple[str, str]]) -> list[Change]:
+def everywhere(change: Change, axes: Mapping[str, Axis], table: Mapping[str, tuple[str, str]]) -> Sequence[Change]:
     """A patch may stand on several axes, after a class token on one of them: crossed out on one it is on all."""
     own = axes.get(change.axis) if isinstance(change, Token) else None
     if not isinstance(change, Token) or own is None or own.grid is None or own.cut is not None:
@@ -84,10 +84,13 @@ def everywhere(change: Change, axes: Mapping[str, Axis], table: Mapping[str, tup
         return [change]
     looked_at = {columns for _, columns in table.values()}
     others = {name: axis for name, axis in axes.items() if name in looked_at and name != change.axis}
-    return [change] + [
-        Token(name, change.position - own.special + axis.special)
-        for name, axis in others.items()
-        if (axis.kind, axis.grid, axis.cut) == (own.kind, own.grid, None)
+    return [
+        change,
+        *(
+            Token(name, change.position - own.special + axis.special)
+            for name, axis in others.items()
+            if (axis.kind, axis.grid, axis.cut) == (own.kind, own.grid, None)
+        ),
     ]
 
 

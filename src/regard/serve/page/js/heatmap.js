@@ -92,19 +92,19 @@ export function heatMap({ label, onHover = () => {}, onPick = () => {}, onOpen =
   function cellAt(event) {
     if (!box) return null;
     const bounds = canvas.getBoundingClientRect();
-    const size = box.size * view.zoom;
+    const [wide, tall] = [box.size * view.zoom, box.tall * view.zoom];
     const inside = (place, count) => (place >= 0 && place < count ? place : null);
-    const key = inside(Math.floor((event.clientX - bounds.left - box.left - view.x) / size), asked.columns.length);
-    const query = inside(Math.floor((event.clientY - bounds.top - box.top - view.y) / size), asked.rows.length);
+    const key = inside(Math.floor((event.clientX - bounds.left - box.left - view.x) / wide), asked.columns.length);
+    const query = inside(Math.floor((event.clientY - bounds.top - box.top - view.y) / tall), asked.rows.length);
     return query === null && key === null ? null : { query, key };
   }
 
   function move(x, y, zoom = view.zoom) {
-    const least = (space, count) => Math.min(0, space - count * box.size * zoom);
+    const least = (space, cells) => Math.min(0, space - cells * zoom);
     view = {
       zoom,
-      x: clamp(x, least(box.width, asked.columns.length), 0),
-      y: clamp(y, least(box.height, asked.rows.length), 0),
+      x: clamp(x, least(box.width, asked.columns.length * box.size), 0),
+      y: clamp(y, least(box.height, asked.rows.length * box.tall), 0),
     };
     draw();
   }
@@ -118,9 +118,9 @@ export function heatMap({ label, onHover = () => {}, onPick = () => {}, onOpen =
   /** Keep the cursor in the frame when it walks out of it. */
   function follow({ query, key }) {
     if (view.zoom === 1) return;
-    const size = box.size * view.zoom;
-    const inside = (offset, place, space) => clamp(offset, -place * size, space - (place + 1) * size);
-    move(inside(view.x, key, box.width), inside(view.y, query, box.height));
+    const inside = (offset, place, space, side) => clamp(offset, -place * side, space - (place + 1) * side);
+    const { zoom } = view;
+    move(inside(view.x, key, box.width, box.size * zoom), inside(view.y, query, box.height, box.tall * zoom));
   }
 
   function stepBy([down, across]) {

@@ -3,6 +3,7 @@
 import { clamp } from './dom.js';
 
 const LARGEST = 33; // pixels; a cell need not be larger to be read
+const BAND = 240; // pixels that a map of few rows, or of few columns, may take instead of being a thin strip
 
 /** Where the cells go in a canvas of this width. `frame` is a fixed height to look through, 0 for none. */
 export function measure(context, { width, frame, small, rows, columns, font, patches = {} }) {
@@ -16,39 +17,42 @@ export function measure(context, { width, frame, small, rows, columns, font, pat
   const right = small || patches.key ? 0 : Math.min(44, Math.ceil(textWidth(columns.at(-1)) * Math.cos(slope)));
   const space = width - margin - right;
   if (frame) {
-    const size = Math.min(space / columns.length, (frame - top) / rows.length);
-    return { left: margin, top, slope, size, width: space, height: frame - top };
+    const even = Math.min(space / columns.length, (frame - top) / rows.length);
+    const wider = (count, other) => (3 * count < other ? Math.max(even, Math.min(LARGEST, BAND / count)) : even);
+    const size = Math.min(wider(columns.length, rows.length), space / columns.length);
+    const tall = wider(rows.length, columns.length);
+    return { left: margin, top, slope, size, tall, width: space, height: Math.min(frame - top, tall * rows.length) };
   }
   const size = Math.min(space / columns.length, LARGEST);
   const left = margin + Math.floor((space - size * columns.length) / 2);
-  return { left, top, slope, size, width: size * columns.length, height: size * rows.length };
+  return { left, top, slope, size, tall: size, width: size * columns.length, height: size * rows.length };
 }
 
-function gaps(context, { box, view, size, rows, columns, colours }) {
+function gaps(context, { box, view, size, tall, rows, columns, colours }) {
   const gap = size > 18 ? 2 : 1;
   context.fillStyle = colours.surface;
   for (let index = 0; index <= columns; index += 1) {
     context.fillRect(view.x + index * size - gap / 2, 0, gap, box.height);
   }
   for (let index = 0; index <= rows; index += 1) {
-    context.fillRect(0, view.y + index * size - gap / 2, box.width, gap);
+    context.fillRect(0, view.y + index * tall - gap / 2, box.width, gap);
   }
 }
 
-function rings(context, { view, size, rows, columns, colours, hover, cursor }) {
+function rings(context, { view, size, tall, rows, columns, colours, hover, cursor }) {
   const outline = (x, y, width, height, colour, thickness) => {
     context.lineWidth = thickness;
     context.strokeStyle = colour;
     context.strokeRect(x, y, width, height);
   };
-  const [x, y] = [(key) => view.x + key * size, (query) => view.y + query * size];
+  const [x, y] = [(key) => view.x + key * size, (query) => view.y + query * tall];
   const known = Number.isInteger;
   const focus = hover ?? cursor;
-  if (known(focus?.query)) outline(view.x, y(focus.query), columns * size, size, colours.query, 1.5);
-  if (known(focus?.key)) outline(x(focus.key), view.y, size, rows * size, colours.key, 1.5);
+  if (known(focus?.query)) outline(view.x, y(focus.query), columns * size, tall, colours.query, 1.5);
+  if (known(focus?.key)) outline(x(focus.key), view.y, size, rows * tall, colours.key, 1.5);
   if (known(cursor?.query) && known(cursor?.key)) {
-    outline(x(cursor.key), y(cursor.query), size, size, colours.surface, 5);
-    outline(x(cursor.key), y(cursor.query), size, size, colours.ink, 2);
+    outline(x(cursor.key), y(cursor.query), size, tall, colours.surface, 5);
+    outline(x(cursor.key), y(cursor.query), size, tall, colours.ink, 2);
   }
 }
 
@@ -70,7 +74,8 @@ function patchAt(context, axis, side, patch, marked, colours) {
   context.strokeRect(x, y, side, side);
 }
 
-function names(context, axis, texts, { box, view, size, colours, hover, cursor, patches }) {
+function names(context, axis, texts, { box, view, size: wide, tall, colours, hover, cursor, patches }) {
+  const size = axis === 'query' ? tall : wide;
   const step = size >= 13 ? 1 : 2 ** Math.ceil(Math.log2(24 / size)); // as many as fit, at round places
   const height = clamp(size * 0.8, 10.5, 12.5);
   const [offset, limit] = axis === 'query' ? [view.y, box.height] : [view.x, box.width];
@@ -108,17 +113,17 @@ function corner(context, { box, colours, patches }) {
 
 /** One frame. */
 export function paint(context, { tiles, box, view, small, density, shown }) {
-  const size = box.size * view.zoom;
+  const [size, tall] = [box.size * view.zoom, box.tall * view.zoom];
   const { rows, columns, colours, hover, cursor, patches = {}, roles = true } = shown;
-  const facts = { box, view, size, colours, hover, cursor, patches, rows: rows.length, columns: columns.length };
+  const facts = { box, view, size, tall, colours, hover, cursor, patches, rows: rows.length, columns: columns.length };
   context.clearRect(0, 0, context.canvas.width, context.canvas.height);
   context.save();
   context.translate(box.left, box.top);
   context.beginPath();
   context.rect(-2, -2, box.width + 4, box.height + 4);
   context.clip();
-  tiles.paint(context, { x: view.x, y: view.y, size, width: box.width, height: box.height, density });
-  if (size >= 9) gaps(context, facts);
+  tiles.paint(context, { x: view.x, y: view.y, size, tall, width: box.width, height: box.height, density });
+  if (Math.min(size, tall) >= 9) gaps(context, facts);
   if (!small) rings(context, facts);
   context.restore();
   if (small) return;

@@ -36,26 +36,27 @@ export class Tiles {
     return canvas;
   }
 
-  /** Paint cells of `size` pixels, the corner of cell (0, 0) at (x, y), inside width x height. */
-  paint(context, { x, y, size, width, height, density = 1 }) {
-    const best = this.sheet.level(Math.max(0, Math.floor(Math.log2(1 / (size * density)))));
+  /** Paint cells that are `size` pixels wide and `tall` high, the corner of cell (0, 0) at (x, y), inside width x height. */
+  paint(context, { x, y, size, tall, width, height, density = 1 }) {
+    const least = Math.min(size, tall) * density;
+    const best = this.sheet.level(Math.max(0, Math.floor(Math.log2(1 / least))));
     if (!best) return;
     const { index, found } = best;
-    const cell = size * 2 ** index;
-    const step = SIDE * cell;
-    context.imageSmoothingEnabled = cell * density < 1;
+    const [wide, high] = [size * 2 ** index, tall * 2 ** index];
+    const [right, below] = [SIDE * wide, SIDE * high];
+    context.imageSmoothingEnabled = least * 2 ** index < 1;
     for (
-      let down = Math.max(0, Math.floor(-y / step));
-      down * SIDE < found.rows && y + down * step < height;
+      let down = Math.max(0, Math.floor(-y / below));
+      down * SIDE < found.rows && y + down * below < height;
       down += 1
     ) {
       for (
-        let across = Math.max(0, Math.floor(-x / step));
-        across * SIDE < found.columns && x + across * step < width;
+        let across = Math.max(0, Math.floor(-x / right));
+        across * SIDE < found.columns && x + across * right < width;
         across += 1
       ) {
         const tile = this.tile(index, found, down, across);
-        context.drawImage(tile, x + across * step, y + down * step, tile.width * cell, tile.height * cell);
+        context.drawImage(tile, x + across * right, y + down * below, tile.width * wide, tile.height * high);
       }
     }
   }
