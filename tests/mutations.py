@@ -364,7 +364,7 @@ MUTATIONS = [
     Mutation("the token learns labels", "tasks/classify.py", "said.teacher, theirs", "said.label, theirs", "train/images"),
     Mutation("a teacher sees other numbers", "run/job.py", "(images * std + mean) * 255", "images * 255", "train/images"),
     Mutation("each pass makes a step", "tasks/classify.py", "update=i == PASSES", "update=True", "train/images"),
-    Mutation("images of any channels", "model.py", "if found.channels != channels:", "if False:", "/seeing"),
+    Mutation("images of any channels", "folders.py", "if found.channels != channels:", "if False:", "/seeing"),
     Mutation("too few words", "run/job.py", "< needed:", "< 0:", "train/verbs"),
     Mutation("another vocabulary teaches", "run/job.py", "if teacher.text().to_bytes() != model.text().to_bytes():", "if False:", "train/teaching train/verbs"),
     Mutation("smoke never fails", "run/start.py", "if not losses[-1] < factor * losses[0]:", "if False:", "train/verbs train/recipes"),
@@ -375,7 +375,7 @@ MUTATIONS = [
     Mutation("evaluation is shuffled", "run/arranging.py", "        shuffled = split == \"train\"", "        shuffled = True", "train/verbs /translate"),
     Mutation("a batch of any size", "run/arranging.py", "budget=run.data.budget", "budget=10 * run.data.budget", "train/verbs train/memory"),
     Mutation("long rows pass uncut", "run/arranging.py", "*row[: self.longest - 1]", "*row", "train/verbs"),
-    Mutation("an unfinished run has a model", "model.py", 'if (folder / "model").is_dir():', "if True:", "train/mended"),
+    Mutation("an unfinished run has a model", "folders.py", 'if (folder / "model").is_dir():', "if True:", "train/mended"),
     # texts that go on
     Mutation("a text is not read again", "decode/writer.py", "if read.shape[1] > length:", "if False:", "/generate"),
     Mutation("all of a text is read again", "decode/writer.py", "ids = read = read[:, -half:]", "ids = read = read[:, -length:]", "/generate"),

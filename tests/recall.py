@@ -20,7 +20,8 @@ from tokenizers.pre_tokenizers import WhitespaceSplit
 from torch import Tensor
 
 from regard.data.text import Text
-from regard.model import Model, save
+from regard.folders import save
+from regard.model import Model
 from regard.models.gpt import GPT, Config
 
 NAMES = ["Anna", "Boris", "Clara", "Dora", "Emil", "Frida", "Greta", "Hugo", "Ida", "Jonas", "Karla", "Leo"]

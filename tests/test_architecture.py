@@ -14,7 +14,21 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "regard"
 
 # Imports point only up this list. `errors` may be imported by all but nn.
-LAYERS = ["nn", "models", "zoo", "interop", "data", "decode", "tasks", "style", "train", "look", "model", "adapting"]
+LAYERS = [
+    "nn",
+    "models",
+    "zoo",
+    "interop",
+    "data",
+    "decode",
+    "tasks",
+    "style",
+    "train",
+    "look",
+    "model",
+    "folders",
+    "adapting",
+]
 LAYERS += ["swapping", "run", "comparison", "figures", "serve", "cli", "__main__"]
 # Also for TYPE_CHECKING: what a type needs, a reader needs. Only the package's own lazy names are free.
 FREE = {"regard"}

@@ -10,8 +10,9 @@ import torch.nn.functional as F
 
 import regard
 from regard.errors import CheckpointError, InputError
+from regard.folders import export
 from regard.interop.cait import SIZES
-from regard.model import Model, export
+from regard.model import Model
 from regard.models import vit
 from regard.models.cait import PRESETS, CaiT, Config, first_scale
 from regard.nn.attention import MultiHeadAttention

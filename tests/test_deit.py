@@ -11,8 +11,9 @@ from safetensors.torch import load_file, save_file
 
 import regard
 from regard.errors import CheckpointError, InputError
+from regard.folders import export, save
 from regard.interop.timm_vit import SIZES, TWO_TOKENS
-from regard.model import Model, export, save
+from regard.model import Model
 from regard.models import vit
 from regard.models.deit import Config, DeiT
 from regard.models.vit import ViT

@@ -12,7 +12,8 @@ from torch import Tensor
 
 import regard
 from regard.errors import CheckpointError
-from regard.model import Model, export, save
+from regard.folders import export, save
+from regard.model import Model
 from regard.models.detr import DETR, PRESETS, Config, sine_positions
 from regard.nn.convolution import real
 from regard.nn.mask import ALL

@@ -13,9 +13,10 @@ from safetensors.torch import load_file, save_file
 import regard
 from regard.cli.app import main
 from regard.errors import CheckpointError, ConfigError, InputError
+from regard.folders import convert, export, foreign_card
 from regard.interop.files import Weights
 from regard.interop.symbols import Symbols
-from regard.model import Model, convert, export, foreign_card
+from regard.model import Model
 from regard.nn.attention import MultiHeadAttention
 from tests import recall
 

@@ -8,7 +8,7 @@ import pytest
 
 import regard
 from regard.errors import CheckpointError, InputError
-from regard.model import export
+from regard.folders import export
 
 SMALL: dict[str, dict[str, Any]] = {
     "gpt-tiny": {"vocab": 9, "length": 8, "dim": 8, "depth": 2, "heads": 2, "hidden": 16},

@@ -13,7 +13,7 @@ import pytest
 import regard
 from regard.cli.app import main
 from regard.errors import InputError
-from regard.model import export
+from regard.folders import export
 
 Break = Callable[[Path, random.Random], None]
 

@@ -10,7 +10,8 @@ import torch.nn.functional as F
 
 import regard
 from regard.errors import CheckpointError, InputError
-from regard.model import Model, export, prepare
+from regard.folders import export
+from regard.model import Model, prepare
 from regard.models.levit import Config, LeViT, Looking
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.batchnorm import BatchNorm

@@ -9,8 +9,8 @@ from safetensors.torch import load_file, save_file
 
 import regard
 from regard.errors import CheckpointError
+from regard.folders import export
 from regard.interop.mixer import SIZES, share
-from regard.model import export
 from regard.models.mixer import Config, Mixer
 from tests.contracts.tools import close, numbers, stirred
 
@@ -67,7 +67,7 @@ def folder(tmp_path: Path) -> Path:
     with torch.no_grad():
         for x in net.parameters():
             x.normal_(std=0.1)
-    regard.model.save(regard.model.Model("mixer", net), tmp_path / "ours")
+    regard.save(regard.Model("mixer", net), tmp_path / "ours")
     export(tmp_path / "ours", tmp_path / "theirs")
     return tmp_path / "theirs"
 

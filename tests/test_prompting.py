@@ -12,8 +12,9 @@ from regard.data.vocabulary import Vocabulary, symbols_of
 from regard.decode.beam import Beam
 from regard.decode.settings import Decoding
 from regard.errors import InputError
+from regard.folders import save
 from regard.interop.digest import weights_digest
-from regard.model import Model, save
+from regard.model import Model
 from regard.tasks.prompting import few_shot
 
 

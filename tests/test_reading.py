@@ -17,7 +17,8 @@ import regard
 from regard.cli.app import main
 from regard.data.vocabulary import Vocabulary, framing
 from regard.errors import InputError
-from regard.model import Model, save
+from regard.folders import save
+from regard.model import Model
 from regard.nn.pool import mean
 from regard.tasks.answering import best_spans
 

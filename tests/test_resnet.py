@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 import regard
 from regard.errors import CheckpointError, InputError
-from regard.model import Model, export, save
+from regard.folders import export, save
+from regard.model import Model
 from regard.models.resnet import PRESETS, Backbone, Config, ResNet
 from regard.nn.attention import Softmax
 from regard.nn.batchnorm import BatchNorm, FrozenBatchNorm

@@ -19,8 +19,9 @@ import regard
 from regard.cli.app import main
 from regard.data.images import Images
 from regard.errors import CheckpointError, ConfigError, InputError
+from regard.folders import convert, export
 from regard.interop import pictures
-from regard.model import Model, convert, export
+from regard.model import Model
 from regard.nn.axis import Axis
 from regard.tasks.seeing import Recognised
 from tests.guard import hide_broken_torchvision

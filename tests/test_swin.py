@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 import regard
 from regard.errors import CheckpointError, InputError
+from regard.folders import export, save
 from regard.look.windows import joined, whole
-from regard.model import Model, export, save
+from regard.model import Model
 from regard.models import swin, swinv2
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.axis import Axis, Cut

@@ -11,8 +11,9 @@ from torch import Tensor
 
 import regard
 from regard.errors import CheckpointError
+from regard.folders import export
 from regard.interop.volo import SIZES, STAGES
-from regard.model import Model, export
+from regard.model import Model
 from regard.models.volo import PRESETS, VOLO, Config
 from regard.nn.attention import split
 from regard.nn.mask import CAUSAL, Given

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from regard.adapting import adapted
     from regard.comparison.comparing import compare
-    from regard.model import Model, build, convert, export, load, prepare, save
+    from regard.folders import convert, export, load, save
+    from regard.model import Model, build, prepare
     from regard.nn.tap import capture, listen
     from regard.swapping import swapped
     from regard.zoo import catalog
@@ -40,11 +41,11 @@ HOMES = {
     "compare": "regard.comparison.comparing",
     "Model": "regard.model",
     "build": "regard.model",
-    "convert": "regard.model",
-    "export": "regard.model",
-    "load": "regard.model",
+    "convert": "regard.folders",
+    "export": "regard.folders",
+    "load": "regard.folders",
     "prepare": "regard.model",
-    "save": "regard.model",
+    "save": "regard.folders",
     "swapped": "regard.swapping",
     "catalog": "regard.zoo",
     "capture": "regard.nn.tap",

@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from regard.model import Model, save
+from regard.folders import save
+from regard.model import Model
 from regard.model import load as load_model
 from regard.nn.attention import MultiHeadAttention, Softmax
 from regard.nn.kernels.linformer import Dense, Linformer, Windows

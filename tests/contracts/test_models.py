@@ -13,7 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.errors import ConfigError, InputError
-from regard.model import Model, build, prepare, save
+from regard.folders import save
+from regard.model import Model, build, prepare
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.cache import Cache
 from regard.nn.pool import first, mean

@@ -11,8 +11,8 @@ from torch import nn
 
 import regard
 from regard.errors import InputError
+from regard.folders import convert, export, save
 from regard.interop.symbols import Symbols
-from regard.model import convert, export, save
 from tests.parity.ours import assert_close, run
 from tests.parity.twins import CASES, FAMILIES, FIXED, TIMM, UNNAMED, batch, explicit, reference, run_reference, saved
 

@@ -8,7 +8,7 @@ import pytest
 
 from regard.cli.app import main
 from regard.data.generated import Reversal
-from regard.model import load
+from regard.folders import load
 
 RUN = """
 folder = "{folder}/{name}"

@@ -21,6 +21,6 @@ def run(
 
     Example: regard convert downloads/gpt2 models/gpt2
     """
-    from regard.model import convert
+    from regard.folders import convert
 
     written({"source": str(source), "out": str(out)}, convert(source, out), as_json)

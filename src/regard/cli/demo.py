@@ -28,8 +28,8 @@ def run(
     """
     from regard.errors import InputError
     from regard.figures.demonstration import draw, recall
+    from regard.folders import load
     from regard.look.terminal import heat
-    from regard.model import load
 
     model = load("recall")
     if not story.split():
@@ -76,7 +76,8 @@ def written() -> str:
     """What a person of the play says."""
     from regard.decode.choice import Sampling
     from regard.decode.settings import Decoding
-    from regard.model import Generated, load, prepare
+    from regard.folders import load
+    from regard.model import Generated, prepare
 
     decoding = Decoding(sampling=Sampling(temperature=0.5), longest=LETTERS)
     found = prepare(load("shakespeare")).generate(VERSE, decoding=decoding)

@@ -21,7 +21,7 @@ def run(
 
     Example: regard export runs/mine exported --to hf
     """
-    from regard.model import export
+    from regard.folders import export
     from regard.run.named import named_model
 
     written({"model": model, "out": str(out), "to": to}, export(named_model(model), out, to), as_json)

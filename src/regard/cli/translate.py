@@ -262,7 +262,8 @@ def show(one: "Translated", look: str | None, as_json: bool) -> None:
 
 def looked(text: str) -> "Translated":
     """By the shipped model, and where it looked."""
-    from regard.model import Translated, load
+    from regard.folders import load
+    from regard.model import Translated
 
     alone()
     found = load(SHIPPED).translate(text, look=CROSS)

@@ -11,7 +11,8 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from regard.errors import InputError
-from regard.model import Model, load
+from regard.folders import load
+from regard.model import Model
 from regard.run.settings import Run, read_run
 from regard.run.start import FILE, find_run, reopen, resume, train
 from regard.train.journal import METRICS, TIMING, read_lines

@@ -9,7 +9,7 @@ import torch
 
 import regard
 from regard.adapting import save_adapter
-from regard.model import save
+from regard.folders import save
 from regard.nn.adapter import merge
 from regard.train.averages import mean
 from regard.train.checkpoint import damage, read

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from regard.errors import InputError
-from regard.model import Model, load
+from regard.folders import load
+from regard.model import Model
 from regard.zoo import shipped
 
 

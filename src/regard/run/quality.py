@@ -13,7 +13,8 @@ from regard.data.faults import tolerate
 from regard.data.rows import Rows
 from regard.decode.settings import Decoding
 from regard.errors import InputError
-from regard.model import Model, load
+from regard.folders import load
+from regard.model import Model
 from regard.nn.adapter import merge
 from regard.tasks.bleu import Quality, by_length, quality, quality_of_several
 from regard.tasks.describing import Describing

@@ -15,10 +15,10 @@ import torch
 
 from regard.data.text import Text
 from regard.errors import InputError
+from regard.folders import load
 from regard.interop.texts import json_bytes, read_bytes
 from regard.interop.writing import whole
 from regard.interop.writing import write as write_synced
-from regard.model import load
 from regard.models.word2vec import Config as Word2Vec
 from regard.models.word2vec import word_vectors
 from regard.nn.config import near

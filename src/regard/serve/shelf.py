@@ -21,8 +21,9 @@ from regard.data.captions import KIND as CAPTIONS
 from regard.data.captions import Captions
 from regard.data.images import Images
 from regard.errors import InputError
+from regard.folders import load
 from regard.look.document import About
-from regard.model import DETECTORS, Model, build, load
+from regard.model import DETECTORS, Model, build
 from regard.nn.mechanisms import MECHANISMS
 from regard.swapping import fits, swapped
 from regard.zoo import PRESETS, bare, parameters, read_config, shipped

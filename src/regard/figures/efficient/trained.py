@@ -13,7 +13,8 @@ from torch import Tensor
 
 from regard.figures.figure import seeded
 from regard.figures.foundations.play import words
-from regard.model import Model, load
+from regard.folders import load
+from regard.model import Model
 from regard.nn.tap import capture
 from regard.run.sources import found
 from regard.zoo import FAMILIES

@@ -17,8 +17,9 @@ from matplotlib.figure import Figure
 
 from regard import style
 from regard.figures.figure import Check, Numbers, above, below, plain, within
+from regard.folders import load
 from regard.look.words import by_words
-from regard.model import Model, Translated, load
+from regard.model import Model, Translated
 from regard.tasks.translating import Translating
 
 TITLE = "It was too tired, it was too wide"

@@ -15,7 +15,8 @@ from torch import Tensor
 from regard import style
 from regard.figures.figure import Check, Numbers, above, below, equal, seeded
 from regard.figures.foundations.play import words
-from regard.model import Model, load
+from regard.folders import load
+from regard.model import Model
 
 TITLE = "Outside of the window"
 DECKS = ("003",)

@@ -76,9 +76,9 @@ DIM, DEPTH, HEADS, STATE = 64, 3, 4, 156
 RATES = {"LSTM": 4e-3, "Transformer": 2e-3}
 STEPS = {
     "stories": {3_000: 200, 10_000: 400, 30_000: 800, 100_000: 1500, 300_000: 1500},
-    "Shakespeare": {3_000: 150, 10_000: 300, 30_000: 600, 100_000: 1000, 1_000_000: 2000},
+    "Shakespeare": {3_000: 150, 10_000: 300, 30_000: 600, 100_000: 800, 1_000_000: 1500},
 }
-STARTS = {"stories": 3, "Shakespeare": 1}
+STARTS = {"stories": 2, "Shakespeare": 1}
 TINTS = {"LSTM": style.SECOND, "Transformer": style.WEIGHT}
 
 

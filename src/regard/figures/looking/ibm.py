@@ -18,8 +18,9 @@ from regard import style
 from regard.data.tables import open_tsv
 from regard.figures.figure import Check, Numbers, above, plain
 from regard.figures.looking.lexicon import NOTHING, Lexicon, words_of
+from regard.folders import load
 from regard.look.words import by_words
-from regard.model import Model, Translated, load
+from regard.model import Model, Translated
 from regard.run.sources import found
 
 TITLE = "A translator’s attention and a dictionary"

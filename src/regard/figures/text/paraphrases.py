@@ -21,7 +21,8 @@ from torch import Tensor
 from regard import style
 from regard.data.tables import open_tsv
 from regard.figures.figure import Check, Numbers, above, below, equal
-from regard.model import Model, load
+from regard.folders import load
+from regard.model import Model
 from regard.models.bert import BERT
 from regard.models.word2vec import Config, word_vectors
 from regard.run.sources import found
