@@ -28,7 +28,7 @@ COST = 2400.0
 SEED = 0
 
 LOW, HIGH = (1, 2, 3, 4, 6, 8, 11, 16), (0, 1, 2, 3, 4, 6, 8)  # waves over the image
-LADDER = (100, 150, 200, 300, 400, 600, 800, 1200)  # steps that the convolutional net may take
+LADDER = (600, 1000, 1400, 1800)  # steps that the convolutional net may take
 
 
 def hardened(net: nn.Module, images: Tensor, labels: Tensor, step: int) -> Tensor:
