@@ -187,6 +187,19 @@ def test_a_folder_of_theirs_detects(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "5 found" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("name", "wide"), [("o.webp", 16384), ("o.jpg", 65535)])
+def test_what_a_kind_of_file_cannot_hold_is_refused(
+    name: str, wide: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    regard.save(tiny(), tmp_path / "model")
+    Image.new("RGB", (wide, 2)).save(tmp_path / "wide.png")
+    assert main(["detect", str(tmp_path / "model"), str(tmp_path / "wide.png"), "--out", str(tmp_path / name)]) == 2
+    told = capsys.readouterr().err
+    assert f"{wide} x 2" in told
+    assert ".png" in told
+    assert {path.name for path in tmp_path.iterdir()} == {"model", "wide.png"}
+
+
 def test_why_a_detector_of_ours_cannot_go_out(run: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot say all of its config(.|\n)*backbone_norm = 'batch'"):
         regard.export(run, tmp_path / "out")

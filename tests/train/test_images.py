@@ -231,7 +231,46 @@ def test_folders_of_one_label_and_images_that_were_learned_from(
         told = refused(capsys, "check", "tiny.toml", f"data.{split}=data")
         assert f"images of train stand in {split} too" in told
         assert "7 of 7" in told
+    capsys.readouterr()
     assert main(["check", "tiny.toml"]) == 0
+    told = capsys.readouterr().out
+    assert "labels      2: cat, dog\n" in told
+    assert "folder above" not in told
+    (place / "data").rename(place / "train")
+    (place / "val").mkdir()
+    Image.new("RGB", (8, 8), (9, 9, 9)).save(place / "val" / "0.png")
+    capsys.readouterr()
+    assert main(["check", "tiny.toml", "data.train=."]) == 0
+    assert "labels are called train, val: does data.train name the folder above" in capsys.readouterr().out
+
+
+def test_one_large_image_is_made_small_before_the_next_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else all of a batch stand in memory, each as large as it came."""
+    events: list[str] = []
+
+    class Large:
+        lengths, faults = None, ()
+
+        def __len__(self) -> int:
+            return 4
+
+        def __getitem__(self, i: int) -> Example:
+            events.append("read")
+            return Example(torch.zeros(3, 64, 64, dtype=torch.uint8), 0)
+
+        def where(self, i: int) -> str:
+            return str(i)
+
+    made = augmented(Large(), Images(size=8), Augment(area=0.5), batch=4, classes=2, seed=0)
+    cut = made.change.changed
+
+    def small(*given: Any) -> torch.Tensor:
+        events.append("cut")
+        return cut(*given)
+
+    monkeypatch.setattr(made.change, "changed", small)
+    assert made.collate([0, 1, 2], 0).inputs.shape == (3, 3, 8, 8)
+    assert events == ["read", "cut"] * 3
 
 
 def test_the_digits() -> None:

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.options import Json
+from regard.cli.options import Json, plain
 
 if TYPE_CHECKING:
     from regard.run.trial import Report
+
+SHOWN = 12  # labels
 
 
 def run(
@@ -42,6 +44,9 @@ def lines(report: "Report") -> list[str]:
     for name, split in report.splits.items():
         waste = f", {split.padding - 1:.0%} padding" if split.padding > 1 else ""
         told.append(f"{name:<11} {split.rows:,} rows in {split.batches:,} batches{waste}")
+    if report.labels:
+        more = ", ..." if len(report.labels) > SHOWN else ""
+        told.append(f"labels      {len(report.labels)}: {', '.join(map(plain, report.labels[:SHOWN]))}{more}")
     told.append(f"bad rows    {report.bad_rows:,} left out" if report.bad_rows else "bad rows    none")
     told += [f"            {fault}" for fault in report.bad]
     if report.cut >= 0.001:

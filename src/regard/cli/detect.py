@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from regard.tasks.finding import Spotted
 
 PICTURES = (".png", ".jpg", ".jpeg", ".webp")
+LONGEST = {".jpg": 65500, ".jpeg": 65500, ".webp": 16383}  # pixels a side that these files can hold
 
 
 def run(
@@ -80,11 +81,21 @@ def spare(images: Iterable[str], places: Iterable[Path]) -> None:
 
 def draw(one: "Spotted", place: Path) -> None:
     """Whole or not at all."""
+    from regard.errors import InputError
     from regard.look.annotating import annotated
     from regard.tasks.finding import opened
 
     part = place.with_name(f".{place.stem}.part{place.suffix}")
-    annotated(opened(one.image), one.things).save(part)
+    large = annotated(opened(one.image), one.things)
+    if max(large.size) > (most := LONGEST.get(place.suffix.lower(), max(large.size))):
+        raise InputError(
+            f"a {place.suffix} file cannot hold an image of this size",
+            where=str(place),
+            got=f"{large.width} x {large.height}",
+            expected=f"at most {most} pixels a side",
+            fix="write a .png file",
+        )
+    large.save(part)
     part.replace(place)
 
 

@@ -5,7 +5,7 @@ whole mixed with its partner, the row that stands where it does from the other e
 split of a batch, and any resume, gives the same bits: a piece brings the partners of its rows along.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -93,8 +93,9 @@ class Changing:
         self.images, self.augment = images, augment
         self.way = RandAugment(count=augment.ways, strength=augment.strength) if augment.ways else None
 
-    def __call__(self, pixels: Sequence[Tensor], numbers: Sequence[np.random.Philox]) -> Tensor:
-        """(c, h, w) of each, uint8 -> (b, c, size, size). Numbers are drawn for one change after the other."""
+    def __call__(self, pixels: Iterable[Tensor], numbers: Sequence[np.random.Philox]) -> Tensor:
+        """(c, h, w) of each, uint8 -> (b, c, size, size). Numbers are drawn for one change after the other. What is
+        read whole may be large, so each image is made small before the next one is asked for."""
         changed = [self.changed(one, own) for one, own in zip(pixels, numbers, strict=True)]
         images = self.images.normalise(torch.stack(changed))
         if part := self.augment.erasing:
@@ -151,7 +152,14 @@ class Augmented(Batches):
 
     def together(self, rows: Sequence[int], step: int) -> Labelled:
         """All that is done with a single row."""
-        examples = [self.source[int(row)] for row in rows]
         numbers = [chance(AUGMENT, self.seed, step, int(row)) for row in rows]
-        images = self.change([one.image for one in examples], numbers)
-        return Labelled(images, torch.tensor([one.label for one in examples]))
+        labels: list[int] = []
+
+        def read() -> Iterator[Tensor]:
+            for row in rows:
+                one = self.source[int(row)]
+                labels.append(one.label)
+                yield one.image
+
+        images = self.change(read(), numbers)
+        return Labelled(images, torch.tensor(labels))

@@ -1,12 +1,13 @@
 """Images with captions, for a run: in batches, and what is changed at random in them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-import numpy as np
+from torch import Tensor
 
-from regard.data.batches import Batches, Drawn
+from regard.data.batches import Batches
 from regard.data.captioned import CaptionedImages
-from regard.data.captions import CaptionMaker, Described
+from regard.data.captions import CaptionMaker
+from regard.data.draws import AUGMENT, chance
 from regard.data.images import Images
 from regard.data.order import Order
 from regard.data.pairs import Pairs
@@ -23,7 +24,7 @@ def caption_batches(
 ) -> Batches:
     """Train, which is shuffled, changed by chance where that is asked for; all else as it is."""
     if isinstance(data, CaptionFiles) and order.shuffle and data.augment != UNCHANGED:
-        return Drawn(rows, order, ChangedMaker(make, Changing(images, data.augment)), seed)
+        return ChangedCaptions(rows, order, make, Changing(images, data.augment), seed)
     return Batches(rows, order, make)
 
 
@@ -32,12 +33,21 @@ def without_images(rows: Rows) -> Rows:
     return rows.texts() if isinstance(rows, CaptionedImages) else rows
 
 
-class ChangedMaker:
-    """Captions, each with its image as chance has changed it."""
+class ChangedCaptions(Batches):
+    """Captions, each with its image as chance has changed it; one image is read after the other is made small."""
 
-    def __init__(self, make: CaptionMaker, change: Changing) -> None:
-        self.make, self.change = make, change
+    def __init__(self, rows: Rows, order: Order, make: CaptionMaker, change: Changing, seed: int) -> None:
+        self.source, self.order = rows, order
+        self.together, self.change, self.seed = make.together, change, seed
 
-    def __call__(self, rows: Sequence[Described], numbers: Sequence[np.random.Philox]) -> Pairs:
-        pixels = self.change([row.image for row in rows], numbers)
-        return self.make.together(pixels, [row.caption for row in rows])
+    def collate(self, rows: Sequence[int], step: int) -> Pairs:
+        numbers = [chance(AUGMENT, self.seed, step, int(row)) for row in rows]
+        captions: list[str] = []
+
+        def read() -> Iterator[Tensor]:
+            for row in rows:
+                one = self.source[int(row)]
+                captions.append(one.caption)
+                yield one.image
+
+        return self.together(self.change(read(), numbers), captions)

@@ -26,6 +26,7 @@ from .start import FILE, engine_of, folder_of, world_of
 TRIED = 5  # steps
 SHOWN = 20  # bad rows
 FEW = 2000  # batches that are looked at
+PARTS = {"train", "training", "val", "valid", "validation", "dev", "test", "testing", "eval"}  # of data, not labels
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Report:
     folder: str
     taken: bool  # there is a run in this folder already
     splits: dict[str, Split]
+    labels: list[str]  # of classes or tags, where the task has any
     bad_rows: int
     bad: list[str]
     longest: int | None  # tokens of a row that are read
@@ -75,6 +77,7 @@ def check(path: Path, overrides: tuple[str, ...]) -> Report:
         splits={
             name: Split(len(x.source), len(x), round(x.order.waste(), 3)) for name, x in job.sources.splits.items()
         },
+        labels=list(job.model.labels),
         bad_rows=len(job.faults),
         bad=[str(job.faults[i]) for i in range(min(len(job.faults), SHOWN))],
         longest=job.sources.longest,
@@ -132,6 +135,10 @@ def warnings(job: Job, processes: int) -> list[str]:
         told.append(
             f"this net has batch norms, which measure each of the {pieces} pieces of a batch by itself: the gradient "
             "is not that of the whole batch"
+        )
+    if odd := [label for label in job.model.labels if label.lower() in PARTS]:
+        told.append(
+            f"labels are called {', '.join(odd)}: does data.train name the folder above the one with the labels?"
         )
     if isinstance(job.run.task, Detection):
         told += unasked(job.sources.splits["train"].source, job.model.config.queries)
