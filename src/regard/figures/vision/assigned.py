@@ -2,7 +2,8 @@
 
 A scene of generated shapes, what the ten queries of the recipe's model say of it after the decoder's first layer, and
 the price of each pair: 5 |b - b'| - p(class) - 2 GIoU. The Hungarian algorithm picks one query for each object so that
-the sum is least; here the sum is compared with that of every other assignment. All other queries shall say "nothing".
+the sum is least; here the sum is compared with that of every other assignment. All other queries shall learn to say
+"nothing": after the first layer some do not yet.
 """
 
 from itertools import permutations
@@ -20,7 +21,7 @@ from regard.tasks.detecting import PAPER, costs, matching
 
 TITLE = "One query for each object"
 DECKS = ("003",)
-CLAIM = "Of all ways to give each object a query of its own, the matching is the cheapest; the rest say “nothing”."
+CLAIM = "Of all ways to give each object a query of its own, the matching is the cheapest; it teaches what to say."
 COST = 330.0
 SEED = 0
 

@@ -18,7 +18,7 @@ from regard import style
 from regard.data.frequencies import high_pass, low_pass
 from regard.figures.figure import Check, Numbers, above, below
 from regard.figures.vision.lessons import Course, photos, pupil, share
-from regard.figures.vision.small import COURSE, SEEDS, lean_cnn, lean_vit
+from regard.figures.vision.small import COURSE, lean_cnn, lean_vit
 from regard.tasks.adversarial import PASSES, adversarial_losses
 
 TITLE = "Which frequencies nets see by"
@@ -26,6 +26,7 @@ DECKS = ("004",)
 CLAIM = "As good on whole photographs, a ViT makes less of their fine parts than a convolutional net; HAT mends some."
 COST = 2400.0
 SEED = 0
+SEEDS = range(2)
 
 LOW, HIGH = (1, 2, 3, 4, 6, 8, 11, 16), (0, 1, 2, 3, 4, 6, 8)  # waves over the image
 LADDER = (600, 1000, 1400, 1800)  # steps that the convolutional net may take

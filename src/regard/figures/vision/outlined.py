@@ -3,7 +3,8 @@
 Carion et al. (2020), figure 6 (Fig. 24 of the lecture): the queries' attention to the image in the last layer,
 averaged over its heads, of those queries that found something. In the paper it goes to the extremities of objects,
 such as heads and legs. Here the map has 8 x 8 places, so only this is asked: how much of it falls into the
-found box and the ring of one place around it, against the share of the image that these take.
+found box and the ring of one place around it, against the share of the image that these take. A place is where its
+convolutions are centred: strides and padding put the first one at the first pixel.
 """
 
 import torch
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from regard import style
 from regard.data.shapes import KINDS
-from regard.figures.figure import Check, Numbers, above, equal, plain
+from regard.figures.figure import Check, Numbers, above, below, equal, plain
 from regard.figures.vision.scenes import finder, frame, prepared, scene, show, tag, unseen
 from regard.look.annotating import tint
 from regard.models.detr import Detected
@@ -41,7 +42,8 @@ def compute() -> Numbers:
     rows_, columns = own.columns.grid
     told: Detected = looked.output
     chances, kinds = told.logits.softmax(-1)[..., :-1].max(-1)
-    near = around(told.boxes, rows_, columns)  # (n, queries, places)
+    first = 0.5 / model.config.stride  # of a place: how far its middle is from the corner
+    near = around(told.boxes, rows_, columns, first)  # (n, queries, places)
     sure = chances > SURE
     on, share = (maps * near).sum(-1)[sure], near.double().mean(-1)[sure]
     picked = [i for i in range(SCENES) if int(sure[i].sum()) >= 3][:SHOWN]
@@ -51,6 +53,7 @@ def compute() -> Numbers:
         "share": float(share.mean()),
         "more": float((on > share).double().mean()),
         "grid": [rows_, columns],
+        "first": first,
         "rows": float(maps.sum(-1).sub(1).abs().max()),
         "scenes": [
             {
@@ -65,10 +68,11 @@ def compute() -> Numbers:
     }
 
 
-def around(boxes: Tensor, rows: int, columns: int) -> Tensor:
+def around(boxes: Tensor, rows: int, columns: int, first: float) -> Tensor:
     """The places of the map whose middle is in the box or within one place of it.  (..., 4) -> (..., places)"""
     left, top, right, bottom = corners(boxes)[..., None].unbind(-2)
-    y, x = torch.meshgrid((torch.arange(rows) + 0.5) / rows, (torch.arange(columns) + 0.5) / columns, indexing="ij")
+    middles = [(torch.arange(count) + first) / count for count in (rows, columns)]
+    y, x = torch.meshgrid(*middles, indexing="ij")
     x, y = x.flatten(), y.flatten()
     across = (x > left - 1 / columns) & (x < right + 1 / columns)
     return across & (y > top - 1 / rows) & (y < bottom + 1 / rows)
@@ -88,7 +92,7 @@ def draw(numbers: Numbers) -> Figure:
         for box, kind, chance in zip(one["boxes"], one["kinds"], one["chances"], strict=True):
             frame(upper, box, kind)
             tag(upper, box, kind, f"{KINDS[kind]} {style.percent(chance)}")
-        lower.imshow(coloured(one, numbers["grid"]), extent=(0, 1, 1, 0), interpolation="bilinear")
+        lower.imshow(coloured(one, numbers["grid"]), extent=covered(numbers), interpolation="bilinear")
         for box, kind in zip(one["boxes"], one["kinds"], strict=True):
             frame(lower, box, kind, line=1.2, dashed=True)
         lower.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(1, 0))
@@ -97,6 +101,12 @@ def draw(numbers: Numbers) -> Figure:
     panels[0, 0].set_ylabel("found", size=11)
     panels[1, 0].set_ylabel("looked at", size=11)
     return figure
+
+
+def covered(numbers: Numbers) -> tuple[float, float, float, float]:
+    """Left, right, bottom and top of all places, as shares of the image."""
+    (down, across), corner = numbers["grid"], numbers["first"] - 0.5
+    return corner / across, 1 + corner / across, 1 + corner / down, corner / down
 
 
 def coloured(one: Numbers, grid: list[int]) -> list[list[list[float]]]:
@@ -114,6 +124,6 @@ def holds(numbers: Numbers) -> list[Check]:
         above("things found in the scenes", numbers["found"], SCENES),
         above("attention on the thing and around it, over its share of the image", numbers["on"] / numbers["share"], 2),
         above("things that are looked at more than their share", numbers["more"], 0.9),
-        above("the sum of each query's attention is 1, to", 1e-4 - numbers["rows"], 0),
+        below("the sum of each query's attention, from 1", numbers["rows"], 1e-4),
         equal("scenes shown", len(numbers["scenes"]), SHOWN),
     ]

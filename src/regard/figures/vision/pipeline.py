@@ -21,7 +21,7 @@ from regard.look.annotating import tint
 
 TITLE = "From pixels to a set of boxes"
 DECKS = ("003", "004")
-CLAIM = "Convolutions, an encoder, and ten queries: a set of boxes comes out, with no anchors and nothing suppressed."
+CLAIM = "Convolutions, an encoder, and ten queries: a set of boxes comes out, without anchors or later suppression."
 COST = 330.0
 SEED = 0
 

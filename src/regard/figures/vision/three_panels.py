@@ -22,7 +22,7 @@ from regard.models.vit import ViT
 
 TITLE = "What a ViT has learned of patches"
 DECKS = ("002", "003")
-CLAIM = "Nobody told the net where patches are, yet neighbours have become alike; its first patterns are smooth blobs."
+CLAIM = "Nobody told the net where patches are, yet neighbours have become alike; so have pixels within its patterns."
 COST = 1100.0
 SEED = 0
 
