@@ -34,9 +34,10 @@ def net(**changes: object) -> DETR:
     return found
 
 
-def test_a_padded_image_is_detected_as_it_is_alone() -> None:
+@pytest.mark.parametrize("last", ["halving", "dilated"])
+def test_a_padded_image_is_detected_as_it_is_alone(last: str) -> None:
     """Whatever stands at padding, NaN too; and so for what is said after each layer."""
-    model, sizes = net(), torch.tensor([[12, 16], [9, 5], [1, 1], [4, 16]])
+    model, sizes = net(last=last), torch.tensor([[12, 16], [9, 5], [1, 1], [4, 16]])
     images = torch.where(real(sizes, 12, 16)[:, None], numbers(4, 3, 12, 16), torch.nan)
     whole = model(images, sizes)
     for i, (rows, columns) in enumerate(sizes.tolist()):

@@ -13,7 +13,7 @@ import regard
 from regard.errors import CheckpointError, InputError
 from regard.folders import export, save
 from regard.model import Model
-from regard.models.resnet import PRESETS, Backbone, Config, ResNet
+from regard.models.resnet import PRESETS, Backbone, Config, ResNet, Sizes
 from regard.nn.attention import Softmax
 from regard.nn.batchnorm import BatchNorm, FrozenBatchNorm
 from regard.nn.convolution import Field, Window, real, receptive_field
@@ -365,3 +365,17 @@ def test_what_has_no_counterpart_cannot_go_out(changes: dict[str, object], key: 
     save(Model("resnet", ResNet(replace(SMALL, **{"stem": "large"} | changes))), tmp_path / "ours")
     with pytest.raises(InputError, match=key):
         export(tmp_path / "ours", tmp_path / "theirs")
+
+
+@pytest.mark.parametrize("layer", ["plain", "basic", "bottleneck"])
+def test_a_dilated_stage_sees_the_same_and_more_often(layer: str) -> None:
+    """With the same weights, every other place of its map is that of a stage that halves; and it looks as far."""
+    config = Sizes(channels=2, width=4, stem="small", layer=layer, depths=(1, 2, 3), dims=(8, 8, 12))
+    halving, dilated = (Backbone(replace(config, last=last)).double().eval() for last in ("halving", "dilated"))
+    dilated.load_state_dict(halving.state_dict())
+    images = torch.randn(2, 2, 24, 32, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    few, many = halving(images), dilated(images)
+    assert many.shape[-2:] == (12, 16)
+    assert torch.allclose(many[..., ::2, ::2], few, atol=1e-12)
+    assert (halving.config.stride, dilated.config.stride) == (4, 2)
+    assert receptive_field(dilated.windows()).size == receptive_field(halving.windows()).size

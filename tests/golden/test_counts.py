@@ -77,6 +77,8 @@ NOMINAL = {
     "resnet-20": 0.27,
     "detr-resnet-50": 41,
     "detr-resnet-101": 60,
+    "detr-resnet-50-dc5": 41,
+    "detr-resnet-101-dc5": 60,
     "perceiver-io-language": 201,
     "switch-base": 7_400,
     "switch-large": 26_300,

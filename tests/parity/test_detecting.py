@@ -97,11 +97,12 @@ def test_a_padded_batch_equals_each_image_by_itself(case: str, tmp_path: Path) -
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("dilated", [False, True])
 @pytest.mark.parametrize("name", ["resnet18", "resnet50"])
-def test_a_backbone_of_timm(name: str, tmp_path: Path) -> None:
+def test_a_backbone_of_timm(name: str, dilated: bool, tmp_path: Path) -> None:
     """As in the folders that are published; the smallest there is has eleven million weights."""
     pytest.importorskip("timm", reason="the reference is not installed: pip install regard[parity]")
-    model = detr(backbone=name).eval()
+    model = detr(backbone=name, dilation=dilated).eval()
     model.set_attn_implementation("eager")
     redraw(model, 0, size=0.05)
     folder = saved(model, tmp_path)
@@ -111,7 +112,10 @@ def test_a_backbone_of_timm(name: str, tmp_path: Path) -> None:
     older = {key: x for key, x in said.items() if key != "backbone_config"}  # as it was said when they were published
     older |= {"backbone": name, "use_timm_backbone": True, "use_pretrained_backbone": True, "scale_embedding": False}
     older |= {"num_hidden_layers": said["encoder_layers"], "max_position_embeddings": 1024, "backbone_config": None}
+    older |= {"dilation": dilated}
     for config in (said, older):
         (folder / "config.json").write_text(json.dumps(config))
-        found = regard.load(folder)(inputs["images"])
+        ours = regard.load(folder)
+        assert ours.config.stride == (16 if dilated else 32)
+        found = ours(inputs["images"])
         assert_close({"logits": found.logits, "boxes": found.boxes}, theirs.outputs)

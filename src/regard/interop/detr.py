@@ -2,7 +2,7 @@
 the published folders; what goes out has the first."""
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from regard.errors import InputError
 from regard.models import resnet as models
@@ -29,12 +29,14 @@ def config(theirs: Foreign) -> Config:
     theirs.expect("use_timm_backbone", False, None)
     theirs.expect("backbone", None)
     theirs.expect("use_pretrained_backbone", False, None)
+    theirs.ignore(NESTED)
     told = nested(theirs)
     told.expect("model_type", "resnet")
     found = resnet.backbone(told)
     last = len(found.depths)
     told.expect("out_features", [f"stage{last}"])
     told.expect("out_indices", [last], [-1])
+    theirs.expect("dilation", False, None)
     return whole(theirs, told, found)
 
 
@@ -42,6 +44,7 @@ def config_timm(theirs: Foreign) -> Config:
     theirs.ignore("use_timm_backbone", "use_pretrained_backbone")
     theirs.expect("backbone_kwargs", None, {})
     within = theirs.data.get(NESTED) is not None
+    theirs.ignore(NESTED)
     told = nested(theirs) if within else theirs
     sizes = {preset.replace("-", ""): x for preset, x in models.PRESETS.items() if x.stem == "large"}
     name = told.take("backbone", str, "resnet50")
@@ -50,19 +53,32 @@ def config_timm(theirs: Foreign) -> Config:
     if within:
         told.expect("out_features", ["layer1", "layer2", "layer3", "layer4"], ["layer4"])
         told.expect("out_indices", [1, 2, 3, 4], [4], [-1])
-        told.expect("output_stride", 32, None)
         told.expect("features_only", True)
         told.ignore("freeze_batch_norm_2d", "use_pretrained_backbone", "stage_names", "use_timm_backbone")
     usual = sizes.get(name, models.PRESETS["resnet-18"])
     channels = told.size("num_channels", 3)
-    found = models.Sizes(channels=channels, layer=usual.layer, depths=usual.depths, dims=usual.dims)
+    found = models.Sizes(
+        channels=channels,
+        layer=usual.layer,
+        depths=usual.depths,
+        dims=usual.dims,
+        last=last_stage(theirs, told, within),
+    )
     return whole(theirs, told, found)
+
+
+def last_stage(theirs: Foreign, told: Foreign, within: bool) -> Literal["halving", "dilated"]:
+    """Told once by the net, or by its backbone, or by both."""
+    dilated = theirs.data.get("dilation") is True
+    theirs.expect("dilation", True, False, None)
+    if within:
+        told.expect("output_stride", *((16,) if dilated else (32, None, 16)))
+    return "dilated" if dilated or (within and told.data.get("output_stride") == 16) else "halving"
 
 
 def nested(theirs: Foreign) -> Foreign:
     """The table of the backbone."""
     inner = theirs.data.get(NESTED)
-    theirs.ignore(NESTED)
     if not isinstance(inner, dict):
         theirs.guess(f"{NESTED} = {inner!r}"[:100] + " is not a table")
     return Foreign(inner if isinstance(inner, dict) else {}, theirs.tensors)
@@ -75,7 +91,6 @@ def whole(theirs: Foreign, told: Foreign, backbone: models.Sizes) -> Config:
     # With it theirs normalises between the layers of the decoder, too: another model than the paper's, see the tests.
     theirs.expect("auxiliary_loss", False)
     theirs.expect("position_embedding_type", "sine")
-    theirs.expect("dilation", False, None)
     theirs.expect("scale_embedding", False)
     theirs.expect("num_hidden_layers", theirs.data.get("encoder_layers", 6))
     theirs.divides("encoder_attention_heads", "d_model")
@@ -114,6 +129,8 @@ TRAINING = (
 
 
 def export_config(ours: Config) -> dict[str, Any]:
+    if ours.last == "dilated":
+        raise InputError("a detr whose last stage is dilated is one of timm's there, and goes out with none")
     depth = ours.depth if ours.decoder_depth is None else ours.decoder_depth
     return {
         "architectures": ["DetrForObjectDetection"],

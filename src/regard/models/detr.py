@@ -64,6 +64,8 @@ class Config(Sizes):
 PRESETS = {
     "detr-resnet-50": Config(),
     "detr-resnet-101": Config(depths=(3, 4, 23, 3)),
+    "detr-resnet-50-dc5": Config(last="dilated"),
+    "detr-resnet-101-dc5": Config(depths=(3, 4, 23, 3), last="dilated"),
     "detr-small": Config(
         width=32, layer="basic", depths=(1, 1), dims=(32, 64), classes=3, queries=10,
         dim=64, depth=2, heads=4, hidden=128, dropout=0.0, attention_dropout=0.0, hidden_dropout=0.0,

@@ -8,11 +8,13 @@ that, one convolution after the other (LeCun et al., 1998, https://doi.org/10.11
 Differs from the paper: where a stage halves the image, a shortcut is a projection (its option B), and a bottleneck
 halves in its 3x3 convolution, as all published weights do; ``halving = "first"`` is the paper's place. ``stem =
 "small"``, one 3x3 convolution, is its net for images of 32 x 32 (section 4.2). Non-local blocks (Wang et al., 2018) may
-follow stages.
+follow stages. ``last = "dilated"`` is DC5 of DETR: the last stage keeps the size of the map (Yu and Koltun, 2016,
+https://arxiv.org/abs/1511.07122).
 
 Shapes: b batch, d channels of a stage, h rows and w columns of a map, c classes.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -41,6 +43,7 @@ class Sizes:
     depths: tuple[int, ...] = (3, 4, 6, 3)  # layers of each stage; all stages but the first halve the image
     dims: tuple[int, ...] = (256, 512, 1024, 2048)  # their channels
     halving: Literal["first", "middle"] = "middle"  # which convolution of a bottleneck
+    last: Literal["halving", "dilated"] = "halving"  # stage: a dilated one keeps its size and looks twice as far
 
     def wrong(self) -> list[str]:
         return [*not_positive(self, "channels", "width", "depths", "dims"), *uneven(self, "depths", "dims")]
@@ -48,7 +51,13 @@ class Sizes:
     @property
     def stride(self) -> int:
         """By how much the last map is smaller than the image."""
-        return (4 if self.stem == "large" else 1) << (len(self.depths) - 1)
+        return (4 if self.stem == "large" else 1) * math.prod(self.stride_of(i) for i in range(len(self.depths)))
+
+    def dilated(self, stage: int) -> bool:
+        return self.last == "dilated" and stage == len(self.depths) - 1
+
+    def stride_of(self, stage: int) -> int:
+        return 2 if stage and not self.dilated(stage) else 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,16 +97,17 @@ AXES = {"backbone.stages.*.non_local.attention": ("pixels", "pixels")}
 class Layer(nn.Module):
     """One layer of a stage: its convolutions, and around them a shortcut, if it is not a plain one."""
 
-    def __init__(self, config: Sizes, dim: int, out: int, stride: int, norm: Norm) -> None:
+    def __init__(self, config: Sizes, dim: int, out: int, stride: int, norm: Norm, reach: tuple[int, int]) -> None:
+        """``reach`` is the dilation of the first 3x3 convolution and of the one behind it."""
         super().__init__()
-        inner = max(out // 4, 1)
+        inner, (near, far) = max(out // 4, 1), reach
         first, middle = (stride, 1) if config.halving == "first" else (1, stride)
         shapes = {
-            "plain": [(dim, out, 3, stride)],
-            "basic": [(dim, out, 3, stride), (out, out, 3, 1)],
-            "bottleneck": [(dim, inner, 1, first), (inner, inner, 3, middle), (inner, out, 1, 1)],
+            "plain": [(dim, out, 3, stride, near)],
+            "basic": [(dim, out, 3, stride, near), (out, out, 3, 1, far)],
+            "bottleneck": [(dim, inner, 1, first, 1), (inner, inner, 3, middle, near), (inner, out, 1, 1, 1)],
         }[config.layer]
-        self.convolutions = nn.ModuleList(Convolution(*shape[:3], norm, shape[3]) for shape in shapes)
+        self.convolutions = nn.ModuleList(Convolution(*shape[:3], norm, *shape[3:]) for shape in shapes)
         self.strides = [shape[3] for shape in shapes]
         self.adds = config.layer != "plain"
         changed = self.adds and (dim != out or stride != 1)
@@ -140,9 +150,9 @@ class Backbone(nn.Module):
         self.stem = Convolution(config.channels, config.width, 7 if large else 3, norm, 2 if large else 1)
         stages, dim = [], config.width
         for i, (depth, out) in enumerate(zip(config.depths, config.dims, strict=True)):
-            stride = 2 if i else 1
-            first = Layer(config, dim, out, stride, norm)
-            others = [Layer(config, out, out, 1, norm) for _ in range(depth - 1)]
+            stride, far = config.stride_of(i), 2 if config.dilated(i) else 1
+            first = Layer(config, dim, out, stride, norm, (1, far))  # what comes in is not yet twice as fine as usual
+            others = [Layer(config, out, out, 1, norm, (far, far)) for _ in range(depth - 1)]
             stages.append(Stage([first, *others], stride, looks.get(i + 1)))
             dim = out
         self.stages = nn.ModuleList(stages)
@@ -160,7 +170,7 @@ class Backbone(nn.Module):
             x = blank(F.max_pool2d(x, POOL.kernel, POOL.stride, POOL.kernel // 2), sizes)
         for i, stage in enumerate(self.stages):
             x = stage(x, sizes)
-            sizes = after(sizes, 2 if i else 1)
+            sizes = after(sizes, self.config.stride_of(i))
         return x
 
     def windows(self) -> list[Window]:

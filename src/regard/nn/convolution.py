@@ -22,10 +22,10 @@ Norm = Callable[[int], ChannelNorm]
 class Convolution(Foldable):
     """A convolution without a bias, its norm, and zeros at padding; a map as large as the input's, over the stride."""
 
-    def __init__(self, dim: int, out: int, kernel: int, norm: Norm, stride: int = 1) -> None:
+    def __init__(self, dim: int, out: int, kernel: int, norm: Norm, stride: int = 1, dilation: int = 1) -> None:
         super().__init__()
-        self.window = Window(kernel, stride)
-        self.convolution = nn.Conv2d(dim, out, kernel, stride, padding=kernel // 2, bias=False)
+        self.window = Window(kernel, stride, dilation)
+        self.convolution = nn.Conv2d(dim, out, kernel, stride, dilation * (kernel // 2), dilation, bias=False)
         nn.init.kaiming_normal_(self.convolution.weight, mode="fan_out", nonlinearity="relu")
         self.norm: nn.Module = norm(out)
 
