@@ -1,8 +1,8 @@
 """5.11b: speed against accuracy: nine small nets on photographs, each taught by the same short course.
 
 LeViT (Graham et al., 2021), figure 1, in miniature: images a second, on one thread in batches of 32, and photographs
-labelled rightly. A net is on the front if none of the others is both faster and better. All have about half a million
-weights but the convolutional net, and learn from the same batches; what a net would reach in the end is another
+labelled rightly. A net is on the front if none of the others is both faster and better. All have from 0.25 to 0.7
+million weights, and learn from the same batches; what a net would reach in the end is another
 question. ViT and DeiT hardly differ but in how they start: by Xavier's rule, as ViT's authors do, and by a truncated
 normal. Needs cifar10_subset below REGARD_DATA.
 """

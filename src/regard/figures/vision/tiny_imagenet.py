@@ -2,8 +2,8 @@
 
 The left half is quoted, from the table of the author's repository: large nets that had learned from ImageNet before,
 tuned on Tiny ImageNet at 384 x 384. The right half was measured by this library in figure 5.11b and is read from its
-record: nets of half a million weights, a few minutes of CIFAR-10 and nothing before. The same order was expected of
-them, and was not found: by so short a course CaiT and DeiT learn more than Swin does.
+record: small nets, a few minutes of CIFAR-10 and nothing before. The same order was expected of them, and was not
+found: by so short a course CaiT and DeiT learn more than Swin does.
 """
 
 import json
