@@ -2,7 +2,8 @@
 
 BCCD: 205 images to train on, 72 to test. DETR is that of the recipe bccd, from nothing. The other (anchors.py) has the
 same convolutions, the same batches and the same optimizer, nine anchors at each place, a focal loss and non-maximum
-suppression; it is trained for as long as DETR's steps take here, both measured in turns in seconds of the processor.
+suppression, and clips its gradient later; it is trained for as long as DETR's steps take here, both measured in turns
+in seconds of the processor.
 Needs bccd below REGARD_DATA.
 """
 
@@ -132,10 +133,10 @@ def drawn(found: Found, batch: BoxedBatch, i: int, sure: float) -> Numbers:
 def draw(numbers: Numbers) -> Figure:
     minutes = numbers["minutes"]["DETR"]
     note = (
-        f"BCCD, 72 test images scaled down to 96 x 72, both from nothing and {minutes:.1f} minutes of one thread: DETR"
-        f" {numbers['steps']['DETR']:,} steps, anchors {numbers['steps']['fixed anchors']:,}.\n"
-        f"Weights: {numbers['weights']['DETR'] / 1000:.0f}k and {numbers['weights']['fixed anchors'] / 1000:.0f}k;"
-        " one start each. Below, what each finds in three of the images."
+        f"BCCD, 72 test images scaled down to 96 x 72, both from nothing and {minutes:.0f} minutes of one thread.\n"
+        f"Steps: {numbers['steps']['DETR']:,} and {numbers['steps']['fixed anchors']:,}; weights:"
+        f" {numbers['weights']['DETR'] / 1000:.0f}k and {numbers['weights']['fixed anchors'] / 1000:.0f}k; one start"
+        " each. Below, what each finds in three of the images."
     )
     figure = style.page(TITLE, note, height=8.6)
     halves = figure.add_gridspec(2, 1, height_ratios=(1, 1.75))
@@ -148,9 +149,6 @@ def draw(numbers: Numbers) -> Figure:
             for box, kind in zip(one[name]["boxes"], one[name]["kinds"], strict=True):
                 frame(axes, box, kind, line=1.5)
         row[0].set_ylabel(name, color=TINTS[name], weight="bold", size=11)
-    marks = [f"{label}" for label in numbers["names"]]
-    for i, label in enumerate(marks):
-        lower.text(0.36 + 0.14 * i, 0.0, f"■ {label}", color=tint(i), size=11, weight="bold", va="bottom")
     return figure
 
 
@@ -161,12 +159,12 @@ def scores(axes: Axes, numbers: Numbers) -> None:
         container = axes.bar(places, numbers["AP50"][name], 0.38, color=TINTS[name])
         axes.bar_label(container, [f"{100 * x:.0f}" for x in numbers["AP50"][name]], padding=2, size=10.5)
         axes.text(len(groups) - 0.35, 0.9 - 0.14 * i, name, color=TINTS[name], weight="bold", size=11)
-    axes.set_xticks(range(len(groups)), groups)
+    axes.set_xticks(range(len(groups)), [*(f"■ {name}" for name in numbers["names"]), "mean"])
     axes.set(ylim=(0, 1.08), yticks=[], xlim=(-0.6, len(groups) + 0.35))
     axes.set_title("AP50, in percent")
     axes.spines["left"].set_visible(False)
-    for text in axes.get_xticklabels():
-        text.set(size=11.5, color=style.INK)
+    for i, text in enumerate(axes.get_xticklabels()):  # in the colours of the boxes below
+        text.set(size=11.5, color=style.INK if i == len(groups) - 1 else tint(i))
 
 
 def holds(numbers: Numbers) -> list[Check]:
