@@ -32,7 +32,9 @@ from regard.look.document import (
     times,
     weights_of,
 )
+from regard.look.rollout import rolled_out
 from regard.look.saving import about
+from regard.look.sheet import all_heads
 from regard.look.trace import Trace, follow
 from regard.look.windows import unwound, whole
 from regard.model import Model
@@ -140,7 +142,8 @@ def test_a_cell_tells_its_arithmetic(translated: Trace[Any]) -> None:
     with pytest.raises(InputError, match="no such row"):
         cell(translated, "decoder.1.cross", 1, 60, 4)
     changed = cell(translated.change(Temperature(2.0)), "decoder.1.cross", 1, 2, 4)
-    assert set(changed) == {"weights", "weight"}  # a weight that was changed is not softmax(q k) any more
+    row = np.exp(np.array(changed["scores"]) / 2)  # the scores are as they were, and warmer weights come of them
+    assert changed["weights"] == pytest.approx(list(row / row.sum()), abs=1e-6)
 
 
 @pytest.mark.parametrize("name", ["decoder.1", "decoder.1.cross@0", "decoder.1.cross@1", "", "@", "decoder.1.cross@x"])
@@ -438,3 +441,49 @@ def test_a_patch_is_crossed_out_on_every_axis_that_it_stands_on(family: str) -> 
         assert bool((found["looks.0.mixer"][..., late] == 0).all())
         blind = [i for i in range(axes["patches"].size) if bool((found["blocks.0.mixer"][..., i] == 0).all())]
         assert blind == ([] if early is None else [early])
+
+
+def test_what_was_changed_can_still_be_taken_apart(translated: Trace[Any]) -> None:
+    """A token crossed out is hidden, and a temperature divides the scores: each weight comes out as it is."""
+    found = translated.change(Token("source", 2), Temperature(0.5))
+    for name, site in found.sites.items():
+        assert site.arithmetic, name
+        weights = weights_of(found, name)
+        for row, column in ((0, 0), (2, 2), (weights.shape[-2] - 1, 1)):
+            one = site.cell(1, row, column)
+            assert torch.equal(one.weights, weights[1, row])
+            assert torch.allclose((one.scores / 0.5).softmax(-1), one.weights, atol=1e-5), (name, row)
+            assert one.seen == bool(one.weights[column] > 0), (name, row, column)
+        assert "weights" not in found.net.get_submodule(name).kernel.__dict__  # nobody listens any more
+    assert not found.sites["decoder.0.cross"].cell(0, 1, 2).seen
+
+
+def test_a_text_of_one_token_can_be_taken_apart() -> None:
+    found = regard.load("recall").look("Anna")
+    assert all(site.arithmetic for site in found.sites.values())
+    assert found.sites["blocks.0.mixer"].cell(0, 0, 0).weights.tolist() == [1.0]
+
+
+def test_a_rollout_goes_through_all_layers_of_its_positions(windows: Trace[Any]) -> None:
+    """Of windows, those of one stage; of a layer that ran several times, every time."""
+    first, second, *later = windows.sites
+    told = windows.ask("rollout", site=second)
+    assert told["layers"] == [first, second]
+    expected = rolled_out([whole(windows.maps[name]) for name in told["layers"]]).weights[0, 0]
+    assert torch.allclose(torch.tensor(told["map"], dtype=torch.float64), expected)
+    assert windows.ask("rollout")["layers"] == later
+    shared = net("bert", depth=3, shared=True)
+    ids = torch.tensor([[1, 2, 3, 4]])
+    found = follow(shared, "*", lambda: shared(ids), table=FAMILIES["bert"].axes, axes=shared.axes(ids))
+    assert found.ask("rollout")["layers"] == [f"blocks.0.mixer@{i}" for i in range(3)]
+    assert found.ask("spectrum")["site"] == "blocks.0.mixer@0"
+    assert set(found.ask("distance")["sites"]) == {f"blocks.0.mixer@{i}" for i in range(3)}
+
+
+def test_names_on_a_page_of_heads_have_room_and_every_row_its_heads(windows: Trace[Any]) -> None:
+    figure = all_heads(windows, "Swin", "a note")
+    figure.draw_without_rendering()
+    first = min(axes.get_window_extent().x0 for axes in figure.axes)
+    names = [text for text in figure.texts if text.get_text() in windows.sites]
+    assert len(names) == len(windows.sites)
+    assert max(text.get_window_extent().x1 for text in names) < first

@@ -50,6 +50,7 @@ def test_no_look_waits_for_pictures(client, monkeypatch) -> None:
     asking.start()
     assert drawing.wait(30)
     assert look(client, "recall")["answer"]
+    assert client.get(f"{API}/models").status_code == 200
     assert not got
     go_on.set()
     asking.join(30)

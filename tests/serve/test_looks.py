@@ -89,7 +89,7 @@ def test_a_cell_is_told_by_its_arithmetic(client) -> None:
 
 
 def test_a_cell_without_arithmetic_has_an_equation(client) -> None:
-    first = look(client, "recall", changes=[{"kind": "temperature", "value": 2}])
+    first = look(client, "recall", attention="performer")
     got = client.get(f"{API}/looks/{first['id']}/cell/{first['sites'][0]['name']}?head=0&row=3&column=2").json()
     assert set(got) == {"weights", "weight", "equation"}
 

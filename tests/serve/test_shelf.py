@@ -1,6 +1,9 @@
 """Models by name: what is offered, what is not, what is loaded and what is dropped again."""
 
+import shutil
+
 import pytest
+import torch
 
 import regard
 from regard.errors import InputError
@@ -103,3 +106,22 @@ def test_another_attention_that_does_not_fit_is_refused_with_what_would(shelf) -
         shelf.get("recall", "nonsense")
     with pytest.raises(InputError, match="cannot take"):
         shelf.get("recall", "local-p")  # which cannot be causal
+
+
+def test_a_run_that_was_trained_anew_is_loaded_anew(tmp_path, runs) -> None:
+    folder = tmp_path / "runs"
+    shutil.copytree(runs / "stories", folder / "stories")
+    shelf = Shelf(folder)
+    looks = Looks(shelf)
+    asked = LookRequest.model_validate({"model": "run:stories", "input": {"kind": "text", "text": "Anna sings . Anna"}})
+    before = looks.look(asked)
+    assert looks.look(asked) is before
+    model = regard.load(folder / "stories" / "model")
+    with torch.no_grad():
+        for x in model.parameters():
+            x.mul_(0.5)
+    shutil.rmtree(folder / "stories" / "model")
+    regard.save(model, folder / "stories" / "model")
+    after = looks.look(asked)
+    assert after is not before
+    assert not torch.equal(after.trace.output, before.trace.output)

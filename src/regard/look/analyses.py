@@ -18,7 +18,7 @@ from regard.tasks.telling import Filled, Labels, Next, Wrote
 
 from . import distance, flow, gradient, importance, leaving, lens, occlusion, rollout, spectrum
 from .changes import changed
-from .document import find, known, one_head, weights_of
+from .document import find, flat, known, one_head, sites, title, weights_of
 from .maps import Map
 from .trace import Site, Trace
 from .windows import whole
@@ -61,52 +61,72 @@ def itself(site: Site) -> bool:
     return rows == columns or (rows, columns) == ("written", "target")
 
 
-def own_map(found: Trace[Any], site: Site) -> Map:
-    one = found.maps[site.name]
+Layer = tuple[Site, int]  # and which of its calls
+
+
+def own_map(found: Trace[Any], layer: Layer) -> Map:
+    site, call = layer
+    one = found.maps[site.name] if call == len(site.records) - 1 else site.map(call)
     return replace(one, rows=one.columns) if one.rows.cut is None else whole(one)
 
 
-def layers_to(found: Trace[Any], asked: Asked) -> list[Site]:
+def own_layers(found: Trace[Any]) -> list[Layer]:
+    """All that look at their own positions, each as often as it ran."""
+    return [(site, i) for site in found.sites.values() if itself(site) for i in range(len(site.records))]
+
+
+def layers_to(found: Trace[Any], asked: Asked) -> list[Layer]:
     """The self-attentions of one stack, up to the one that is asked about, or the last."""
-    several = [site for site in found.sites.values() if itself(site)]
+    several = own_layers(found)
     if not several:
         raise InputError("nothing here looks at its own positions", got=", ".join(list(found.sites)[:3]))
-    last = several[-1] if asked.site is None else find(found, asked.site)[0]
-    if not itself(last):
-        raise InputError("this goes through layers that look at their own positions", got=last.name)
-    stack = [site for site in several if site.axes == last.axes]
+    last = several[-1] if asked.site is None else find(found, asked.site)
+    if not itself(last[0]):
+        raise InputError("this goes through layers that look at their own positions", got=last[0].name)
+    stack = [layer for layer in several if same_places(layer[0], last[0])]
     return stack[: stack.index(last) + 1]
+
+
+def same_places(one: Site, other: Site) -> bool:
+    """Whether two layers look at the same positions; where each has axes of its own, as windows do, by their grids."""
+    alone = all(site.axes[0] == site.name for site in (one, other))
+    return one.axes == other.axes or (alone and flat(one.rows) == flat(other.rows))
+
+
+def told_as(layer: Layer) -> str:
+    return title(layer[0].name, layer[1], layer[0])
 
 
 def rolled(found: Trace[Any], asked: Asked) -> dict[str, Any]:
     stack = layers_to(found, asked)
-    total = rollout.rolled_out([own_map(found, site) for site in stack])
-    return {"site": stack[-1].name, "layers": [site.name for site in stack], "map": total.weights[0, 0].tolist()}
+    total = rollout.rolled_out([own_map(found, layer) for layer in stack])
+    return {"site": told_as(stack[-1]), "layers": list(map(told_as, stack)), "map": total.weights[0, 0].tolist()}
 
 
 def poured(found: Trace[Any], asked: Asked) -> dict[str, Any]:
     """Unless told otherwise, out of the last position of a text, and of the first of an image, a class token."""
     stack = layers_to(found, asked)
-    maps = [own_map(found, site) for site in stack]
+    maps = [own_map(found, layer) for layer in stack]
     size = maps[-1].weights.shape[-2]
     output = asked.row if asked.row is not None else 0 if maps[-1].rows.grid is not None else size - 1
     if not 0 <= output < size:
         raise InputError("there is no such row", got=str(output), expected=f"0 to {size - 1}")
     total = flow.flowed(maps, output)
-    return {"site": stack[-1].name, "row": output, "flow": total.weights[0, 0, 0].tolist()}
+    told = {"site": told_as(stack[-1]), "layers": list(map(told_as, stack)), "row": output}
+    return told | {"flow": total.weights[0, 0, 0].tolist()}
 
 
 def far(found: Trace[Any], asked: Asked) -> dict[str, Any]:
-    several = [site for site in found.sites.values() if itself(site)]
-    unit = "patches" if several and several[0].rows.grid is not None else "tokens"
+    several = own_layers(found)
+    unit = "patches" if several and several[0][0].rows.grid is not None else "tokens"
     return {
         "unit": unit,
-        "sites": {site.name: distance.mean_distance(own_map(found, site))[0].tolist() for site in several},
+        "sites": {told_as(layer): distance.mean_distance(own_map(found, layer))[0].tolist() for layer in several},
     }
 
 
 def ranked(found: Trace[Any], asked: Asked) -> dict[str, Any]:
-    name = asked.site or next(iter(found.sites))
+    name = asked.site or title(*sites(found)[0], next(iter(found.sites.values())))
     site, _ = find(found, name)
     weights = one_head(weights_of(found, name), asked.head)
     told = spectrum.spectrum_of(Map(site.name, weights[None, None], site.rows, site.columns, site.kind))
@@ -187,7 +207,8 @@ def said(found: Trace[Any]) -> str:
 
 
 def sloped(found: Trace[Any], asked: Asked) -> dict[str, Any]:
-    about, name = question(found), asked.site or list(found.sites)[-1]
+    about, (last, call) = question(found), sites(found)[-1]
+    name = asked.site or title(last, call, found.sites[last])
     site, call = find(found, name)
     told = gradient.graded(found.net, site.name, about.run, about.sure, table=found.table, axes={})
     one = told[site.name][call]

@@ -28,7 +28,7 @@ from regard.tasks.telling import Answer, Filled, Labels, Next, Things, Wrote
 
 from . import distance, rollout, spectrum
 from .changes import Change
-from .trace import Call, Site, Trace
+from .trace import Call, Changed, Site, Trace, call_of
 from .windows import unwound, whole
 
 FORMAT = 1
@@ -104,6 +104,7 @@ def find(found: Trace[Any], name: str) -> tuple[Site, int]:
 
 def described(name: str, call: int, site: Site, axes: dict[str, dict[str, Any]]) -> dict[str, Any]:
     record, (rows, columns) = site.records[call], site.axes
+    made = record.call if isinstance(record, Changed) else record if isinstance(record, Call) else None
     cross = columns != ("target" if rows == "written" else rows)
     numbers = [int(word) for word in name.split(".") if word.isdecimal()]
     return {
@@ -115,11 +116,9 @@ def described(name: str, call: int, site: Site, axes: dict[str, dict[str, Any]])
         "rows": entered(axes, rows, flat(site.rows)),
         "columns": entered(axes, columns, flat(site.columns)),
         "kind": site.kind,
-        "mechanism": type(record.kernel).__name__ if isinstance(record, Call) else "",
+        "mechanism": "" if made is None else type(made.kernel).__name__,
         "arithmetic": site.arithmetic,
-        "scale": record.kernel.factor(record.q)
-        if isinstance(record, Call) and isinstance(record.kernel, Softmax)
-        else None,
+        "scale": made.kernel.factor(made.q) if made is not None and isinstance(made.kernel, Softmax) else None,
         "calls": len(site.records),
     }
 
@@ -310,8 +309,8 @@ def embedded(found: Trace[Any], about: About, before: Answer | None = None) -> d
     vectors = {}
     for row in told["sites"]:
         site, call = find(found, row["name"])
-        record = site.records[call]
-        if row["arithmetic"] and isinstance(record, Call):
+        record = call_of(site.records[call], site.rows)
+        if row["arithmetic"] and record is not None:
             parts = {"queries": record.q, "keys": record.k, "values": record.v}
             cut = site.rows.cut
             vectors[row["name"]] = {

@@ -130,7 +130,8 @@ def joined(records: list[Tensor], rows: Axis | None) -> list[Tensor]:
 
 def one_by_one(shapes: Sequence[torch.Size], rows: Axis | None) -> bool:
     """Whether these are looks of one row each, as many as there are rows."""
-    return rows is not None and len(shapes) == rows.size and len(set(shapes)) == 1 and shapes[0][-2] == 1
+    several = rows is not None and len(shapes) == rows.size > 1
+    return several and len(set(shapes)) == 1 and shapes[0][-2] == 1
 
 
 def axes_of(name: str, table: Mapping[str, tuple[str, str]]) -> tuple[str, str]:

@@ -15,7 +15,8 @@ from .trace import Trace
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SIDE, GAP, BESIDE = 1.15, 0.1, 1.9  # inches of a map's longer side, between two, and for the names on the left
+SIDE, GAP, EDGE = 1.15, 0.1, 0.3  # inches of a map's longer side, between two, and at the border
+NAME = 10.5  # points
 MOST = 16  # heads of a row; the others are counted
 TALLEST = 60  # rows of a page
 
@@ -29,7 +30,8 @@ def all_heads(found: Trace[Any], headline: str, note: str) -> "Figure":
     several = [small(weights_of(found, name), site.kind) for name, site in rows]
     heads = min(max(len(maps) for maps in several), MOST)
     highs = [SIDE * maps.shape[-2] / max(maps.shape[-2:]) for maps in several]
-    width = max(BESIDE + heads * (SIDE + GAP) + 0.3, 7.0)
+    beside = EDGE + max(style.breadth(name, NAME) for name, _ in rows) + 0.25  # for the names on the left
+    width = max(beside + heads * (SIDE + GAP) + EDGE, 7.0)
     if left_out > 0:
         note += f" Of {TALLEST + left_out} sites, the first {TALLEST}."
     said = "\n".join(style.wrapped(line, width - 0.6, 11) for line in note.splitlines())
@@ -45,13 +47,13 @@ def all_heads(found: Trace[Any], headline: str, note: str) -> "Figure":
     y = height - top
     for (name, site), maps, high in zip(rows, several, highs, strict=True):
         y -= high
-        figure.text(0.3 / width, (y + high / 2) / height, name, size=10.5, va="center")
+        figure.text(0.3 / width, (y + high / 2) / height, name, size=NAME, va="center")
         if site.kind == "influence":
             figure.text(
                 0.3 / width, (y + high / 2 - 0.18) / height, "influence", size=8.5, va="center", color=style.SOFT
             )
         for head, weights in enumerate(maps[:MOST]):
-            x, wide = BESIDE + head * (SIDE + GAP), SIDE * maps.shape[-1] / max(maps.shape[-2:])
+            x, wide = beside + head * (SIDE + GAP), SIDE * maps.shape[-1] / max(maps.shape[-2:])
             axes = figure.add_axes((x / width, y / height, wide / width, high / height))
             axes.imshow(
                 weights.sqrt().numpy(), cmap=style.WEIGHTS, vmin=0, vmax=1, aspect="auto", interpolation="nearest"
@@ -59,7 +61,7 @@ def all_heads(found: Trace[Any], headline: str, note: str) -> "Figure":
             axes.set(xticks=[], yticks=[])
             for spine in axes.spines.values():
                 spine.set(color=style.LINE, linewidth=0.8)
-            if site is rows[0][1]:
+            if name == rows[0][0]:
                 axes.set_title(f"head {head}", size=9.5, color=style.SOFT, pad=3)
         y -= GAP
     return figure

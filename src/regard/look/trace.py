@@ -3,11 +3,12 @@
 The pass runs on the fast path. Of each attention its queries, keys and values are kept, with the mask and the bias, and
 ``kernel.weights``, the definition of its map, is computed from them when someone looks: 2,048 tokens in 12 x 12 heads
 are 0.2 GB of vectors, where all maps at once would be 2.4 GB. What has no such kernel (outlook attention, a Fourier
-transform ...), and an attention whose weights were changed, is kept as the map that it had.
+transform ...) is kept as the map that it had, and so is an attention whose weights were changed, beside its vectors.
 
 Shapes: b batch, h heads, g groups of heads, q rows, k columns, e width of a head, f width of its values.
 """
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -91,6 +92,17 @@ class Finished:
         return self.map.nbytes
 
 
+@dataclass(frozen=True, eq=False)
+class Changed(Finished):
+    """A map whose weights were changed, and the call that would have had others."""
+
+    call: Call
+
+    @property
+    def bytes(self) -> int:
+        return self.map.nbytes + self.call.bytes
+
+
 Record = Call | Finished
 
 
@@ -112,7 +124,7 @@ class Site:
     @property
     def arithmetic(self) -> bool:
         """Whether a weight is softmax(q · k * scale + bias), and can be taken apart."""
-        return isinstance(self.records[-1], Call) and type(self.records[-1].kernel) is Softmax
+        return isinstance(call_of(self.records[-1], self.rows), Call)
 
     def map(self, call: int = -1) -> Map:
         """(b, h, q, k)"""
@@ -120,8 +132,9 @@ class Site:
 
     def cell(self, head: int, row: int, column: int) -> "Cell":
         """How one weight came about."""
-        call = self.records[-1]
-        if not isinstance(call, Call) or type(call.kernel) is not Softmax:
+        record = self.records[-1]
+        call = call_of(record, self.rows)
+        if call is None:
             raise InputError(
                 "only a weight of plain attention, softmax(q · k * scale), can be taken apart", where=self.name
             )
@@ -130,7 +143,27 @@ class Site:
         for what, got, size in (("head", head, call.shape[-3]), ("row", row, rows), ("column", column, columns)):
             if not 0 <= got < size:
                 raise InputError(f"there is no such {what}", where=self.name, got=str(got), expected=f"0 to {size - 1}")
-        return taken_apart(call, head, row, column) if cut is None else in_windows(call, cut, head, row, column)
+        if cut is not None:
+            return in_windows(call, cut, head, row, column)
+        one = taken_apart(call, head, row, column)
+        return reweighted(one, record, call, head, row, column) if isinstance(record, Changed) else one
+
+
+def call_of(record: Record, rows: Axis) -> Call | None:
+    """The call whose weights can be taken apart: one of plain attention, and not of windows that were changed."""
+    call = record.call if isinstance(record, Changed) and rows.cut is None else record
+    return call if isinstance(call, Call) and type(call.kernel) is Softmax else None
+
+
+def reweighted(one: "Cell", record: Changed, call: Call, head: int, row: int, column: int) -> "Cell":
+    """What was crossed out is hidden; all else has the scores that it had, of which other weights were made."""
+    weights = record.map[0, head, row]
+    out = (weights == 0) & (one.weights > 0)
+    values = spread(call.v, call.shape[-3])[0, head]
+    return replace(
+        one, seen=one.seen and not bool(out[column]), scores=one.scores.masked_fill(out, -torch.inf), weights=weights,
+        mixed=weights @ values,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,7 +354,10 @@ def recording(net: nn.Module, wanted: Mapping[str, Kind], whole: set[str]) -> It
     with ExitStack() as listening:
         for tap, kind in wanted.items():
             name, owner = place(tap), modules[place(tap)]
-            if isinstance(owner, MultiHeadAttention) and name not in whole:
+            if isinstance(owner, MultiHeadAttention) and name in whole:
+                beside = listening.enter_context(overheard(net, name, owner))
+                listening.enter_context(listen(net, tap, keeping_both(beside, keep), records=True))
+            elif isinstance(owner, MultiHeadAttention):
                 listening.enter_context(listen(net, f"{name}.queries", present := presence(), records=True))
                 hook = owner.kernel.register_forward_pre_hook(remembering(name, owner.queries, present, keep))
                 listening.callback(hook.remove)
@@ -350,6 +386,45 @@ def remembering(name: str, tap: Tap, present: Hear, keep: Keep) -> Callable[[nn.
         keep(name, "weights", Call(kernel, q, k, v, *given[3:]))
 
     return called
+
+
+@contextmanager
+def overheard(net: nn.Module, name: str, owner: MultiHeadAttention) -> Iterator[list[Call]]:
+    """The calls of an attention that forms its weights, since they are changed: its kernel is then not called, but
+    asked for them. Others may ask it too, in another thread or for another attention; only this one has just told its
+    values here."""
+    kernel, here = owner.kernel, threading.get_ident()
+    found: list[Call] = []
+    values: list[Tensor] = []
+    asked, before = kernel.weights, kernel.__dict__.get("weights")
+
+    def weights(q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
+        if threading.get_ident() == here and values:
+            found.append(Call(kernel, q.detach(), k.detach(), values.pop(), mask, bias))
+        return asked(q, k, mask, bias)
+
+    def hear(tap: str, x: Tensor) -> None:
+        values[:] = [x.detach()]
+
+    with listen(net, f"{name}.values", hear, records=True):
+        kernel.weights = weights  # type: ignore[method-assign]
+        try:
+            yield found
+        finally:
+            del kernel.weights
+            if before is not None:
+                kernel.weights = before  # type: ignore[method-assign]
+
+
+def keeping_both(beside: list[Call], keep: Keep) -> Hear:
+    """For weights: as they pass, changed, and the call that they came from; none where only steps were heard."""
+
+    def hear(tap: str, x: Tensor) -> None:
+        call = beside[-1] if beside else None
+        whole = call is not None and call.v.shape[-2:-1] == call.k.shape[-2:-1] and call.shape == x.shape
+        keep(place(tap), "weights", Changed(x.detach(), call) if call is not None and whole else Finished(x.detach()))
+
+    return hear
 
 
 def keeping(kind: Kind, keep: Keep) -> Hear:

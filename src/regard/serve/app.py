@@ -285,7 +285,7 @@ def showing(service: Service, app: FastAPI) -> APIRouter:
     @routes.get("/figures", response_model=list[FigureRow])
     async def figures(request: Request, asked: Annotated[NoQuery, Query()]) -> Response:
         """The lectures' figures, and whether what each claims was found to hold."""
-        return answered(await service.computed(request, service.gallery.rows))
+        return answered(await service.drawing.do(service.gallery.rows, request.receive))
 
     @routes.get("/figures/{id}.svg", response_class=Response, responses=raw("a picture", "image/svg+xml"))
     async def figure(

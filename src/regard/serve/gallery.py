@@ -27,11 +27,12 @@ CONCLUSIONS = {  # what the decks end with, and the figure that makes a check of
 class Gallery:
     def __init__(self) -> None:
         self.lock = threading.RLock()  # matplotlib draws for one thread at a time
+        self.reading = threading.Lock()
         self.table: list[dict[str, Any]] = []
         self.pictures: OrderedDict[str, bytes] = OrderedDict()
 
     def rows(self) -> list[dict[str, Any]]:
-        with self.lock:
+        with self.reading:
             if not self.table:
                 self.table = [told(row) for row in rows()]
             return self.table

@@ -129,6 +129,7 @@ class Looks:
 
     def look(self, asked: LookRequest) -> Look:
         """Computed, unless it is kept."""
+        self.shelf.refresh(asked.model)
         request = sha256(asked.model_dump_json().encode("utf-8", "replace")).hexdigest()
         with self.lock:
             known = self.kept.get(self.known.get(request, ""))

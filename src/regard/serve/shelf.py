@@ -80,6 +80,7 @@ class Loaded:
     about: About
     lock: threading.RLock
     bytes: int
+    written: int = 0  # when its weights were, of a run
 
 
 class Shelf:
@@ -103,12 +104,12 @@ class Shelf:
         return [row for row in found if row is not None] + [zoo_row(name, count) for name, count in ZOO.items()]
 
     def row(self, name: str, source: Any, file: Any) -> ModelRow | None:
-        key = (name, file.stat().st_mtime if isinstance(file, Path) else 0.0)
-        if key not in self.told:
-            try:
+        try:
+            key = (name, file.stat().st_mtime if isinstance(file, Path) else 0.0)
+            if key not in self.told:
                 self.told[key] = row_of(name, source, json.loads(file.read_text("utf-8")))
-            except (OSError, ValueError, KeyError, TypeError, RecursionError):
-                return None
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None
         return self.told[key]
 
     def finished(self) -> list[tuple[str, Path]]:
@@ -135,18 +136,37 @@ class Shelf:
 
     def get(self, name: str, attention: str | None = None) -> Loaded:
         with self.lock:
-            key = (name, attention)
+            key, written = (name, attention), self.refresh(name)
             if key not in self.kept:
                 model = self.found(name) if attention is None else swapped(self.get(name).model, attention, SEED)
                 stoppable(model.net)
                 size = sum(x.nbytes for x in (*model.net.parameters(), *model.net.buffers()))
-                self.kept[key] = Loaded(model, about(name, model), threading.RLock(), size)
+                self.kept[key] = Loaded(model, about(name, model), threading.RLock(), size, written)
             self.kept.move_to_end(key)
             while len(self.kept) > 1 and sum(one.bytes for one in self.kept.values()) > self.room:
-                _, gone = self.kept.popitem(last=False)
-                for tell in self.dropped:
-                    tell(gone.model)
+                self.drop(next(iter(self.kept)))
             return self.kept[key]
+
+    def drop(self, key: tuple[str, str | None]) -> None:
+        gone = self.kept.pop(key)
+        for tell in self.dropped:
+            tell(gone.model)
+
+    def refresh(self, name: str) -> int:
+        """A run that was trained anew is loaded anew.  -> when its weights were written, in nanoseconds; 0 of all other
+        models, and of runs that are gone"""
+        folder = self.folder(name)
+        try:
+            written = 0 if folder is None else (folder / "model" / "model.safetensors").stat().st_mtime_ns
+        except OSError:
+            written = 0
+        with self.lock:
+            for key in [key for key, one in self.kept.items() if key[0] == name and one.written != written]:
+                self.drop(key)
+        return written
+
+    def folder(self, name: str) -> Path | None:
+        return dict(self.finished()).get(name.removeprefix(RUN)) if name.startswith(RUN) else None
 
     def attentions(self, name: str) -> list[str]:
         """Those of the table that the weights of this model fit under, its own among them."""
@@ -164,7 +184,7 @@ class Shelf:
             return self.opened(name, lambda: load(name))
         if name in ZOO:
             return random(name)
-        folder = dict(self.finished()).get(name.removeprefix(RUN)) if name.startswith(RUN) else None
+        folder = self.folder(name)
         if folder is None:
             raise RefusedError(404, "there is no such model", got=name, fix="GET models tells which there are")
         return self.opened(name, lambda: load(folder))
