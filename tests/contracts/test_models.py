@@ -46,6 +46,7 @@ OTHER: dict[str, Any] = {
     "activation": "tanh",
     "waves": "halves",
     "pool": "mean",
+    "last": "dilated",
     "head": "none",
     "attention": "dot",
     "decoder_attention": "dot",

@@ -33,7 +33,9 @@ def test_every_model_is_listed_with_an_input_that_it_takes(client) -> None:
         assert answer.status_code == 200, answer.text
 
 
-@pytest.mark.parametrize("name", ["swin-cifar", "levit-cifar", "perceiver-mnist", "detr-small"])
+@pytest.mark.parametrize(
+    "name", ["swin-cifar", "levit-cifar", "perceiver-mnist", "detr-small", "linformer-tiny", "fnet-tiny"]
+)
 def test_a_small_model_of_the_zoo_can_be_looked_into(client, name) -> None:
     row = next(row for row in client.get(f"{API}/models").json() if row["name"] == name)
     answer = client.post(f"{API}/look", json={"model": name, "input": row["example"]})
@@ -42,6 +44,14 @@ def test_a_small_model_of_the_zoo_can_be_looked_into(client, name) -> None:
     assert found["sites"]
     assert found["model"]["parameters"] == row["parameters"]
     assert client.get(f"{API}/looks/{found['id']}/thumbnails").status_code == 200
+
+
+def test_a_net_that_mixes_without_weights_is_looked_at_in_short_texts(client) -> None:
+    body = {"model": "fnet-tiny", "input": {"kind": "text", "text": "a" * 200}}
+    assert client.post(f"{API}/run", json=body).status_code == 200
+    refused = client.post(f"{API}/look", json=body)
+    assert refused.status_code == 422
+    assert refused.json()["error"]["expected"] == "at most 160"
 
 
 def check_size(name: str) -> None:

@@ -108,7 +108,17 @@ PRESETS = {
     "fnet-large": FNET_LARGE,
     "fnet-hybrid-base": replace(FNET, attention=("fourier",) * 10 + ("softmax",) * 2),
     "fnet-hybrid-large": replace(FNET_LARGE, attention=("fourier",) * 22 + ("softmax",) * 2),
+    "fnet-tiny": replace(FNET, narrow=128, dim=128, depth=2, heads=2, hidden=512),
     "linformer-base": LINFORMER,
+    "linformer-tiny": replace(
+        LINFORMER,
+        dim=128,
+        depth=2,
+        heads=2,
+        hidden=512,
+        length=256,
+        attention={"kind": "linformer", "rank": 32, "shared": "layers"},
+    ),
     "linformer-base-long": replace(LINFORMER, length=4096),  # the rank stays as the length grows
 }
 SOURCES = {

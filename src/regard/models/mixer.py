@@ -58,6 +58,7 @@ PRESETS = {
     "mixer-l32": Config(patch=32, dim=1024, depth=24, tokens=512, hidden=4096),
     "mixer-l16": Config(dim=1024, depth=24, tokens=512, hidden=4096),
     "mixer-h14": Config(patch=14, dim=1280, depth=32, tokens=640, hidden=5120),
+    "mixer-cifar": Config(image=32, patch=4, classes=10, dim=96, depth=5, tokens=96, hidden=384),
 }
 
 AXES = {"blocks.*.mixer": ("patches", "patches")}

@@ -10,10 +10,11 @@ from regard.data.images import Images
 from regard.data.pixels import DamagedError, decoded
 from regard.errors import InputError
 from regard.look.changes import Change, Head
+from regard.look.maps import matching
 from regard.model import Model
 from regard.tasks.translating import clean
 
-from .limits import PIXELS, PLAIN_PIXELS, REWEIGHTED, TOKENS
+from .limits import INFLUENCED, PIXELS, PLAIN_PIXELS, REWEIGHTED, TOKENS
 from .schema import CaptionInput, ImageInput, Input, PairInput, TextInput
 from .shelf import takes
 
@@ -46,6 +47,14 @@ def given(model: Model, asked: Input, changes: Sequence[Change] = ()) -> Given:
         if isinstance(one, str):
             check_tokens(model, one, most)
     return found
+
+
+def check_looked(model: Model, shown: Given) -> None:
+    """What can be run may be too dear to be looked at."""
+    if "influence" in matching(model.net, "*").values():
+        for one in shown:
+            if isinstance(one, str):
+                check_tokens(model, one, INFLUENCED)
 
 
 def check_tokens(model: Model, text: str, most: int) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 LETTERS = 4096  # of a text
 TOKENS = 2048  # of a text
 REWEIGHTED = 512  # of a text whose weights are changed: those maps are kept whole
+INFLUENCED = 160  # of a text whose net mixes without weights: each position's influence takes a pass of its own
 PIXELS = 16_000_000  # of an image
 PLAIN_PIXELS = 1_000_000  # of an image for a net that takes it as large as it is
 CHANGES = 32

@@ -30,7 +30,7 @@ from regard.look.trace import Trace
 from regard.model import Model
 from regard.tasks.telling import Answer
 
-from .giving import given
+from .giving import check_looked, given
 from .limits import Limits
 from .refusals import RefusedError
 from .schema import LookRequest
@@ -138,6 +138,7 @@ class Looks:
         changes = [one.change() for one in asked.changes]
         with self.shelf.using(asked.model, asked.attention) as loaded:
             shown = given(loaded.model, asked.input, changes)
+            check_looked(loaded.model, shown)
             found = loaded.model.look(*shown, changes=changes)
             before = self.before(asked) if changes else None
             document = described(found, loaded.about, before, asked.attention)

@@ -39,8 +39,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 SEED = 0  # of random weights and features: the same in every process
 
 # Sizes that are quick enough to play with, and how many parameters they have. Those for text read the words of a model
-# that ships. No MLP-Mixer and no FNet: in those that have names, the influence of each position on each other takes too
-# long.
+# that ships.
 TRANSLATORS = {
     "transformer-small": 7_065_600,
     "synthesizer-base": 53_501_976,
@@ -54,6 +53,8 @@ READERS = {
     "reformer-tiny": 789_445,
     "switch-lm-tiny": 2_669_440,
     "bert-tiny": 487_936,
+    "linformer-tiny": 463_429,
+    "fnet-tiny": 372_608,
 }
 SEERS = {
     "vit-tiny": 5_717_416,
@@ -65,6 +66,7 @@ SEERS = {
     "swinv2-tiny": 28_347_154,
     "levit-cifar": 1_450_218,
     "perceiver-mnist": 139_212,
+    "mixer-cifar": 441_066,
     "detr-small": 262_248,
 }
 TELLERS = {"captioner-tiny": 212_800}  # of images, in words
