@@ -20,7 +20,7 @@ from regard.look import distance, onefile
 from regard.look.changes import Temperature, Token
 from regard.look.document import About, embedded
 from regard.nn.attention import Softmax
-from regard.serve.examples import seven
+from regard.serve.examples import seven, shapes
 
 from .conftest import Open, until
 
@@ -149,7 +149,7 @@ def test_the_same_weights_under_another_mechanism_are_compared(open_page: Open, 
     assert shown == f"{100 * float(found['difference'][6, 0]):+.1f} points".replace("-", "−")
 
 
-def test_models_of_the_zoo_are_looked_at(open_page: Open):
+def test_models_of_the_zoo_are_looked_at(open_page: Open, tmp_path: Path):
     """Random weights, and said so: a translator, a reader, a captioner with real maps over its picture, a detector."""
     page = open_page("#model=captioner-tiny&site=decoder.0.cross&head=0")
     assert page.locator(".badge:has-text('random weights')").is_visible()
@@ -163,6 +163,14 @@ def test_models_of_the_zoo_are_looked_at(open_page: Open):
     page.click(".intervene .chips button")
     until(page, f"document.querySelector('.stage-foot .readout b').textContent !== {json.dumps(shown)}")
     assert page.inner_text(".stage-foot .readout b").startswith("0.0")
+    page.keyboard.press("0")
+    until(page, f"document.querySelector('.stage-foot .readout b').textContent === {json.dumps(shown)}")
+    page.keyboard.press("p")
+    until(page, "document.querySelector('.said').textContent === 'Python copied'")
+    picture = tmp_path / "picture.png"
+    picture.write_bytes(base64.b64decode(shapes().partition(",")[2]))
+    code = page.evaluate("navigator.clipboard.readText()").replace('"picture.png"', repr(str(picture)))
+    assert shown == f"{100 * float(ran(code, tmp_path)['weights'][37, 36]):.1f}\u202f%"  # of the whole grid
     for name, heads in (("detr-small", 4), ("switch-lm-tiny", 4), ("rnn-bahdanau", 1)):
         page = open_page(f"#model={name}")
         until(page, "document.querySelectorAll('.tile').length > 0")
@@ -388,6 +396,16 @@ def test_the_tour_walks_through_the_sentences_of_the_lectures(open_page: Open):
     until(page, "document.querySelector('.tour-count').textContent === '2 of 10'")
     assert page.locator(".tour-examples").is_hidden()
     assert hash_of(page)["text"] == "The server is crashed."
+
+
+def test_the_tour_fits_a_narrow_screen(open_page: Open):
+    page = open_page("#model=tatoeba-en-de&text=My+dog+is+big.", width=360)
+    page.click("[data-part=tour]")
+    page.wait_for_selector(".tour-examples button")
+    for name in ("Next", "Close"):
+        box = page.get_by_role("button", name=name, exact=True).bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= 360, name
+        assert box["y"] >= 0 and box["y"] + box["height"] <= 900, name
 
 
 def test_analyses_tell_what_they_do_not_tell(open_page: Open):

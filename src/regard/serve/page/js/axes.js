@@ -64,6 +64,9 @@ export const pictureOf = (input) => (input.kind === 'caption' ? input.image : in
 /** The words of an input, as a person would write them into the line. */
 export const writtenOf = (input) => input.text ?? input.source ?? '';
 
+/** The module of a site: one that ran several times is there once a call, as "name@0", "name@1". */
+export const moduleOf = (name) => name.split('@')[0];
+
 /** A site in words: "encoder 2", "decoder 1, cross", "stage 0, layer 1". */
 export function siteName(site) {
   const numbered = /\d$/.test(site.part) ? `${site.part}, layer` : site.part;

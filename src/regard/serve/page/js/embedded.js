@@ -36,8 +36,7 @@ class EmbeddedLook extends Look {
   }
 
   temperature(site) {
-    const found = this.own.findLast((change) => change.site === site || change.site === '*');
-    return found?.value ?? 1;
+    return heatOf(this.own, site);
   }
 
   whole(site, head) {

@@ -1,7 +1,7 @@
 // Change something and look again: cross out a token, switch a head off, turn the temperature.
 // A saved page has no model: there only the temperature works, map by map, and the rest says why it waits.
 
-import { isPicture, labelOf, siteName, wordsFor } from './axes.js';
+import { isPicture, labelOf, moduleOf, siteName, wordsFor } from './axes.js';
 import { changedAnswer } from './answer.js';
 import { heatOf } from './working.js';
 import { button, element, fresh, plural } from './dom.js';
@@ -59,8 +59,9 @@ export function interveneStrip(store, source) {
   }
 
   function switchHead() {
-    const { site, head: which, changes, look } = store.state;
-    const heads = which === 'mean' ? Array.from({ length: look.sites.get(site).heads }, (_, one) => one) : [which];
+    const { head: which, changes, look } = store.state;
+    const site = moduleOf(store.state.site); // a change is about the module, in all of its calls
+    const heads = which === 'mean' ? Array.from({ length: look.sites.get(store.state.site).heads }, (_, one) => one) : [which];
     const off = isOff(store.state);
     const others = changes.filter((one) => one.kind !== 'head' || one.site !== site || !heads.includes(one.head));
     store.set({
@@ -69,7 +70,7 @@ export function interveneStrip(store, source) {
   }
 
   const isOff = ({ changes, site, head: which }) =>
-    changes.some((one) => one.kind === 'head' && one.site === site && (which === 'mean' || one.head === which));
+    changes.some((one) => one.kind === 'head' && one.site === moduleOf(site) && (which === 'mean' || one.head === which));
 
   function chip(axisName, axis, index) {
     const change = { kind: 'token', axis: axisName, position: index };

@@ -1,6 +1,6 @@
 // The view in the address: #model=tatoeba-en-de&text=She+has...&site=decoder.1.cross&head=1&view=map&row=3&column=2 ...
 
-import { pictureOf, writtenOf } from './axes.js';
+import { moduleOf, pictureOf, writtenOf } from './axes.js';
 import { clamp, element } from './dom.js';
 
 const VIEWS = ['map', 'lines', 'compare'];
@@ -21,9 +21,9 @@ export function readChanges(text) {
     const token = part.match(/^t\.(.+)\.(\d+)$/);
     if (token) return [{ kind: 'token', axis: token[1], position: Number(token[2]) }];
     const head = part.match(/^h\.(.+)\.(\d+)$/);
-    if (head) return [{ kind: 'head', site: head[1], head: Number(head[2]), factor: 0 }];
+    if (head) return [{ kind: 'head', site: moduleOf(head[1]), head: Number(head[2]), factor: 0 }];
     const heat = part.match(/^T\.(.+)\.(\d+\.\d+)$/);
-    if (heat) return [{ kind: 'temperature', site: heat[1], value: clamp(Number(heat[2]), 0.05, 20) }];
+    if (heat) return [{ kind: 'temperature', site: moduleOf(heat[1]), value: clamp(Number(heat[2]), 0.05, 20) }];
     return [];
   });
 }
