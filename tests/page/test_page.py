@@ -18,8 +18,10 @@ import regard
 from regard.figures.looking import candies
 from regard.look import distance, onefile
 from regard.look.changes import Temperature, Token
-from regard.look.document import About, embedded
+from regard.look.document import WORDS, About, embedded
+from regard.look.maps import Map
 from regard.nn.attention import Softmax
+from regard.nn.axis import Axis
 from regard.serve.examples import seven, shapes
 
 from .conftest import Open, until
@@ -300,7 +302,7 @@ def made_up(answer: dict[str, Any], given: dict[str, Any], sites: list[dict[str,
         weights = torch.rand(shape, generator=torch.Generator().manual_seed(1)) * 4
         weights = weights if site["kind"] == "influence" else weights.softmax(-1)
         maps[site["name"]] = base64.b64encode(weights.numpy().astype("<f2").tobytes()).decode()
-    return {"document": document | {"axes": axes, "sites": sites}, "maps": maps, "vectors": {}}
+    return {"document": document | {"axes": axes, "sites": sites}, "maps": maps, "vectors": {}, "words": WORDS}
 
 
 def test_words_that_look_at_a_picture(open_page: Open, tmp_path: Path):
@@ -316,6 +318,22 @@ def test_words_that_look_at_a_picture(open_page: Open, tmp_path: Path):
     assert "[class]" in page.inner_text(".chip.token")
     page.click(".picture", position={"x": 10, "y": 10})
     until(page, "document.querySelector('.cell h2').textContent === 'ball → patch 0, 0'")
+
+
+def test_a_saved_page_measures_distances_as_the_library_does(open_page: Open, tmp_path: Path):
+    """A class token has no place: it neither looks nor is looked at."""
+    given = {"kind": "image", "width": 64, "height": 64, "png": seven()}
+    site = {"name": "blocks.0.mixer", "part": "", "role": "self", "rows": "patches", "heads": 2}
+    data = made_up({"kind": "labels", "labels": [["seven", 1.0]]}, given, [site])
+    (tmp_path / "far.html").write_text(onefile.standalone(data), encoding="utf8")
+    page = open_page((tmp_path / "far.html").as_uri())
+    page.click("[data-tab=distance]")
+    page.click(".analysis .behind summary")
+    until(page, "document.querySelectorAll('.analysis .behind td').length === 2")
+    weights = np.frombuffer(base64.b64decode(data["maps"]["blocks.0.mixer"]), "<f2").reshape(1, 2, 17, 17)
+    patches = Axis("image", 17, grid=(4, 4))
+    found = distance.mean_distance(Map("", torch.from_numpy(weights.astype(np.float64)), patches, patches))
+    assert page.locator(".analysis .behind td").all_inner_texts() == [f"{float(far):.2f}" for far in found[0]]
 
 
 def test_boxes_and_influences_are_what_they_are_called(open_page: Open, tmp_path: Path):
