@@ -12,6 +12,14 @@ const REASON =
   'Crossing out a token or switching off a head changes every layer above, so it needs the model: open the same view with regard serve.';
 const MANY_CHIPS = 80;
 
+export const MOST_CHANGES = 32; // that the server takes at once
+
+/** Whatever was chosen to be changed; too much of it is refused here, in words. */
+export function alter(store, changes) {
+  const fits = changes.length <= MOST_CHANGES || changes.length < store.state.changes.length;
+  store.set(fits ? { changes } : { error: `At most ${MOST_CHANGES} things can be changed at once. Undo some first.` });
+}
+
 /** The list with one change put in, or taken out where it was there. */
 export function toggled(changes, change) {
   const rest = changes.filter((one) => !sameChange(one, change));
@@ -55,7 +63,7 @@ export function interveneStrip(store, source) {
     const heat = temperatureOf(octaves);
     value.textContent = heat.toFixed(2);
     clearTimeout(timer); // a slider speaks often; the model hears the last word
-    timer = setTimeout(() => store.set({ changes: heated(store.state.changes, heat) }), live ? 90 : 0);
+    timer = setTimeout(() => alter(store, heated(store.state.changes, heat)), live ? 90 : 0);
   }
 
   function switchHead() {
@@ -64,9 +72,7 @@ export function interveneStrip(store, source) {
     const heads = which === 'mean' ? Array.from({ length: look.sites.get(store.state.site).heads }, (_, one) => one) : [which];
     const off = isOff(store.state);
     const others = changes.filter((one) => one.kind !== 'head' || one.site !== site || !heads.includes(one.head));
-    store.set({
-      changes: off ? others : [...others, ...heads.map((one) => ({ kind: 'head', site, head: one, factor: 0 }))],
-    });
+    alter(store, off ? others : [...others, ...heads.map((one) => ({ kind: 'head', site, head: one, factor: 0 }))]);
   }
 
   const isOff = ({ changes, site, head: which }) =>
@@ -78,7 +84,7 @@ export function interveneStrip(store, source) {
     return button(
       'chip',
       labelOf(axis, index),
-      () => live && store.set({ changes: toggled(store.state.changes, change) }),
+      () => live && alter(store, toggled(store.state.changes, change)),
       {
         'aria-label': `cross out ${wordsFor(axis, index)}`,
         'aria-pressed': out,

@@ -75,10 +75,9 @@ export function currentMatrix(state) {
 
 /** The second map of a comparison, in words. */
 export function secondWord(state) {
-  const { look, site, head } = state.secondSheet;
+  const { look, other, site, head } = state.secondSheet;
   const name = headWord(look.sites.get(site), head);
-  if (!state.other) return name;
-  return `${state.other.model ?? state.other.attention}: ${name}`;
+  return other ? `${other.model ?? other.attention}: ${name}` : name;
 }
 
 export const tickOf = (scale, tick) => {

@@ -2,6 +2,8 @@
 
 import { moduleOf, pictureOf, writtenOf } from './axes.js';
 import { clamp, element } from './dom.js';
+import { FINDINGS } from './findings.js';
+import { INITIAL } from './store.js';
 
 const VIEWS = ['map', 'lines', 'compare'];
 const SHORT = 6000; // letters; a longer picture does not go into an address
@@ -46,6 +48,7 @@ export function writeHash(state) {
   if (view === 'compare' && state.other) pairs.set('other', Object.entries(state.other)[0].join(':'));
   if (state.changes.length) pairs.set('changes', writeChanges(state.changes));
   if (state.contrast !== 'root') pairs.set('scale', state.contrast);
+  if (state.tab !== INITIAL.tab) pairs.set('tab', state.tab);
   return `#${pairs}`;
 }
 
@@ -66,6 +69,7 @@ export function readHash(hash) {
   put('key', whole('column'));
   put('view', VIEWS.includes(given.get('view')) ? given.get('view') : null);
   put('contrast', ['root', 'linear'].includes(given.get('scale')) ? given.get('scale') : null);
+  put('tab', Object.hasOwn(FINDINGS, given.get('tab') ?? '') ? given.get('tab') : null);
   put('changes', given.has('changes') ? readChanges(given.get('changes')) : null);
   const second = given.get('with')?.match(/^(.+):(mean|\d+)$/);
   if (second) Object.assign(patch, { withSite: second[1], withHead: headFrom(second[2]) });
@@ -93,7 +97,7 @@ export function inputFrom(example, text, png) {
   return example.kind === 'pair' ? { kind: 'pair', source: text } : { kind: 'text', text };
 }
 
-const HELD = [
+export const HELD = [
   'model',
   'input',
   'changes',
@@ -106,6 +110,7 @@ const HELD = [
   'withHead',
   'other',
   'contrast',
+  'tab',
 ];
 
 /** Keep the address as the view is; `restore` is called when the reader changes it by hand or goes back. */

@@ -36,7 +36,7 @@ function lookCall(input, changes) {
 }
 
 /** The model that a second map comes from, if it is another one. */
-function otherOf(other, { look }) {
+function otherOf({ other, look }) {
   if (!other) return null;
   return other.model ? modelCall(look.document.model) : `regard.swapped(model, ${text(other.attention)})`;
 }
@@ -51,7 +51,7 @@ export function pythonFor(state) {
   ];
   if (state.view === 'compare' && state.secondSheet) {
     const second = state.secondSheet;
-    const other = otherOf(state.other, second);
+    const other = otherOf(second);
     if (other) lines.push(`other = ${other}.${lookCall(document.input, document.changes).slice(6)}`);
     const shown = mapText(other ? 'other' : 'trace', second.look.sites.get(second.site), second.head);
     lines.push(`difference = weights - ${shown}`);
