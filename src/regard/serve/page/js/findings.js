@@ -11,7 +11,7 @@ function placeName(look, name) {
   const site = siteCalled(look, name);
   if (site) return siteName(site);
   const inside = look.document.sites.find((one) => one.name.startsWith(`${name}.`));
-  return inside ? siteName({ ...inside, role: 'self' }) : name.replaceAll('.', ' '); // a block does more than look elsewhere
+  return inside ? siteName({ ...inside, role: 'self' }) : name.replaceAll('.', ' '); // a block is more than its cross
 }
 
 /** As many layers as the answer went through; a page that was saved earlier does not say. */

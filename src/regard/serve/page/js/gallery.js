@@ -28,8 +28,17 @@ function drawnFigure({ id, title, claim, holds }, source) {
     height: 300,
     alt: `${title}. ${claim}`,
   });
-  const large = { href: source.figureAddress(id), target: '_blank', rel: 'noopener', title: 'Open large, in a new tab' };
-  return element('a', { class: 'figure-large', ...large, 'aria-label': `${title}. ${claim} Open large, in a new tab` }, image);
+  return element(
+    'a',
+    {
+      class: 'figure-large',
+      href: source.figureAddress(id),
+      target: '_blank',
+      rel: 'noopener',
+      'aria-label': `${title}. ${claim} Open large, in a new tab`,
+    },
+    image,
+  );
 }
 
 function cardOf(figure, source) {

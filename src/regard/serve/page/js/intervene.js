@@ -54,7 +54,7 @@ export function interveneStrip(store, source) {
   const undo = button('plain', 'Undo all', () => store.set({ changes: [] }));
   const reason = element('p', { id: fresh('waits'), class: 'waits', hidden: live }, REASON);
   const waits = live ? {} : { 'aria-disabled': 'true', 'aria-describedby': reason.id };
-  const head = button('switch', '', () => live && switchHead(), { role: 'switch', ...waits });
+  const head = button('switch', '', () => live && siteOf(store.state) && switchHead(), { role: 'switch', ...waits });
   const told = element('p', { class: 'readout', role: 'status' });
   const pictureNote = element('p', { class: 'hint' });
   let timer = 0;
@@ -69,14 +69,17 @@ export function interveneStrip(store, source) {
   function switchHead() {
     const { head: which, changes, look } = store.state;
     const site = moduleOf(store.state.site); // a change is about the module, in all of its calls
-    const heads = which === 'mean' ? Array.from({ length: look.sites.get(store.state.site).heads }, (_, one) => one) : [which];
+    const count = look.sites.get(store.state.site).heads;
+    const heads = which === 'mean' ? Array.from({ length: count }, (_, one) => one) : [which];
     const off = isOff(store.state);
     const others = changes.filter((one) => one.kind !== 'head' || one.site !== site || !heads.includes(one.head));
     alter(store, off ? others : [...others, ...heads.map((one) => ({ kind: 'head', site, head: one, factor: 0 }))]);
   }
 
   const isOff = ({ changes, site, head: which }) =>
-    changes.some((one) => one.kind === 'head' && one.site === moduleOf(site) && (which === 'mean' || one.head === which));
+    changes
+      .filter((one) => one.kind === 'head' && one.site === moduleOf(site))
+      .some((one) => which === 'mean' || one.head === which);
 
   function chip(axisName, axis, index) {
     const change = { kind: 'token', axis: axisName, position: index };

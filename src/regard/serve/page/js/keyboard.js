@@ -63,7 +63,7 @@ export function keyboard(store, { page, tour, toggleTheme, tabs }) {
   const press = (selector) => page.querySelector(selector)?.click();
   const warm = (by) => {
     const { changes, site } = store.state;
-    alter(store, heated(changes, temperatureOf(Math.log2(heatOf(changes, site)) + by)));
+    if (site) alter(store, heated(changes, temperatureOf(Math.log2(heatOf(changes, site)) + by)));
   };
   const cross = () => {
     const site = siteOf(store.state);

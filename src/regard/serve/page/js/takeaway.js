@@ -57,7 +57,7 @@ export function takeAway(store, source) {
     html: async () => save(await store.state.look.page(), 'html'),
     csv: () => {
       const matrix = currentMatrix(store.state);
-      const note = matrix.sheet.exact ? '' : ': the row of the chosen query alone, as the map is too large to be sent whole';
+      const note = matrix.sheet.exact ? '' : ': only the row of the chosen query, the whole map is too large';
       save(new Blob([matrixText(matrix)], { type: 'text/csv' }), 'csv', note);
     },
   };
