@@ -18,9 +18,11 @@ import regard
 from regard.figures.looking import candies
 from regard.look import distance, onefile
 from regard.look.changes import Temperature, Token
-from regard.look.document import About, embedded
+from regard.look.document import WORDS, About, embedded
+from regard.look.maps import Map
 from regard.nn.attention import Softmax
-from regard.serve.examples import seven
+from regard.nn.axis import Axis
+from regard.serve.examples import seven, shapes
 
 from .conftest import Open, until
 
@@ -149,7 +151,7 @@ def test_the_same_weights_under_another_mechanism_are_compared(open_page: Open, 
     assert shown == f"{100 * float(found['difference'][6, 0]):+.1f} points".replace("-", "−")
 
 
-def test_models_of_the_zoo_are_looked_at(open_page: Open):
+def test_models_of_the_zoo_are_looked_at(open_page: Open, tmp_path: Path):
     """Random weights, and said so: a translator, a reader, a captioner with real maps over its picture, a detector."""
     page = open_page("#model=captioner-tiny&site=decoder.0.cross&head=0")
     assert page.locator(".badge:has-text('random weights')").is_visible()
@@ -163,6 +165,14 @@ def test_models_of_the_zoo_are_looked_at(open_page: Open):
     page.click(".intervene .chips button")
     until(page, f"document.querySelector('.stage-foot .readout b').textContent !== {json.dumps(shown)}")
     assert page.inner_text(".stage-foot .readout b").startswith("0.0")
+    page.keyboard.press("0")
+    until(page, f"document.querySelector('.stage-foot .readout b').textContent === {json.dumps(shown)}")
+    page.keyboard.press("p")
+    until(page, "document.querySelector('.said').textContent === 'Python copied'")
+    picture = tmp_path / "picture.png"
+    picture.write_bytes(base64.b64decode(shapes().partition(",")[2]))
+    code = page.evaluate("navigator.clipboard.readText()").replace('"picture.png"', repr(str(picture)))
+    assert shown == f"{100 * float(ran(code, tmp_path)['weights'][37, 36]):.1f}\u202f%"  # of the whole grid
     for name, heads in (("detr-small", 4), ("switch-lm-tiny", 4), ("rnn-bahdanau", 1)):
         page = open_page(f"#model={name}")
         until(page, "document.querySelectorAll('.tile').length > 0")
@@ -292,7 +302,7 @@ def made_up(answer: dict[str, Any], given: dict[str, Any], sites: list[dict[str,
         weights = torch.rand(shape, generator=torch.Generator().manual_seed(1)) * 4
         weights = weights if site["kind"] == "influence" else weights.softmax(-1)
         maps[site["name"]] = base64.b64encode(weights.numpy().astype("<f2").tobytes()).decode()
-    return {"document": document | {"axes": axes, "sites": sites}, "maps": maps, "vectors": {}}
+    return {"document": document | {"axes": axes, "sites": sites}, "maps": maps, "vectors": {}, "words": WORDS}
 
 
 def test_words_that_look_at_a_picture(open_page: Open, tmp_path: Path):
@@ -308,6 +318,22 @@ def test_words_that_look_at_a_picture(open_page: Open, tmp_path: Path):
     assert "[class]" in page.inner_text(".chip.token")
     page.click(".picture", position={"x": 10, "y": 10})
     until(page, "document.querySelector('.cell h2').textContent === 'ball → patch 0, 0'")
+
+
+def test_a_saved_page_measures_distances_as_the_library_does(open_page: Open, tmp_path: Path):
+    """A class token has no place: it neither looks nor is looked at."""
+    given = {"kind": "image", "width": 64, "height": 64, "png": seven()}
+    site = {"name": "blocks.0.mixer", "part": "", "role": "self", "rows": "patches", "heads": 2}
+    data = made_up({"kind": "labels", "labels": [["seven", 1.0]]}, given, [site])
+    (tmp_path / "far.html").write_text(onefile.standalone(data), encoding="utf8")
+    page = open_page((tmp_path / "far.html").as_uri())
+    page.click("[data-tab=distance]")
+    page.click(".analysis .behind summary")
+    until(page, "document.querySelectorAll('.analysis .behind td').length === 2")
+    weights = np.frombuffer(base64.b64decode(data["maps"]["blocks.0.mixer"]), "<f2").reshape(1, 2, 17, 17)
+    patches = Axis("image", 17, grid=(4, 4))
+    found = distance.mean_distance(Map("", torch.from_numpy(weights.astype(np.float64)), patches, patches))
+    assert page.locator(".analysis .behind td").all_inner_texts() == [f"{float(far):.2f}" for far in found[0]]
 
 
 def test_boxes_and_influences_are_what_they_are_called(open_page: Open, tmp_path: Path):
@@ -388,6 +414,16 @@ def test_the_tour_walks_through_the_sentences_of_the_lectures(open_page: Open):
     until(page, "document.querySelector('.tour-count').textContent === '2 of 10'")
     assert page.locator(".tour-examples").is_hidden()
     assert hash_of(page)["text"] == "The server is crashed."
+
+
+def test_the_tour_fits_a_narrow_screen(open_page: Open):
+    page = open_page("#model=tatoeba-en-de&text=My+dog+is+big.", width=360)
+    page.click("[data-part=tour]")
+    page.wait_for_selector(".tour-examples button")
+    for name in ("Next", "Close"):
+        box = page.get_by_role("button", name=name, exact=True).bounding_box()
+        assert 0 <= box["x"] <= 360 - box["width"], name
+        assert 0 <= box["y"] <= 900 - box["height"], name
 
 
 def test_analyses_tell_what_they_do_not_tell(open_page: Open):

@@ -106,16 +106,17 @@ export function analysis(store) {
     const force = inForce(state);
     if (!force || !seen) return;
     const mine = (turnOf += 1);
-    if (WHOLE_MAPS.includes(state.tab) && Math.max(...force.look.shape(force.site.name)) > LONGEST_MAP)
+    if (LAYERED.includes(state.tab) && !force.look.document.sites.some((site) => site.role === 'self'))
+      return refuse({ message: 'This goes through layers that look at their own positions, and there is none here.' });
+    const asked = ASKED[state.tab]?.(force) ?? {}; // after that: it looks for a layer which does so
+    if (WHOLE_MAPS.includes(state.tab) && Math.max(...force.look.shape(asked.site)) > LONGEST_MAP)
       return refuse({
         message: `A whole map is worked out here, for at most ${LONGEST_MAP} positions. Give it a shorter input.`,
       });
-    if (LAYERED.includes(state.tab) && !force.look.document.sites.some((site) => site.role === 'self'))
-      return refuse({ message: 'This goes through layers that look at their own positions, and there is none here.' });
     panel.setAttribute('aria-busy', 'true');
     if (made && made.tab !== state.tab) refuse({ message: '…' }); // another's plot must not stand under this name
     try {
-      const found = await force.look.analysis(state.tab, ASKED[state.tab]?.(force) ?? {});
+      const found = await force.look.analysis(state.tab, asked);
       if (mine === turnOf) present(found, store.state, inForce(store.state));
     } catch (error) {
       if (mine === turnOf) refuse(error);

@@ -5,11 +5,12 @@ import { askLine } from './ask.js';
 import { candyCorner } from './candy.js';
 import { calm } from './dom.js';
 import { gallery } from './gallery.js';
+import { MOST_CHANGES } from './intervene.js';
 import { keyboard } from './keyboard.js';
 import { loader } from './loader.js';
 import { mountLook } from './look.js';
 import { lookupView } from './lookup.js';
-import { exampleOf, inputFrom, keepHash, readHash } from './permalink.js';
+import { exampleOf, HELD, inputFrom, keepHash, readHash } from './permalink.js';
 import { millions } from './picker.js';
 import { ServerSource } from './server.js';
 import { createStore, INITIAL } from './store.js';
@@ -22,24 +23,29 @@ const source = new ServerSource();
 const store = createStore({ permalink: true });
 const toggleTheme = followTheme(page, store);
 
-/** The view that the address means; without one, the first model with its own example. */
-async function restore() {
+const AGAIN = 2000; // milliseconds: a server that is busy now may not be then
+
+/** The view that the address means; without one, the first model with its own example. Where there is nothing to show
+    yet, it is tried once more by itself, and then by the button. */
+async function restore(retry = true) {
   let models = [];
   try {
     models = await source.models();
   } catch (error) {
-    return store.set({ error: error.message });
+    const blank = !store.state.model;
+    store.set({ error: `${error.message}${blank && !retry ? ' Press Look to try again.' : ''}` });
+    if (blank && retry) setTimeout(() => store.state.model || restore(false), AGAIN);
+    return;
   }
   const { patch, text, png } = readHash(location.hash);
+  const many = (patch.changes?.length ?? 0) > MOST_CHANGES;
+  if (many) patch.changes = patch.changes.slice(0, MOST_CHANGES);
   const model =
     models.find((one) => one.name === patch.model) ?? models.find((one) => one.source === 'shipped') ?? models[0];
   if (!model) return store.set({ error: 'The server knows no model.' });
   const known = patch.model === undefined || patch.model === model.name;
   const fresh = Object.fromEntries(
-    ['site', 'head', 'view', 'query', 'key', 'withSite', 'withHead', 'other', 'contrast', 'changes'].map((name) => [
-      name,
-      INITIAL[name],
-    ]),
+    HELD.filter((name) => name !== 'model' && name !== 'input').map((name) => [name, INITIAL[name]]),
   );
   store.set({
     ...fresh,
@@ -47,10 +53,11 @@ async function restore() {
     model: model.name,
     input: inputFrom(exampleOf(model), known ? text : null, png),
   });
-  store.set({ notice: known ? '' : `There is no model named ${patch.model} here; this is ${model.name}.` });
+  const lost = many ? `The address holds more than ${MOST_CHANGES} changes; these are the first.` : '';
+  store.set({ notice: known ? lost : `There is no model named ${patch.model} here; this is ${model.name}.` });
 }
 
-part('ask').replaceChildren(askLine(store, source));
+part('ask').replaceChildren(askLine(store, source, () => restore(false)));
 mountLook(part('look'), store, source);
 part('play').append(lookupView(), candyCorner());
 part('gallery').append(gallery(source));
@@ -83,4 +90,4 @@ part('tour').addEventListener('click', tour.start);
 part('keys').addEventListener('click', keys.open);
 part('theme').addEventListener('click', toggleTheme);
 loader(store, source);
-restore().then(() => keepHash(store, restore));
+restore().then(() => keepHash(store, () => restore()));

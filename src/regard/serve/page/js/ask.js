@@ -21,7 +21,7 @@ async function readPicture(blob) {
   return canvas.toDataURL('image/png');
 }
 
-export function askLine(store, source) {
+export function askLine(store, source, begin) {
   let timer = 0;
   const field = element('input', {
     id: 'sentence',
@@ -109,7 +109,8 @@ export function askLine(store, source) {
       class: 'ask',
       onSubmit: (event) => {
         event.preventDefault();
-        sendText();
+        if (store.state.model) sendText();
+        else begin(); // the list of models did not come
       },
     },
     element('label', { for: 'sentence', class: 'unseen' }, 'Text'),

@@ -38,11 +38,10 @@ export const wordsFor = (axis, index) =>
 
 export const isPicture = (axis) => axis.kind === 'image' && axis.grid?.length === 2;
 
-/** How far two positions are apart: in tokens, or in patches of the picture. */
+/** How far two positions that have a place are apart: in tokens, or in patches of the picture. */
 export function gapOf(axis) {
   if (!isPicture(axis)) return (row, column) => Math.abs(row - column);
   return (row, column) => {
-    if (row < axis.special || column < axis.special) return 0;
     const [a, b] = [patchOf(axis, row), patchOf(axis, column)];
     return Math.hypot(a[0] - b[0], a[1] - b[1]);
   };
@@ -63,6 +62,13 @@ export const pictureOf = (input) => (input.kind === 'caption' ? input.image : in
 
 /** The words of an input, as a person would write them into the line. */
 export const writtenOf = (input) => input.text ?? input.source ?? '';
+
+/** The module of a site: one that ran several times is there once a call, as "name@0", "name@1". */
+export const moduleOf = (name) => name.split('@')[0];
+
+/** The site that an answer means; where a module ran several times, it speaks of the last call. */
+export const siteCalled = (look, name) =>
+  look.sites.get(name) ?? look.document.sites.findLast((site) => moduleOf(site.name) === name);
 
 /** A site in words: "encoder 2", "decoder 1, cross", "stage 0, layer 1". */
 export function siteName(site) {

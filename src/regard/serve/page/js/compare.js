@@ -93,7 +93,7 @@ export function comparison(store, source) {
     });
 
   function rank(state, force) {
-    const sites = state.other ? (state.second?.sites ?? []) : [];
+    const sites = state.other && state.second?.other === state.other ? state.second.sites : [];
     const all = sites.flatMap((one) => one.heads.map((pair) => ({ site: one.first, ...pair })));
     const told = all.filter((one) => one.divergence !== null); // weights below 0 are no shares, and have none
     const most = told.sort((a, b) => b.divergence - a.divergence).slice(0, 5);

@@ -39,6 +39,13 @@ export function largest(values) {
   return best;
 }
 
+/** The largest magnitude; a map is too long to be spread into Math.max. */
+export function furthest(values) {
+  let most = 0;
+  for (const value of values) most = Math.max(most, Math.abs(value));
+  return most;
+}
+
 /** A token in its role, and a pair of them: the two colours mean query and key everywhere. */
 export const role = (name, text) => element('mark', { class: name }, text);
 export const fromTo = (query, key) => [role('query', query), ' → ', role('key', key)];

@@ -1,6 +1,6 @@
 // A look that stands in the page itself: a stand-alone file, or a notebook. All is computed here, nothing is fetched.
 
-import { gapOf } from './axes.js';
+import { gapOf, moduleOf, siteCalled } from './axes.js';
 import { halves, singles } from './bytes.js';
 import {
   distance,
@@ -36,8 +36,7 @@ class EmbeddedLook extends Look {
   }
 
   temperature(site) {
-    const found = this.own.findLast((change) => change.site === site || change.site === '*');
-    return found?.value ?? 1;
+    return heatOf(this.own, site);
   }
 
   whole(site, head) {
@@ -125,18 +124,21 @@ class EmbeddedLook extends Look {
 
   async analysis(name, { site, head }) {
     const each = (facts) => Array.from({ length: facts.heads }, (_, index) => index);
-    const square = (facts) => this.shape(facts.name)[0] === this.shape(facts.name)[1] && facts.kind === 'weights';
-    if (name === 'distance') {
-      const sites = this.document.sites.filter(square).map((facts) => {
-        const axis = this.document.axes[facts.rows];
-        return [facts.name, each(facts).map((one) => distance(this.whole(facts.name, one), axis.size, gapOf(axis)))];
+    const axisOfKeys = (facts) => this.document.axes[facts.columns];
+    const last = (facts) => siteCalled(this, moduleOf(facts.name)) === facts; // of several calls, as in the library
+    const selves = this.document.sites.filter((one) => one.role === 'self' && one.kind === 'weights' && last(one));
+    const walked = selves.filter((facts) => axisOfKeys(facts).grid || axisOfKeys(facts).kind === 'text');
+    if (name === 'distance' && walked.length) {
+      const sites = walked.map((facts) => {
+        const axis = axisOfKeys(facts);
+        const far = (one) => distance(this.whole(facts.name, one), axis.size, axis.special, gapOf(axis));
+        return [facts.name, each(facts).map(far)];
       });
-      const patches = Object.values(this.document.axes).some((axis) => axis.grid);
       return {
         name,
         ...this.raw.words[name],
         sites: Object.fromEntries(sites),
-        unit: patches ? 'patches' : 'tokens',
+        unit: axisOfKeys(walked[0]).grid ? 'patches' : 'tokens',
       };
     }
     if (name === 'spectrum' && Math.max(...this.shape(site)) <= 96) {
@@ -153,16 +155,20 @@ class EmbeddedLook extends Look {
         rank: effectiveRank(singular),
       };
     }
-    const facts = this.sites.get(site);
-    if (name === 'rollout' && square(facts) && facts.role === 'self') {
-      const before = this.document.sites.filter((one) => one.part === facts.part && one.role === 'self');
-      const maps = before.slice(0, before.indexOf(facts) + 1).map((one) => this.whole(one.name, 'mean'));
-      const [count] = this.shape(site);
-      const flat = rollout(maps, count);
+    const facts = name === 'rollout' && siteCalled(this, moduleOf(site));
+    if (selves.includes(facts)) {
+      const stack = selves.filter((one) => one.rows === facts.rows && one.columns === facts.columns);
+      const layers = stack.slice(0, stack.indexOf(facts) + 1).map((one) => one.name);
+      const [count] = this.shape(facts.name);
+      const flat = rollout(
+        layers.map((one) => this.whole(one, 'mean')),
+        count,
+      );
       return {
         name,
         ...this.raw.words[name],
-        site,
+        site: facts.name,
+        layers,
         map: Array.from({ length: count }, (_, row) => Array.from(flat.subarray(row * count, (row + 1) * count))),
       };
     }

@@ -1,13 +1,25 @@
 // What each analysis shows: a sentence of finding, a plot and a table, from what the API answered.
 
-import { labelOf, siteName, visible } from './axes.js';
+import { labelOf, moduleOf, siteCalled, siteName, visible } from './axes.js';
 import { scales } from './colour.js';
 import { element, largest, percent, signed } from './dom.js';
 import { flowPart, mapPart, numbered, occlusionPart } from './mapped.js';
 import { curves, dots } from './plots.js';
 
-/** A site in words; a place that is none, by its own name. */
-const placeName = (look, name) => (look.sites.has(name) ? siteName(look.sites.get(name)) : name.replaceAll('.', ' '));
+/** A site in words; a block by its layer; a place that is neither, by its own name. */
+function placeName(look, name) {
+  const site = siteCalled(look, name);
+  if (site) return siteName(site);
+  const inside = look.document.sites.find((one) => one.name.startsWith(`${name}.`));
+  return inside ? siteName({ ...inside, role: 'self' }) : name.replaceAll('.', ' '); // a block is more than its cross
+}
+
+/** As many layers as the answer went through; a page that was saved earlier does not say. */
+function pathWords({ layers }) {
+  if (layers?.length === 1) return 'The attention of this layer alone, ';
+  const through = layers ? `${layers.length} layers` : 'all layers';
+  return `Attention followed back through ${through} up to this one, `;
+}
 
 function headsPart({ found, force, wide, store, yName, write, intro }) {
   const names = Object.keys(found.sites);
@@ -29,8 +41,8 @@ function headsPart({ found, force, wide, store, yName, write, intro }) {
       ),
       xName: '',
       yName,
-      chosen: { place: names.indexOf(force.site.name), head: force.head },
-      onChoose: (place, head) => store.set({ site: names[place], head }),
+      chosen: { place: names.findIndex((name) => moduleOf(name) === moduleOf(force.site.name)), head: force.head },
+      onChoose: (place, head) => store.set({ site: siteCalled(force.look, names[place]).name, head }),
     }),
     table: {
       caption: found.name,
@@ -97,11 +109,7 @@ function lensPart({ found, force, state }) {
     element(
       'tr',
       {},
-      element(
-        'th',
-        { scope: 'row' },
-        placeName(force.look, layer.site),
-      ),
+      element('th', { scope: 'row' }, placeName(force.look, layer.site)),
       layer.tokens.map(cell),
     ),
   );
@@ -114,7 +122,7 @@ function lensPart({ found, force, state }) {
     caption: 'Likeliest token after each layer',
     columns: ['after', ...Array.from({ length: count }, (_, index) => name(index))],
     rows: found.layers.map((layer) => [
-      layer.site,
+      placeName(force.look, layer.site),
       ...layer.tokens.map(([[token, chance]]) => `${token} ${percent(chance)}`),
     ]),
   };
@@ -125,7 +133,7 @@ export const FINDINGS = {
   rollout: (facts) =>
     mapPart({
       ...facts,
-      before: 'Attention followed back through all layers up to this one, the residual path counted as one half. ',
+      before: `${pathWords(facts.found)}the residual path counted as one half. `,
       after: ' comes most from ',
     }),
   flow: flowPart,

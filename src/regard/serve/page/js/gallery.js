@@ -20,7 +20,7 @@ function checkLine({ name, got, expected, ok }) {
 /** What was never computed in full has no picture: nothing is asked for. */
 function drawnFigure({ id, title, claim, holds }, source) {
   if (holds === null) return element('p', { class: 'figure-none hint' }, 'Not computed yet.');
-  return element('img', {
+  const image = element('img', {
     src: source.figureAddress(id),
     loading: 'lazy',
     decoding: 'async',
@@ -28,6 +28,17 @@ function drawnFigure({ id, title, claim, holds }, source) {
     height: 300,
     alt: `${title}. ${claim}`,
   });
+  return element(
+    'a',
+    {
+      class: 'figure-large',
+      href: source.figureAddress(id),
+      target: '_blank',
+      rel: 'noopener',
+      'aria-label': `${title}. ${claim} Open large, in a new tab`,
+    },
+    image,
+  );
 }
 
 function cardOf(figure, source) {

@@ -1,6 +1,6 @@
 // Every head of every site as a thumbnail, grouped by part, and the mean of each site at the end of its row.
 
-import { groupsOf, headWord, labelOf, sentenceCase } from './axes.js';
+import { groupsOf, headWord, labelOf, moduleOf, sentenceCase } from './axes.js';
 import { scales } from './colour.js';
 import { crosshair } from './crosshair.js';
 import { element, plural, percent } from './dom.js';
@@ -164,7 +164,7 @@ export function headGrid(store) {
   store.watch(['look', 'site', 'head', 'withSite', 'withHead', 'view', 'other', 'changes'], (state) => {
     const comparing = state.view === 'compare' && !state.other;
     const off = (site, head) =>
-      state.changes.some((one) => one.kind === 'head' && one.site === site.name && one.head === head);
+      state.changes.some((one) => one.kind === 'head' && one.site === moduleOf(site.name) && one.head === head);
     for (const { site, head, node } of tiles) {
       const on = site.name === state.site && head === state.head;
       node.setAttribute('aria-pressed', on);

@@ -1,7 +1,7 @@
 // Change something and look again: cross out a token, switch a head off, turn the temperature.
 // A saved page has no model: there only the temperature works, map by map, and the rest says why it waits.
 
-import { isPicture, labelOf, siteName, wordsFor } from './axes.js';
+import { isPicture, labelOf, moduleOf, siteName, wordsFor } from './axes.js';
 import { changedAnswer } from './answer.js';
 import { heatOf } from './working.js';
 import { button, element, fresh, plural } from './dom.js';
@@ -11,6 +11,14 @@ import { siteOf } from './store.js';
 const REASON =
   'Crossing out a token or switching off a head changes every layer above, so it needs the model: open the same view with regard serve.';
 const MANY_CHIPS = 80;
+
+export const MOST_CHANGES = 32; // that the server takes at once
+
+/** Whatever was chosen to be changed; too much of it is refused here, in words. */
+export function alter(store, changes) {
+  const fits = changes.length <= MOST_CHANGES || changes.length < store.state.changes.length;
+  store.set(fits ? { changes } : { error: `At most ${MOST_CHANGES} things can be changed at once. Undo some first.` });
+}
 
 /** The list with one change put in, or taken out where it was there. */
 export function toggled(changes, change) {
@@ -46,7 +54,7 @@ export function interveneStrip(store, source) {
   const undo = button('plain', 'Undo all', () => store.set({ changes: [] }));
   const reason = element('p', { id: fresh('waits'), class: 'waits', hidden: live }, REASON);
   const waits = live ? {} : { 'aria-disabled': 'true', 'aria-describedby': reason.id };
-  const head = button('switch', '', () => live && switchHead(), { role: 'switch', ...waits });
+  const head = button('switch', '', () => live && siteOf(store.state) && switchHead(), { role: 'switch', ...waits });
   const told = element('p', { class: 'readout', role: 'status' });
   const pictureNote = element('p', { class: 'hint' });
   let timer = 0;
@@ -55,21 +63,23 @@ export function interveneStrip(store, source) {
     const heat = temperatureOf(octaves);
     value.textContent = heat.toFixed(2);
     clearTimeout(timer); // a slider speaks often; the model hears the last word
-    timer = setTimeout(() => store.set({ changes: heated(store.state.changes, heat) }), live ? 90 : 0);
+    timer = setTimeout(() => alter(store, heated(store.state.changes, heat)), live ? 90 : 0);
   }
 
   function switchHead() {
-    const { site, head: which, changes, look } = store.state;
-    const heads = which === 'mean' ? Array.from({ length: look.sites.get(site).heads }, (_, one) => one) : [which];
+    const { head: which, changes, look } = store.state;
+    const site = moduleOf(store.state.site); // a change is about the module, in all of its calls
+    const count = look.sites.get(store.state.site).heads;
+    const heads = which === 'mean' ? Array.from({ length: count }, (_, one) => one) : [which];
     const off = isOff(store.state);
     const others = changes.filter((one) => one.kind !== 'head' || one.site !== site || !heads.includes(one.head));
-    store.set({
-      changes: off ? others : [...others, ...heads.map((one) => ({ kind: 'head', site, head: one, factor: 0 }))],
-    });
+    alter(store, off ? others : [...others, ...heads.map((one) => ({ kind: 'head', site, head: one, factor: 0 }))]);
   }
 
   const isOff = ({ changes, site, head: which }) =>
-    changes.some((one) => one.kind === 'head' && one.site === site && (which === 'mean' || one.head === which));
+    changes
+      .filter((one) => one.kind === 'head' && one.site === moduleOf(site))
+      .some((one) => which === 'mean' || one.head === which);
 
   function chip(axisName, axis, index) {
     const change = { kind: 'token', axis: axisName, position: index };
@@ -77,7 +87,7 @@ export function interveneStrip(store, source) {
     return button(
       'chip',
       labelOf(axis, index),
-      () => live && store.set({ changes: toggled(store.state.changes, change) }),
+      () => live && alter(store, toggled(store.state.changes, change)),
       {
         'aria-label': `cross out ${wordsFor(axis, index)}`,
         'aria-pressed': out,

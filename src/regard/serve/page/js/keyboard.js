@@ -2,7 +2,7 @@
 
 import { button, element } from './dom.js';
 import { heatOf } from './working.js';
-import { heated, toggled } from './intervene.js';
+import { alter, heated, toggled } from './intervene.js';
 import { temperatureOf } from './numeric.js';
 import { siteOf, turn } from './store.js';
 
@@ -63,14 +63,12 @@ export function keyboard(store, { page, tour, toggleTheme, tabs }) {
   const press = (selector) => page.querySelector(selector)?.click();
   const warm = (by) => {
     const { changes, site } = store.state;
-    store.set({ changes: heated(changes, temperatureOf(Math.log2(heatOf(changes, site)) + by)) });
+    if (site) alter(store, heated(changes, temperatureOf(Math.log2(heatOf(changes, site)) + by)));
   };
   const cross = () => {
     const site = siteOf(store.state);
-    if (site)
-      store.set({
-        changes: toggled(store.state.changes, { kind: 'token', axis: site.columns, position: store.state.key }),
-      });
+    const change = { kind: 'token', axis: site?.columns, position: store.state.key };
+    if (site) alter(store, toggled(store.state.changes, change));
   };
 
   const actions = {

@@ -2,7 +2,7 @@
 // Of a long input only the chosen row is drawn, to the keys that it looks at most.
 
 import { labelOf } from './axes.js';
-import { element, percent, shape } from './dom.js';
+import { element, furthest, percent, shape } from './dom.js';
 import { inForce } from './matrix.js';
 import { hoverCell, pointed } from './store.js';
 
@@ -130,7 +130,7 @@ export function linesView(store) {
       Object.assign(parts, { look: force.look, rows: force.site.rows, columns: force.site.columns });
     }
     const { sheet, site, columnAxis } = force;
-    const top = site.kind === 'weights' || !sheet.exact ? 1 : Math.max(...sheet.exact) || 1;
+    const top = site.kind === 'weights' || !sheet.exact ? 1 : furthest(sheet.exact) || 1;
     const focus = pointed(state.hover, site) ?? { query: force.query, key: null };
     for (const { path, query, key } of parts.paths) {
       const weight = (sheet.value(query, key) ?? 0) / top;

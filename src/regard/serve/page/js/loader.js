@@ -32,18 +32,17 @@ function fitted(state, look) {
 /** A cell worth opening with: in the head that is most decided, the row in the middle, and where that looks. */
 async function firstCell(look, name) {
   const copies = (await look.thumbnails()).get(name);
-  const [rows, columns] = look.shape(name);
-  if (copies[0].rows !== rows || copies[0].columns !== columns) return {};
-  const peaks = (copy) => {
+  const [rows] = look.shape(name);
+  const peaks = ({ values, columns }) => {
     let sum = 0;
-    for (let row = 0; row < rows; row += 1)
-      sum += Math.max(...copy.values.subarray(row * columns, (row + 1) * columns));
+    for (let start = 0; start < values.length; start += columns)
+      sum += Math.max(...values.subarray(start, start + columns));
     return sum;
   };
   const head = largest(copies.map(peaks));
   const { grid, special } = look.document.axes[look.sites.get(name).rows];
   const query = grid ? special + Math.floor(grid[0] / 2) * grid[1] + Math.floor(grid[1] / 2) : Math.floor(rows / 2);
-  return { head, query, key: largest(copies[head].values.subarray(query * columns, (query + 1) * columns)) };
+  return { head, query, key: largest(await look.fetchRow(name, head, query)) }; // a copy may be halved
 }
 
 /** One task at a time of each kind: a newer one makes the older one's result worthless. */
@@ -125,12 +124,13 @@ export function loader(store, source) {
   store.watch(['look', 'second', 'withSite', 'withHead', 'view', 'site', 'head'], (state) => {
     if (state.view !== 'compare' || !state.look) return;
     const look = state.other ? state.second?.look : state.look;
+    const other = state.other && state.second?.other; // whose it is: a newer one may be on its way
     const pair = state.other ? partner(state) : { site: state.withSite, head: state.withHead };
     const site = look?.sites.get(pair?.site);
     if (!site) return store.set({ secondSheet: null });
     const use = (sheet) => {
       sheet.onArrival = arrival;
-      store.set({ secondSheet: { look, ...pair, sheet } });
+      store.set({ secondSheet: { look, other, ...pair, sheet } });
     };
     secondTask(look.sheet(site.name, pair.head), use, report);
   });

@@ -63,7 +63,7 @@ export function lookupView() {
   const heat = slider('Temperature', { min: -2, max: 2, step: 0.25, value: -1 });
   const bars = KEYS.map(() => ({ bar: element('span', { class: 'part-bar' }), told: element('span', {}) }));
   const result = element('p', { class: 'readout', role: 'status' });
-  const shownHeat = element('output', {});
+  const [shownPlace, shownHeat] = [element('output', {}), element('output', {})];
   let numbers = null;
   const table = tableBehind('Numbers of the look-up', () => ({
     caption: 'Two keys, their scores, weights and values',
@@ -80,6 +80,7 @@ export function lookupView() {
     const temperature = temperatureOf(Number(heat.value));
     numbers = softLookup(Number(place.value), temperature);
     turn(numbers.query);
+    shownPlace.textContent = Number(place.value).toFixed(2);
     shownHeat.textContent = temperature.toFixed(2);
     bars.forEach(({ bar, told }, index) => {
       bar.style.setProperty('--weight', numbers.weights[index]);
@@ -93,7 +94,7 @@ export function lookupView() {
     table.refresh();
   }
 
-  const line = (label, input, more = null) =>
+  const line = (label, input, more) =>
     element(
       'div',
       { class: 'row slider' },
@@ -121,7 +122,7 @@ export function lookupView() {
       element(
         'div',
         { class: 'lookup-side' },
-        line('query', place),
+        line('query', place, shownPlace),
         line('temperature', heat, shownHeat),
         element(
           'ul',

@@ -1,8 +1,8 @@
 // Analyses whose finding is a map, or what each position is worth: drawn as any other map, or as bars.
 
-import { isPicture, labelOf, labelsOf, wordsFor } from './axes.js';
+import { isPicture, labelOf, labelsOf, siteCalled, wordsFor } from './axes.js';
 import { roundLimit, scales } from './colour.js';
-import { element, largest, percent, role, signed } from './dom.js';
+import { element, furthest, largest, percent, role, signed } from './dom.js';
 import { heatMap } from './heatmap.js';
 import { bars } from './plots.js';
 import { Sheet } from './sheet.js';
@@ -15,10 +15,10 @@ export function mapPart({ found, force, state, signedValues, picture, before, af
   const rows = found.map.length;
   const columns = found.map[0].length;
   const sheet = new Sheet({ rows, columns, exact: Float32Array.from(found.map.flat()) });
-  const limit = roundLimit(Math.max(...sheet.exact.map(Math.abs)));
+  const limit = roundLimit(furthest(sheet.exact));
   const map = heatMap({ label: `${found.name}, ${rows} by ${columns}` });
   const { axes } = force.look.document;
-  const site = force.look.sites.get(found.site);
+  const site = siteCalled(force.look, found.site);
   const [rowNames, columnNames] = [namesFor(axes[site?.rows], rows), namesFor(axes[site?.columns], columns)];
   const place = site?.rows === force.site.rows ? Math.min(force.query, rows - 1) : 0;
   const plain = picture ? scales.influence(limit, state.contrast) : scales[state.contrast];
@@ -102,7 +102,7 @@ export function occlusionPart(facts) {
 /** What could have come to one position, had all passed that could: bars over a text, a map over a picture. */
 export function flowPart(facts) {
   const { found, force, wide } = facts;
-  const site = force.look.sites.get(found.site);
+  const site = siteCalled(force.look, found.site);
   const axis = force.look.document.axes[site.columns];
   const names = namesFor(axis, found.flow.length);
   const best = largest(found.flow);

@@ -2,7 +2,7 @@
 
 import { headWord, labelsOf, sentenceCase } from './axes.js';
 import { roundLimit, scales } from './colour.js';
-import { clamp, number, percent, signed } from './dom.js';
+import { clamp, furthest, number, percent, signed } from './dom.js';
 import { differenceOf } from './loader.js';
 
 /** The parts of the state that decide the matrix. */
@@ -33,9 +33,7 @@ function limitOf(sheet) {
   if (!limits.has(sheet)) {
     const values = sheet.exact ?? sheet.level(0)?.found.values;
     if (!values) return 1;
-    let most = 0;
-    for (const value of values) most = Math.max(most, Math.abs(value));
-    limits.set(sheet, most || 1);
+    limits.set(sheet, furthest(values) || 1);
   }
   return limits.get(sheet);
 }
@@ -77,10 +75,9 @@ export function currentMatrix(state) {
 
 /** The second map of a comparison, in words. */
 export function secondWord(state) {
-  const { look, site, head } = state.secondSheet;
+  const { look, other, site, head } = state.secondSheet;
   const name = headWord(look.sites.get(site), head);
-  if (!state.other) return name;
-  return `${state.other.model ?? state.other.attention}: ${name}`;
+  return other ? `${other.model ?? other.attention}: ${name}` : name;
 }
 
 export const tickOf = (scale, tick) => {

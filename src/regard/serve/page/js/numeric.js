@@ -84,13 +84,22 @@ export function rollout(layers, count) {
   }, null);
 }
 
-/** How far a head looks, on average over its rows; `gap(row, column)` says how far two positions are apart. */
-export function distance(map, columns, gap) {
-  let sum = 0;
-  map.forEach((weight, index) => {
-    sum += weight * gap(Math.floor(index / columns), index % columns);
-  });
-  return (sum * columns) / map.length;
+/** How far a head looks, on average over its rows; `gap(row, column)` says how far two positions are apart. The first
+    `special` ones have no place: they are left out, as in the library, and rows sum to 1 again without them. */
+export function distance(map, count, special, gap) {
+  let [sum, placed] = [0, 0];
+  for (let row = special; row < count; row += 1) {
+    let [far, total] = [0, 0];
+    for (let column = special; column < count; column += 1) {
+      const weight = map[row * count + column];
+      total += weight;
+      far += weight * gap(row, column);
+    }
+    if (total <= 0) continue; // it looked only at what has no place
+    sum += far / total;
+    placed += 1;
+  }
+  return sum / placed;
 }
 
 /** Mean entropy of the rows, in bits: 0 is one position, log2(n) is all alike. */

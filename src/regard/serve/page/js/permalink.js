@@ -1,7 +1,9 @@
 // The view in the address: #model=tatoeba-en-de&text=She+has...&site=decoder.1.cross&head=1&view=map&row=3&column=2 ...
 
-import { pictureOf, writtenOf } from './axes.js';
+import { moduleOf, pictureOf, writtenOf } from './axes.js';
 import { clamp, element } from './dom.js';
+import { FINDINGS } from './findings.js';
+import { INITIAL } from './store.js';
 
 const VIEWS = ['map', 'lines', 'compare'];
 const SHORT = 6000; // letters; a longer picture does not go into an address
@@ -21,9 +23,9 @@ export function readChanges(text) {
     const token = part.match(/^t\.(.+)\.(\d+)$/);
     if (token) return [{ kind: 'token', axis: token[1], position: Number(token[2]) }];
     const head = part.match(/^h\.(.+)\.(\d+)$/);
-    if (head) return [{ kind: 'head', site: head[1], head: Number(head[2]), factor: 0 }];
+    if (head) return [{ kind: 'head', site: moduleOf(head[1]), head: Number(head[2]), factor: 0 }];
     const heat = part.match(/^T\.(.+)\.(\d+\.\d+)$/);
-    if (heat) return [{ kind: 'temperature', site: heat[1], value: clamp(Number(heat[2]), 0.05, 20) }];
+    if (heat) return [{ kind: 'temperature', site: moduleOf(heat[1]), value: clamp(Number(heat[2]), 0.05, 20) }];
     return [];
   });
 }
@@ -46,6 +48,7 @@ export function writeHash(state) {
   if (view === 'compare' && state.other) pairs.set('other', Object.entries(state.other)[0].join(':'));
   if (state.changes.length) pairs.set('changes', writeChanges(state.changes));
   if (state.contrast !== 'root') pairs.set('scale', state.contrast);
+  if (state.tab !== INITIAL.tab) pairs.set('tab', state.tab);
   return `#${pairs}`;
 }
 
@@ -66,6 +69,7 @@ export function readHash(hash) {
   put('key', whole('column'));
   put('view', VIEWS.includes(given.get('view')) ? given.get('view') : null);
   put('contrast', ['root', 'linear'].includes(given.get('scale')) ? given.get('scale') : null);
+  put('tab', Object.hasOwn(FINDINGS, given.get('tab') ?? '') ? given.get('tab') : null);
   put('changes', given.has('changes') ? readChanges(given.get('changes')) : null);
   const second = given.get('with')?.match(/^(.+):(mean|\d+)$/);
   if (second) Object.assign(patch, { withSite: second[1], withHead: headFrom(second[2]) });
@@ -93,7 +97,7 @@ export function inputFrom(example, text, png) {
   return example.kind === 'pair' ? { kind: 'pair', source: text } : { kind: 'text', text };
 }
 
-const HELD = [
+export const HELD = [
   'model',
   'input',
   'changes',
@@ -106,6 +110,7 @@ const HELD = [
   'withHead',
   'other',
   'contrast',
+  'tab',
 ];
 
 /** Keep the address as the view is; `restore` is called when the reader changes it by hand or goes back. */

@@ -34,10 +34,13 @@ export function patchesFor(look, axis, then) {
   };
 }
 
+/** The weights of a row on what has a place in the picture. */
+const placedOf = (row, axis) => (row.subarray ? row.subarray(axis.special) : row.slice(axis.special));
+
 /** The row as a small picture of its grid, its largest weight at full strength. */
 function overlayOf(row, axis, ramp) {
   const [tall, wide] = axis.grid;
-  const part = row.subarray ? row.subarray(axis.special) : row.slice(axis.special);
+  const part = placedOf(row, axis);
   const top = part[largest(part)] || 1;
   const image = new ImageData(wide, tall);
   const words = new Uint32Array(image.data.buffer);
@@ -69,7 +72,7 @@ function boxesOn(context, boxes, scale, colours) {
   }
 }
 
-export function pictureView(store, name, axis, { chooses, bars, look }) {
+export function pictureView(store, name, axis, { chooses, bars, share, look }) {
   const picture = pictureOf(look.document.input);
   const longer = Math.max(picture.width, picture.height);
   const shown = Math.max(1, Math.min(LONGEST, longer * 40) / longer);
@@ -88,14 +91,16 @@ export function pictureView(store, name, axis, { chooses, bars, look }) {
     }),
   );
   const lay = button('toggle', 'overlay', () => ((plain = !plain), draw()), { 'aria-pressed': 'true' });
+  const legend = element('p', { class: 'hint' }); // each row is stretched to its own largest weight
   const root = element(
     'div',
     { class: 'picture-holder' },
     canvas,
-    element('div', { class: 'picture-side' }, chips, lay),
+    element('div', { class: 'picture-side' }, chips, lay, legend),
   );
   let plain = false;
   let facts = { row: null, query: 0, key: 0, marks: [] };
+  const written = (value) => (share ? percent(value) : value.toPrecision(3));
   const pick = (index) => store.set(chooses ? { query: index } : { key: index });
   const cell = [tall / axis.grid[0], wide / axis.grid[1]];
 
@@ -131,6 +136,7 @@ export function pictureView(store, name, axis, { chooses, bars, look }) {
     if (bars) ring(context, facts.key, colours.key, 2);
     for (const index of facts.marks) ring(context, index, colours.ink, 2);
     lay.hidden = !bars;
+    legend.hidden = !bars || !facts.row || plain;
     lay.setAttribute('aria-pressed', !plain);
   }
 
@@ -163,9 +169,10 @@ export function pictureView(store, name, axis, { chooses, bars, look }) {
     );
     chips.forEach((chip, index) => {
       chip.setAttribute('aria-pressed', index === place);
-      const told = bars && row ? ` ${percent(row[index])}` : '';
-      chip.textContent = labelOf(axis, index) + told;
+      chip.textContent = labelOf(axis, index) + (bars && row ? ` ${written(row[index])}` : '');
     });
+    const placed = bars && row ? placedOf(row, axis) : [];
+    legend.textContent = placed.length ? `brightest: ${written(placed[largest(placed)])}` : '';
     draw();
   }
   const point = (positions) => {

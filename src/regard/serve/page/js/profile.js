@@ -1,7 +1,7 @@
 // A long input as one line of bars: too many tokens to write, but each can be pointed at and chosen.
 
 import { labelOf } from './axes.js';
-import { clamp, element, percent } from './dom.js';
+import { clamp, element, furthest, percent } from './dom.js';
 import { hoverToken } from './store.js';
 
 const TALL = 72;
@@ -39,7 +39,7 @@ export function profileStrip(store, name, axis, { chooses, bars, share }) {
     const x = (index) => (index / axis.size) * wide;
     const { row, query, key, marks } = facts;
     if (row && bars) {
-      const top = Math.max(...row) || 1;
+      const top = furthest(row) || 1;
       context.fillStyle = colours.accent;
       const tops = new Float32Array(Math.ceil(wide)); // the highest bar of each pixel
       row.forEach((weight, index) => {

@@ -1,6 +1,6 @@
 // The view as Python: the same numbers, in the library's own words.
 
-import { labelOf, writtenOf } from './axes.js';
+import { labelOf, moduleOf, writtenOf } from './axes.js';
 import { inForce } from './matrix.js';
 
 const text = (value) => JSON.stringify(value);
@@ -12,7 +12,13 @@ function modelCall({ name, source, title }) {
   return source === 'zoo' ? `regard.serve.shelf.random(${text(name)})` : `regard.load(${text(name)})`;
 }
 
-const headIndex = (head) => (head === 'mean' ? '[0].mean(0)' : `[0, ${head}]`);
+/** One map of a trace. Calls of a module that ran several times, and windows (only they have axes that are named after
+    their module), are not in trace.maps as they are shown here. */
+function mapText(from, { name, rows }, head) {
+  if (name !== moduleOf(name) || rows.includes('.'))
+    return `weights_of(${from}, ${text(name)})${head === 'mean' ? '.mean(0)' : `[${head}]`}`;
+  return `${from}.maps[${text(name)}].weights${head === 'mean' ? '[0].mean(0)' : `[0, ${head}]`}`;
+}
 
 const KINDS = { token: 'Token', head: 'Head', temperature: 'Temperature' };
 
@@ -30,7 +36,7 @@ function lookCall(input, changes) {
 }
 
 /** The model that a second map comes from, if it is another one. */
-function otherOf(other, { look }) {
+function otherOf({ other, look }) {
   if (!other) return null;
   return other.model ? modelCall(look.document.model) : `regard.swapped(model, ${text(other.attention)})`;
 }
@@ -41,19 +47,19 @@ export function pythonFor(state) {
   const lines = [
     `model = ${modelCall(document.model)}${document.model.source === 'run' ? '  # or wherever this run is' : ''}`,
     `trace = ${lookCall(document.input, document.changes)}`,
-    `weights = trace.maps[${text(site.name)}].weights${headIndex(head)}  # ${site.rows} x ${site.columns}`,
+    `weights = ${mapText('trace', site, head)}  # ${site.rows} x ${site.columns}`,
   ];
   if (state.view === 'compare' && state.secondSheet) {
     const second = state.secondSheet;
-    const other = otherOf(state.other, second);
+    const other = otherOf(second);
     if (other) lines.push(`other = ${other}.${lookCall(document.input, document.changes).slice(6)}`);
-    lines.push(
-      `difference = weights - ${other ? 'other' : 'trace'}.maps[${text(second.site)}].weights${headIndex(second.head)}`,
-    );
+    const shown = mapText(other ? 'other' : 'trace', second.look.sites.get(second.site), second.head);
+    lines.push(`difference = weights - ${shown}`);
   }
   lines.push(`weights[${query}, ${key}]  # ${labelOf(rowAxis, query)} -> ${labelOf(columnAxis, key)}`);
   const imports = [lines.some((line) => line.includes('regard.serve')) ? 'import regard.serve.shelf' : 'import regard'];
   const used = [...new Set(document.changes.map((change) => KINDS[change.kind]))].sort();
   if (used.length) imports.push(`from regard.look.changes import ${used.join(', ')}`);
+  if (lines.some((line) => line.includes('weights_of('))) imports.push('from regard.look.document import weights_of');
   return `${[...imports, '', ...lines].join('\n')}\n`;
 }

@@ -37,7 +37,7 @@ export function sentenceView(store) {
         ];
     holder.replaceChildren(...strips.map((strip) => strip.whole));
     holder.toggleAttribute('data-pair', !alike);
-    built = { look, rows: site.rows, columns: site.columns };
+    built = { look, rows: site.rows, columns: site.columns, kind: site.kind };
     if (hadFocus) holder.querySelector('[tabindex="0"]')?.focus();
   }
 
@@ -45,7 +45,8 @@ export function sentenceView(store) {
     const force = inForce(state);
     if (!force) return;
     const { look, site, head, sheet, rowAxis, columnAxis, query, key } = force;
-    if (built.look !== look || built.rows !== site.rows || built.columns !== site.columns) build(force);
+    if (built.look !== look || built.rows !== site.rows || built.columns !== site.columns || built.kind !== site.kind)
+      build(force);
     const row = sheet.row(query);
     for (const strip of strips) strip.update(row, query, key);
     if (!row) return;

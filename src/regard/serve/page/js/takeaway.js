@@ -12,7 +12,7 @@ export function takeAway(store, source) {
   const say = (words) => {
     said.textContent = words;
     clearTimeout(timer);
-    timer = setTimeout(() => (said.textContent = ''), 2500);
+    timer = setTimeout(() => (said.textContent = ''), Math.max(2500, 60 * words.length)); // long enough to be read
   };
 
   async function copy(words, done) {
@@ -34,7 +34,7 @@ export function takeAway(store, source) {
     return store.state.view === 'lines' && matrix.sheet.exact ? linesFigure(facts) : mapFigure(facts);
   }
 
-  function save(blob, ending) {
+  function save(blob, ending, note = '') {
     const { site, head, view } = store.state;
     const link = element('a', {
       href: URL.createObjectURL(blob),
@@ -42,7 +42,7 @@ export function takeAway(store, source) {
     });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-    say(`Saved ${link.download}`);
+    say(`Saved ${link.download}${note}`);
   }
 
   const actions = {
@@ -55,7 +55,11 @@ export function takeAway(store, source) {
     png: async () => save(await rasterise(await drawing()), 'png'),
     svg: async () => save(new Blob([await drawing()], { type: 'image/svg+xml' }), 'svg'),
     html: async () => save(await store.state.look.page(), 'html'),
-    csv: () => save(new Blob([matrixText(currentMatrix(store.state))], { type: 'text/csv' }), 'csv'),
+    csv: () => {
+      const matrix = currentMatrix(store.state);
+      const note = matrix.sheet.exact ? '' : ': only the row of the chosen query, the whole map is too large';
+      save(new Blob([matrixText(matrix)], { type: 'text/csv' }), 'csv', note);
+    },
   };
   const act = (name, words) =>
     button('plain', words, () => store.state.sheet && tried(actions[name]), { 'data-action': name });

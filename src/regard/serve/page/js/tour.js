@@ -1,7 +1,7 @@
 // A walk through attention on live numbers, at the site that is open.
 
 import { writtenOf } from './axes.js';
-import { button, calm, element, fresh } from './dom.js';
+import { button, calm, element, fresh, largest } from './dom.js';
 import { inputFrom } from './permalink.js';
 import { facts, STEPS } from './steps.js';
 
@@ -101,7 +101,7 @@ export function makeTour(store, page, source) {
       site: site.name,
       head,
       query,
-      key: kept || !row ? store.state.key : row.indexOf(Math.max(...row)),
+      key: kept || !row ? store.state.key : largest(row),
       view: 'map',
       hover: null,
     });

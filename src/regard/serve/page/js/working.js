@@ -1,5 +1,6 @@
 // The steps of one cell's arithmetic, each a title, a formula with its numbers, and a picture.
 
+import { moduleOf } from './axes.js';
 import { element, number, percent } from './dom.js';
 import { softmax } from './numeric.js';
 import { rowOfBars, vectorBars } from './vectors.js';
@@ -9,7 +10,8 @@ const stepItem = (name, title, formula, ...rest) =>
 
 /** The temperature that is in force at a site: the last change that names it wins. */
 export function heatOf(changes, site) {
-  return changes.findLast((one) => one.kind === 'temperature' && (one.site === site || one.site === '*'))?.value ?? 1;
+  const names = [moduleOf(site), '*'];
+  return changes.findLast((one) => one.kind === 'temperature' && names.includes(one.site))?.value ?? 1;
 }
 
 /** All numbers that the steps show, from those of the API. */
