@@ -1,6 +1,6 @@
 // A look that stands in the page itself: a stand-alone file, or a notebook. All is computed here, nothing is fetched.
 
-import { gapOf, moduleOf, siteCalled } from './axes.js';
+import { gapOf } from './axes.js';
 import { halves, singles } from './bytes.js';
 import {
   distance,
@@ -125,8 +125,7 @@ class EmbeddedLook extends Look {
   async analysis(name, { site, head }) {
     const each = (facts) => Array.from({ length: facts.heads }, (_, index) => index);
     const axisOfKeys = (facts) => this.document.axes[facts.columns];
-    const last = (facts) => siteCalled(this, moduleOf(facts.name)) === facts; // of several calls, as in the library
-    const selves = this.document.sites.filter((one) => one.role === 'self' && one.kind === 'weights' && last(one));
+    const selves = this.document.sites.filter((one) => one.role === 'self' && one.kind === 'weights');
     const walked = selves.filter((facts) => axisOfKeys(facts).grid || axisOfKeys(facts).kind === 'text');
     if (name === 'distance' && walked.length) {
       const sites = walked.map((facts) => {
@@ -155,9 +154,10 @@ class EmbeddedLook extends Look {
         rank: effectiveRank(singular),
       };
     }
-    const facts = name === 'rollout' && siteCalled(this, moduleOf(site));
+    const facts = name === 'rollout' && this.sites.get(site);
     if (selves.includes(facts)) {
-      const stack = selves.filter((one) => one.rows === facts.rows && one.columns === facts.columns);
+      const grid = (one) => (one.rows.includes('.') ? String(this.document.axes[one.rows].grid) : one.rows); // of windows
+      const stack = selves.filter((one) => grid(one) === grid(facts) && one.part === facts.part);
       const layers = stack.slice(0, stack.indexOf(facts) + 1).map((one) => one.name);
       const [count] = this.shape(facts.name);
       const flat = rollout(
