@@ -1,9 +1,9 @@
 """5.10b: which frequencies nets see by: a convolutional net, a ViT, and a ViT after HAT (Bai et al., 2022, section 3).
 
 All learn photographs of CIFAR-10. The convolutional net is taught by the shortest course after which it is as good as
-the ViT, so that what they make of filtered images can be compared. HAT is the ViT's training with every image pushed
-three times towards what is misjudged, for the first two thirds of all steps; pixels are pushed as the authors' code
-does it, in units of the normalised image. Needs cifar10_subset below REGARD_DATA.
+the ViT, by the same test photographs, so that what they make of filtered images can be compared. HAT is the ViT's
+training with every image pushed three times towards what is misjudged, for the first two thirds of all steps; pixels
+are pushed as the authors' code does it, in units of the normalised image. Needs cifar10_subset below REGARD_DATA.
 """
 
 from collections.abc import Callable
