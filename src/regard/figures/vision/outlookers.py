@@ -92,7 +92,8 @@ def draw(numbers: Numbers) -> Figure:
     note = (
         f"{numbers['tested']:,} test images of Fashion-MNIST labelled rightly after {COURSE.steps:,} steps of "
         f"{COURSE.batch}, a dot for each of {len(SEEDS)} starts.\nOutlookers mix near patches of 2 x 2 pixels, {FINE} "
-        f"wide; blocks of attention all patches of 4 x 4, {DIM} wide.\nExpected: above 80 %, which so short a course misses."
+        f"wide; blocks of attention all patches of 4 x 4, {DIM} wide.\n"
+        "Expected: above 80 %, which so short a course misses."
     )
     figure = style.page(TITLE, note, height=4.2)
     left, middle, right = figure.subplots(1, 3, width_ratios=(2.2, 1, 1), sharey=True)
