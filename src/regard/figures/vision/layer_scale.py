@@ -62,8 +62,8 @@ def draw(numbers: Numbers) -> Figure:
     note = (
         f"{DEPTH} layers, 64 wide, on Fashion-MNIST in patches of 7 x 7, {COURSE.steps} steps of {COURSE.batch} "
         f"images. Left, {numbers['tested']:,} test images\nlabelled rightly, a dot for each of {len(SEEDS)} starts; "
-        "right, the loss while learning.\nExpected: LayerScale helps, as it does; and a late token is no worse than one "
-        "that was there first: it is worse."
+        "right, the loss while learning.\nExpected: LayerScale helps, as it does; and a late token is no worse than "
+        "one that was there first: it is worse."
     )
     figure = style.page(TITLE, note, height=5.2)
     learned(figure, numbers, TINTS, COURSE, (0, 2.4), wide=0.75)
