@@ -82,12 +82,12 @@ TINTS = {"convolutional": style.SECOND, "ViT": style.WEIGHT, "ViT, HAT": style.K
 
 
 def draw(numbers: Numbers) -> Figure:
-    clean = ", ".join(f"{name} {style.percent(fmean(some), 1)}" for name, some in numbers["clean"].items())
+    clean = "; ".join(f"{name}: {style.percent(fmean(some), 1)}" for name, some in numbers["clean"].items())
     lead, gain = (f"{x:.1f}".replace("-", "−") for x in (gap(numbers, "high", "ViT"), won(numbers, "high")))
     note = (
-        f"{numbers['tested']:,} unseen photographs, means of {len(SEEDS)} starts; of whole ones are labelled rightly: "
-        f"{clean}.\nExpected on fine parts: the convolutional net ahead, and that HAT narrows it. Found, in the mean "
-        f"over radii\nfrom 1 on: it is ahead by {lead} points, and HAT wins the ViT {gain}."
+        f"{numbers['tested']:,} unseen photographs, means of {len(SEEDS)} starts. Whole ones: {clean}.\n"
+        "Expected on fine parts: the convolutional net ahead, and that HAT narrows it. Found, in the mean over radii\n"
+        f"from 1 on: it is ahead by {lead} points, and HAT wins the ViT {gain}."
     )
     figure = style.page(TITLE, note, height=5.2)
     left, right = figure.subplots(1, 2, sharey=True)
