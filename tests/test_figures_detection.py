@@ -136,6 +136,6 @@ def test_queries_that_look_at_one_place_explain_all() -> None:
 def test_small_sums() -> None:
     assert assigned.greedy(torch.tensor([[1.0, 0.0], [5.0, 9.0]])) == 10.0  # the first takes what the second needs
     assert heard.area([0.0] + [1.0] * 12) == pytest.approx(1 - 50 / 3000)
-    near = outlined.around(torch.tensor([[0.5, 0.5, 0.25, 0.25]]), 8, 8).unflatten(-1, (8, 8))[0]
+    near = outlined.around(torch.tensor([[0.5, 0.5, 0.25, 0.25]]), 8, 8, 0.5).unflatten(-1, (8, 8))[0]
     assert near.sum() == 16
     assert corners(torch.tensor([0.5, 0.5, 0.1, 0.1]))[0] == pytest.approx(0.45)

@@ -93,7 +93,7 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
     "5.10b": [
         ("clean.ViT", [0.1]),
         ("high.ViT", [1.0] * len(fine_detail.HIGH)),
-        ("high.ViT, HAT", [0.0] * len(fine_detail.HIGH)),
+        ("high.ViT, HAT", [1.0] * len(fine_detail.HIGH)),
         ("low.ViT", [0.0] * len(fine_detail.LOW)),
         ("clean.ViT, HAT", [0.1]),
     ],

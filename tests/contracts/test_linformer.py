@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
+from regard.folders import load as load_model
 from regard.folders import save
 from regard.model import Model
-from regard.model import load as load_model
 from regard.nn.attention import MultiHeadAttention, Softmax
 from regard.nn.kernels.linformer import Dense, Linformer, Windows
 from regard.nn.mask import Mask

@@ -14,8 +14,10 @@ from .timm import share
 
 KIND = timm.KIND + "mixer"
 SIZES = {
-    f"mixer_{name.removeprefix('mixer-')}_224": config for name, config in PRESETS.items() if name != "mixer-h14"
-}  # the largest they do not have
+    f"mixer_{name.removeprefix('mixer-')}_224": config
+    for name, config in PRESETS.items()
+    if name not in ("mixer-h14", "mixer-cifar")
+}  # the largest and the smallest they do not have
 
 
 def config(theirs: Foreign) -> Config:

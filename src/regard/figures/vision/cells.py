@@ -127,7 +127,7 @@ def drawn(found: Found, batch: BoxedBatch, i: int, sure: float) -> Numbers:
     some = found.scores > sure
     boxes = found.boxes[some] / sizes_of(batch)[i].flip(0).repeat(2)
     centre, size = (boxes[:, :2] + boxes[:, 2:]) / 2, boxes[:, 2:] - boxes[:, :2]
-    return {"boxes": plain(torch.cat((centre, size), 1), 4), "kinds": found.classes[some].tolist()}
+    return {"boxes": plain(torch.cat((centre, size), 1), 3), "kinds": found.classes[some].tolist()}
 
 
 def draw(numbers: Numbers) -> Figure:
