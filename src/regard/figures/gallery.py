@@ -1,33 +1,34 @@
 """Draw figures for the gallery and record what they found: python -m regard.figures.gallery docs/gallery [ID ...]
 
 Pictures and a page of them go to the folder, results to ``results/`` beside this file, from where
-``regard figure --list`` reads them. With --redraw nothing is computed: the pictures are drawn from what was recorded.
+``regard figure --list`` reads them. With --redraw nothing is computed: what was recorded is drawn and checked again.
 """
 
-import importlib
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
 from PIL import Image, ImageChops
 
-from regard.figures.table import FIGURES, RESULTS, rows, run
-from regard.style import family
+from regard.figures.figure import Numbers
+from regard.figures.table import FIGURES, RESULTS, module, rows, tell
 
 FAR, DOT = 30, 100  # levels of 256; pixels
 
 
-def record(folder: Path, names: list[str]) -> bool:
+def record(folder: Path, names: list[str], numbers_of: Callable[[str], Numbers]) -> bool:
     """Whether all of them hold."""
     folder.mkdir(parents=True, exist_ok=True)
     good = True
     for name in names or list(FIGURES):
         start = perf_counter()
+        numbers = numbers_of(name)
         with TemporaryDirectory(dir=folder) as out:
-            result = run(name, Path(out), check=True)
+            result = tell(name, numbers, Path(out), check=True)
             smaller(Path(out) / f"{name}.png")
             os.replace(Path(out) / f"{name}.png", folder / f"{name}.png")
             (RESULTS / f"{name}.json").write_bytes((Path(out) / f"{name}.json").read_bytes())
@@ -38,16 +39,13 @@ def record(folder: Path, names: list[str]) -> bool:
     return good
 
 
-def redraw(folder: Path, names: list[str]) -> bool:
-    """Whether all of them held when they were recorded."""
-    good = True
-    for name in names or list(FIGURES):
-        result = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf8"))
-        with family():
-            importlib.import_module(FIGURES[name]).draw(result["numbers"]).savefig(folder / f"{name}.png")
-        smaller(folder / f"{name}.png")
-        good = good and bool(result["holds"])
-    return good
+def computed(name: str) -> Numbers:
+    return module(name).compute()
+
+
+def recorded(name: str) -> Numbers:
+    numbers: Numbers = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf8"))["numbers"]
+    return numbers
 
 
 def smaller(path: Path) -> None:
@@ -79,7 +77,6 @@ def index(folder: Path) -> None:
 
 if __name__ == "__main__":
     words = [word for word in sys.argv[1:] if word != "--redraw"]
-    work = redraw if "--redraw" in sys.argv else record
-    held = work(Path(words[0]), words[1:])
+    held = record(Path(words[0]), words[1:], recorded if "--redraw" in sys.argv else computed)
     index(Path(words[0]))
     sys.exit(0 if held else 1)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 from regard import __version__
 
 if TYPE_CHECKING:
-    from regard.figures.figure import FigureModule
+    from regard.figures.figure import FigureModule, Numbers
 
 FIGURES: dict[str, str] = {
     "1.1": "regard.figures.foundations.width",
@@ -237,28 +237,36 @@ def cost(name: str) -> float:
 
 def run(name: str, out: Path, check: bool) -> dict[str, object]:
     """Compute a figure and draw it: <id>.png, <id>.svg, <id>.json in ``out``; with ``check``, ask whether it holds."""
+    out.mkdir(parents=True, exist_ok=True)  # a figure may take hours: what is wrong with the folder is told before
+    return tell(name, module(name).compute(), out, check)
+
+
+def tell(name: str, numbers: "Numbers", out: Path, check: bool) -> dict[str, object]:
+    """What ``run`` does, with numbers that were computed before."""
     from regard.style import METADATA, family
 
-    module = cast("FigureModule", importlib.import_module(FIGURES[name]))
-    out.mkdir(parents=True, exist_ok=True)  # a figure may take hours: what is wrong with the folder is told before
-    numbers = module.compute()
-    checks = module.holds(numbers) if check else []
+    code = module(name)
+    checks = code.holds(numbers) if check else []
     failed = [one.name for one in checks if not one.ok]
-    result: dict[str, object] = {"id": name, "title": module.TITLE, "holds": not failed if check else None}
-    result |= {"failed": failed, "decks": list(module.DECKS), "claim": module.CLAIM, "command": command(name)}
+    result: dict[str, object] = {"id": name, "title": code.TITLE, "holds": not failed if check else None}
+    result |= {"failed": failed, "decks": list(code.DECKS), "claim": code.CLAIM, "command": command(name)}
     result |= {
-        "seed": module.SEED,
+        "seed": code.SEED,
         "regard": __version__,
         "checks": [asdict(one) for one in checks],
         "numbers": numbers,
     }
     with family():
-        picture = module.draw(numbers)
+        picture = code.draw(numbers)
         for kind in ("png", "svg"):
             picture.savefig(out / f"{name}.part.{kind}", metadata=METADATA[kind])
             os.replace(out / f"{name}.part.{kind}", out / f"{name}.{kind}")
     write(out / f"{name}.json", result)
     return result
+
+
+def module(name: str) -> "FigureModule":
+    return cast("FigureModule", importlib.import_module(FIGURES[name]))
 
 
 def command(name: str) -> str:

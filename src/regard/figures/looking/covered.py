@@ -6,8 +6,10 @@ taken away, those of most worth first, until the answer is gone. Needs mnist bel
 """
 
 import torch
+import torch.nn.functional as F
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from regard import style
@@ -85,9 +87,9 @@ def draw(numbers: Numbers) -> Figure:
     mean = sum(numbers["ranks"]) / len(numbers["ranks"])
     note = (
         f"{numbers['tested']} unseen pictures that are named rightly; a blank square of {SQUARE} x {SQUARE} slides "
-        "over them. Blue, the answer’s logit\nfalls if covered; red, it rises. The rank correlation with rollout, "
-        f"patch by patch, is {mean:.2f} in the mean.\nRight, the answer’s probability as patches are taken away, those "
-        "of most worth first."
+        "over them, grey over what is missed most.\nBlue, the answer’s logit falls if covered; red, it rises. The rank "
+        f"correlation with rollout, patch by patch, is {mean:.2f} in the\nmean. Right, the answer’s probability as "
+        "patches are taken away, those of most worth first."
     )
     figure = style.page(TITLE, note, height=6.0)
     grid = figure.add_gridspec(1, 2, width_ratios=(1.35, 1))
@@ -97,6 +99,9 @@ def draw(numbers: Numbers) -> Figure:
         panels.T, numbers["pictures"], numbers["maps"], numbers["looked"], numbers["boxes"], strict=True
     ):
         column[0].imshow(paper(image), cmap="gray_r", vmin=0, vmax=15)
+        column[0].add_patch(
+            Rectangle(missed(torch.tensor(pixels_of(covered))), SQUARE, SQUARE, color=style.EDGE, alpha=0.45, lw=0)
+        )
         full = (-0.5, IMAGE - 0.5, IMAGE - 0.5, -0.5)
         column[1].imshow(pixels_of(covered), cmap=style.SIGNED, vmin=0, vmax=14, extent=full)
         column[2].imshow(looked, cmap=style.WEIGHTS, vmin=0, extent=full)
@@ -106,6 +111,13 @@ def draw(numbers: Numbers) -> Figure:
         axes.set_ylabel(name, color=style.INK)
     fallen(right.subplots(), numbers["curves"])
     return figure
+
+
+def missed(covered: Tensor) -> tuple[float, float]:
+    """The left upper corner of the square that holds most of what is missed; of the map, a number for two pixels."""
+    held = F.avg_pool2d(covered[None].double(), SQUARE // 2, STRIDE // 2)[0]
+    row, column = divmod(int(held.argmax()), held.shape[1])
+    return STRIDE * column - 0.5, STRIDE * row - 0.5
 
 
 def framed(axes: Axes, box: list[int]) -> None:

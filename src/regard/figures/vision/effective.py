@@ -147,7 +147,6 @@ def holds(numbers: Numbers) -> list[Check]:
         above(
             "ViT, first layer: how far the farthest head looks, over 8 convolutions",
             max(first) / reach(deepest, numbers),
-            2.0,
+            3.0,
         ),
-        above("ViT, first layer: farthest head over nearest", max(first) / min(first), 1.0),
     ]
