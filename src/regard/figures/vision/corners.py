@@ -27,11 +27,11 @@ from regard.zoo import parameters
 TITLE = "Two far corners"
 DECKS = ("004",)
 CLAIM = "A convolutional net that never sees both corners guesses; with a non-local block it is mostly right."
-COST = 150.0
+COST = 400.0
 SEED = 0
 
 IMAGE, DIGIT, KINDS = 64, 14, 4  # pixels a side; the digits 0, 1, 2 and 3
-SEEDS, STEPS, BATCH, RATE, TESTS = 2, 400, 64, 3e-3, 1000
+SEEDS, STEPS, BATCH, RATE, TESTS = 2, 1000, 64, 3e-3, 1000
 WHITE = 2.0  # what the nets are given of it, for nearly all of an image is black
 WAYS: dict[str, tuple[int, ...]] = {"convolutions alone": (), "with a non-local block": (1,)}
 TINTS = {"convolutions alone": style.SECOND, "with a non-local block": style.WEIGHT}
@@ -122,9 +122,7 @@ def holds(numbers: Numbers) -> list[Check]:
     return [
         below("the largest field less the pixels between the digits", numbers["field"] - numbers["between"], 0),
         below("convolutions alone: share of right answers, the best start", max(alone["right"]), 0.6),
-        above(
-            "with a block: share of right answers, the worst start (expected: above 0.8)", min(looking["right"]), 0.7
-        ),
+        above("with a block: share of right answers, the worst start", min(looking["right"]), 0.8),
         above("with a block over alone: points, mean of starts", ahead(looking["right"], alone["right"]), 20),
         below("weights with the block over those without", looking["weights"] / alone["weights"], 1.2),
     ]
