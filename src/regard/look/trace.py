@@ -290,7 +290,8 @@ class Trace(Generic[T]):
         patch: int | None = None,
     ) -> dict[str, Any]:
         """An analysis by its name (``look.analyses``): rollout, flow, distance, spectrum, occlusion, gradient,
-        importance, lens; with its equation and what it does not tell."""
+        importance, lens; with its equation and what it does not tell. ``row`` is the output that a flow starts from, or
+        the query of a detector that is asked about, which is the surest otherwise."""
         from .analyses import Asked, analysed
 
         return analysed(self, name, Asked(site, head, row, patch))
