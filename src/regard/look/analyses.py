@@ -20,7 +20,7 @@ from regard.tasks.telling import Answer, Filled, Labels, Next, Things, Wrote
 from . import distance, flow, gradient, importance, leaving, lens, occlusion, rollout, spectrum
 from .changes import changed
 from .document import find, flat, known, one_head, sites, title, weights_of
-from .maps import Map
+from .maps import Map, axes_of
 from .trace import Site, Trace
 from .windows import whole
 
@@ -218,10 +218,10 @@ def sloped(found: Trace[Any], asked: Asked) -> dict[str, Any]:
     about, (last, call) = question(found, asked), sites(found)[-1]
     name = asked.site or title(last, call, found.sites[last])
     site, call = find(found, name)
-    told = gradient.graded(found.net, site.name, about.run, about.sure, table=found.table, axes={})
+    axes = dict(zip(axes_of(site.name, found.table), (site.rows, site.columns), strict=True))
+    told = gradient.graded(found.net, site.name, about.run, about.sure, table=found.table, axes=axes)
     one = told[site.name][call]
-    if site.rows.cut is not None:
-        raise InputError("slopes are told for one map, and these are windows", got=name)
+    one = one if site.rows.cut is None else gradient.whole(one)
     chosen = one.relevance[0] if asked.head is None else one_head(one.signed[0], asked.head)
     return {"what": about.what, "site": name, "head": asked.head, "map": chosen.tolist()}
 
