@@ -1,5 +1,7 @@
 """The logit lens: the last layer is the net's own answer, earlier ones are what they would be as the last."""
 
+import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +10,10 @@ from torch import Tensor, nn
 
 from regard.errors import InputError
 from regard.look.lens import ENDINGS, through_lens
+from regard.look.trace import follow
 from regard.models import bert, gpt, vit
+from regard.tasks.shown import Shown
+from regard.tasks.telling import Labels, labels
 from regard.zoo import FAMILIES
 from tests.contracts.families import inputs, net
 
@@ -60,6 +65,78 @@ def test_the_last_layer_is_the_answer(family: str, changes: dict[str, Any]) -> N
     assert [layer.name for layer in layers] == [f"{part}.{0 if shared else i}" for i in range(len(layers))]
 
 
+LOOKS, STAGE = ["looks.0", "looks.1"], ["stages.1.blocks.0", "stages.1.blocks.1"]
+LATENTS = ["latents.blocks.0", "latents.blocks.1"] * 2
+SEERS: list[tuple[str, dict[str, Any], list[str]]] = [
+    ("cait", {}, LOOKS),
+    ("volo", {}, LOOKS),
+    ("volo", {"token_head": False}, LOOKS),
+    ("swin", {"image": 16}, STAGE),
+    ("swinv2", {"image": 16}, STAGE),
+    ("swinv2", {"image": 16, "depth": (3, 2), "every": 3}, STAGE),
+    ("levit", {"image": 16}, STAGE),
+    ("levit", {"image": 16, "distilled": False}, STAGE),
+    ("perceiver", {"pool": "mean"}, LATENTS),
+    ("perceiver", {"pool": "query", "looks": 2}, LATENTS),
+]
+
+
+def cut_off(model: Any, name: str, count: int) -> None:
+    """After so many of its layers; those of latents run several times."""
+    if name == "looks":
+        model.looks = model.looks[:count]
+    elif name == "stages":
+        model.stages[-1].blocks = model.stages[-1].blocks[:count]
+    else:
+        depth = len(model.latents.blocks)
+        runs = iter([True] * count + [False] * (model.latents.repeats * depth - count))
+        for block in model.latents.blocks:
+            block.register_forward_hook(lambda _, given, found: found if next(runs) else given[0])
+        asks = iter([i * depth < count for i in range(model.latents.looks)])
+        for look in filter(None, (model.latents.cross, model.latents.again)):
+            look.register_forward_hook(lambda _, given, found: found if next(asks) else given[0])
+
+
+@pytest.mark.parametrize(("family", "changes", "names"), SEERS)
+def test_a_seer_is_read_where_its_head_can_read(family: str, changes: dict[str, Any], names: list[str]) -> None:
+    """Of stages the last, of late tokens what they passed, of latents all: the same net cut off there says the same."""
+    model = net(family, **changes)
+    side = model.config.image
+    images = torch.randn(2, 2, side, side, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        wanted = model(images)
+    layers = list(through_lens(model, lambda: model(images)))
+    assert [layer.name for layer in layers] == names
+    assert torch.allclose(layers[-1].logits, wanted, atol=1e-12)
+    assert not torch.allclose(layers[0].logits, wanted, atol=1e-3)
+    for count, layer in enumerate(layers, 1):
+        short = copy.deepcopy(model)
+        cut_off(short, names[0].partition(".")[0], count)
+        with torch.no_grad():
+            assert torch.allclose(layer.logits, short(images), atol=1e-12), layer.name
+
+
+@pytest.mark.parametrize("family", ["cait", "volo", "swin", "swinv2", "levit", "perceiver"])
+def test_a_seer_can_be_asked_for_its_lens(family: str) -> None:
+    model = net(family)
+    (images,) = inputs(family, batch=1).values()
+
+    def tell(logits: Tensor) -> Labels:
+        return labels(logits[0], ())
+
+    with torch.inference_mode():
+        found = follow(model, "*", lambda: model(images), table=FAMILIES[family].axes, axes=model.axes(images))
+    told = replace(found, shown=Shown((images,), tell), answer=tell(found.output)).ask("lens")
+    best, chance = tell(found.output).choices[0]
+    assert told["layers"][-1]["tokens"][0][0] == [best, pytest.approx(chance)]
+
+
+def test_norms_between_the_last_blocks_are_not_left_out() -> None:
+    model = net("swinv2", depth=(1, 2), every=2)
+    with pytest.raises(InputError, match="a norm stands after some blocks"):
+        through_lens(model, lambda: None)
+
+
 def test_an_early_layer_is_what_it_would_be_as_the_last() -> None:
     """The same net cut off after each block answers what the lens says."""
     model, ids = net("gpt", depth=3), torch.randint(13, (2, 6))
@@ -86,7 +163,7 @@ def test_what_ends_otherwise_is_refused_before_it_runs() -> None:
         raise AssertionError("it ran")
 
     others = [family for family in FAMILIES if FAMILIES[family].net not in ENDINGS]
-    assert {"swin", "perceiver", "reformer", "cait", "rnn", "detr"} <= set(others)
+    assert {"resnet", "perceiverlm", "reformer", "rnn", "detr"} <= set(others)
     for family in others:
         with pytest.raises(InputError, match="no logit lens for such a net"):
             through_lens(net(family), never)
@@ -95,6 +172,9 @@ def test_what_ends_otherwise_is_refused_before_it_runs() -> None:
         net("bert", head="label"),
         net("vit", classes=0),
         net("deit", classes=0),
+        net("swin", classes=0),
+        net("levit", classes=0),
+        net("volo", classes=0),
     ):
         with pytest.raises(InputError, match="has none for it"):
             through_lens(headless, never)

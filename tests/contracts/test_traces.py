@@ -11,9 +11,10 @@ import regard
 from regard.errors import InputError
 from regard.look.changes import Head, Temperature, Token, changed
 from regard.look.maps import look_at
-from regard.look.trace import Call, Trace, follow
+from regard.look.trace import Call, Changed, Trace, follow
 from regard.nn.attention import Kernel, MultiHeadAttention
 from regard.nn.axis import Axis
+from regard.nn.cache import Cache
 from regard.nn.mask import CAUSAL, Given, Mask
 from regard.nn.tap import capture
 from regard.tasks.shown import GREEDY
@@ -194,6 +195,58 @@ def test_two_threads_keep_what_is_theirs() -> None:
         assert all(len(site.records) == 1 for site in found.sites.values())
         for name, wanted in alone.maps.items():
             assert torch.equal(found.maps[name].weights, wanted.weights)
+
+
+def test_what_is_changed_and_what_is_not_at_once() -> None:
+    """Of one net in three threads: each keeps its own calls, on its own path."""
+    model, table, ids = net("gpt"), FAMILIES["gpt"].axes, torch.randint(13, (1, 6))
+    met = threading.Barrier(3)
+
+    def run() -> Tensor:
+        met.wait()
+        found: Tensor = model(ids)
+        met.wait()
+        return found
+
+    several = ([Temperature(3.0)], [Temperature(0.5)], [])
+    with ThreadPoolExecutor(3) as pool:
+        every = list(pool.map(lambda one: follow(model, "*", run, table=table, axes={}, changes=one), several))
+    for found, kind in zip(every, (Changed, Changed, Call), strict=True):
+        assert [type(one) for site in found.sites.values() for one in site.records] == [kind] * len(model.blocks)
+    warm, cold, plain = (found.sites["blocks.0.mixer"].records[0] for found in every)
+    assert torch.equal(warm.call.q, plain.q)
+    most = [float(x[..., -1, :].amax()) for x in (warm.map, plain.weights(), cold.map)]
+    assert most == sorted(set(most))
+
+
+def test_who_else_hears_the_weights_takes_nothing_away() -> None:
+    model, ids, table = net("gpt"), torch.randint(13, (1, 6)), FAMILIES["gpt"].axes
+    with capture(model, "blocks.0.mixer.weights") as seen:
+        found = follow(model, "*", lambda: model(ids), table=table, axes={})
+    assert list(found.sites) == ["blocks.0.mixer", "blocks.1.mixer"]
+    assert torch.equal(found.maps["blocks.0.mixer"].weights, seen["blocks.0.mixer.weights"][0])
+    close(found.sites["blocks.0.mixer"].cell(1, 3, 2).weights, found.maps["blocks.0.mixer"].weights[0, 1, 3])
+
+
+@pytest.mark.parametrize("attention", ["softmax", "performer"])
+def test_a_changed_step_looks_at_all_that_came_before(attention: str) -> None:
+    """Its keys and values are those of the whole text, also of a kernel that keeps sums."""
+    model, ids = net("gpt", attention=attention), torch.randint(13, (1, 6))
+
+    def steps() -> None:
+        cache = Cache(6)
+        for part in (ids[:, :4], ids[:, 4:]):
+            model(part, cache=cache)
+
+    change, first = [Temperature(2.0)], "blocks.0.mixer"
+    found = follow(model, "*", steps, table=FAMILIES["gpt"].axes, axes={}, changes=change)
+    whole = follow(model, "*", lambda: model(ids), table=FAMILIES["gpt"].axes, axes={}, changes=change)
+    early, late = found.sites[first].records
+    (once,) = whole.sites[first].records
+    assert (early.shape[-2:], late.shape[-2:]) == ((4, 4), (2, 6))
+    close(late.map, once.map[..., 4:, :])
+    for part in ("k", "v"):
+        close(getattr(late.call, part), getattr(once.call, part))
 
 
 def stop(_: Tensor) -> None:

@@ -1,7 +1,8 @@
 """All that can be asked about a trace, each by one word, with its equation and what it does not tell.
 
 An analysis that needs an answer asks about the log-probability of what the model said; of a text that it wrote, of all
-its words. Changes that a trace was made with hold for what is computed anew, too.
+its words; of things that it found, of the surest one, or of what the query of a row took for the likeliest. Changes
+that a trace was made with hold for what is computed anew, too.
 
 Shapes: b batch, h heads, n positions, q rows, k columns.
 """
@@ -14,12 +15,12 @@ from torch import Tensor
 
 from regard.errors import InputError
 from regard.tasks.shown import Shown
-from regard.tasks.telling import Filled, Labels, Next, Wrote
+from regard.tasks.telling import Answer, Filled, Labels, Next, Things, Wrote
 
 from . import distance, flow, gradient, importance, leaving, lens, occlusion, rollout, spectrum
 from .changes import changed
 from .document import find, flat, known, one_head, sites, title, weights_of
-from .maps import Map
+from .maps import Map, axes_of
 from .trace import Site, Trace
 from .windows import whole
 
@@ -33,7 +34,7 @@ class Asked:
 
     site: str | None = None
     head: int | None = None
-    row: int | None = None  # the output that a flow starts from
+    row: int | None = None  # the output that a flow starts from; the query of a detector that an answer is asked of
     patch: int | None = None  # pixels a side of what is covered
 
 
@@ -148,26 +149,29 @@ class Question:
     """How sure the model is of what it said."""
 
     shown: Shown
+    what: str
     run: Callable[[], Any]  # the net once more, as it was
     sure: Callable[[Any], Tensor]  # of an output, (b,)
 
 
-def question(found: Trace[Any]) -> Question:
+def question(found: Trace[Any], asked: Asked) -> Question:
     shown = known(found)
-    if shown.sure is None or found.answer is None:
+    if asked.row is not None and shown.alone is not None:
+        shown = shown.alone(asked.row)
+    sure, first, answer = shown.sure, found.output, shown.tell(found.output)
+    if sure is None or answer is None:
         raise InputError("this model gives no answer that could be asked about")
-    sure, first = shown.sure, found.output
 
     def run() -> Any:
         with changed(found.net, found.changes, found.table, found.axes):
             return found.net(*shown.inputs)
 
-    return Question(shown, run, lambda output: sure(output, first))
+    return Question(shown, said(answer), run, lambda output: sure(output, first))
 
 
 def covered(found: Trace[Any], asked: Asked) -> dict[str, Any]:
     """Parts of an image are covered; of a text, nobody looks at one token after the other."""
-    about = question(found)
+    about = question(found, asked)
     if about.shown.image is not None and len(about.shown.inputs) == 1:
         (images,) = about.shown.inputs
         side = asked.patch or patch_of(found, images)
@@ -180,13 +184,13 @@ def covered(found: Trace[Any], asked: Asked) -> dict[str, Any]:
         if not any(size % side for size in worth.shape):  # squares side by side: one number for each
             worth = worth[::side, ::side]
         words = {"equation": occlusion.EQUATION, "limit": occlusion.LIMIT}
-        return {**words, "what": said(found), "patch": side, "worth": worth.tolist()}
+        return {**words, "what": about.what, "patch": side, "worth": worth.tolist()}
     axis = next((name for name in ("source", "tokens") if name in about.shown.words), None)
     if axis is None:
         raise InputError("there is neither a text nor an image to leave something out of")
     size = len(about.shown.words[axis])
     lost = leaving.unseen(found.net, lambda: about.sure(about.run()), axis, size, found.table)
-    return {"what": said(found), "axis": axis, "worth": lost[0].tolist()}
+    return {"what": about.what, "axis": axis, "worth": lost[0].tolist()}
 
 
 def patch_of(found: Trace[Any], images: Tensor) -> int:
@@ -196,32 +200,36 @@ def patch_of(found: Trace[Any], images: Tensor) -> int:
     return max(size // (max(grids[0]) if grids else 8), 1)
 
 
-def said(found: Trace[Any]) -> str:
+def said(answer: Answer) -> str:
     """What the question is about."""
-    match found.answer:
+    match answer:
         case Wrote(text, _):
             return text
         case Labels(choices) | Next(choices) | Filled(((_, choices), *_)):
             return choices[0][0]
+        case Things((surest, *_)):
+            return surest.label
+        case Things():
+            raise InputError("nothing was found that could be asked about", fix="ask about a query by its row")
     return ""
 
 
 def sloped(found: Trace[Any], asked: Asked) -> dict[str, Any]:
-    about, (last, call) = question(found), sites(found)[-1]
+    about, (last, call) = question(found, asked), sites(found)[-1]
     name = asked.site or title(last, call, found.sites[last])
     site, call = find(found, name)
-    told = gradient.graded(found.net, site.name, about.run, about.sure, table=found.table, axes={})
+    axes = dict(zip(axes_of(site.name, found.table), (site.rows, site.columns), strict=True))
+    told = gradient.graded(found.net, site.name, about.run, about.sure, table=found.table, axes=axes)
     one = told[site.name][call]
-    if site.rows.cut is not None:
-        raise InputError("slopes are told for one map, and these are windows", got=name)
+    one = one if site.rows.cut is None else gradient.whole(one)
     chosen = one.relevance[0] if asked.head is None else one_head(one.signed[0], asked.head)
-    return {"what": said(found), "site": name, "head": asked.head, "map": chosen.tolist()}
+    return {"what": about.what, "site": name, "head": asked.head, "map": chosen.tolist()}
 
 
 def silenced(found: Trace[Any], asked: Asked) -> dict[str, Any]:
-    about = question(found)
+    about = question(found, asked)
     lost = importance.ablated(found.net, lambda: about.sure(about.run()), importance.fall)
-    return {"what": said(found), "sites": {name: worth[0].tolist() for name, worth in lost.items()}}
+    return {"what": about.what, "sites": {name: worth[0].tolist() for name, worth in lost.items()}}
 
 
 def read_early(found: Trace[Any], asked: Asked) -> dict[str, Any]:

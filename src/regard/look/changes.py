@@ -56,13 +56,10 @@ LARGE = 1e6  # beyond, what a head brings is no number any more
 @contextmanager
 def changed(
     net: nn.Module, changes: Sequence[Change], table: Mapping[str, tuple[str, str]], axes: Mapping[str, Axis]
-) -> Iterator[set[str]]:
+) -> Iterator[None]:
     """Within, the net runs with these changes; ``table`` is the model file's AXES, and ``axes`` are those of what it
-    sees, as far as they are known: where they are cut into windows, a token is one of the whole grid.
-
-    -> the attentions whose weights are changed, which leave the fast path
-    """
-    reweighted: set[str] = set()
+    sees, as far as they are known: where they are cut into windows, a token is one of the whole grid. Attentions whose
+    weights are changed leave the fast path."""
     with ExitStack() as listening:
         for change in (same for one in changes for same in everywhere(one, axes, table)):
             for site in touched(net, change, table):
@@ -71,8 +68,7 @@ def changed(
                 else:
                     hear = without(change, axes) if isinstance(change, Token) else warmed(change.value)
                     listening.enter_context(listen(net, f"{site}.weights", hear))
-                    reweighted.add(site)
-        yield reweighted
+        yield
 
 
 def everywhere(change: Change, axes: Mapping[str, Axis], table: Mapping[str, tuple[str, str]]) -> Sequence[Change]:

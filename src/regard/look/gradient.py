@@ -13,12 +13,14 @@ sure of itself hardly moves. That rows sum to 1 is not kept: a weight is moved a
 Differs from the paper: relevance is that of each layer for itself. It is not carried on from layer to layer (equations
 6 to 11), which the product of all layers' maps is for (``look.rollout``).
 
-Shapes: b batch, h heads, q rows, k columns.
+Of windows (Swin) each has a map of its own, as it has weights, and ``whole`` makes them one of the image.
+
+Shapes: b batch (of windows, all of an image after each other), h heads, q rows, k columns.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import torch
@@ -28,6 +30,7 @@ from regard.errors import InputError
 from regard.nn.axis import Axis
 from regard.nn.tap import listen
 
+from . import windows
 from .maps import Map, described, matching, place
 
 T = TypeVar("T")
@@ -52,6 +55,12 @@ class Graded:
     def relevance(self) -> Tensor:
         """(b, q, k): the mean over heads of what spoke for it"""
         return self.signed.clamp(min=0).mean(1)
+
+
+def whole(one: Graded) -> Graded:
+    """Maps of windows as one of the whole image: nobody looks beyond a window, and no answer rests on that."""
+    slope = windows.whole(replace(one.found, weights=one.slope))
+    return Graded(windows.whole(one.found), slope.weights)
 
 
 def graded(

@@ -8,7 +8,6 @@ transform ...) is kept as the map that it had, and so is an attention whose weig
 Shapes: b batch, h heads, g groups of heads, q rows, k columns, e width of a head, f width of its values.
 """
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -23,7 +22,7 @@ from regard.errors import InputError
 from regard.nn.attention import Kernel, MultiHeadAttention, Softmax, spread
 from regard.nn.axis import Axis, Cut
 from regard.nn.mask import ALL, Bias, Mask
-from regard.nn.tap import Hear, Tap, hearing, in_backward, listen, plain
+from regard.nn.tap import Hear, hearing, in_backward, listen, plain
 from regard.tasks.shown import Shown
 from regard.tasks.telling import Answer
 
@@ -291,7 +290,8 @@ class Trace(Generic[T]):
         patch: int | None = None,
     ) -> dict[str, Any]:
         """An analysis by its name (``look.analyses``): rollout, flow, distance, spectrum, occlusion, gradient,
-        importance, lens; with its equation and what it does not tell."""
+        importance, lens; with its equation and what it does not tell. ``row`` is the output that a flow starts from, or
+        the query of a detector that is asked about, which is the surest otherwise."""
         from .analyses import Asked, analysed
 
         return analysed(self, name, Asked(site, head, row, patch))
@@ -333,7 +333,7 @@ def follow(
     changes: Sequence[Change] = (),
 ) -> Trace[T]:
     """Run, with these changes, and keep what the matching attentions did."""
-    with changed(net, changes, table, axes) as reweighted, recording(net, matching(net, pattern), reweighted) as found:
+    with changed(net, changes, table, axes), recording(net, matching(net, pattern)) as found:
         output = run()
     sites = {name: site_of(name, kind, records, table, axes) for name, (kind, records) in found.items()}
     return Trace(output, sites, net, table, tuple(changes))
@@ -343,8 +343,8 @@ Found = dict[str, tuple[Kind, list[Record]]]
 
 
 @contextmanager
-def recording(net: nn.Module, wanted: Mapping[str, Kind], whole: set[str]) -> Iterator[Found]:
-    """What the attentions do while it lasts; the maps of those in ``whole`` are kept as they are."""
+def recording(net: nn.Module, wanted: Mapping[str, Kind]) -> Iterator[Found]:
+    """What the attentions do while it lasts; weights that are formed anyway, since someone hears them, are kept too."""
     found: Found = {}
     modules = {plain(name): module for name, module in net.named_modules()}
 
@@ -354,15 +354,15 @@ def recording(net: nn.Module, wanted: Mapping[str, Kind], whole: set[str]) -> It
     with ExitStack() as listening:
         for tap, kind in wanted.items():
             name, owner = place(tap), modules[place(tap)]
-            if isinstance(owner, MultiHeadAttention) and name in whole:
-                beside = listening.enter_context(overheard(net, name, owner))
-                listening.enter_context(listen(net, tap, keeping_both(beside, keep), records=True))
-            elif isinstance(owner, MultiHeadAttention):
-                listening.enter_context(listen(net, f"{name}.queries", present := presence(), records=True))
-                hook = owner.kernel.register_forward_pre_hook(remembering(name, owner.queries, present, keep))
-                listening.callback(hook.remove)
-            else:
+            if not isinstance(owner, MultiHeadAttention):
                 listening.enter_context(listen(net, tap, keeping(kind, keep), records=True))
+                continue
+            listening.enter_context(listen(net, f"{name}.queries", present := presence(), records=True))
+            way = owner.explicit if owner.weights.live else owner.kernel
+            hook = way.register_forward_pre_hook(remembering(name, owner, present, keep))
+            listening.callback(hook.remove)
+            if owner.weights.live:
+                listening.enter_context(listen(net, tap, beside(found), records=True))
         yield found
 
 
@@ -375,54 +375,28 @@ def presence() -> Hear:
     return lambda name, x: None
 
 
-def remembering(name: str, tap: Tap, present: Hear, keep: Keep) -> Callable[[nn.Module, tuple[Any, ...]], None]:
-    """For a kernel: what it is called with."""
+def remembering(
+    name: str, owner: MultiHeadAttention, present: Hear, keep: Keep
+) -> Callable[[nn.Module, tuple[Any, ...]], None]:
+    """For a kernel, or its explicit way: what it is called with."""
 
-    def called(kernel: nn.Module, given: tuple[Any, ...]) -> None:
-        if in_backward() or not any(listener.hear is present for listener in hearing().get(tap, ())):
+    def called(_: nn.Module, given: tuple[Any, ...]) -> None:
+        if in_backward() or not any(listener.hear is present for listener in hearing().get(owner.queries, ())):
             return
-        assert isinstance(kernel, Kernel)
         q, k, v = (x.detach() for x in given[:3])
-        keep(name, "weights", Call(kernel, q, k, v, *given[3:]))
+        keep(name, "weights", Call(owner.kernel, q, k, v, *given[3:5]))
 
     return called
 
 
-@contextmanager
-def overheard(net: nn.Module, name: str, owner: MultiHeadAttention) -> Iterator[list[Call]]:
-    """The calls of an attention that forms its weights, since they are changed: its kernel is then not called, but
-    asked for them. Others may ask it too, in another thread or for another attention; only this one has just told its
-    values here."""
-    kernel, here = owner.kernel, threading.get_ident()
-    found: list[Call] = []
-    values: list[Tensor] = []
-    asked, before = kernel.weights, kernel.__dict__.get("weights")
-
-    def weights(q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
-        if threading.get_ident() == here and values:
-            found.append(Call(kernel, q.detach(), k.detach(), values.pop(), mask, bias))
-        return asked(q, k, mask, bias)
+def beside(found: Found) -> Hear:
+    """For weights that someone else hears too, and may have changed: as they pass, beside the call that they are of."""
 
     def hear(tap: str, x: Tensor) -> None:
-        values[:] = [x.detach()]
-
-    with listen(net, f"{name}.values", hear, records=True):
-        kernel.weights = weights  # type: ignore[method-assign]
-        try:
-            yield found
-        finally:
-            del kernel.weights
-            if before is not None:
-                kernel.weights = before  # type: ignore[method-assign]
-
-
-def keeping_both(beside: list[Call], keep: Keep) -> Hear:
-    """For weights: as they pass, changed, and the call that they came from; none where only steps were heard."""
-
-    def hear(tap: str, x: Tensor) -> None:
-        call = beside[-1] if beside else None
-        whole = call is not None and call.v.shape[-2:-1] == call.k.shape[-2:-1] and call.shape == x.shape
-        keep(place(tap), "weights", Changed(x.detach(), call) if call is not None and whole else Finished(x.detach()))
+        _, records = found[place(tap)]
+        call = records.pop()
+        assert isinstance(call, Call)
+        records.append(Changed(x.detach(), call))
 
     return hear
 

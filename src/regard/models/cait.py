@@ -131,7 +131,11 @@ class CaiT(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """(b, channels, height, width) -> (b, c)"""
-        x = self.features(images)[:, 0]
+        return self.classified(self.features(images))
+
+    def classified(self, features: Tensor) -> Tensor:
+        """(b, 1 + n, d) -> (b, c), by the class token alone"""
+        x = features[:, 0]
         return x if self.head is None else self.head(x)
 
     def axes(self, images: Tensor) -> dict[str, Axis]:

@@ -217,7 +217,11 @@ class LeViT(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """(b, channels, height, width) -> (b, classes); of two heads, the mean of what they say"""
-        x = self.features(images).mean(dim=1)
+        return self.classified(self.features(images))
+
+    def classified(self, features: Tensor) -> Tensor:
+        """(b, n, d) -> (b, classes)"""
+        x = features.mean(dim=1)
         if self.head is None:
             return x
         return self.head(x) if self.teacher_head is None else (self.head(x) + self.teacher_head(x)) / 2

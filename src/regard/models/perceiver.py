@@ -98,10 +98,13 @@ class Perceiver(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """(b, channels, height, width) -> (b, c)"""
-        x = self.features(images)
+        return self.classified(self.features(images))
+
+    def classified(self, latents: Tensor) -> Tensor:
+        """(b, m, d) -> (b, c)"""
         if self.decoder is None or self.query is None:
-            return self.head(x.mean(dim=1))
-        return self.head(self.decoder(self.query.expand(len(x), -1, -1), x)[:, 0])
+            return self.head(latents.mean(dim=1))
+        return self.head(self.decoder(self.query.expand(len(latents), -1, -1), latents)[:, 0])
 
     def axes(self, images: Tensor) -> dict[str, Axis]:
         rows, columns = images.shape[-2:]

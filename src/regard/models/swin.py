@@ -131,7 +131,11 @@ class Swin(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """(b, channels, height, width) -> (b, classes)"""
-        x = self.features(images).mean(dim=1)
+        return self.classified(self.features(images))
+
+    def classified(self, features: Tensor) -> Tensor:
+        """(b, n, d) -> (b, classes)"""
+        x = features.mean(dim=1)
         return x if self.head is None else self.head(x)
 
     def axes(self, images: Tensor) -> dict[str, Axis]:

@@ -218,11 +218,13 @@ class VOLO(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """(b, channels, height, width) -> (b, c)"""
-        if self.head is None or self.token_head is None:
-            x = self.features(images)[:, 0]
-            return x if self.head is None else self.head(x)
-        said = self.answers(images)
-        return said.label + 0.5 * said.tokens.amax(dim=1)
+        return self.classified(self.features(images))
+
+    def classified(self, features: Tensor) -> Tensor:
+        """(b, 1 + n, d) -> (b, c)"""
+        token, patches = features[:, 0], features[:, 1:]
+        label = token if self.head is None else self.head(token)
+        return label if self.token_head is None else label + 0.5 * self.token_head(patches).amax(dim=1)
 
     def axes(self, images: Tensor) -> dict[str, Axis]:
         fine, coarse = self.config.patch, self.config.patch * HALF

@@ -155,6 +155,18 @@ class Softmax(Kernel):
         return y.reshape(*lead, *y.shape[-3:])[..., :width]
 
 
+class Explicit(nn.Module):
+    """A kernel by its definition, weights(q, k) @ v: the weights are formed, and pass a tap. A module, as kernels are,
+    so that whoever wants to know what was asked can hook either way."""
+
+    def forward(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Mask, bias: Bias | None, kernel: Kernel, tap: Tap
+    ) -> Tensor:
+        """(b, h, q, e), (b, g, k, e), (b, g, k, f) -> (b, h, q, f)"""
+        found: Tensor = kernel.dropout(tap(kernel.weights(q, k, mask, bias)))
+        return found @ spread(v, q.shape[-3])
+
+
 def learned(bias: Tensor, allowed: Tensor | None) -> bool:
     """Whether a bias learns, for which the processor's fused kernel steps aside; and no row is without a key."""
     if not bias.requires_grad or bias.device.type != "cpu" or torch.compiler.is_compiling():
@@ -210,6 +222,7 @@ class MultiHeadAttention(Mixer):
         self.kernel = kernel or Softmax()
         self.queries, self.keys, self.values = Tap(), Tap(), Tap()  # (b, h, q, e), (b, g, k, e), (b, g, k, f)
         self.weights = Tap()  # (b, h, q, k); only this one leaves the fast path
+        self.explicit = Explicit()
         self.mixed = Tap()  # (b, h, q, f): what each head brings, before the last projection
         self.fused: nn.Linear | None = None  # q, k and v in one product, made by ``fuse``
 
@@ -285,8 +298,7 @@ class MultiHeadAttention(Mixer):
         else:
             if slot is not None:
                 k, v = self.remember(slot, q, k, v, mask, bias)
-            weights = self.weights(self.kernel.weights(q, k, mask, bias))
-            y = self.kernel.dropout(weights) @ spread(v, q.shape[-3])
+            y = self.explicit(q, k, v, mask, bias, self.kernel, self.weights)
         return self.mixed(y)
 
     def remember(

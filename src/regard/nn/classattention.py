@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from .attention import MultiHeadAttention
 from .feedforward import MLP
 from .residual import Branch, PreNorm
+from .tap import Tap
 
 
 class ClassBlock(nn.Module):
@@ -22,9 +23,10 @@ class ClassBlock(nn.Module):
         super().__init__()
         self.mixer, self.norm, self.branch = mixer, nn.LayerNorm(dim, eps), Branch(dim, scale=scale)
         self.ffn, self.ffn_residual = ffn, PreNorm(nn.LayerNorm(dim, eps), Branch(dim, scale=scale))
+        self.stream = Tap()  # the token
 
     def forward(self, token: Tensor, patches: Tensor) -> Tensor:
         """(b, 1, d), (b, n, d) -> (b, 1, d)"""
         seen = self.norm(torch.cat((token, patches), dim=1))
         token = token + self.branch(self.mixer(seen[:, :1], seen))
-        return self.ffn_residual(token, self.ffn)
+        return self.stream(self.ffn_residual(token, self.ffn))

@@ -4,7 +4,7 @@ A translator and a captioner write first, and are then looked at in one pass ove
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ from regard.errors import InputError
 
 from .describing import Describing
 from .detecting import boxes_found
-from .finding import Finding
+from .finding import Finding, Thing
 from .generating import Generating
 from .seeing import Picture, Seeing, pixels
 from .telling import Answer, Labels, Next, Things, Wrote, filled, labels, likeliest_words, wrote
@@ -25,6 +25,7 @@ from .translating import LONGEST, Translating, clean, silent
 
 GREEDY = Decoding(beam=Beam(beams=1))
 SURE = 0.5  # of a box that is told
+EVERY = -1.0  # no score is lower
 MASKS = ("[MASK]", "<mask>")
 
 
@@ -41,6 +42,7 @@ class Shown:
     words: dict[str, tuple[str, ...]] = field(default_factory=dict)  # for each axis of words, those that stand on it
     names: Callable[[Sequence[int]], tuple[str, ...]] = numbered  # of what it can answer: words, or classes
     sure: Callable[[Any, Any], Tensor] | None = None  # log-probabilities, (b,): of an output, for what another one said
+    alone: Callable[[int], "Shown"] | None = None  # of a detector: the same, where one query speaks alone
 
 
 def scored(output: Any) -> Tensor:
@@ -171,18 +173,46 @@ def image_with_label(seeing: Seeing, picture: Picture) -> Shown:
 
 
 def image_with_things(finding: Finding, picture: Picture) -> Shown:
-    """Boxes are told in the pixels of the image as the net sees it."""
+    """Boxes are told in the pixels of the image as the net sees it. It is asked about the surest of them, or about what
+    one query says, be that a box that is told or not."""
     image = pixels(finding.images, picture)
     seen = (image.shape[2], image.shape[1])
 
+    def things(output: Any, threshold: float) -> list[Thing]:
+        (found,) = boxes_found(output, torch.tensor([image.shape[1:]]), threshold)
+        return [
+            finding.thing(int(kind), float(score), box.tolist(), seen)
+            for kind, score, box in zip(found.classes, found.scores, found.boxes, strict=True)
+        ]
+
     def tell(output: Any) -> Things:
-        (found,) = boxes_found(output, torch.tensor([image.shape[1:]]), SURE)
-        order = found.scores.argsort(descending=True, stable=True).tolist()
-        return Things(
-            tuple(
-                finding.thing(int(found.classes[i]), float(found.scores[i]), found.boxes[i].tolist(), seen)
-                for i in order
-            )
+        return Things(tuple(sorted(things(output, SURE), key=lambda one: -one.score)))
+
+    def sure(output: Any, first: Any) -> Tensor:
+        return thought(output.logits, first.logits, surest(first.logits[0]))
+
+    def alone(query: int) -> Shown:
+        if not 0 <= query < finding.net.config.queries:
+            expected = f"0 to {finding.net.config.queries - 1}"
+            raise InputError("there is no such query", got=str(query), expected=expected)
+        return replace(
+            shown,
+            tell=lambda output: Things((things(output, EVERY)[query],)),
+            sure=lambda output, first: thought(output.logits, first.logits, query),
         )
 
-    return Shown((finding.images.normalise(image)[None],), tell, image=image)
+    shown = Shown((finding.images.normalise(image)[None],), tell, image=image, sure=sure, alone=alone)
+    return shown
+
+
+def surest(logits: Tensor) -> int:
+    """The query that is surest to have found something; the last class is "nothing".  (q, c + 1)"""
+    return int(logits.softmax(-1)[:, :-1].amax(-1).argmax())
+
+
+def thought(logits: Tensor, first: Tensor, query: int) -> Tensor:
+    """The log-probability of the thing that a query took for the likeliest at first.
+
+    (b, q, c + 1), (1, q, c + 1) -> (b,)
+    """
+    return logits[:, query].log_softmax(-1)[:, int(first[0, query, :-1].argmax())]
