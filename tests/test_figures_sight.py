@@ -103,6 +103,12 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("beyond.even noise", 0.5),
         ("largest", 1.0),
     ],
+    "11.8b": [
+        ("weights.LSTM", 300_000),
+        ("nats.stories.LSTM.0", [2.0, 2.0]),
+        ("nats.stories.LSTM.4", [0.1, 0.1]),
+        ("nats.Shakespeare.LSTM.0", [9.0]),
+    ],
     "11.3": [
         ("right", 0.1),
         ("ratio.trained", 1.0),
