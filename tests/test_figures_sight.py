@@ -106,7 +106,7 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
     "11.8b": [
         ("weights.LSTM", 300_000),
         ("nats.stories.LSTM.0", [2.0, 2.0]),
-        ("nats.stories.LSTM.4", [0.1, 0.1]),
+        ("nats.stories.Transformer", [[9.0, 9.0]] * 5),
         ("nats.Shakespeare.LSTM.0", [9.0]),
     ],
     "11.3": [
