@@ -86,10 +86,10 @@ def draw(numbers: Numbers) -> Figure:
         f"away\nor more {near['far']:.2f}.".replace("-", "−")
     )
     figure = style.page(TITLE, note, height=5.1)
-    parts = figure.add_gridspec(1, 3, width_ratios=(1.0, 1.1, 0.95))
+    parts = figure.add_gridspec(1, 3, width_ratios=(0.8, 1.1, 1.05))
     left, centre, right = (figure.add_subfigure(parts[i]) for i in range(3))
     mosaic(left.subplots(), numbers["tiles"], numbers["patch"])
-    left.suptitle(f"{TILES} components of the patch filters", size=12, x=0.02, ha="left")
+    left.suptitle(f"{TILES} components of filters", size=12, x=0.02, ha="left")
     places(centre.subplots(), numbers["similarity"])
     centre.suptitle("similarity of places", size=12, x=0.02, ha="left")
     axes = right.subplots()
@@ -106,7 +106,7 @@ def mosaic(axes: Axes, tiles: list[list[list[list[int]]]], patch: int) -> None:
         top, left = side * (i // 4), side * (i % 4)
         wide[top : top + patch, left : left + patch] = torch.tensor(tile) / 15
     axes.imshow(wide, interpolation="nearest")
-    axes.set(xticks=[], yticks=[])
+    axes.set(xticks=[], yticks=[], anchor="NW")
     axes.spines[:].set_visible(False)
 
 
@@ -119,9 +119,11 @@ def places(axes: Axes, table: list[list[list[str]]]) -> None:
             top, left = i * (rows + 1), j * (columns + 1)
             wide[top : top + rows, left : left + columns] = torch.tensor(pixels_of(one)) / 7 - 1
     drawn = axes.imshow(wide, cmap=style.SIGNED, vmin=-1, vmax=1)
-    axes.set(xticks=[], yticks=[])
+    axes.set(xticks=[], yticks=[], anchor="NW")
     axes.spines[:].set_visible(False)
-    bar = axes.figure.colorbar(drawn, ax=axes, orientation="horizontal", shrink=0.6, aspect=30, pad=0.03)
+    bar = axes.figure.colorbar(
+        drawn, ax=axes, orientation="horizontal", shrink=0.6, aspect=30, pad=0.03, panchor=(0, 1), anchor=(0, 1)
+    )
     bar.set_ticks([-1, 0, 1], labels=["−1", "0", "cosine 1"])
     bar.outline.set_visible(False)
 
