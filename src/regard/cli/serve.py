@@ -42,12 +42,13 @@ def run(
     from regard.serve.shelf import Shelf
 
     check_address(host, token)
+    limits = Limits(token=token)
     with bound("127.0.0.1" if host == "localhost" else host, port) as listening:
         where = f"{address(listening)}?token={token}" if token else address(listening)
         print(json.dumps({"address": where}) if as_json else f"regard is at {where}  (Ctrl-C stops it)", flush=True)
         if show:
             threading.Timer(1.0, webbrowser.open, [where]).start()
         with contextlib.suppress(KeyboardInterrupt):
-            server(application(Shelf(runs), Limits(token=token))).run(sockets=[listening])
+            server(application(Shelf(runs), limits), limits).run(sockets=[listening])
     if not as_json:
         print("regard has stopped", flush=True)
