@@ -442,6 +442,27 @@ def test_analyses_tell_what_they_do_not_tell(open_page: Open):
         assert page.locator(".plot-holder > *").count() == 1
 
 
+def test_eigenvalues_are_drawn_in_falling_order(open_page: Open):
+    page = open_page(f"#model=recall&text={quote_plus(STORY)}&site=blocks.1.mixer&head=1&row=6&column=1")
+    page.locator(".analysis").scroll_into_view_if_needed()
+    page.keyboard.press("4")
+    page.wait_for_selector(".plot .dot.other")
+    weights = regard.load("recall").look(STORY).maps["blocks.1.mixer"].weights[0, 1].detach()
+    expected = torch.linalg.eigvals(weights).abs().sort(descending=True).values
+    told = page.locator(".plot .dot.other title").all_text_contents()
+    assert [float(one.partition(": ")[2]) for one in told] == pytest.approx(expected.tolist(), abs=1e-4)
+    heights = page.eval_on_selector_all(".plot .dot.other", "(all) => all.map((one) => Number(one.getAttribute('cy')))")
+    assert np.corrcoef(heights, expected)[0, 1] < -0.9999
+    page.click(".analysis .behind summary")
+    assert page.locator(".analysis .behind tbody tr >> nth=0").locator("td").last.inner_text() == f"{expected[0]:.4f}"
+    page = open_page(SENTENCE)  # 13 words look at 13 others: a square by chance
+    page.locator(".analysis").scroll_into_view_if_needed()
+    page.keyboard.press("4")
+    page.wait_for_selector(".plot .dot.faint")
+    assert page.locator(".plot .dot.other").count() == 0
+    assert "no eigenvalues" in page.inner_text(".analysis .prose")
+
+
 def test_candies_look_as_the_library_does(open_page: Open):
     page = open_page("#model=recall")
     page.click('.candy-corner [data-value="neighbours"]')

@@ -4,7 +4,8 @@ import { labelOf, moduleOf, siteCalled, siteName, visible } from './axes.js';
 import { scales } from './colour.js';
 import { element, largest, percent, signed } from './dom.js';
 import { flowPart, mapPart, numbered, occlusionPart } from './mapped.js';
-import { curves, dots } from './plots.js';
+import { dots } from './plots.js';
+import { spectrumPart } from './spectrum.js';
 
 /** A site in words; a block by its layer; a place that is neither, by its own name. */
 function placeName(look, name) {
@@ -48,32 +49,6 @@ function headsPart({ found, force, wide, store, yName, write, intro }) {
       caption: found.name,
       columns: ['site', ...numbered(Math.max(...groups.map((group) => group.length))).map((head) => `head ${head}`)],
       rows: groups.map((group, place) => [titles[place], ...group.map((value) => value.toPrecision(3))]),
-    },
-  };
-}
-
-function spectrumPart({ found, wide }) {
-  const count = found.singular.length;
-  const top = Math.max(...found.singular);
-  const enough = found.mass.findIndex((mass) => mass >= 0.9) + 1;
-  return {
-    finding: [
-      `Effective rank ${found.rank.toFixed(1)} of ${count}; ${enough} of ${count} singular values carry 90 % of the mass.`,
-    ],
-    plot: curves({
-      wide,
-      label: 'Singular values and their cumulative mass',
-      xName: 'index',
-      yName: 'singular value',
-      series: [
-        { name: `mass (1 is ${top.toPrecision(2)} high)`, values: found.mass.map((mass) => mass * top), look: 'faint' },
-        { name: '', values: found.singular, look: '' },
-      ],
-    }),
-    table: {
-      caption: 'Singular values',
-      columns: ['index', 'value', 'cumulative mass'],
-      rows: found.singular.map((value, index) => [String(index + 1), value.toFixed(4), percent(found.mass[index])]),
     },
   };
 }
