@@ -17,6 +17,7 @@ import torch
 import regard
 from regard.figures.looking import candies
 from regard.look import distance, onefile
+from regard.look.analyses import Asked, analysed, patch_of
 from regard.look.changes import Temperature, Token
 from regard.look.document import WORDS, About, embedded
 from regard.look.maps import Map
@@ -283,6 +284,55 @@ def test_a_picture_is_looked_at_and_drawn(open_page: Open):
     page.click(".pad-dialog .strong")
     until(page, f"document.querySelector('.chance-value').textContent !== {json.dumps(before)}")
     assert page.get_attribute(".preview", "src") == hash_of(page)["png"] != given
+
+
+LIT = """(place) => {
+  const canvas = document.querySelector('.analysis .picture');
+  const [x, y] = place.map((part, side) => Math.floor(part * (side ? canvas.height : canvas.width)));
+  return [...canvas.getContext('2d').getImageData(x, y, 1, 1).data];
+}"""
+
+
+def test_what_analyses_find_is_laid_over_the_picture(open_page: Open, tmp_path: Path):
+    """As a head's row is: the numbers of the library, the same switch, and a patch chosen here is chosen everywhere."""
+    page = open_page("#model=digits&site=blocks.2.mixer&head=0&row=5&column=0")
+    page.locator(".analysis").scroll_into_view_if_needed()
+    page.wait_for_selector(".analysis .picture")
+    (tmp_path / "seven.png").write_bytes(base64.b64decode(seven().partition(",")[2]))
+    trace = regard.load("digits").look(tmp_path / "seven.png")
+    row = np.array(analysed(trace, "rollout", Asked("blocks.2.mixer"))["map"])[5]
+    assert page.inner_text(".analysis .picture-legend") == f"brightest: {100 * row.max():.1f}\u202f%"
+    tall, wide = trace.sites["blocks.2.mixer"].columns.grid or (0, 0)
+    down, across = divmod(int(row.argmax()), wide)
+    where = [(across + 0.5) / wide, (down + 0.5) / tall]
+    lit = page.evaluate(LIT, where)
+    page.click(".analysis .picture-side .toggle")
+    until(page, "document.querySelector('.sentence .toggle').getAttribute('aria-pressed') === 'false'")
+    plain = page.evaluate(LIT, where)
+    assert sum(lit) != sum(plain)
+    assert plain[0] == plain[1] == plain[2], "a grey picture, and nothing over it"
+    page.click(".analysis .picture-side .toggle")
+    until(page, f"JSON.stringify(({LIT})({where})) === '{json.dumps(lit, separators=(',', ':'))}'")
+    page.click(".analysis .picture", position={"x": 10, "y": 10})
+    until(page, "document.querySelector('.strip-caption mark').textContent === 'patch 0, 0'")
+    until(page, "document.querySelector('.analysis .prose mark').textContent === 'patch 0, 0'")
+    page.focus(".analysis .picture")
+    page.keyboard.press("ArrowRight")
+    until(page, "document.querySelector('.analysis .prose mark').textContent === 'patch 0, 1'")
+    assert page.evaluate("document.activeElement.matches('.analysis .picture')"), "who walks over it stays on it"
+    for key, told in (("2", "brightest"), ("6", " to +"), ("5", " to +")):
+        page.keyboard.press(key)
+        until(page, f"document.querySelector('.analysis .picture-legend')?.textContent.includes('{told}')")
+    worth = np.array(analysed(trace, "occlusion", Asked(patch=page_squares(trace)))["worth"])
+    best = np.unravel_index(worth.argmax(), worth.shape)
+    assert page.inner_text(".analysis .prose mark") == f"square {best[0]}, {best[1]}"
+    assert page.get_attribute(".analysis .picture", "role") == "img"
+
+
+def page_squares(trace: Any) -> int:
+    """Pixels a side of what the server covers: not more than 8 squares a side."""
+    side = min(trace.shown.image.shape[-2:])
+    return max(-(-side // 8), patch_of(trace, trace.shown.inputs[0]))
 
 
 def made_up(answer: dict[str, Any], given: dict[str, Any], sites: list[dict[str, Any]]) -> dict[str, Any]:
