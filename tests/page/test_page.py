@@ -111,6 +111,54 @@ def test_changes_put_the_new_answer_beside_the_old_one(open_page: Open):
     assert "changes" not in hash_of(page)
 
 
+def pair_of(page: Any) -> dict[str, tuple[str, str, str]]:
+    """What stands beside the controls: name: before, with the changes, what became of it."""
+    rows = page.locator(".echo .chances-pair tbody tr")
+    cells = [row.locator("th, td").all_text_contents() for row in rows.all()]
+    return {name: (before, after, move) for name, before, after, move in cells}
+
+
+def test_next_tokens_before_and_after_stand_side_by_side(open_page: Open):
+    page = open_page(f"#model=recall&text={quote_plus(STORY)}&site=blocks.1.mixer&head=1&row=6&column=1")
+    page.click('.intervene [aria-label="cross out sings"]')
+    page.wait_for_selector(".echo .chances-pair")
+    model = regard.load("recall")
+    old, now = (
+        dict(answer.choices)
+        for answer in (model.look(STORY).answer, model.look(STORY, changes=[Token("tokens", 1)]).answer)
+    )
+    shown = pair_of(page)
+    assert list(shown)[:5] == list(now)[:5]
+    assert set(shown) == {*list(now)[:5], *list(old)[:5]}
+    for name, (before, after, move) in shown.items():
+        first = f"{100 * old[name]:.1f}\u202f%" if name in old else "< 0.1\u202f%"
+        second = f"{100 * now[name]:.1f}\u202f%" if name in now else f"< {100 * min(now.values()):.1f}\u202f%"
+        assert (before, after) == (first, second)
+        if name in old and name in now:
+            change = 100 * (now[name] - old[name])
+            assert move.endswith(f"{abs(change):.1f}"), (name, move)
+            assert move.startswith("▲ rose by +" if change > 0 else "▼ fell by −")
+        elif name in now:
+            assert move.endswith(f"+{100 * (now[name] - min(old.values())):.1f} or more")
+    assert "The answer changes" in page.inner_text(".echo .hint")
+    assert "sings fell most" in page.inner_text(".echo .hint")
+    assert page.locator(".answer:not(.echo) .chances-pair").is_visible()
+    page.click("text=Undo all")
+    until(page, "!document.querySelector('.chances-pair') && document.querySelector('.chances')")
+
+
+def test_labels_before_and_after_stand_side_by_side(open_page: Open):
+    page = open_page("#model=digits")
+    page.focus(".intervene input[type=range]")
+    page.keyboard.press("End")
+    page.wait_for_selector(".echo .chances-pair")
+    shown = pair_of(page)
+    moves = [float(move.split("by ")[1].replace("−", "-")) for _, _, move in shown.values() if "by" in move]
+    for (before, after, _), moved in zip(shown.values(), moves, strict=True):
+        assert float(after.split("\u202f")[0]) - float(before.split("\u202f")[0]) == pytest.approx(moved, abs=0.11)
+    assert min(moves) < 0 < max(moves)
+
+
 def test_two_heads_and_two_models_are_compared(open_page: Open):
     page = open_page(SENTENCE)
     page.click('.tile[aria-label="Decoder 0, cross, head 1"]', modifiers=["Shift"])
