@@ -434,6 +434,40 @@ def test_a_saved_page_measures_distances_as_the_library_does(open_page: Open, tm
     assert page.locator(".analysis .behind td").all_inner_texts() == [f"{float(far):.2f}" for far in found[0]]
 
 
+def test_calls_of_one_module_are_numbered(open_page: Open, tmp_path: Path):
+    """ALBERT runs one layer again and again: by its call alone; the Perceiver runs two: by layer and call."""
+    given = {"kind": "image", "width": 64, "height": 64, "png": seven()}
+    one = {"part": "", "role": "self", "rows": "patches", "heads": 2, "calls": 3}
+    sites = [one | {"name": f"blocks.0.mixer@{call}"} for call in range(3)]
+    data = made_up({"kind": "labels", "labels": [["seven", 1.0]]}, given, sites)
+    (tmp_path / "calls.html").write_text(onefile.standalone(data), encoding="utf8")
+    page = open_page((tmp_path / "calls.html").as_uri())
+    assert page.locator(".grid-site > .grid-name").all_inner_texts() == ["0", "1", "2"]
+    page.click('.tile[aria-label="Layer 0, call 2, head 1"]')
+    until(page, "document.querySelector('.stage h2').textContent === 'Layer 0, call 2, head 1'")
+    assert page.inner_text(".intervene .switch").startswith("layer 0, head 1"), "a change is about all calls"
+    page = open_page("#model=perceiver-mnist", allow="422")
+    assert page.locator(".grid-site > .grid-name").all_inner_texts() == ["0", "0", "0.0", "0.1", "1.0", "1.1"]
+
+
+SHADES = """(name) => [...document.querySelectorAll(`[data-site="${name}"] .tile canvas`)].map((canvas) => {
+  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  const greens = data.filter((_, index) => index % 4 === 1);
+  return [canvas.width, canvas.height, Math.max(...greens) - Math.min(...greens)];
+})"""
+
+
+def test_a_class_token_that_looks_alone_has_a_name_and_a_picture(open_page: Open):
+    page = open_page("#model=cait-xxs24&site=looks.0.mixer&head=1&row=0&column=0", allow="422")  # it has no rollout
+    assert page.inner_text(".strip.flat") == "[class]"
+    assert page.inner_text(".cell h2") == "[class] → [class]"
+    until(page, """document.querySelector('[data-site="looks.0.mixer"] .tile canvas').width === 14""", 60)
+    for wide, tall, shades in page.evaluate(SHADES, "looks.0.mixer"):
+        assert (wide, tall) == (14, 14), "its patches, where they are"
+        assert shades > 30, "stretched to its own largest"
+    assert "on a patch" in page.inner_text(".heads .readout")
+
+
 def test_boxes_and_influences_are_what_they_are_called(open_page: Open, tmp_path: Path):
     """A detector's boxes on its picture; a map that is no share of anything is never written in percent."""
     boxes = [
