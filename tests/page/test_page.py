@@ -650,9 +650,19 @@ def test_errors_are_told_in_words(open_page: Open, served: str):
     until(page, "document.querySelector('.trouble').textContent.includes('regard serve')")
 
 
-@pytest.mark.parametrize(("width", "dark"), [(360, False), (360, True), (1280, True), (1600, False)])
-def test_axe_finds_nothing_and_nothing_scrolls_sideways(open_page: Open, axe: str, width: int, dark: bool):
-    page = open_page(SENTENCE, width=width, dark=dark)
+@pytest.mark.parametrize(
+    ("view", "width", "dark"),
+    [
+        (SENTENCE, 360, False),
+        (SENTENCE, 360, True),
+        (SENTENCE, 1280, True),
+        (SENTENCE, 1600, False),
+        (f"#model=recall&text={quote_plus(STORY)}&changes=t.tokens.1&tab=spectrum", 360, False),
+        ("#model=digits&changes=T.*.2.00&tab=rollout", 1280, True),
+    ],
+)
+def test_axe_finds_nothing_and_nothing_scrolls_sideways(open_page: Open, axe: str, view: str, width: int, dark: bool):
+    page = open_page(view, width=width, dark=dark)
     page.locator("#gallery").scroll_into_view_if_needed()
     page.wait_for_selector(".figure")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
