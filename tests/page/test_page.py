@@ -17,6 +17,7 @@ import torch
 import regard
 from regard.figures.looking import candies
 from regard.look import distance, onefile
+from regard.look.analyses import Asked, analysed, patch_of
 from regard.look.changes import Temperature, Token
 from regard.look.document import WORDS, About, embedded
 from regard.look.maps import Map
@@ -108,6 +109,54 @@ def test_changes_put_the_new_answer_beside_the_old_one(open_page: Open):
     page.click("text=Undo all")
     until(page, "!document.querySelector('.answer ins')")
     assert "changes" not in hash_of(page)
+
+
+def pair_of(page: Any) -> dict[str, tuple[str, str, str]]:
+    """What stands beside the controls: name: before, with the changes, what became of it."""
+    rows = page.locator(".echo .chances-pair tbody tr")
+    cells = [row.locator("th, td").all_text_contents() for row in rows.all()]
+    return {name: (before, after, move) for name, before, after, move in cells}
+
+
+def test_next_tokens_before_and_after_stand_side_by_side(open_page: Open):
+    page = open_page(f"#model=recall&text={quote_plus(STORY)}&site=blocks.1.mixer&head=1&row=6&column=1")
+    page.click('.intervene [aria-label="cross out sings"]')
+    page.wait_for_selector(".echo .chances-pair")
+    model = regard.load("recall")
+    old, now = (
+        dict(answer.choices)
+        for answer in (model.look(STORY).answer, model.look(STORY, changes=[Token("tokens", 1)]).answer)
+    )
+    shown = pair_of(page)
+    assert list(shown)[:5] == list(now)[:5]
+    assert set(shown) == {*list(now)[:5], *list(old)[:5]}
+    for name, (before, after, move) in shown.items():
+        first = f"{100 * old[name]:.1f}\u202f%" if name in old else "< 0.1\u202f%"
+        second = f"{100 * now[name]:.1f}\u202f%" if name in now else f"< {100 * min(now.values()):.1f}\u202f%"
+        assert (before, after) == (first, second)
+        if name in old and name in now:
+            change = 100 * (now[name] - old[name])
+            assert move.endswith(f"{abs(change):.1f}"), (name, move)
+            assert move.startswith("▲ rose by +" if change > 0 else "▼ fell by −")
+        elif name in now:
+            assert move.endswith(f"+{100 * (now[name] - min(old.values())):.1f} or more")
+    assert "The answer changes" in page.inner_text(".echo .hint")
+    assert "sings fell most" in page.inner_text(".echo .hint")
+    assert page.locator(".answer:not(.echo) .chances-pair").is_visible()
+    page.click("text=Undo all")
+    until(page, "!document.querySelector('.chances-pair') && document.querySelector('.chances')")
+
+
+def test_labels_before_and_after_stand_side_by_side(open_page: Open):
+    page = open_page("#model=digits")
+    page.focus(".intervene input[type=range]")
+    page.keyboard.press("End")
+    page.wait_for_selector(".echo .chances-pair")
+    shown = pair_of(page)
+    moves = [float(move.split("by ")[1].replace("−", "-")) for _, _, move in shown.values() if "by" in move]
+    for (before, after, _), moved in zip(shown.values(), moves, strict=True):
+        assert float(after.split("\u202f")[0]) - float(before.split("\u202f")[0]) == pytest.approx(moved, abs=0.11)
+    assert min(moves) < 0 < max(moves)
 
 
 def test_two_heads_and_two_models_are_compared(open_page: Open):
@@ -285,6 +334,55 @@ def test_a_picture_is_looked_at_and_drawn(open_page: Open):
     assert page.get_attribute(".preview", "src") == hash_of(page)["png"] != given
 
 
+LIT = """(place) => {
+  const canvas = document.querySelector('.analysis .picture');
+  const [x, y] = place.map((part, side) => Math.floor(part * (side ? canvas.height : canvas.width)));
+  return [...canvas.getContext('2d').getImageData(x, y, 1, 1).data];
+}"""
+
+
+def test_what_analyses_find_is_laid_over_the_picture(open_page: Open, tmp_path: Path):
+    """As a head's row is: the numbers of the library, the same switch, and a patch chosen here is chosen everywhere."""
+    page = open_page("#model=digits&site=blocks.2.mixer&head=0&row=5&column=0")
+    page.locator(".analysis").scroll_into_view_if_needed()
+    page.wait_for_selector(".analysis .picture")
+    (tmp_path / "seven.png").write_bytes(base64.b64decode(seven().partition(",")[2]))
+    trace = regard.load("digits").look(tmp_path / "seven.png")
+    row = np.array(analysed(trace, "rollout", Asked("blocks.2.mixer"))["map"])[5]
+    assert page.inner_text(".analysis .picture-legend") == f"brightest: {100 * row.max():.1f}\u202f%"
+    tall, wide = trace.sites["blocks.2.mixer"].columns.grid or (0, 0)
+    down, across = divmod(int(row.argmax()), wide)
+    where = [(across + 0.5) / wide, (down + 0.5) / tall]
+    lit = page.evaluate(LIT, where)
+    page.click(".analysis .picture-side .toggle")
+    until(page, "document.querySelector('.sentence .toggle').getAttribute('aria-pressed') === 'false'")
+    plain = page.evaluate(LIT, where)
+    assert sum(lit) != sum(plain)
+    assert plain[0] == plain[1] == plain[2], "a grey picture, and nothing over it"
+    page.click(".analysis .picture-side .toggle")
+    until(page, f"JSON.stringify(({LIT})({where})) === '{json.dumps(lit, separators=(',', ':'))}'")
+    page.click(".analysis .picture", position={"x": 10, "y": 10})
+    until(page, "document.querySelector('.strip-caption mark').textContent === 'patch 0, 0'")
+    until(page, "document.querySelector('.analysis .prose mark').textContent === 'patch 0, 0'")
+    page.focus(".analysis .picture")
+    page.keyboard.press("ArrowRight")
+    until(page, "document.querySelector('.analysis .prose mark').textContent === 'patch 0, 1'")
+    assert page.evaluate("document.activeElement.matches('.analysis .picture')"), "who walks over it stays on it"
+    for key, told in (("2", "brightest"), ("6", " to +"), ("5", " to +")):
+        page.keyboard.press(key)
+        until(page, f"document.querySelector('.analysis .picture-legend')?.textContent.includes('{told}')")
+    worth = np.array(analysed(trace, "occlusion", Asked(patch=page_squares(trace)))["worth"])
+    best = np.unravel_index(worth.argmax(), worth.shape)
+    assert page.inner_text(".analysis .prose mark") == f"square {best[0]}, {best[1]}"
+    assert page.get_attribute(".analysis .picture", "role") == "img"
+
+
+def page_squares(trace: Any) -> int:
+    """Pixels a side of what the server covers: not more than 8 squares a side."""
+    side = min(trace.shown.image.shape[-2:])
+    return max(-(-side // 8), patch_of(trace, trace.shown.inputs[0]))
+
+
 def made_up(answer: dict[str, Any], given: dict[str, Any], sites: list[dict[str, Any]]) -> dict[str, Any]:
     """A small look with words, patches and a class token, for what no shipped model shows."""
     axes = {
@@ -334,6 +432,40 @@ def test_a_saved_page_measures_distances_as_the_library_does(open_page: Open, tm
     patches = Axis("image", 17, grid=(4, 4))
     found = distance.mean_distance(Map("", torch.from_numpy(weights.astype(np.float64)), patches, patches))
     assert page.locator(".analysis .behind td").all_inner_texts() == [f"{float(far):.2f}" for far in found[0]]
+
+
+def test_calls_of_one_module_are_numbered(open_page: Open, tmp_path: Path):
+    """ALBERT runs one layer again and again: by its call alone; the Perceiver runs two: by layer and call."""
+    given = {"kind": "image", "width": 64, "height": 64, "png": seven()}
+    one = {"part": "", "role": "self", "rows": "patches", "heads": 2, "calls": 3}
+    sites = [one | {"name": f"blocks.0.mixer@{call}"} for call in range(3)]
+    data = made_up({"kind": "labels", "labels": [["seven", 1.0]]}, given, sites)
+    (tmp_path / "calls.html").write_text(onefile.standalone(data), encoding="utf8")
+    page = open_page((tmp_path / "calls.html").as_uri())
+    assert page.locator(".grid-site > .grid-name").all_inner_texts() == ["0", "1", "2"]
+    page.click('.tile[aria-label="Layer 0, call 2, head 1"]')
+    until(page, "document.querySelector('.stage h2').textContent === 'Layer 0, call 2, head 1'")
+    assert page.inner_text(".intervene .switch").startswith("layer 0, head 1"), "a change is about all calls"
+    page = open_page("#model=perceiver-mnist", allow="422")
+    assert page.locator(".grid-site > .grid-name").all_inner_texts() == ["0", "0", "0.0", "0.1", "1.0", "1.1"]
+
+
+SHADES = """(name) => [...document.querySelectorAll(`[data-site="${name}"] .tile canvas`)].map((canvas) => {
+  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  const greens = data.filter((_, index) => index % 4 === 1);
+  return [canvas.width, canvas.height, Math.max(...greens) - Math.min(...greens)];
+})"""
+
+
+def test_a_class_token_that_looks_alone_has_a_name_and_a_picture(open_page: Open):
+    page = open_page("#model=cait-xxs24&site=looks.0.mixer&head=1&row=0&column=0", allow="422")  # it has no rollout
+    assert page.inner_text(".strip.flat") == "[class]"
+    assert page.inner_text(".cell h2") == "[class] → [class]"
+    until(page, """document.querySelector('[data-site="looks.0.mixer"] .tile canvas').width === 14""", 60)
+    for wide, tall, shades in page.evaluate(SHADES, "looks.0.mixer"):
+        assert (wide, tall) == (14, 14), "its patches, where they are"
+        assert shades > 30, "stretched to its own largest"
+    assert "on a patch" in page.inner_text(".heads .readout")
 
 
 def test_boxes_and_influences_are_what_they_are_called(open_page: Open, tmp_path: Path):
@@ -442,6 +574,27 @@ def test_analyses_tell_what_they_do_not_tell(open_page: Open):
         assert page.locator(".plot-holder > *").count() == 1
 
 
+def test_eigenvalues_are_drawn_in_falling_order(open_page: Open):
+    page = open_page(f"#model=recall&text={quote_plus(STORY)}&site=blocks.1.mixer&head=1&row=6&column=1")
+    page.locator(".analysis").scroll_into_view_if_needed()
+    page.keyboard.press("4")
+    page.wait_for_selector(".plot .dot.other")
+    weights = regard.load("recall").look(STORY).maps["blocks.1.mixer"].weights[0, 1].detach()
+    expected = torch.linalg.eigvals(weights).abs().sort(descending=True).values
+    told = page.locator(".plot .dot.other title").all_text_contents()
+    assert [float(one.partition(": ")[2]) for one in told] == pytest.approx(expected.tolist(), abs=1e-4)
+    heights = page.eval_on_selector_all(".plot .dot.other", "(all) => all.map((one) => Number(one.getAttribute('cy')))")
+    assert np.corrcoef(heights, expected)[0, 1] < -0.9999
+    page.click(".analysis .behind summary")
+    assert page.locator(".analysis .behind tbody tr >> nth=0").locator("td").last.inner_text() == f"{expected[0]:.4f}"
+    page = open_page(SENTENCE)  # 13 words look at 13 others: a square by chance
+    page.locator(".analysis").scroll_into_view_if_needed()
+    page.keyboard.press("4")
+    page.wait_for_selector(".plot .dot.faint")
+    assert page.locator(".plot .dot.other").count() == 0
+    assert "no eigenvalues" in page.inner_text(".analysis .prose")
+
+
 def test_candies_look_as_the_library_does(open_page: Open):
     page = open_page("#model=recall")
     page.click('.candy-corner [data-value="neighbours"]')
@@ -497,9 +650,19 @@ def test_errors_are_told_in_words(open_page: Open, served: str):
     until(page, "document.querySelector('.trouble').textContent.includes('regard serve')")
 
 
-@pytest.mark.parametrize(("width", "dark"), [(360, False), (360, True), (1280, True), (1600, False)])
-def test_axe_finds_nothing_and_nothing_scrolls_sideways(open_page: Open, axe: str, width: int, dark: bool):
-    page = open_page(SENTENCE, width=width, dark=dark)
+@pytest.mark.parametrize(
+    ("view", "width", "dark"),
+    [
+        (SENTENCE, 360, False),
+        (SENTENCE, 360, True),
+        (SENTENCE, 1280, True),
+        (SENTENCE, 1600, False),
+        (f"#model=recall&text={quote_plus(STORY)}&changes=t.tokens.1&tab=spectrum", 360, False),
+        ("#model=digits&changes=T.*.2.00&tab=rollout", 1280, True),
+    ],
+)
+def test_axe_finds_nothing_and_nothing_scrolls_sideways(open_page: Open, axe: str, view: str, width: int, dark: bool):
+    page = open_page(view, width=width, dark=dark)
     page.locator("#gallery").scroll_into_view_if_needed()
     page.wait_for_selector(".figure")
     assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -20,6 +20,7 @@ from fastapi.testclient import TestClient
 
 import regard
 from regard.serve.app import application
+from regard.serve.guard import Application
 from regard.serve.limits import Limits
 from regard.serve.listening import bound, server
 from regard.serve.shelf import Shelf
@@ -69,13 +70,13 @@ def client_with(shelf: Shelf, limits: Limits) -> TestClient:
     return TestClient(application(shelf, limits), base_url=HERE, raise_server_exceptions=False)
 
 
-class Live:
+class Running:
     """A real server in a thread, at a port that was free."""
 
-    def __init__(self, shelf: Shelf, limits: Limits) -> None:
+    def __init__(self, served: Application, limits: Limits) -> None:
         self.socket = bound("127.0.0.1", 0)
         self.port: int = self.socket.getsockname()[1]
-        self.server = server(application(shelf, limits))
+        self.server = server(served, limits)
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.socket]}, daemon=True)
         self.thread.start()
         end = time.monotonic() + 30
@@ -90,6 +91,13 @@ class Live:
         self.server.should_exit = True
         self.thread.join(20)
         self.socket.close()
+
+
+class Live(Running):
+    """The application at a real address."""
+
+    def __init__(self, shelf: Shelf, limits: Limits) -> None:
+        super().__init__(application(shelf, limits), limits)
 
 
 @pytest.fixture(scope="session")

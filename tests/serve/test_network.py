@@ -7,7 +7,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import numpy as np
@@ -15,7 +17,7 @@ import pytest
 
 from regard.serve.limits import Limits
 
-from .conftest import API, INPUTS, Live, check_clean
+from .conftest import API, INPUTS, Live, Running, check_clean
 from .pictures import shown
 
 CLIENTS = 32
@@ -30,7 +32,8 @@ from regard.serve.shelf import Shelf
 
 listening = bound("127.0.0.1", 0)
 print(listening.getsockname()[1], flush=True)
-server(application(Shelf(), Limits(looks=16 << 20))).run(sockets=[listening])
+limits = Limits(looks=16 << 20)
+server(application(Shelf(), limits), limits).run(sockets=[listening])
 """
 
 
@@ -69,6 +72,95 @@ def test_a_slow_body_ends(live) -> None:
     found = raw(live, head + b"Content-Length: 100\r\n\r\n", b"{", b'"', pause=0.3)
     assert found.startswith(b"HTTP/1.1 408")
     assert time.monotonic() - began < 10
+
+
+def dribbled(live: Live, begin: bytes, letter: bytes, seconds: float = 12.0) -> float:
+    """Seconds until the server has left one who begins so, and then sends a letter now and then."""
+    began = time.monotonic()
+    with socket.create_connection(("127.0.0.1", live.port), timeout=0.05) as there:
+        there.sendall(begin)
+        while time.monotonic() - began < seconds:
+            try:
+                if letter:
+                    there.sendall(letter)
+                if not there.recv(65536):
+                    return time.monotonic() - began
+            except TimeoutError:
+                continue
+            except OSError:
+                return time.monotonic() - began
+    pytest.fail(f"still open after {seconds:g} s")
+
+
+@pytest.fixture(scope="module")
+def hasty(shelf) -> Iterator[Live]:
+    """A server that waits for nobody, and lets others wait."""
+    found = Live(shelf, Limits(head_seconds=1.0, body_seconds=1.0, pause=1.5))
+    yield found
+    found.close()
+
+
+def test_who_says_nothing_or_a_letter_at_a_time_is_left(hasty) -> None:
+    ours = f"Host: 127.0.0.1:{hasty.port}\r\n\r\n".encode()
+    post = f"POST {API}/run HTTP/1.1\r\nContent-Length: 100000\r\n".encode()
+    for begin, letter in (
+        (b"", b""),
+        (b"GET / HTTP/1.1\r\nx: ", b""),
+        (b"GET / HTTP/1.1\r\nx: ", b"y"),
+        (b"GET / HTTP/1.1\r\n" + ours, b"G"),  # what follows an answer is a head too
+        (post + ours, b"x"),  # refused for what it is, and its body goes on
+        (post + b"Content-Type: application/json\r\n" + ours, b"x"),
+    ):
+        assert 0.9 < dribbled(hasty, begin, letter) < 6, begin
+
+
+def test_who_is_answered_may_be_silent_meanwhile(hasty) -> None:
+    """Nothing is counted while it is computed and sent, nor while one who was answered keeps the line."""
+    began = time.monotonic()
+    with httpx2.Client(base_url=hasty.base, timeout=60) as client:
+        answer = client.post(f"{API}/run", json={"model": "recall", "input": INPUTS["recall"]})
+        assert answer.status_code == 200
+        assert time.monotonic() - began > 1.5
+        time.sleep(1.5)
+        assert client.get("/").status_code == 200
+
+
+async def flood(scope: Any, receive: Any, send: Any) -> None:
+    """More than any buffer holds."""
+    if scope["type"] == "http":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x" * (64 << 20)})
+
+
+def test_who_does_not_read_is_left() -> None:
+    running = Running(flood, Limits(head_seconds=1.0))
+    try:
+        with socket.create_connection(("127.0.0.1", running.port), timeout=30) as there:
+            there.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            assert there.recv(12) == b"HTTP/1.1 200"
+            began = time.monotonic()
+            while running.server.server_state.connections and time.monotonic() - began < 12:
+                time.sleep(0.05)
+            assert 0.5 < time.monotonic() - began < 12
+    finally:
+        running.close()
+
+
+def test_one_too_many_takes_the_place_of_the_longest_silent(shelf) -> None:
+    live = Live(shelf, Limits(connections=8))
+    try:
+        silent = [socket.create_connection(("127.0.0.1", live.port), timeout=5) for _ in range(40)]  # at once
+        with httpx2.Client(base_url=live.base, timeout=30) as client:
+            assert client.get("/").status_code == 200
+        assert [one.recv(1) for one in silent[:33]] == [b""] * 33
+        for one in silent[33:]:
+            one.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                one.recv(1)
+        for one in silent:
+            one.close()
+    finally:
+        live.close()
 
 
 def test_what_is_no_http_is_refused(live) -> None:

@@ -54,6 +54,21 @@ def test_a_net_that_mixes_without_weights_is_looked_at_in_short_texts(client) ->
     assert refused.json()["error"]["expected"] == "at most 160"
 
 
+def test_runs_that_cannot_be_offered_are_told_with_the_reason(runs, tmp_path) -> None:
+    for name in ("stories", "my run", "größe", "_old", "x" * 101):
+        shutil.copytree(runs / "stories", tmp_path / "all" / name)
+    (tmp_path / "all" / "not finished").mkdir()
+    shutil.copytree(runs / "stories", tmp_path / "elsewhere")
+    (tmp_path / "all" / "link").symlink_to(tmp_path / "elsewhere")
+    shelf = Shelf(tmp_path / "all")
+    assert [name for name, _ in shelf.finished()] == ["stories"]
+    told = {line.split("'")[1]: line for line in shelf.left_out()}
+    assert set(told) == {"my run", "größe", "_old", "x" * 101, "link"}
+    assert "move it" in told.pop("link")
+    assert all("rename it" in line for line in told.values())
+    assert Shelf(tmp_path / "none").left_out() == Shelf().left_out() == []
+
+
 def check_size(name: str) -> None:
     family, config = preset(name, words_of(name))
     assert parameters(bare(family, config)) == ZOO[name] <= MOST

@@ -14,6 +14,10 @@ from regard.serve.listening import bound
 
 
 def test_it_serves_until_it_is_interrupted(tmp_path) -> None:
+    model = tmp_path / "my run" / "model"
+    model.mkdir(parents=True)
+    for file in (model / "regard.json", model.parent / "run.toml"):
+        file.write_text("")
     words = [sys.executable, "-m", "regard", "serve", "--port", "0", "--runs", str(tmp_path)]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
@@ -36,7 +40,9 @@ def test_it_serves_until_it_is_interrupted(tmp_path) -> None:
             process.kill()
     assert process.returncode == 0
     assert out == "regard has stopped\n"
-    assert errors == ""
+    assert errors.startswith("regard: the run 'my run' is not offered; its name must be letters")
+    assert errors.endswith("rename it\n")
+    assert errors.count("\n") == 1
 
 
 def test_a_port_that_is_taken_is_named(capsys) -> None:

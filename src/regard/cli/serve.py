@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import sys
 import threading
 import webbrowser
 from importlib.util import find_spec
@@ -42,12 +43,16 @@ def run(
     from regard.serve.shelf import Shelf
 
     check_address(host, token)
+    limits = Limits(token=token)
     with bound("127.0.0.1" if host == "localhost" else host, port) as listening:
         where = f"{address(listening)}?token={token}" if token else address(listening)
         print(json.dumps({"address": where}) if as_json else f"regard is at {where}  (Ctrl-C stops it)", flush=True)
+        shelf = Shelf(runs)
+        for line in shelf.left_out():
+            print(f"regard: {line}", file=sys.stderr, flush=True)
         if show:
             threading.Timer(1.0, webbrowser.open, [where]).start()
         with contextlib.suppress(KeyboardInterrupt):
-            server(application(Shelf(runs), Limits(token=token))).run(sockets=[listening])
+            server(application(shelf, limits), limits).run(sockets=[listening])
     if not as_json:
         print("regard has stopped", flush=True)

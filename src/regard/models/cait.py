@@ -142,5 +142,5 @@ class CaiT(nn.Module):
         return {
             "patches": image_axis(images, self.config.patch),
             "tokens": image_axis(images, self.config.patch, 1),
-            "class": Axis("class", 1),
+            "class": Axis("class", 1, labels=("[class]",)),
         }

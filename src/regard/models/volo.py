@@ -232,5 +232,5 @@ class VOLO(nn.Module):
             "fine": image_axis(images, fine),
             "patches": image_axis(images, coarse),
             "tokens": image_axis(images, coarse, 1),
-            "class": Axis("class", 1),
+            "class": Axis("class", 1, labels=("[class]",)),
         }

@@ -19,7 +19,9 @@ class Limits:
     """What may differ from server to server."""
 
     seconds: float = 30.0  # from the arrival of a request to its answer
+    head_seconds: float = 10.0  # until the head of a request has arrived, and a client has read on
     body_seconds: float = 10.0  # until a body has arrived
+    connections: int = 256  # that are open at once
     queue: int = 64  # requests that wait for the processor
     workers: int = 1  # threads that compute
     together: int = 16  # requests that are computed as one batch

@@ -9,7 +9,8 @@ import uvicorn
 
 from regard.errors import InputError
 
-from .limits import HEADER_BYTES
+from .connection import speaking
+from .limits import HEADER_BYTES, Limits
 
 HERE = ("127.0.0.1", "localhost", "::1")  # what this machine is called by itself
 TOKEN = re.compile(r"[A-Za-z0-9_-]{16,128}")
@@ -54,12 +55,12 @@ def address(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
-def server(application: Any) -> uvicorn.Server:
+def server(application: Any, limits: Limits) -> uvicorn.Server:
     """Quiet: no log of requests, no name of the server in its answers."""
     return uvicorn.Server(
         uvicorn.Config(
             application,
-            http="h11",
+            http=speaking(limits),
             ws="none",
             log_config=LOG,
             log_level="critical",

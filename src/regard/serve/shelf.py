@@ -116,15 +116,29 @@ class Shelf:
 
     def finished(self) -> list[tuple[str, Path]]:
         """Runs by the names of their folders, which lie in the one folder and nowhere else."""
+        return [(folder.name, folder) for folder in self.ended() if self.named(folder) and self.inside(folder)]
+
+    def left_out(self) -> list[str]:
+        """Finished runs that cannot be offered: which, why, and what to do."""
+        found = []
+        for folder in self.ended():
+            if not self.named(folder):
+                found.append((folder, "its name must be letters a to z, digits and . _ + -, at most 100: rename it"))
+            elif not self.inside(folder):
+                found.append((folder, "it leads out of the folder of runs: move it there"))
+        return [f"the run {folder.name!r} is not offered; {why}" for folder, why in found]
+
+    def ended(self) -> list[Path]:
         if self.runs is None or not self.runs.is_dir():
             return []
-        root = self.runs.resolve()
-        found = []
-        for folder in sorted(self.runs.iterdir()):
-            whole = NAME.fullmatch(folder.name) is not None and folder.resolve().is_relative_to(root)
-            if whole and (folder / "run.toml").is_file() and (folder / "model" / "regard.json").is_file():
-                found.append((folder.name, folder))
-        return found
+        files = ("run.toml", "model/regard.json")
+        return [folder for folder in sorted(self.runs.iterdir()) if all((folder / file).is_file() for file in files)]
+
+    def named(self, folder: Path) -> bool:
+        return NAME.fullmatch(folder.name) is not None
+
+    def inside(self, folder: Path) -> bool:
+        return self.runs is not None and folder.resolve().is_relative_to(self.runs.resolve())
 
     # What is in use ------------------------------------------------------------------------------
 

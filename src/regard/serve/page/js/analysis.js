@@ -75,12 +75,16 @@ export function analysis(store) {
     panel,
   );
 
+  const controls = () => [...plot.querySelectorAll('canvas, button')];
+
   function present(found, state, force) {
     const wide = Math.min(660, Math.max(280, plot.clientWidth || 620));
     made = { ...FINDINGS[found.name]({ found, force, state, wide, store }), tab: found.name };
     finding.replaceChildren(...made.finding);
+    const focus = controls().indexOf(document.activeElement);
     plot.replaceChildren(made.plot);
     made.shown?.();
+    controls()[focus]?.focus(); // who walks over the picture stays on it
     equation.textContent = found.equation;
     limit.replaceChildren(element('b', {}, 'What it does not tell: '), found.limit.replace(/^It does not tell /, ''));
     table.root.hidden = false;
@@ -138,6 +142,7 @@ export function analysis(store) {
     if (width !== plot.clientWidth && made) draw(store.state);
     width = plot.clientWidth;
   }).observe(plot);
-  store.watch(['tab', 'sheet', 'query', 'contrast', 'colours'], draw);
+  store.watch(['tab', 'sheet', 'query', 'key', 'contrast', 'colours', 'overlay'], draw);
+  store.watch(['hover'], ({ hover }) => made?.point?.(hover));
   return root;
 }

@@ -1,7 +1,7 @@
 // What the model said: and beside it, where something was changed, what it said before, with the differences marked.
 
-import { visible } from './axes.js';
-import { element, percent, plural, signed } from './dom.js';
+import { chances, chancesBeside, movers } from './chances.js';
+import { element, plural } from './dom.js';
 
 /** Which words of two sentences belong together: the longest common part, as pairs of places. */
 function commonWords(first, second) {
@@ -34,31 +34,6 @@ function texts(answer, before) {
   return beside(sentence(before.text, old, 'del'), sentence(answer.text, now, 'ins'));
 }
 
-/** Names with chances, as bars; with those from before as a thin mark and the change in points. */
-function chances(list, earlier) {
-  const past = earlier && new Map(earlier);
-  return element(
-    'ul',
-    { class: 'chances' },
-    list.slice(0, 5).map(([name, chance]) => {
-      const old = past?.get(name);
-      const moved = old === undefined ? null : chance - old;
-      return element(
-        'li',
-        { style: `--weight: ${chance}; --before: ${old ?? chance}` },
-        element('span', { class: 'chance-name' }, visible(name)),
-        element('span', { class: past ? 'chance-bar moved' : 'chance-bar' }),
-        element(
-          'span',
-          { class: 'chance-value' },
-          percent(chance),
-          moved === null || Math.abs(moved) < 0.0005 ? '' : element('small', {}, ` ${signed(100 * moved, 1)}`),
-        ),
-      );
-    }),
-  );
-}
-
 function beside(before, after) {
   return [
     element('div', { class: 'answer-side' }, element('h3', {}, 'before'), before),
@@ -68,18 +43,22 @@ function beside(before, after) {
 
 const TITLES = { text: 'It wrote', labels: 'It sees', next: 'Next token', filled: 'It fills in', boxes: 'It found' };
 
+/** Names with chances, of answers that are such. */
+const listOf = (answer) => answer.labels ?? (answer.kind === 'next' ? answer.tokens : null);
+const either = (list, earlier) => (earlier?.length && list.length ? chancesBeside(list, earlier) : chances(list));
+
 function bodyOf(answer, before) {
   const same = before?.kind === answer.kind ? before : null;
   if (answer.kind === 'text') return texts(answer, same);
-  if (answer.kind === 'labels') return [chances(answer.labels, same?.labels)];
-  if (answer.kind === 'next') return [chances(answer.tokens, same?.tokens)];
+  const list = listOf(answer);
+  if (list) return [either(list, same && listOf(same))];
   if (answer.kind === 'filled')
     return answer.places.map((place, index) =>
       element(
         'div',
         { class: 'answer-side' },
         element('h3', {}, `token ${place.token}`),
-        chances(place.tokens, same?.places[index]?.tokens),
+        either(place.tokens, same?.places[index]?.tokens),
       ),
     );
   if (answer.kind === 'boxes') {
@@ -96,12 +75,15 @@ function bodyOf(answer, before) {
   return [];
 }
 
-/** What stayed and what did not, in one sentence; screen readers hear it when it changes. */
+/** What stayed and what did not; screen readers hear it when it changes. */
 function verdict({ answer, before, changes }) {
   if (!changes.length || !before) return '';
-  const top = (one) => (one.kind === 'text' ? one.text : (one.labels ?? one.tokens)?.[0]?.[0]);
-  if (top(answer) === undefined) return '';
-  return top(answer) === top(before) ? 'The answer stays the same.' : 'The answer changes.';
+  const [now, old] = [listOf(answer), listOf(before)];
+  const top = (one, list) => (one.kind === 'text' ? one.text : list?.[0]?.[0]);
+  if (top(answer, now) === undefined) return '';
+  const same = top(answer, now) === top(before, old);
+  const moved = now && old ? movers(now, old) : '';
+  return `${same ? 'The answer stays the same' : 'The answer changes'}${moved && `: ${moved}`}.`;
 }
 
 /** The same beside the controls that change it: the answer may be far up the page. */

@@ -66,16 +66,27 @@ export const writtenOf = (input) => input.text ?? input.source ?? '';
 /** The module of a site: one that ran several times is there once a call, as "name@0", "name@1". */
 export const moduleOf = (name) => name.split('@')[0];
 
+const callOf = (name) => name.split('@')[1];
+
 /** The site that an answer means; where a module ran several times, it speaks of the last call. */
 export const siteCalled = (look, name) =>
   look.sites.get(name) ?? look.document.sites.findLast((site) => moduleOf(site.name) === name);
 
-/** A site in words: "encoder 2", "decoder 1, cross", "stage 0, layer 1". */
+/** A site in words: "encoder 2", "decoder 1, cross", "stage 0, layer 1", "layer 0, call 3". */
 export function siteName(site) {
   const numbered = /\d$/.test(site.part) ? `${site.part}, layer` : site.part;
   const part = numbered || (site.layer === null || site.layer === undefined ? site.name : 'layer');
   const layer = site.layer === null || site.layer === undefined ? '' : ` ${site.layer}`;
-  return `${part}${layer}${site.role === 'cross' ? ', cross' : ''}`;
+  const call = callOf(site.name);
+  return `${part}${layer}${site.role === 'cross' ? ', cross' : ''}${call === undefined ? '' : `, call ${call}`}`;
+}
+
+/** The name of a row of the grid: the layer; where one module ran several times, also the call, or the call alone. */
+export function gridName(site, sites, place) {
+  const call = callOf(site.name);
+  if (call === undefined) return String(site.layer ?? place);
+  const alone = sites.every((other) => moduleOf(other.name) === moduleOf(site.name));
+  return alone ? call : `${site.layer ?? place}.${call}`;
 }
 
 export const headWord = (site, head) =>

@@ -51,6 +51,7 @@ export function palette(root) {
     weight: ramp(stops('--ramp-weight')),
     difference: ramp(stops('--ramp-difference')),
     overlay: ramp(stops('--ramp-overlay')),
+    signs: ramp(stops('--ramp-signs')),
     ink: colour('--ink'),
     soft: colour('--ink-soft'),
     surface: colour('--surface'),

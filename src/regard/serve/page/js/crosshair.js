@@ -2,6 +2,7 @@
 // (A style change for each would cost more than a frame where there are hundreds.)
 
 import { element } from './dom.js';
+import { pictureOfRow, placeInRow } from './onerow.js';
 
 /** crosshair(holder, tiles) -> { root, measure(), draw(hover, look, colours) }; tiles() lists { site, node }. */
 export function crosshair(holder, tiles) {
@@ -30,8 +31,12 @@ export function crosshair(holder, tiles) {
     if (!hover || !look) return;
     const part = (spot, axis) => (spot?.axis === axis ? (spot.position + 0.5) / look.document.axes[axis].size : null);
     for (const { site, x, y, width, height } of places) {
-      const [down, across] = [part(hover.query, site.rows), part(hover.key, site.columns)];
-      context.fillStyle = colours.query;
+      const row = pictureOfRow(look, site);
+      const onRow = row && hover.key?.axis === site.columns;
+      const [down, across] = onRow
+        ? placeInRow(row, hover.key.position)
+        : [row ? null : part(hover.query, site.rows), part(hover.key, site.columns)];
+      context.fillStyle = row ? colours.key : colours.query;
       if (down !== null) context.fillRect(x, Math.round(y + down * height - 0.5), width, 1);
       context.fillStyle = colours.key;
       if (across !== null) context.fillRect(Math.round(x + across * width - 0.5), y, 1, height);

@@ -4,14 +4,25 @@ import { labelOf, moduleOf, siteCalled, siteName, visible } from './axes.js';
 import { scales } from './colour.js';
 import { element, largest, percent, signed } from './dom.js';
 import { flowPart, mapPart, numbered, occlusionPart } from './mapped.js';
-import { curves, dots } from './plots.js';
+import { dots } from './plots.js';
+import { spectrumPart } from './spectrum.js';
 
 /** A site in words; a block by its layer; a place that is neither, by its own name. */
 function placeName(look, name) {
   const site = siteCalled(look, name);
-  if (site) return siteName(site);
+  if (site) return siteName({ ...site, name }); // of a module, without a call
   const inside = look.document.sites.find((one) => one.name.startsWith(`${name}.`));
-  return inside ? siteName({ ...inside, role: 'self' }) : name.replaceAll('.', ' '); // a block is more than its cross
+  const block = inside && { ...inside, name: moduleOf(inside.name), role: 'self' }; // it is more than its cross
+  return block ? siteName(block) : name.replaceAll('.', ' ');
+}
+
+/** Places in words, in the order in which they ran; one that ran several times is numbered. */
+function placeNames(look, names) {
+  return names.map((name, index) => {
+    const several = names.indexOf(name) !== names.lastIndexOf(name);
+    const call = names.slice(0, index).filter((one) => one === name).length;
+    return several ? `${placeName(look, name)}, call ${call}` : placeName(look, name);
+  });
 }
 
 /** As many layers as the answer went through; a page that was saved earlier does not say. */
@@ -52,38 +63,13 @@ function headsPart({ found, force, wide, store, yName, write, intro }) {
   };
 }
 
-function spectrumPart({ found, wide }) {
-  const count = found.singular.length;
-  const top = Math.max(...found.singular);
-  const enough = found.mass.findIndex((mass) => mass >= 0.9) + 1;
-  return {
-    finding: [
-      `Effective rank ${found.rank.toFixed(1)} of ${count}; ${enough} of ${count} singular values carry 90 % of the mass.`,
-    ],
-    plot: curves({
-      wide,
-      label: 'Singular values and their cumulative mass',
-      xName: 'index',
-      yName: 'singular value',
-      series: [
-        { name: `mass (1 is ${top.toPrecision(2)} high)`, values: found.mass.map((mass) => mass * top), look: 'faint' },
-        { name: '', values: found.singular, look: '' },
-      ],
-    }),
-    table: {
-      caption: 'Singular values',
-      columns: ['index', 'value', 'cumulative mass'],
-      rows: found.singular.map((value, index) => [String(index + 1), value.toFixed(4), percent(found.mass[index])]),
-    },
-  };
-}
-
 function lensPart({ found, force, state }) {
   const count = found.layers[0].tokens.length;
   const first = found.layers[0].first ?? 0; // of a long text only the end is told
   const named = force.look.document.axes[found.axis];
   const axis = named?.size === first + count ? named : null;
   const ramp = state.colours.weight;
+  const places = placeNames(force.look, found.layers.map((layer) => layer.site));
   const name = (index) =>
     axis ? labelOf(axis, first + index) : count === 1 ? 'answer' : String(first + index);
   const cell = (choices) => {
@@ -105,11 +91,11 @@ function lensPart({ found, force, state }) {
     element('th', { scope: 'col' }, 'after'),
     Array.from({ length: count }, (_, index) => element('th', { scope: 'col' }, name(index))),
   );
-  const rows = found.layers.map((layer) =>
+  const rows = found.layers.map((layer, index) =>
     element(
       'tr',
       {},
-      element('th', { scope: 'row' }, placeName(force.look, layer.site)),
+      element('th', { scope: 'row' }, places[index]),
       layer.tokens.map(cell),
     ),
   );
@@ -121,8 +107,8 @@ function lensPart({ found, force, state }) {
   const table = {
     caption: 'Likeliest token after each layer',
     columns: ['after', ...Array.from({ length: count }, (_, index) => name(index))],
-    rows: found.layers.map((layer) => [
-      placeName(force.look, layer.site),
+    rows: found.layers.map((layer, index) => [
+      places[index],
       ...layer.tokens.map(([[token, chance]]) => `${token} ${percent(chance)}`),
     ]),
   };

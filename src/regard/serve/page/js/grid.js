@@ -1,10 +1,11 @@
 // Every head of every site as a thumbnail, grouped by part, and the mean of each site at the end of its row.
 
-import { groupsOf, headWord, labelOf, moduleOf, sentenceCase } from './axes.js';
+import { gridName, groupsOf, headWord, labelOf, moduleOf, sentenceCase } from './axes.js';
 import { scales } from './colour.js';
 import { crosshair } from './crosshair.js';
 import { element, plural, percent } from './dom.js';
 import { mean } from './numeric.js';
+import { pictureOfRow, rowCopies } from './onerow.js';
 import { thumbnail } from './tiles.js';
 
 const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
@@ -51,7 +52,7 @@ export function headGrid(store) {
       element(
         'div',
         { class: 'grid-site', 'data-site': site.name },
-        nameAt(layer + 1, 0, String(site.layer ?? layer)),
+        nameAt(layer + 1, 0, gridName(site, sites, layer)),
         columns
           .filter((head) => head === 'mean' || head < site.heads)
           .map((head) => tileOf(site, head, layer, columns.indexOf(head))),
@@ -111,7 +112,12 @@ export function headGrid(store) {
       const best = sums.indexOf(Math.max(...sums));
       const axis = shown.document.axes[site.columns];
       const exact = copy.columns === axis.size;
-      const most = exact ? ` · ${percent(sums[best] / copy.rows, 0)} on ${labelOf(axis, best)}` : '';
+      const row = pictureOfRow(shown, site);
+      const most = row
+        ? ` · at most ${percent(Math.max(...copy.values))} on a patch`
+        : exact
+          ? ` · ${percent(sums[best] / copy.rows, 0)} on ${labelOf(axis, best)}`
+          : '';
       parts.push(`${site.mechanism} · ${shown.shape(site.name).join(' × ')}${most}`);
     } else if (copy) parts.push(`${site.mechanism} · how much each output moves with each input`);
     read.replaceChildren(...parts);
@@ -127,8 +133,8 @@ export function headGrid(store) {
     if (!copies) return;
     for (const { site, head, node } of tiles) {
       const copy = copyOf(site, head);
-      const most = site.kind === 'influence' ? Math.max(...copy.values) || 1 : 1;
-      const { place } = site.kind === 'influence' ? scales.influence(most, contrast) : scales[contrast];
+      const stretched = site.kind === 'influence' || pictureOfRow(shown, site);
+      const { place } = stretched ? scales.influence(Math.max(...copy.values) || 1, contrast) : scales[contrast];
       thumbnail(node.firstChild, copy, colours.weight, place);
     }
   }
@@ -145,10 +151,10 @@ export function headGrid(store) {
       const heads = look.document.sites.reduce((sum, site) => sum + site.heads, 0);
       total.textContent = `${plural(heads, 'map')}, counted from 0; x̄ is the mean.`;
     }
-    look.thumbnails().then(
-      (found) => {
+    Promise.all([look.thumbnails(), rowCopies(look)]).then(
+      ([found, rows]) => {
         if (store.state.look !== look) return;
-        copies = found;
+        copies = new Map([...found, ...rows]);
         paintAll(store.state);
         const site = look.sites.get(store.state.site);
         if (site) describe(site, store.state.head);

@@ -13,9 +13,8 @@ const FRAME = 560;
 
 /**
  * heatMap({ label, onHover, onPick, onOpen, small }) -> { root, show, move, zoomBy, box }
- * show({ sheet, rows, columns, scale, colours, hover, cursor, patches, roles }): rows and columns are lists of texts;
+ * show({ sheet, rows, columns, scale, colours, hover, cursor, patches }): rows and columns are lists of texts;
  * patches.query(index), patches.key(index) -> { image, x, y, width, height } where a picture says more than a text.
- * roles: false where rows are no queries and columns no keys.
  * small: only the cells, no names, no keyboard.
  */
 export function heatMap({ label, onHover = () => {}, onPick = () => {}, onOpen = () => {}, small = false }) {

@@ -115,7 +115,7 @@ export function interveneStrip(store, source) {
       : `Nobody looks at it any more (${site.columns}).`;
     const off = isOff(state);
     head.setAttribute('aria-checked', !off);
-    head.textContent = `${siteName(site)}, ${state.head === 'mean' ? 'all heads' : `head ${state.head}`} ${off ? 'off' : 'on'}`;
+    head.textContent = `${siteName({ ...site, name: moduleOf(site.name) })}, ${state.head === 'mean' ? 'all heads' : `head ${state.head}`} ${off ? 'off' : 'on'}`;
     const heat = heatOf(state.changes, site.name);
     slider.value = Math.log2(heat);
     slider.setAttribute('aria-valuetext', `temperature ${heat.toFixed(2)}`);

@@ -1,50 +1,60 @@
 // Analyses whose finding is a map, or what each position is worth: drawn as any other map, or as bars.
 
-import { isPicture, labelOf, labelsOf, siteCalled, wordsFor } from './axes.js';
+import { isPicture, labelOf, labelsOf, pictureOf, siteCalled, wordsFor } from './axes.js';
 import { roundLimit, scales } from './colour.js';
 import { element, furthest, largest, percent, role, signed } from './dom.js';
 import { heatMap } from './heatmap.js';
+import { SHARES, SIGNED } from './overlay.js';
+import { pictureView, stillPicture } from './picture.js';
 import { bars } from './plots.js';
 import { Sheet } from './sheet.js';
 
 export const numbered = (count) => Array.from({ length: count }, (_, index) => String(index));
 const namesFor = (axis, count) => (axis && axis.size === count ? labelsOf(axis) : numbered(count));
 
-/** A map that the API sent as lists: drawn as any other. */
-export function mapPart({ found, force, state, signedValues, picture, before, after }) {
+/** One row of what was found, laid over the picture that its columns are; null where they are none. The patch that is
+    chosen in it is chosen everywhere. */
+function laidOver({ force, store }, site, row, query, over) {
+  const { look, key } = force;
+  const axis = look.document.axes[site?.columns];
+  if (!axis || !isPicture(axis) || !pictureOf(look.document.input) || axis.size !== row.length) return null;
+  const chooses = site.rows === site.columns && site.rows === force.site.rows;
+  const view = pictureView(store, site.columns, axis, { chooses, bars: true, look, over });
+  view.update(row, query, site.columns === force.site.columns ? key : null);
+  const on = (place) => place?.axis === site.columns;
+  const point = (hover) => view.point([hover?.query, hover?.key].filter(on).map((place) => place.position));
+  return { root: view.root, point };
+}
+
+/** A map that the API sent as lists: drawn as any other; where it looks at a picture, the chosen row over that too. */
+export function mapPart(facts) {
+  const { found, force, state, signedValues, before, after } = facts;
   const rows = found.map.length;
   const columns = found.map[0].length;
   const sheet = new Sheet({ rows, columns, exact: Float32Array.from(found.map.flat()) });
-  const limit = roundLimit(furthest(sheet.exact));
   const map = heatMap({ label: `${found.name}, ${rows} by ${columns}` });
   const { axes } = force.look.document;
   const site = siteCalled(force.look, found.site);
   const [rowNames, columnNames] = [namesFor(axes[site?.rows], rows), namesFor(axes[site?.columns], columns)];
   const place = site?.rows === force.site.rows ? Math.min(force.query, rows - 1) : 0;
-  const plain = picture ? scales.influence(limit, state.contrast) : scales[state.contrast];
-  const scale = signedValues ? scales.difference(limit) : plain;
+  const scale = signedValues ? scales.difference(roundLimit(furthest(sheet.exact))) : scales[state.contrast];
+  const cursor = { query: place, key: null };
   const show = () =>
-    map.show({
-      sheet,
-      rows: rowNames,
-      columns: columnNames,
-      scale,
-      colours: state.colours,
-      hover: null,
-      cursor: picture ? null : { query: place, key: null },
-      roles: !picture,
-    });
+    map.show({ sheet, rows: rowNames, columns: columnNames, scale, colours: state.colours, hover: null, cursor });
+  const word = (axis, names, index) => (axis?.size === names.length ? wordsFor(axis, index) : names[index]);
   const row = sheet.row(place);
   const best = largest(row);
+  const over = laidOver(facts, site, row, place, signedValues ? SIGNED : SHARES);
   return {
     finding: [
       before,
-      role('query', rowNames[place]),
+      role('query', word(axes[site?.rows], rowNames, place)),
       after,
-      role('key', columnNames[best]),
-      `, ${signedValues ? signed(row[best]) : percent(row[best])}.`,
+      role('key', word(axes[site?.columns], columnNames, best)),
+      `, ${(signedValues ? SIGNED : SHARES).write(row[best])}.`,
     ],
-    plot: map.root,
+    plot: over ? element('div', { class: 'over-picture' }, over.root, map.root) : map.root,
+    point: over?.point,
     shown: show,
     table: {
       caption: found.name,
@@ -54,15 +64,16 @@ export function mapPart({ found, force, state, signedValues, picture, before, af
   };
 }
 
-/** Occlusion over a sentence: bars. Over a picture: a map of the patches. */
+/** Occlusion over a sentence: bars. Over a picture: what each of its squares is worth, laid over it. */
 export function occlusionPart(facts) {
   const { found, force, wide } = facts;
   const worth = found.worth.flat();
-  const axes = Object.values(force.look.document.axes);
-  const grid = Array.isArray(found.worth[0]) && axes.find((axis) => isPicture(axis));
+  const across = found.worth[0].length; // squares are no patches: there may be fewer of them
+  const grid = across ? [found.worth.length, across] : null;
   const best = largest(worth);
-  const axis = grid || force.look.document.axes[found.axis];
-  const word = (index) => (grid ? wordsFor(grid, index + grid.special) : axis ? labelOf(axis, index) : String(index));
+  const axis = force.look.document.axes[found.axis];
+  const word = (index) =>
+    grid ? `square ${Math.floor(index / across)}, ${index % across}` : axis ? labelOf(axis, index) : String(index);
   const finding = [
     'What each part is worth to ',
     element('b', {}, `“${found.what}”`),
@@ -88,18 +99,12 @@ export function occlusionPart(facts) {
         marked: best,
       }),
     };
-  const map = mapPart({
-    ...facts,
-    found: { ...found, map: found.worth },
-    signedValues: true,
-    picture: true,
-    before: '',
-    after: '',
-  });
-  return { ...map, finding, table };
+  const label = `Worth of each of ${worth.length} squares of the picture`;
+  const values = Float32Array.from(worth);
+  return { finding, table, plot: stillPicture(facts.store, force.look, { values, grid, best, label, over: SIGNED }) };
 }
 
-/** What could have come to one position, had all passed that could: bars over a text, a map over a picture. */
+/** What could have come to one position, had all passed that could: bars over a text, light over a picture. */
 export function flowPart(facts) {
   const { found, force, wide } = facts;
   const site = siteCalled(force.look, found.site);
@@ -118,14 +123,11 @@ export function flowPart(facts) {
     columns: ['from', 'share'],
     rows: found.flow.map((share, index) => [names[index], percent(share)]),
   };
-  if (!isPicture(axis))
-    return {
-      finding,
-      table,
-      plot: bars({ wide, label: 'Flow from each token', values: found.flow, names, yName: 'share', marked: best }),
-    };
-  const across = axis.grid[1];
-  const patches = found.flow.slice(axis.special);
-  const map = Array.from({ length: axis.grid[0] }, (_, row) => patches.slice(row * across, (row + 1) * across));
-  return { ...mapPart({ ...facts, found: { name: 'flow', map }, picture: true, before: '', after: '' }), finding, table };
+  const over = laidOver(facts, site, Float32Array.from(found.flow), found.row, SHARES);
+  if (over) return { finding, table, plot: over.root, point: over.point };
+  return {
+    finding,
+    table,
+    plot: bars({ wide, label: 'Flow from each token', values: found.flow, names, yName: 'share', marked: best }),
+  };
 }

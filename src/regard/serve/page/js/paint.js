@@ -114,7 +114,7 @@ function corner(context, { box, colours, patches }) {
 /** One frame. */
 export function paint(context, { tiles, box, view, small, density, shown }) {
   const [size, tall] = [box.size * view.zoom, box.tall * view.zoom];
-  const { rows, columns, colours, hover, cursor, patches = {}, roles = true } = shown;
+  const { rows, columns, colours, hover, cursor, patches = {} } = shown;
   const facts = { box, view, size, tall, colours, hover, cursor, patches, rows: rows.length, columns: columns.length };
   context.clearRect(0, 0, context.canvas.width, context.canvas.height);
   context.save();
@@ -129,5 +129,5 @@ export function paint(context, { tiles, box, view, small, density, shown }) {
   if (small) return;
   names(context, 'query', rows, facts);
   names(context, 'key', columns, facts);
-  if (roles) corner(context, facts);
+  corner(context, facts);
 }

@@ -1,9 +1,9 @@
-// A few small plot forms in SVG: points per group, curves, and bars of either sign.
+// A few small plot forms in SVG: points per group, and bars of either sign; and the axes that every plot stands on.
 
 import { shape } from './dom.js';
 
-const TALL_PLOT = 250;
-const EDGE = { left: 62, right: 44, top: 14, bottom: 36 };
+export const TALL_PLOT = 250;
+export const EDGE = { left: 62, right: 44, top: 14, bottom: 36 };
 
 /** Round ticks from low to high, about five of them. */
 export function ticksOf(low, high) {
@@ -15,7 +15,7 @@ export function ticksOf(low, high) {
   return Array.from({ length: last - first + 1 }, (_, index) => Number(((first + index) * step).toPrecision(6)));
 }
 
-function axesOf({ wide, x, y, xTicks, yTicks, xName, yName }) {
+export function axesOf({ wide, x, y, xTicks, yTicks, xName, yName }) {
   const middle = (TALL_PLOT - EDGE.bottom + EDGE.top) / 2;
   return [
     ...yTicks.map((tick) =>
@@ -35,16 +35,16 @@ function axesOf({ wide, x, y, xTicks, yTicks, xName, yName }) {
     ),
     shape(
       'text',
-      { class: 'axis', x: (EDGE.left + wide - EDGE.right) / 2, y: TALL_PLOT - 2, 'text-anchor': 'middle' },
+      { class: 'axis', x: (EDGE.left + wide - EDGE.right) / 2, y: TALL_PLOT - 5, 'text-anchor': 'middle' },
       xName,
     ),
     shape('text', { class: 'axis', transform: `translate(11 ${middle}) rotate(-90)`, 'text-anchor': 'middle' }, yName),
   ];
 }
 
-const straight = (from, to, start, end) => (value) => start + ((value - from) / (to - from || 1)) * (end - start);
+export const straight = (from, to, start, end) => (value) => start + ((value - from) / (to - from || 1)) * (end - start);
 
-function plotOf(wide, label, ...children) {
+export function plotOf(wide, label, ...children) {
   return shape(
     'svg',
     { class: 'plot', viewBox: `0 0 ${wide} ${TALL_PLOT}`, role: 'img', 'aria-label': label },
@@ -95,37 +95,6 @@ export function dots({ wide, label, groups, names, xName, yName, chosen, onChoos
       },
       'mean',
     ),
-  );
-}
-
-/** Curves over 1, 2, 3 ...; each carries its name. */
-export function curves({ wide, label, series, xName, yName }) {
-  const count = series[0].values.length;
-  const ticks = ticksOf(0, Math.max(...series.flatMap((one) => one.values)));
-  const x = straight(1, Math.max(2, count), EDGE.left + 8, wide - EDGE.right);
-  const y = straight(0, ticks.at(-1), TALL_PLOT - EDGE.bottom, EDGE.top);
-  const path = (values) =>
-    values.map((value, index) => `${index ? 'L' : 'M'}${x(index + 1).toFixed(1)} ${y(value).toFixed(1)}`).join('');
-  const xTicks = ticksOf(1, count)
-    .filter((tick) => tick >= 1 && tick <= count && Number.isInteger(tick))
-    .map((tick) => [tick, String(tick)]);
-  return plotOf(
-    wide,
-    label,
-    axesOf({ wide, x, y, xTicks, yTicks: ticks, xName, yName }),
-    series.map(({ name, values, look }) => [
-      shape('path', { class: `curve ${look}`, d: path(values) }),
-      values.length <= 40
-        ? values.map((value, index) =>
-            shape('circle', { class: `dot on ${look}`, cx: x(index + 1), cy: y(value), r: 3 }),
-          )
-        : [],
-      shape(
-        'text',
-        { class: `direct ${look}`, x: x(Math.min(count, 2)) + 10, y: y(values[Math.min(count, 2) - 1]) - 10 },
-        name,
-      ),
-    ]),
   );
 }
 

@@ -63,7 +63,7 @@ export function sentenceView(store) {
     );
   }
 
-  store.watch(['sheet', 'arrived', 'query', 'key', 'colours'], draw);
+  store.watch(['sheet', 'arrived', 'query', 'key', 'colours', 'overlay'], draw);
   store.watch(['hover'], ({ hover }) => {
     for (const strip of strips) {
       const marks = [hover?.query, hover?.key].filter((place) => place?.axis === strip.name);

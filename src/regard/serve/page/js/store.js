@@ -15,6 +15,7 @@ export const INITIAL = {
   withHead: 0,
   other: null, // { model } or { attention }: the second map is then another model's
   contrast: 'root', // root | linear
+  overlay: true, // whether a row is laid over the picture
   tab: 'rollout',
   // What came.
   look: null,

@@ -1,0 +1,105 @@
+// The spectrum of a map: singular values and moduli of eigenvalues in falling order, and the mass of the former.
+
+import { siteCalled } from './axes.js';
+import { element, percent, shape } from './dom.js';
+import { axesOf, EDGE, plotOf, straight, TALL_PLOT, ticksOf } from './plots.js';
+
+const MOST_DOTS = 40; // values; more of them are a line
+const BOTTOM = TALL_PLOT - EDGE.bottom;
+
+/** One line over 1, 2, 3 ...; its dots say their number. */
+function line({ name, values, look, write }, x, y) {
+  const at = (value, index) => `${x(index + 1).toFixed(1)} ${y(value).toFixed(1)}`;
+  const dot = (value, index) =>
+    shape(
+      'circle',
+      { class: `dot on ${look}`, cx: x(index + 1), cy: y(value), r: 3.5 },
+      shape('title', {}, `${name} ${index + 1}: ${write(value)}`),
+    );
+  return [
+    shape('path', { class: `curve ${look}`, d: `M${values.map(at).join('L')}` }),
+    values.length <= MOST_DOTS ? values.map(dot) : [],
+  ];
+}
+
+/** Values read on the left, shares on the right. */
+function falling({ wide, values, shares }) {
+  const count = shares.values.length;
+  const ticks = ticksOf(0, Math.max(...values.flatMap((one) => one.values)));
+  const x = straight(1, Math.max(2, count), EDGE.left + 10, wide - EDGE.right - 10);
+  const y = straight(0, ticks.at(-1), BOTTOM, EDGE.top);
+  const right = straight(0, 1, BOTTOM, EDGE.top);
+  const xTicks = ticksOf(1, count)
+    .filter((tick) => tick >= 1 && tick <= count && Number.isInteger(tick))
+    .map((tick) => [tick, String(tick)]);
+  const share = (tick) =>
+    shape(
+      'text',
+      { class: 'tick', x: wide - EDGE.right + 6, y: right(tick), 'dominant-baseline': 'central' },
+      percent(tick, 0),
+    );
+  return plotOf(
+    wide,
+    `${[...values, shares].map((one) => one.name).join(', ')}, in falling order`,
+    axesOf({ wide, x, y, xTicks, yTicks: ticks, xName: 'in falling order', yName: 'value' }),
+    [0, 0.5, 1].map(share),
+    [shares, ...values].map((one) => line(one, x, one === shares ? right : y)),
+  );
+}
+
+const signOf = ({ name, look }) =>
+  element(
+    'span',
+    {},
+    shape(
+      'svg',
+      { class: 'plot-sign', viewBox: '0 0 22 10', 'aria-hidden': 'true' },
+      shape('path', { class: `curve ${look}`, d: 'M0 5H22' }),
+      shape('circle', { class: `dot on ${look}`, cx: 11, cy: 5, r: 3.5 }),
+    ),
+    name,
+  );
+
+/** What eigenvalues tell; there are none (null) where positions do not go on to themselves, and a saved page has none. */
+function eigenWords(moduli) {
+  if (moduli === undefined) return '';
+  if (!moduli) return ' What looks is not what is looked at, so it has no eigenvalues.';
+  if (moduli.length < 2) return '';
+  const [first, next] = moduli.map((value) => value.toFixed(2));
+  return ` The largest eigenvalue has modulus ${first}, the next ${next}: the nearer to 1, the longer it lasts when the map is applied again and again.`;
+}
+
+export function spectrumPart({ found, force, wide }) {
+  const { singular, mass, rank } = found;
+  const moduli = siteCalled(force.look, found.site).role === 'cross' ? null : found.moduli; // square by chance, at most
+  const count = singular.length;
+  const enough = mass.findIndex((share) => share >= 0.9) + 1;
+  const exactly = (value) => value.toFixed(4);
+  const shares = { name: 'mass of the singular values', values: mass, look: 'faint', write: (share) => percent(share) };
+  const values = [
+    { name: 'singular value', values: singular, look: '', write: exactly },
+    ...(moduli ? [{ name: '|eigenvalue|', values: moduli, look: 'other', write: exactly }] : []),
+  ];
+  return {
+    finding: [
+      `Effective rank ${rank.toFixed(1)} of ${count}; ${enough} of ${count} singular values carry 90 % of the mass.`,
+      eigenWords(moduli),
+    ],
+    plot: element(
+      'div',
+      {},
+      element('p', { class: 'plot-names' }, [...values, shares].map(signOf)),
+      falling({ wide, values, shares }),
+    ),
+    table: {
+      caption: 'Spectrum',
+      columns: ['index', 'singular value', 'cumulative mass', ...(moduli ? ['|eigenvalue|'] : [])],
+      rows: singular.map((value, index) => [
+        String(index + 1),
+        exactly(value),
+        percent(mass[index]),
+        ...(moduli ? [exactly(moduli[index])] : []),
+      ]),
+    },
+  };
+}
