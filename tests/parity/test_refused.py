@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 import regard
-from regard.errors import CheckpointError
+from regard.errors import CheckpointError, InputError
 from tests.parity.twins import bert_config, gpt, llama, reference, saved, t5, transformers
 
 State = dict[str, Tensor]
@@ -306,3 +306,23 @@ def test_positions_of_a_shape_from_nowhere(tmp_path: Path) -> None:
     for i, shape in enumerate([(), (20,), (10**12, 0), (2, 3, 4)]):
         empty = torch.zeros(shape)
         assert name in refused("transformer", tmp_path / str(i), lambda state, config, x=empty: state.update({name: x}))
+
+
+@pytest.mark.parametrize("case", ["swin", "swinv2"])
+def test_a_grid_of_no_whole_windows(case: str, tmp_path: Path) -> None:
+    """They look at what fills it up; each of them in its own way."""
+    message = refused(case, tmp_path / "theirs", lambda state, config: config.update(image_size=16))
+    assert "a grid of 8 x 8, no whole number of windows of 3" in message
+    net = regard.build(f"{case}-tiny", image=16, patch=2, dim=8, depth=(1, 1), heads=(2, 2), hidden=16, window=3)
+    for to in ("hf", "timm"):
+        with pytest.raises(InputError, match="a grid of 8 x 8"):
+            regard.export(net, tmp_path / to, to)
+
+
+def test_timms_grid_of_no_whole_windows(tmp_path: Path) -> None:
+    folder = saved(reference("swin-timm"), tmp_path)
+    config = json.loads((folder / "config.json").read_text())
+    config["model_args"]["img_size"] = 16
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(CheckpointError, match="no whole number of windows of 3"):
+        regard.load(folder)

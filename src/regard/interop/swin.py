@@ -52,6 +52,8 @@ def config(theirs: Foreign) -> swin.Config:
     found = sizes(theirs)
     if not theirs.guessed and smaller(found):
         theirs.guess(f"window_size = {found['window']} is more than the sides of the last grid, which they cannot run")
+    if not theirs.guessed and (why := uneven(found)):
+        theirs.guess(f"image_size = {found['image']} {why}")
     return swin.Config(**found)
 
 
@@ -60,6 +62,8 @@ def second(theirs: Foreign) -> swinv2.Config:
     before = earlier(theirs, len(found["depth"]))
     if not theirs.guessed and odd(found):
         theirs.guess(f"image_size = {found['image']} gives grids of odd sides, whose windows they cut otherwise")
+    if not theirs.guessed and (why := uneven(found)):
+        theirs.guess(f"image_size = {found['image']} {why}")
     return trained(swinv2.Config(**found), before)
 
 
@@ -90,12 +94,31 @@ def odd(found: dict[str, Any]) -> bool:
     return any(min(side >> i, found["window"]) != min(halved(side, i), found["window"]) for i in stages)
 
 
+def uneven(found: dict[str, Any]) -> str:
+    """Why another library would give other numbers: a grid of no whole number of windows, if there is one."""
+    sides = [halved(found["image"] // found["patch"], i) for i in range(len(found["depth"]))]
+    side = next((side for side in sides if side % min(found["window"], side)), None)
+    if side is None:
+        return ""
+    return (
+        f"gives a grid of {side} x {side}, no whole number of windows of {found['window']}: there what fills it up is "
+        "looked at, and here it is not"
+    )
+
+
+def same_there(ours: swin.Config | swinv2.Config) -> None:
+    """Refuses what other libraries would read, and compute otherwise."""
+    if why := uneven(vars(ours)):
+        raise InputError("their format has no counterpart of this net", got=f"image = {ours.image} {why}")
+
+
 def complete(ours: Either, names: Collection[str]) -> Either:
     """A bare encoder has no classifier."""
     return ours if any(name.startswith("classifier.") for name in names) else replace(ours, classes=0)
 
 
 def export_sizes(ours: swin.Config | swinv2.Config) -> dict[str, Any]:
+    same_there(ours)
     return {
         "image_size": ours.image,
         "patch_size": ours.patch,

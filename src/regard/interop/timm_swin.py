@@ -11,7 +11,7 @@ from . import timm
 from .foreign import Foreign
 from .ops import Chunk
 from .rules import Entry, Rule
-from .swin import earlier, odd, trained
+from .swin import earlier, odd, same_there, trained, uneven
 
 KIND, SECOND = timm.KIND + "swin", timm.KIND + "swinv2"
 NAMES = {
@@ -95,6 +95,8 @@ def sizes(told: timm.Told[Any]) -> dict[str, Any]:
     }
     if not args.guessed and odd(found):
         args.guess(f"img_size = {found['image']} gives grids of odd sides, whose windows they cut otherwise")
+    if not args.guessed and (why := uneven(found)):
+        args.guess(f"img_size = {found['image']} {why}")
     return found
 
 
@@ -112,6 +114,7 @@ def export_second(ours: swinv2.Config) -> dict[str, Any]:
 
 
 def export_args(ours: Config | swinv2.Config, usual: Config | swinv2.Config) -> dict[str, Any]:
+    same_there(ours)
     args = timm.differing(ours, usual, KEYS)
     if ours.hidden != 4 * ours.dim:
         args["mlp_ratio"] = timm.share(ours.hidden, ours.dim)
