@@ -98,16 +98,11 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("clean.ViT, HAT", [0.1]),
     ],
     "5.10c": [
+        *((f"beyond.{name}", 0.95) for name in fine_detail.NETS),
         *((f"beyond.{name}", 0.1) for name in fine_detail.NETS),
         ("beyond.photographs", 0.9),
         ("beyond.even noise", 0.5),
         ("largest", 1.0),
-    ],
-    "11.8b": [
-        ("weights.LSTM", 300_000),
-        ("nats.stories.LSTM.0", [2.0, 2.0]),
-        ("nats.stories.Transformer", [[9.0, 9.0]] * 5),
-        ("nats.Shakespeare.LSTM.0", [9.0]),
     ],
     "11.3": [
         ("right", 0.1),
@@ -136,6 +131,12 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("distances.5", [0.0, 30.0, 0.0]),
         ("before.0", [0.0, 90.0, 0.0]),
         ("distances.4", [0.0, 90.0, 0.0]),
+    ],
+    "11.8b": [
+        ("weights.LSTM", 300_000),
+        ("nats.stories.LSTM.0", [2.0, 2.0]),
+        ("nats.stories.Transformer", [[9.0, 9.0]] * 5),
+        ("nats.Shakespeare.LSTM.0", [9.0]),
     ],
 }
 

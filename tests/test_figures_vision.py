@@ -50,7 +50,7 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
     "5.2b": [
         ("field", 40),
         ("convolutions alone.right", [0.5, 0.9]),
-        ("with a non-local block.right", [0.5, 0.9]),
+        ("with a non-local block.right", [0.5, 0.5]),
         ("with a non-local block.weights", 1_000_000),
     ],
     "5.6": [

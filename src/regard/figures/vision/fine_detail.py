@@ -87,7 +87,7 @@ def draw(numbers: Numbers) -> Figure:
     note = (
         f"{numbers['tested']:,} unseen photographs, means of {len(SEEDS)} starts. Whole ones: {clean}.\n"
         "Expected on fine parts: the convolutional net ahead, and that HAT narrows it. Found, in the mean over radii\n"
-        f"from 1 on: it is ahead by {lead} points, and HAT wins the ViT {gain}."
+        f"from 1 on: it is ahead by {lead} points, and HAT brings the ViT {gain}."
     )
     figure = style.page(TITLE, note, height=5.2)
     left, right = figure.subplots(1, 2, sharey=True)

@@ -24,7 +24,7 @@ from regard.zoo import parameters
 
 TITLE = "Speed against accuracy"
 DECKS = ("004",)
-CLAIM = "Taught by one short course, LeViT is on the front of speed and accuracy."
+CLAIM = "Taught by one short course, a small CNN is right most often, and LeViT alone is faster."
 COST = 10000.0
 SEED = 0
 
@@ -62,7 +62,7 @@ def draw(numbers: Numbers) -> Figure:
     note = (
         f"CIFAR-10, one course for all: {COURSE.steps:,} steps of {COURSE.batch} photographs. Across, images a "
         f"second on one thread; up, {numbers['tested']:,} others\nlabelled rightly; beside the names, weights. Line: "
-        "the front, where none is both faster and better. Small dots: three starts."
+        "the front, where none is both faster and better. Three starts where\nthere are small dots; one elsewhere."
     )
     figure = style.page(TITLE, note, height=5.8)
     axes = figure.subplots()
@@ -96,5 +96,5 @@ def holds(numbers: Numbers) -> list[Check]:
     nets = numbers["nets"]
     return [
         *(above(f"{name}: share of right labels", nets[name]["right"], 0.2) for name in FRONT),
-        equal("seconds: LeViT is on the front (expected: yes)", "LeViT" in unbeaten(nets), True),
+        equal("seconds: on the front", ", ".join(sorted(unbeaten(nets))), "CNN, LeViT"),
     ]

@@ -83,7 +83,8 @@ def draw(numbers: Numbers) -> Figure:
         f"Attention of the decoder’s last layer to the {numbers['grid'][0]} x {numbers['grid'][1]} places of the image,"
         " mean of its heads, one colour a class.\n"
         f"Over all things found in {SCENES} scenes, {style.percent(numbers['on'])} of it falls on the thing and one"
-        f" place around it, which are {style.percent(numbers['share'])} of the image."
+        f" place around it, which are {style.percent(numbers['share'])} of the image.\nA place is drawn around the "
+        "pixels that its convolutions are centred on, so the last ones end before the edge."
     )
     figure = style.page(TITLE, note, height=7.4)
     panels = figure.subplots(2, SHOWN)

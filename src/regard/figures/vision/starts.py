@@ -25,6 +25,7 @@ def rates(
         axes.plot(shares, [i] * len(shares), "o", color=style.INK, ms=4.5)
     if chance is not None:
         axes.axvline(chance, color=style.LINE, lw=1.2, ls=(0, (4, 3)))
+        axes.text(chance, len(found) - 0.45, "chance", ha="center", va="top", size=9.5, color=style.SOFT)
     axes.set_yticks(range(len(found)), list(found))
     axes.set(xlim=(0, 1.02), ylim=(len(found) - 0.5, -0.5), xticks=[])
     axes.spines["bottom"].set_visible(False)
