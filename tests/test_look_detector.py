@@ -15,6 +15,7 @@ from regard.look.trace import Trace
 from regard.model import Model
 from regard.models.detr import DETR, Config
 from regard.nn.tap import listen
+from regard.tasks.telling import Things
 
 SMALL = Config(
     width=4, stem="small", layer="basic", depths=(1, 1, 1), dims=(4, 6, 8), classes=3, queries=5, dim=16, depth=2,
@@ -121,3 +122,16 @@ def test_a_query_that_is_not_told_can_be_asked() -> None:
     for odd in (5, -1):
         with pytest.raises(InputError, match="no such query"):
             quiet.ask("occlusion", row=odd)
+
+
+def test_patches_have_a_distance_and_queries_none(found: Trace[Any]) -> None:
+    told = found.ask("distance")
+    assert told["unit"] == "patches"
+    assert list(told["sites"]) == ["encoder.0.mixer", "encoder.1.mixer"]
+
+
+def test_boxes_tell_whose_pixels_they_are_in(found: Trace[Any]) -> None:
+    wide = detector(8.0).look(picture().resize((160, 80)))
+    assert isinstance(found.answer, Things)
+    assert isinstance(wide.answer, Things)
+    assert (found.answer.size, wide.answer.size) == ((16, 16), (16, 16))

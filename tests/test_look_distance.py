@@ -73,3 +73,8 @@ def test_two_texts_have_no_distance() -> None:
     unnamed = replace(seen["encoder.0.mixer"], rows=Axis("rows", 5), columns=Axis("columns", 5))
     with pytest.raises(InputError, match="rows of 5 and columns of 5"):
         mean_distance(unnamed)
+
+
+def test_weights_below_0_have_no_distance() -> None:
+    with pytest.raises(InputError, match="not below 0"):
+        mean_distance(reading(torch.tensor([[[[0.5, -0.5], [1.0, 0.0]]]])))

@@ -180,3 +180,13 @@ def test_a_picture_for_a_net_that_takes_it_as_it_is_may_not_be_large(client, she
     assert given(model, large)
     with pytest.raises(InputError, match="cannot be used"):
         given(free, large)
+
+
+def test_what_a_decoder_says_is_not_told(client) -> None:
+    import base64
+
+    raw = base64.b64decode(shown()["png"].partition(",")[2])
+    cut = {"kind": "image", "png": "data:image/png;base64," + base64.b64encode(raw[:-30]).decode()}
+    answer = client.post(f"{API}/run", json={"model": "digits", "input": cut})
+    assert answer.status_code == 422
+    assert answer.json()["error"]["got"] == "the image is damaged"

@@ -210,6 +210,23 @@ def test_analyses_of_an_image_and_of_a_translation(client) -> None:
     assert client.get(f"{base}/rollout?site=decoder.1.cross").status_code == 422
 
 
+def test_a_flow_costs_what_its_own_layers_do(client, monkeypatch) -> None:
+    """Four of the encoder; those of the decoder are not walked."""
+    said = look(client, "tatoeba-en-de")
+    address = f"{API}/looks/{said['id']}/analyses/flow?site=encoder.3.mixer"
+    cost = 4 * said["axes"]["source"]["size"] ** 3
+    for most, status in ((cost, 200), (cost - 1, 422)):
+        monkeypatch.setattr("regard.serve.analyses.FLOWS", most)
+        assert client.get(address).status_code == status
+
+
+def test_the_slope_of_one_head_has_its_own_equation(client) -> None:
+    found = look(client, "recall")
+    base = f"{API}/looks/{found['id']}/analyses/gradient"
+    assert "mean_h" in client.get(base).json()["equation"]
+    assert "mean_h" not in client.get(f"{base}?head=1").json()["equation"]
+
+
 def test_two_looks_are_compared(client) -> None:
     first = {"model": "recall", "input": INPUTS["recall"]}
     same = client.post(f"{API}/compare", json={"first": first, "second": first}).json()

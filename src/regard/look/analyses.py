@@ -76,16 +76,20 @@ def own_layers(found: Trace[Any]) -> list[Layer]:
     return [(site, i) for site in found.sites.values() if itself(site) for i in range(len(site.records))]
 
 
-def layers_to(found: Trace[Any], asked: Asked) -> list[Layer]:
+def layers_to(found: Trace[Any], site: str | None) -> list[Layer]:
     """The self-attentions of one stack, up to the one that is asked about, or the last."""
     several = own_layers(found)
     if not several:
-        raise InputError("nothing here looks at its own positions", got=", ".join(list(found.sites)[:3]))
-    last = several[-1] if asked.site is None else find(found, asked.site)
+        raise nothing_own(found)
+    last = several[-1] if site is None else find(found, site)
     if not itself(last[0]):
         raise InputError("this goes through layers that look at their own positions", got=last[0].name)
     stack = [layer for layer in several if same_places(layer[0], last[0])]
     return stack[: stack.index(last) + 1]
+
+
+def nothing_own(found: Trace[Any]) -> InputError:
+    return InputError("nothing here looks at its own positions", got=", ".join(list(found.sites)[:3]))
 
 
 def same_places(one: Site, other: Site) -> bool:
@@ -99,14 +103,14 @@ def told_as(layer: Layer) -> str:
 
 
 def rolled(found: Trace[Any], asked: Asked) -> dict[str, Any]:
-    stack = layers_to(found, asked)
+    stack = layers_to(found, asked.site)
     total = rollout.rolled_out([own_map(found, layer) for layer in stack])
     return {"site": told_as(stack[-1]), "layers": list(map(told_as, stack)), "map": total.weights[0, 0].tolist()}
 
 
 def poured(found: Trace[Any], asked: Asked) -> dict[str, Any]:
     """Unless told otherwise, out of the last position of a text, and of the first of an image, a class token."""
-    stack = layers_to(found, asked)
+    stack = layers_to(found, asked.site)
     maps = [own_map(found, layer) for layer in stack]
     size = maps[-1].weights.shape[-2]
     output = asked.row if asked.row is not None else 0 if maps[-1].rows.grid is not None else size - 1
@@ -118,12 +122,19 @@ def poured(found: Trace[Any], asked: Asked) -> dict[str, Any]:
 
 
 def far(found: Trace[Any], asked: Asked) -> dict[str, Any]:
-    several = own_layers(found)
-    unit = "patches" if several and several[0][0].rows.grid is not None else "tokens"
-    return {
-        "unit": unit,
-        "sites": {told_as(layer): distance.mean_distance(own_map(found, layer))[0].tolist() for layer in several},
-    }
+    """Of all layers that have a distance; a detector's queries have none, its patches do."""
+    sites, reasons = dict[str, list[float]](), list[InputError]()
+    unit = "tokens"
+    for layer in own_layers(found):
+        one = own_map(found, layer)
+        try:
+            sites[told_as(layer)] = distance.mean_distance(one)[0].tolist()
+            unit = "tokens" if one.rows.grid is None else "patches"
+        except InputError as reason:
+            reasons.append(reason)
+    if not sites:
+        raise reasons[0] if reasons else nothing_own(found)
+    return {"unit": unit, "sites": sites}
 
 
 def ranked(found: Trace[Any], asked: Asked) -> dict[str, Any]:
@@ -207,7 +218,7 @@ def said(answer: Answer) -> str:
             return text
         case Labels(choices) | Next(choices) | Filled(((_, choices), *_)):
             return choices[0][0]
-        case Things((surest, *_)):
+        case Things((surest, *_), _):
             return surest.label
         case Things():
             raise InputError("nothing was found that could be asked about", fix="ask about a query by its row")
@@ -219,11 +230,12 @@ def sloped(found: Trace[Any], asked: Asked) -> dict[str, Any]:
     name = asked.site or title(last, call, found.sites[last])
     site, call = find(found, name)
     axes = dict(zip(axes_of(site.name, found.table), (site.rows, site.columns), strict=True))
-    told = gradient.graded(found.net, site.name, about.run, about.sure, table=found.table, axes=axes)
-    one = told[site.name][call]
+    one = gradient.graded(found.net, site.name, about.run, about.sure, table=found.table, axes=axes)[site.name][call]
     one = one if site.rows.cut is None else gradient.whole(one)
-    chosen = one.relevance[0] if asked.head is None else one_head(one.signed[0], asked.head)
-    return {"what": about.what, "site": name, "head": asked.head, "map": chosen.tolist()}
+    told = {"what": about.what, "site": name, "head": asked.head}
+    if asked.head is None:
+        return told | {"map": one.relevance[0].tolist()}
+    return told | {"equation": gradient.OF_ONE, "map": one_head(one.signed[0], asked.head).tolist()}
 
 
 def silenced(found: Trace[Any], asked: Asked) -> dict[str, Any]:

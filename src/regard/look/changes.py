@@ -43,7 +43,8 @@ class Head:
 
 @dataclass(frozen=True)
 class Temperature:
-    """Above 1 a head looks at more, below at less; of one attention or, by a pattern, of several."""
+    """Above 1 a head looks at more, below at less; of one attention or, by a pattern, of several. It is taken from the
+    weights, A^(1/T) made to sum to what they did: one that is too small for a float, and is 0, stays 0."""
 
     value: float
     site: str = "*"

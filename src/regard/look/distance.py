@@ -33,6 +33,8 @@ def mean_distance(found: Map, patch: float = 1.0) -> Tensor:
         found = whole(found)
     grid = common_grid(found)
     weights = found.weights[..., found.rows.special :, found.columns.special :]
+    if bool((weights < 0).any()):
+        raise InputError("a distance needs weights that are not below 0", where=found.name)
     total = weights.sum(-1)
     placed = total > 0
     far = (weights * between(grid).to(weights)).sum(-1) / total.where(placed, 1)

@@ -185,9 +185,11 @@ def answer_data(answer: Answer | None) -> dict[str, Any]:
         case Filled(places):
             rows = [{"token": place, "tokens": [list(one) for one in choices]} for place, choices in places]
             return {"kind": "filled", "places": rows}
-        case Things(things):
+        case Things(things, (width, height)):
             return {
                 "kind": "boxes",
+                "width": width,
+                "height": height,
                 "boxes": [{"label": x.label, "score": x.score, "box": list(x.box)} for x in things],
             }
     return {"kind": "none"}

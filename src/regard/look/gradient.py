@@ -36,6 +36,7 @@ from .maps import Map, described, matching, place
 T = TypeVar("T")
 
 EQUATION = "E = mean_h (A ⊙ ∂y/∂A)⁺"
+OF_ONE = "E_h = A_h ⊙ ∂y/∂A_h"  # with its sign
 LIMIT = "It does not tell what a larger change would do: it is the slope where the answer stands, one weight at a time."
 
 

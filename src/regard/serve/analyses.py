@@ -3,8 +3,9 @@
 from typing import Any
 
 from regard.errors import InputError
-from regard.look.analyses import Asked, patch_of
+from regard.look.analyses import Asked, layers_to, patch_of
 from regard.look.analyses import analysed as compute
+from regard.look.document import flat
 from regard.look.trace import Trace
 
 from .looks import Look
@@ -22,7 +23,7 @@ LONGEST = {  # positions
 
 
 def analysed(look: Look, name: str, asked: AnalysisQuery) -> dict[str, Any]:
-    refuse_dear(look.trace, name)
+    refuse_dear(look.trace, name, asked)
     head = None if asked.head in (None, "mean") else int(asked.head)
     with look.lock:
         return compute(look.trace, name, Asked(asked.site, head, asked.output, asked.patch or few_squares(look, name)))
@@ -37,11 +38,13 @@ def few_squares(look: Look, name: str) -> int | None:
     return max(-(-side // SQUARES), patch_of(look.trace, shown.inputs[0]))
 
 
-def refuse_dear(trace: Trace[Any], name: str) -> None:
-    sizes = [site.columns.size for site in trace.sites.values()]
-    longest, layers = max(sizes, default=0), len(sizes)
+def refuse_dear(trace: Trace[Any], name: str, asked: AnalysisQuery) -> None:
+    longest = max((site.columns.size for site in trace.sites.values()), default=0)
     image = trace.shown is not None and trace.shown.image is not None
     if longest > LONGEST.get(name, longest) and not (image and name == "occlusion"):
         raise InputError(f"{name} of so many positions takes too long", got=str(longest), expected=f"{LONGEST[name]}")
-    if name == "flow" and layers * longest**3 > FLOWS:
-        raise InputError("a flow through so many positions takes too long", got=f"{longest} in {layers} layers")
+    if name == "flow":
+        stack = layers_to(trace, asked.site)
+        size = flat(stack[-1][0].columns).size
+        if len(stack) * size**3 > FLOWS:
+            raise InputError("a flow through so many positions takes too long", got=f"{size} in {len(stack)} layers")

@@ -75,4 +75,5 @@ def picture(model: Model, asked: ImageInput) -> Image.Image:
     try:
         return decoded(raw, most)
     except DamagedError as reason:
-        raise InputError("this image cannot be used", got=str(reason)) from None
+        told = str(reason).partition(":")[0]  # what a decoder says stays here
+        raise InputError("this image cannot be used", got=told) from None

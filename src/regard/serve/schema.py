@@ -237,7 +237,11 @@ class Box(BaseModel):
 
 
 class BoxesAnswer(BaseModel):
+    """Boxes are left, top, right, bottom, in pixels of the image as the net sees it, of this width and height."""
+
     kind: Literal["boxes"]
+    width: int
+    height: int
     boxes: list[Box]
 
 

@@ -186,7 +186,7 @@ def image_with_things(finding: Finding, picture: Picture) -> Shown:
         ]
 
     def tell(output: Any) -> Things:
-        return Things(tuple(sorted(things(output, SURE), key=lambda one: -one.score)))
+        return Things(tuple(sorted(things(output, SURE), key=lambda one: -one.score)), seen)
 
     def sure(output: Any, first: Any) -> Tensor:
         return thought(output.logits, first.logits, surest(first.logits[0]))
@@ -197,7 +197,7 @@ def image_with_things(finding: Finding, picture: Picture) -> Shown:
             raise InputError("there is no such query", got=str(query), expected=expected)
         return replace(
             shown,
-            tell=lambda output: Things((things(output, EVERY)[query],)),
+            tell=lambda output: Things((things(output, EVERY)[query],), seen),
             sure=lambda output, first: thought(output.logits, first.logits, query),
         )
 

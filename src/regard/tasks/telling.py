@@ -49,6 +49,7 @@ class Filled:
 @dataclass(frozen=True)
 class Things:
     found: tuple[Thing, ...]
+    size: tuple[int, int]  # width and height of the image as the net sees it, in whose pixels boxes are told
 
 
 Answer = Wrote | Labels | Next | Filled | Things
