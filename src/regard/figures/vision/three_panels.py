@@ -94,7 +94,10 @@ def draw(numbers: Numbers) -> Figure:
     centre.suptitle("similarity of places", size=12, x=0.02, ha="left")
     axes = right.subplots()
     side = len(numbers["similarity"])
-    scattered(axes, numbers["distances"], numbers["patch"] * float(between((side, side)).mean()))
+    even = numbers["patch"] * float(between((side, side)).mean())
+    axes.axhline(even, color=style.EDGE, lw=1.2, ls=":")
+    scattered(axes, numbers["distances"])
+    axes.text(numbers["layers"] + 0.5, even - 1.2, "dotted: looking evenly", ha="right", va="top", color=style.SOFT)
     right.suptitle("how far heads look, pixels", size=12, x=0.02, ha="left")
     return figure
 
@@ -129,10 +132,8 @@ def places(axes: Axes, table: list[list[list[str]]]) -> None:
     bar.outline.set_visible(False)
 
 
-def scattered(axes: Axes, table: list[list[float]], even: float) -> None:
-    """A dot for each head, by depth; a line where who looks evenly at everything is."""
-    axes.axhline(even, color=style.EDGE, lw=1.2, ls=":")
-    axes.text(len(table) + 0.5, even - 1.2, "dotted: looking evenly", ha="right", va="top", size=10, color=style.SOFT)
+def scattered(axes: Axes, table: list[list[float]]) -> None:
+    """A dot for each head, by depth."""
     for i, heads in enumerate(table):
         axes.plot([i + 1] * len(heads), heads, "o", color=style.WEIGHT, ms=7, alpha=0.75, mew=0)
     axes.set(xlim=(0.5, len(table) + 0.5), ylim=(0, 1.1 * max(map(max, table))), xticks=range(1, len(table) + 1))
