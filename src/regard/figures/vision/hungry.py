@@ -2,10 +2,12 @@
 
 Garments of Fashion-MNIST, 1,000 to 25,000, and photographs of CIFAR-10, 1,000 to 10,000. A convolution knows beforehand
 that what belongs together is near, and that it is the same everywhere; a ViT has to learn it from images. More images
-are learned from for longer, both nets for as many steps.
+are learned from for longer, both nets for as many steps. That the gap narrows was expected of photographs too: from
+1,000 to 10,000 both nets gain as much.
 
-Differs from the paper: the sets are subsets of one, and nothing is pre-trained. Needs fashion_mnist_30k and
-cifar10_subset below REGARD_DATA.
+Differs from the paper: the sets are subsets of one, and nothing is pre-trained; from the spec sheet: the ViT has 4
+layers of width 64, not 6 of 96, so that it can learn for long enough. Needs fashion_mnist_30k and cifar10_subset below
+REGARD_DATA.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,35 +19,29 @@ from matplotlib.figure import Figure
 from torch import nn
 
 from regard import style
-from regard.figures.figure import Check, Numbers, above, below
+from regard.figures.figure import Check, Numbers, above, below, within
 from regard.figures.vision import small
 from regard.figures.vision.lessons import SETS, Course, pupil, share
-from regard.models.vit import Config, ViT
 from regard.zoo import parameters
 
 TITLE = "A ViT is hungry for images"
 DECKS = ("002", "003", "004")
-CLAIM = "With few images a convolutional net is ahead of a ViT; with more of them, and more steps, the gap narrows."
-COST = 3500.0
+CLAIM = "With few images a CNN is far ahead of a ViT; with more, the gap narrows on garments, not yet on photographs."
+COST = 6500.0
 SEED = 0
 
 SEEDS = range(2)
 
 
-def vit() -> nn.Module:
-    """The entry's ViT-tiny for garments: 6 layers of width 96, patches of 4 x 4; twice as wide within a layer."""
-    return ViT(Config(image=28, patch=4, channels=1, classes=10, dim=96, depth=6, heads=3, hidden=192))
-
-
 NETS: dict[str, dict[str, Callable[[], nn.Module]]] = {
-    "garments": {"CNN": partial(small.lean_cnn, 1), "ViT": vit},
+    "garments": {"CNN": partial(small.lean_cnn, 1), "ViT": partial(small.lean_vit, 1, 28)},
     "photos": {"CNN": partial(small.lean_cnn, 3), "ViT": small.lean_vit},
 }
 COURSES = {
     "garments": {
-        1000: Course("garments", steps=800, rate=2e-3, known=1000),
-        5000: Course("garments", steps=1600, rate=2e-3, known=5000),
-        25000: Course("garments", steps=3200, rate=2e-3),
+        1000: Course("garments", steps=1600, known=1000),
+        5000: Course("garments", steps=4000, known=5000),
+        25000: Course("garments", steps=10000),
     },
     "photos": {
         1000: Course("photos", steps=800, known=1000),
@@ -117,18 +113,17 @@ def gaps(numbers: Numbers, data: str) -> list[float]:
 
 
 def holds(numbers: Numbers) -> list[Check]:
-    checks = []
-    for data, courses in COURSES.items():
-        found, right = gaps(numbers, data), numbers["right"][data]
-        fewest = f"{min(courses):,}"
+    garments, pictures = (gaps(numbers, data) for data in COURSES)
+    checks = [
+        below("garments, 25,000 images: the gap over that of 1,000", garments[-1] / garments[0], 0.8),
+        within("photos, 10,000 images: the same (expected: below 1)", pictures[-1] / pictures[0], 0.8, 1.25),
+    ]
+    for data, right in numbers["right"].items():
         checks += [
-            above(f"{data}, {fewest} images: the convolutional net is ahead by, points", found[0], 0),
-            below(f"{data}, all images: the gap over that of {fewest}", found[-1] / found[0], 1),
+            above(f"{data}: the convolutional net is ahead by, points, where it is least", min(gaps(numbers, data)), 0),
             *(
                 above(
-                    f"{data}, {name}: points won from {fewest} images to all",
-                    100 * (fmean(some[-1]) - fmean(some[0])),
-                    5,
+                    f"{data}, {name}: points won from 1,000 images to all", 100 * (fmean(some[-1]) - fmean(some[0])), 5
                 )
                 for name, some in right.items()
             ),

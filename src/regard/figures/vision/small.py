@@ -73,9 +73,13 @@ def lean_cnn(channels: int) -> nn.Module:
     )
 
 
-def lean_vit() -> nn.Module:
+def lean_vit(channels: int = 3, image: int = 32) -> nn.Module:
     """Half as dear as the one above."""
-    return vit.ViT(vit.Config(image=32, patch=4, classes=10, dim=64, depth=4, heads=4, hidden=128, pool="mean"))
+    return vit.ViT(
+        vit.Config(
+            image=image, patch=4, channels=channels, classes=10, dim=64, depth=4, heads=4, hidden=128, pool="mean"
+        )
+    )  # fmt: skip
 
 
 NETS = {**FRONT, "Swin without shifts": unshifted, "Swin v2": second_swin}
