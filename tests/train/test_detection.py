@@ -107,6 +107,7 @@ def test_run_files_that_make_no_sense(tmp_path: Path, capsys: pytest.CaptureFixt
         "task.nothing=0": "nothing = 0",
         'train.rates={"backbone.*"="slow"}': "is no number from 0 on",
         "model.classes=2": "model.classes is too small",
+        "model.classes=4": "4 classes, 3 labels: square, disc, triangle",
     }.items():
         assert reason in refused(capsys, "check", str(written(tmp_path, RUN)), change)
 

@@ -468,6 +468,7 @@ def test_fine_tuning_at_another_resolution(place: Path, capsys: pytest.CaptureFi
         ("data.tile=7", "cannot be cut into such tiles"),
         ("data.size=9", "differ in the size of images"),
         ("data.labels=['red']", "bad"),
+        ("model.classes=4", "4 classes, 3 labels: red, green, blue"),
         ("model.name=cnn-small", "unknown key"),
         ("task.adversarial=2", "adversarial = 2"),
         ("task.lesson=gentle", "lesson"),
