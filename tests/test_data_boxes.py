@@ -177,8 +177,7 @@ def test_a_crowd_is_told_apart_and_not_counted(folder: Path) -> None:
         ({"id": 1}, "annotation 1: at place 2: the id is that of another one before it"),
         ({"bbox": [1, 2, 0, 4]}, "annotation 2: the box has no area: 0 x 4"),
         ({"bbox": [1, 2, 5, -4]}, "annotation 2: the box has no area: 5 x -4"),
-        ({"bbox": [90, 2, 12, 4]}, "annotation 2: the box from 90, 2, 102, 6 is outside of the image of 100 x 50"),
-        ({"bbox": [1, -2, 5, 4]}, "annotation 2: the box from 1, -2, 6, 2 is outside of the image of 100 x 50"),
+        ({"bbox": [1, -6, 5, 4]}, "annotation 2: the box from 1, -6, 6, -2 is outside of the image of 100 x 50"),
         ({"bbox": [100, 2, 0.5, 4]}, "annotation 2: the box from 100, 2, 100.5, 6 is outside of the image of 100 x 50"),
         ({"id": "x\n"}, ""),
     ],
@@ -229,7 +228,17 @@ def test_a_box_just_outside_is_cut(folder: Path) -> None:
     data["annotations"][1]["bbox"] = [-0.5, 20, 101.25, 31]
     rows = opened(folder, data)
     assert reasons(rows) == []
+    assert rows.clipped == ()
     torch.testing.assert_close(rows[0].boxes[0], torch.tensor([0.5, 0.7, 1.0, 0.6]))
+
+
+def test_a_box_that_reaches_beyond_its_image_is_clipped_and_told(folder: Path) -> None:
+    data = coco()
+    data["annotations"][1]["bbox"] = [80, -10, 40, 20]
+    rows = opened(folder, data)
+    assert (reasons(rows), rows.clipped) == ([], ("annotation 2",))
+    assert rows[0].classes.tolist() == [0, 2]
+    torch.testing.assert_close(rows[0].boxes[0], torch.tensor([0.9, 0.1, 0.2, 0.2]))
 
 
 @pytest.mark.parametrize(

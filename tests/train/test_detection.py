@@ -226,6 +226,20 @@ def test_images_and_boxes_are_bad_each_by_themselves(tmp_path: Path, capsys: pyt
     assert "annotation 1: bbox is not" in told
 
 
+def test_clipped_boxes_are_a_warning_and_no_bad_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = coco(tmp_path)
+    for i in (2, 7):
+        data["annotations"][i]["bbox"] = [50, 30, 30, 8]
+    path = str(written(tmp_path, boxes_run(tmp_path, data)))
+    capsys.readouterr()
+    assert main(["check", path, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    told = "2 of 10 boxes reach beyond their images, and are clipped to them: annotation 2; annotation 7"
+    assert (report["bad_rows"], report["warnings"]) == (0, [told])
+    trained(tmp_path / "run", text=Path(path).read_text())
+    assert told in "".join(capsys.readouterr())
+
+
 def test_data_that_nothing_can_be_learned_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = coco(tmp_path)
     file = boxes_run(tmp_path, data | {"annotations": []})

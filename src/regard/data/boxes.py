@@ -8,7 +8,8 @@
     or Pascal VOC's folder of XML files (``voc.py``).
 
 Beside it is the folder of the images, or their zip archive. Boxes are measured on the upright image, from its top left
-corner. A box that cannot be is left out, and its image stays; an image that cannot be read is left out with its boxes.
+corner. A box that reaches beyond the image is clipped to it. One that cannot be is left out, and its image stays; an
+image that cannot be read is left out with its boxes.
 """
 
 import json
@@ -33,7 +34,7 @@ from .places import Place, address, open_place
 from .rows import Numbers
 
 JSON_BYTES = 1 << 30  # COCO's own has half of it
-SLACK = 1.0  # pixels by which a box may be outside, and is then cut: annotators round
+SLACK = 1.0  # pixels by which a box may reach beyond the image before anybody is told: annotators round
 FAR = 1e9  # no honest coordinate is larger
 
 Corners = tuple[float, float, float, float]  # left, top, right, bottom, in pixels
@@ -84,6 +85,7 @@ class BoxedImages:
         self.place, self.names, self.images = place, tuple(one.name for one in drawn), images
         self.labels, self.lengths = tuple(labels), pixel_counts(findings, images)
         self.faults, self.bad_boxes = tuple(report.faults), tuple(report.boxes)  # the second are some of the first
+        self.clipped = tuple(report.clipped)
         self.sizes: Numbers = np.array([x[:2] for x in findings], np.int64).reshape(-1, 2)  # (n, 2): width, height
         self.starts = np.cumsum([0, *(len(one.boxes) for one in drawn)])  # boxes of image i: from i to i + 1
         every = [box for one in drawn for box in one.boxes]
@@ -146,6 +148,7 @@ class Report:
         self.path = path
         self.faults: list[Fault] = []
         self.boxes: list[Fault] = []  # those of them that are of single boxes, whose images stay
+        self.clipped: list[str] = []  # boxes of which a part was beyond the image
 
     def add(self, what: str, reason: str) -> None:
         self.faults.append(Fault(str(self.path), 0, f"{what}: {reason}"))
@@ -159,7 +162,7 @@ class Report:
 
 
 def fits(one: Drawn, finding: Finding, report: Report) -> bool:
-    """Whether the image is what the annotations say. Boxes that are outside of it are taken out."""
+    """Whether the image is what the annotations say. Boxes are clipped to it, and those outside of it taken out."""
     if finding.reason:
         report.add(f"{one.what} ({printable(one.name)})", finding.reason)
         return False
@@ -175,10 +178,11 @@ def fits(one: Drawn, finding: Finding, report: Report) -> bool:
         over = max(-left, -top, right - size[0], bottom - size[1])
         if not (left < right and top < bottom):
             report.add_box(box.what, f"the box has no area: {right - left:g} x {bottom - top:g}")
-        elif over > SLACK or inner[0] >= inner[2] or inner[1] >= inner[3]:
+        elif inner[0] >= inner[2] or inner[1] >= inner[3]:
             corners = ", ".join(f"{x:g}" for x in box.corners)
             report.add_box(box.what, f"the box from {corners} is outside of the image of {size[0]} x {size[1]}")
         else:
+            report.clipped += [box.what] if over > SLACK else []
             kept.append(box._replace(corners=inner))
     one.boxes = kept
     return True
