@@ -223,7 +223,7 @@ def test_images_and_boxes_are_bad_each_by_themselves(tmp_path: Path, capsys: pyt
     told = refused(capsys, "check", path, "data.bad=0.04")
     assert "too many bad boxes" in told
     assert "2 bad of 40 boxes (5.00%)" in told
-    assert "annotation 1: bbox is not" in told
+    assert "annotation 1: bbox is not finite: [5, 5, nan, 5]" in told
 
 
 def test_clipped_boxes_are_a_warning_and_no_bad_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

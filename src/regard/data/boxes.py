@@ -13,6 +13,8 @@ image that cannot be read is left out with its boxes.
 """
 
 import json
+import math
+import reprlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -237,7 +239,6 @@ def coco(data: dict[str, Any], labels: Sequence[str] | None, report: Report) -> 
             report.add_box(what, "is no object")
             continue
         name, image, category = found.get("id"), found.get("image_id"), found.get("category_id")
-        corners = rectangle(found.get("bbox"))
         if known_id(image) and image in twice:
             continue
         if known_id(name) and name in ids:
@@ -246,10 +247,10 @@ def coco(data: dict[str, Any], labels: Sequence[str] | None, report: Report) -> 
             report.add_box(what, f"the image {shown(image)} is unknown")
         elif not known_id(category) or category not in categories:
             report.add_box(what, f"the category {shown(category)} is unknown")
-        elif corners is None:
-            report.add_box(what, "bbox is not [x, y, width, height]")
+        elif reason := flaw(found.get("bbox"), "[x, y, width, height]"):
+            report.add_box(what, f"bbox {reason}")
         else:
-            left, top, width, height = corners
+            left, top, width, height = map(float, found["bbox"])
             box = left, top, left + width, top + height
             drawn[image].boxes.append(Box(what, box, numbers[categories[category]], found.get("iscrowd") == 1))
         ids |= {name} if known_id(name) else set()
@@ -287,11 +288,14 @@ def plain_list(data: list[Any], split: str | None, labels: Sequence[str] | None,
             continue
         one = Drawn(what, entry["image"], told_size(entry))
         for j, box in enumerate(entry["boxes"], 1):
-            corners = rectangle(box[1:]) if isinstance(box, list) else None
-            if corners is None or not is_text(box[0]):
-                report.add_box(f"{what}, box {j}", "is not [class, left, top, right, bottom]")
+            told = "[class, left, top, right, bottom]"
+            if not isinstance(box, list) or len(box) != 5 or not is_text(box[0]):
+                report.add_box(f"{what}, box {j}", f"is not {told}: {brief(box)}")
+            elif reason := flaw(box[1:], told):
+                report.add_box(f"{what}, box {j}", reason)
             else:
-                one.boxes.append(Box(f"{what}, box {j}", corners, numbers[box[0]]))
+                left, top, right, bottom = map(float, box[1:])
+                one.boxes.append(Box(f"{what}, box {j}", (left, top, right, bottom), numbers[box[0]]))
         drawn.append(one)
     return Annotations(tuple(names if labels is None else labels), drawn)
 
@@ -308,14 +312,18 @@ def numbered(names: Sequence[str], labels: Sequence[str] | None, report: Report)
     return numbers
 
 
-def rectangle(found: object) -> Corners | None:
-    """Four honest numbers."""
-    if not isinstance(found, list) or len(found) != 4:
-        return None
-    if not all(type(x) in (int, float) and abs(x) <= FAR for x in found):
-        return None
-    left, top, right, bottom = map(float, found)
-    return left, top, right, bottom
+def flaw(found: object, form: str) -> str:
+    """What keeps something from being four honest numbers; empty where nothing does."""
+    if not isinstance(found, list) or len(found) != 4 or not all(type(x) in (int, float) for x in found):
+        return f"is not {form}: {brief(found)}"
+    if not all(abs(x) < math.inf for x in found):
+        return f"is not finite: {brief(found)}"
+    return "" if all(abs(x) <= FAR for x in found) else f"is farther out than {FAR:g} pixels: {brief(found)}"
+
+
+def brief(found: object) -> str:
+    """A value as it was given, as far as a line holds it."""
+    return printable(reprlib.repr(found))
 
 
 def told_size(found: dict[str, Any]) -> tuple[int, int] | None:
