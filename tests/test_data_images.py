@@ -664,6 +664,14 @@ def test_an_archive_reads_as_its_folder_does(tmp_path: Path, method: int) -> Non
     assert [str(fault) for fault in rows.faults] == [f"{tmp_path}/d.zip/a/bad.png: the file has 0 bytes"]
 
 
+@pytest.mark.parametrize("name", ["../../a/2.png", "a/../../2.png", "/a/2.png"])
+def test_a_name_that_leads_out_of_an_archive_is_a_bad_row(tmp_path: Path, name: str) -> None:
+    path = archive(tmp_path / "d.zip", {"a/1.png": plain("red"), "b/1.png": plain("blue"), name: plain("red")})
+    rows = open_images(path, AS_IS)
+    assert (rows.labels, rows.names) == (("a", "b"), ("a/1.png", "b/1.png"))
+    assert [str(fault) for fault in rows.faults] == [f"{path}/{name}: the path leads out of the archive"]
+
+
 def test_hostile_archives(tmp_path: Path) -> None:
     good = archive(tmp_path / "d.zip", {"a/1.png": plain("red"), "../../a/2.png": plain("red")})
     assert Archive(good).read("a/1.png") == plain("red")
