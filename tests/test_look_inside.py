@@ -385,6 +385,19 @@ def test_the_verb_changes_things(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("before  ")
 
 
+def test_the_verb_says_where_patches_lie(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    Image.new("L", (20, 20), 90).save(tmp_path / "grey.png")
+    assert main(["look", "digits", str(tmp_path / "grey.png"), "--json"]) == 0
+    axes = [site[side] for site in json.loads(capsys.readouterr().out)["sites"] for side in ("rows", "columns")]
+    grid = list(regard.load("digits").config.grid)
+    assert axes
+    assert {(axis["axis"], *axis["grid"], axis["special"]) for axis in axes} == {("patches", *grid, 1)}
+    assert {axis["size"] for axis in axes} == {1 + grid[0] * grid[1]}
+    assert main(["look", "recall", "Anna sings . Anna", "--json"]) == 0
+    site = json.loads(capsys.readouterr().out)["sites"][0]
+    assert (site["rows"]["grid"], site["rows"]["special"]) == (None, 0)
+
+
 def test_the_verb_draws(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     Image.new("L", (20, 20), 90).save(tmp_path / "grey.png")
     assert main(["look", "digits", str(tmp_path / "grey.png"), "--out", str(tmp_path / "map.png")]) == 0
