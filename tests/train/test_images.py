@@ -24,7 +24,7 @@ from regard.errors import InputError
 from regard.model import Model
 from regard.nn.positions import interpolate
 from regard.run.augmentation import Augment, Augmented, augmented
-from regard.run.beginning import changed, resized
+from regard.run.beginning import by_places, changed, resized, set_back
 from regard.run.imagery import Prepared
 from regard.run.job import Renormalised, same_images
 from regard.run.trial import check
@@ -427,6 +427,17 @@ def test_what_goes_by_places_is_interpolated() -> None:
     assert all(torch.equal(x, one.state_dict()[name]) for name, x in resized(one, one).items())
 
 
+def test_who_can_be_given_images_of_another_size() -> None:
+    sizes: dict[str, Any] = {"image": 16, "dim": 16, "depth": 1, "hidden": 32}
+    assert by_places(regard.build("vit-cifar", heads=2, **sizes).net)
+    assert by_places(regard.build("swin-cifar", window=4, dim=8, depth=(1, 1), heads=(2, 4), hidden=16).net)
+    assert not by_places(regard.build("cnn-small", depths=(1,), dims=(8,), width=8).net)
+    mixer = regard.build("mixer-s32", patch=4, tokens=8, **sizes).net
+    assert not by_places(mixer)
+    told = set_back(replace(mixer.config, image=32, classes=3), mixer)  # type: ignore[arg-type, type-var]
+    assert told.startswith("set back model.image = 32 instead of 16; only the head, what has no weights")
+
+
 def test_swin_v2_measures_its_offsets_as_it_learned_to() -> None:
     base = regard.build("swinv2-tiny", image=32, patch=4, window=4, dim=8, depth=(1, 1), heads=(2, 4), hidden=16)
     run = SimpleNamespace(task=SimpleNamespace(kind="classify"), data=SimpleNamespace(kind="images"))
@@ -448,7 +459,9 @@ def test_fine_tuning_at_another_resolution(place: Path, capsys: pytest.CaptureFi
     assert found.net.positions.shape == (1, 16, 16)  # type: ignore[union-attr]
     assert main(["resume", "finer"]) == 0
     text = run_file('[start]\nmodel = "./run"\n[model]\ndim = 32\n')
-    assert "do not fit" in refused(capsys, "train", str(written(place, text, "wider.toml")), "folder=wider")
+    told = refused(capsys, "train", str(written(place, text, "wider.toml")), "folder=wider", "model.image=16")
+    assert "do not fit" in told
+    assert "set back model.dim = 32 instead of 16; only the head, model.image, what has no weights" in told
     assert regard.load(first / "model").config.image == 8
 
 
