@@ -511,7 +511,7 @@ def test_labels_of_the_training_data_keep_their_numbers(tmp_path: Path) -> None:
     assert open_images(folder, AS_IS)[0].label == 0
     rows = open_images(folder, AS_IS, labels=("a", "b", "c"))
     assert (rows[0].label, rows.labels) == (1, ("a", "b", "c"))
-    with pytest.raises(InputError, match="labels here that the others have not") as caught:
+    with pytest.raises(InputError, match="labels here that are not in the training data") as caught:
         open_images(folder, AS_IS, labels=("a", "c"))
     assert caught.value.got == "b"
 

@@ -481,6 +481,7 @@ def test_fine_tuning_at_another_resolution(place: Path, capsys: pytest.CaptureFi
         ("data.tile=7", "cannot be cut into such tiles"),
         ("data.size=9", "differ in the size of images"),
         ("data.labels=['red']", "bad"),
+        ("data.labels=['red','red','blue']", "labels: 'red' is there more than once"),
         ("model.classes=4", "4 classes, 3 labels: red, green, blue"),
         ("model.name=cnn-small", "unknown key"),
         ("task.adversarial=2", "adversarial = 2"),
@@ -495,6 +496,18 @@ def test_what_makes_no_sense_is_refused_before_any_work(
     written(place, run_file(augment="[data.augment]\nmirror = 0.1\n"))
     assert words in refused(capsys, "train", "tiny.toml", "folder=run", change)
     assert not (place / "run").exists()
+
+
+def test_labels_that_are_not_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("red", "green"):
+        (place / "images" / name).mkdir(parents=True)
+        for i in range(6):
+            Image.new("RGB", (8, 8), name).save(place / "images" / name / f"{i}.png")
+    written(place, run_file().replace('train = "train.png"\ntile = 8', 'train = "images"'))
+    told = refused(capsys, "train", "tiny.toml", "data.labels=['red', 'mouse']")
+    assert "there are labels here that are not in data.labels" in told
+    assert "got: green" in told
+    assert "add them to data.labels" in told
 
 
 def test_what_does_not_go_together(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
