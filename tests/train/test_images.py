@@ -498,6 +498,21 @@ def test_what_makes_no_sense_is_refused_before_any_work(
     assert not (place / "run").exists()
 
 
+def test_each_problem_of_a_run_file_by_itself(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And one of two keys is told of that which the command line has changed."""
+    sheet(place)
+    written(place, run_file() + "many = 3\n")
+    capsys.readouterr()
+    assert main(["train", "tiny.toml", "model.patch=3", "--json"]) == 2
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert error["what"].startswith("tiny.toml: ")
+    one, two = error["problems"]
+    assert (one["where"].startswith("tiny.toml:"), one["key"]) == (True, "train.many")
+    assert one["text"].startswith("unknown key")
+    assert (two["where"], two["key"]) == ("override model.patch=3", "model.image")
+    assert all(f"{x['where']}: {x['key']}: {x['text']}" in error["what"].split("\n") for x in (one, two))
+
+
 def test_labels_that_are_not_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("red", "green"):
         (place / "images" / name).mkdir(parents=True)
