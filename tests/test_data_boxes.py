@@ -167,18 +167,17 @@ def test_a_crowd_is_told_apart_and_not_counted(folder: Path) -> None:
         ({"image_id": "7"}, "annotation 2: the image 7 is unknown"),
         ({"category_id": 19}, "annotation 2: the category 19 is unknown"),
         ({"category_id": {}}, "annotation 2: the category dict is unknown"),
-        ({"bbox": [1, 2, 3]}, "annotation 2: bbox is not [x, y, width, height]"),
-        ({"bbox": [1, 2, 3, "4"]}, "annotation 2: bbox is not [x, y, width, height]"),
-        ({"bbox": [1, 2, 3, True]}, "annotation 2: bbox is not [x, y, width, height]"),
-        ({"bbox": [1, 2, 3, 10**400]}, "annotation 2: bbox is not [x, y, width, height]"),
-        ({"bbox": None}, "annotation 2: bbox is not [x, y, width, height]"),
-        ({"bbox": [1, 2, float("nan"), 4]}, "annotation 2: bbox is not [x, y, width, height]"),
-        ({"bbox": [1, float("inf"), 3, 4]}, "annotation 2: bbox is not [x, y, width, height]"),
+        ({"bbox": [1, 2, 3]}, "annotation 2: bbox is not [x, y, width, height]: [1, 2, 3]"),
+        ({"bbox": [1, 2, 3, "4"]}, "annotation 2: bbox is not [x, y, width, height]: [1, 2, 3, '4']"),
+        ({"bbox": [1, 2, 3, True]}, "annotation 2: bbox is not [x, y, width, height]: [1, 2, 3, True]"),
+        ({"bbox": [1, 1, 1e308, 5]}, "annotation 2: bbox is farther out than 1e+09 pixels: [1, 1, 1e+308, 5]"),
+        ({"bbox": None}, "annotation 2: bbox is not [x, y, width, height]: None"),
+        ({"bbox": [1, 2, float("nan"), 4]}, "annotation 2: bbox is not finite: [1, 2, nan, 4]"),
+        ({"bbox": [1, float("inf"), 3, 4]}, "annotation 2: bbox is not finite: [1, inf, 3, 4]"),
         ({"id": 1}, "annotation 1: at place 2: the id is that of another one before it"),
         ({"bbox": [1, 2, 0, 4]}, "annotation 2: the box has no area: 0 x 4"),
         ({"bbox": [1, 2, 5, -4]}, "annotation 2: the box has no area: 5 x -4"),
-        ({"bbox": [90, 2, 12, 4]}, "annotation 2: the box from 90, 2, 102, 6 is outside of the image of 100 x 50"),
-        ({"bbox": [1, -2, 5, 4]}, "annotation 2: the box from 1, -2, 6, 2 is outside of the image of 100 x 50"),
+        ({"bbox": [1, -6, 5, 4]}, "annotation 2: the box from 1, -6, 6, -2 is outside of the image of 100 x 50"),
         ({"bbox": [100, 2, 0.5, 4]}, "annotation 2: the box from 100, 2, 100.5, 6 is outside of the image of 100 x 50"),
         ({"id": "x\n"}, ""),
     ],
@@ -194,12 +193,20 @@ def test_a_box_that_cannot_be_is_left_out_and_its_image_stays(
     assert str([*rows.faults, ""][0]) in ("", f"{folder.parent}/annotations.json: {reason}")
 
 
+def test_a_number_without_end_is_far_out(folder: Path) -> None:
+    data = coco()
+    data["annotations"][1]["bbox"] = [1, 2, 3, 10**400]
+    (told,) = reasons(opened(folder, data))
+    assert told.startswith("annotation 2: bbox is farther out than 1e+09 pixels: [1, 2, 3, 1000")
+    assert len(told) < 120
+
+
 def test_numbers_that_are_none_are_told_of_what_has_them(folder: Path) -> None:
     data = [*plain(), {"image": float("nan"), "boxes": []}]
     data[0]["boxes"].append(["dog", 1, 2, float("nan"), 4])
     data[1]["width"] = float("inf")
     assert reasons(opened(folder, data)) == [
-        "entry 1, box 2: is not [class, left, top, right, bottom]",
+        "entry 1, box 2: is not finite: [1, 2, nan, 4]",
         "entry 3: has no image or no boxes",
         "entry 2 (deep/blue.png): is 40 x 40 instead of 0 x 40 pixels",
     ]
@@ -229,7 +236,17 @@ def test_a_box_just_outside_is_cut(folder: Path) -> None:
     data["annotations"][1]["bbox"] = [-0.5, 20, 101.25, 31]
     rows = opened(folder, data)
     assert reasons(rows) == []
+    assert rows.clipped == ()
     torch.testing.assert_close(rows[0].boxes[0], torch.tensor([0.5, 0.7, 1.0, 0.6]))
+
+
+def test_a_box_that_reaches_beyond_its_image_is_clipped_and_told(folder: Path) -> None:
+    data = coco()
+    data["annotations"][1]["bbox"] = [80, -10, 40, 20]
+    rows = opened(folder, data)
+    assert (reasons(rows), rows.clipped) == ([], ("annotation 2",))
+    assert rows[0].classes.tolist() == [0, 2]
+    torch.testing.assert_close(rows[0].boxes[0], torch.tensor([0.9, 0.1, 0.2, 0.2]))
 
 
 @pytest.mark.parametrize(
@@ -284,9 +301,10 @@ def test_bad_entries_of_a_plain_list(folder: Path) -> None:
     data[0]["boxes"] += [["dog", 1, 2, 3], "dog", [], [None, 1, 2, 3, 4], ["dog", 5, 5, 5, 9], ["cat", 1, 1, 9, 9]]
     rows = opened(folder, [*data, 5, {"image": "red.png"}, {"image": "gone.png", "boxes": []}])
     told = "is not [class, left, top, right, bottom]"
+    shown = {2: "['dog', 1, 2, 3]", 3: "'dog'", 4: "[]", 5: "[None, 1, 2, 3, 4]"}
     assert sorted(reasons(rows)) == sorted(
         [
-            *(f"entry 1, box {i}: {told}" for i in (2, 3, 4, 5)),
+            *(f"entry 1, box {i}: {told}: {x}" for i, x in shown.items()),
             "entry 1, box 6: the box has no area: 0 x 4",
             "entry 3: has no image or no boxes",
             "entry 4: has no image or no boxes",

@@ -511,7 +511,7 @@ def test_labels_of_the_training_data_keep_their_numbers(tmp_path: Path) -> None:
     assert open_images(folder, AS_IS)[0].label == 0
     rows = open_images(folder, AS_IS, labels=("a", "b", "c"))
     assert (rows[0].label, rows.labels) == (1, ("a", "b", "c"))
-    with pytest.raises(InputError, match="labels here that the others have not") as caught:
+    with pytest.raises(InputError, match="labels here that are not in the training data") as caught:
         open_images(folder, AS_IS, labels=("a", "c"))
     assert caught.value.got == "b"
 
@@ -662,6 +662,14 @@ def test_an_archive_reads_as_its_folder_does(tmp_path: Path, method: int) -> Non
     assert (rows.labels, rows.names) == (("a", "b"), ("a/2.png", "b/1.png"))
     assert torch.equal(rows[1].image, AS_IS.prepare(Image.new("RGB", (4, 3), "red")))
     assert [str(fault) for fault in rows.faults] == [f"{tmp_path}/d.zip/a/bad.png: the file has 0 bytes"]
+
+
+@pytest.mark.parametrize("name", ["../../a/2.png", "a/../../2.png", "/a/2.png"])
+def test_a_name_that_leads_out_of_an_archive_is_a_bad_row(tmp_path: Path, name: str) -> None:
+    path = archive(tmp_path / "d.zip", {"a/1.png": plain("red"), "b/1.png": plain("blue"), name: plain("red")})
+    rows = open_images(path, AS_IS)
+    assert (rows.labels, rows.names) == (("a", "b"), ("a/1.png", "b/1.png"))
+    assert [str(fault) for fault in rows.faults] == [f"{path}/{name}: the path leads out of the archive"]
 
 
 def test_hostile_archives(tmp_path: Path) -> None:

@@ -107,10 +107,30 @@ def test_what_is_wrong_in_voc_is_named(tmp_path) -> None:
     told = sorted(fault.reason for fault in rows.faults)
     assert len(rows) == 1
     assert [line.split(":")[0] for line in told] == ["a.xml, object 1", "b.xml (b.png)", "c.xml", "d.xml", "e.xml"]
+    assert told[0] == "a.xml, object 1: bndbox is not of four numbers, xmin, ymin, xmax, ymax: ['11', '6', '30', 'far']"
     assert "document type" in told[3]
     (tmp_path / "none").mkdir()
     with pytest.raises(InputError, match="no XML files"):
         open_boxes(tmp_path / "none", tmp_path / "JPEGImages", Images(size=None))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("<ymax>35<", "<ymax>nan<", "bndbox is not finite: [11.0, 6.0, 30.0, nan]"),
+        ("<ymax>35<", "<ymax>1e300<", "bndbox is farther out than 1e+09 pixels: [11.0, 6.0, 30.0, 1e+300]"),
+        ("<name>dog<", "<name><", "has no name: ''"),
+    ],
+)
+def test_what_is_wrong_with_a_thing_of_voc(tmp_path, old: str, new: str, told: str) -> None:
+    rows = voc(tmp_path, a=VOC.format(image="a.png").replace(old, new))
+    assert [fault.reason for fault in rows.bad_boxes] == [f"a.xml, object 1: {told}"]
+
+
+def test_a_box_of_voc_is_clipped_to_its_image(tmp_path) -> None:
+    rows = voc(tmp_path, a=VOC.format(image="a.png").replace("<xmax>30<", "<xmax>130<"))
+    assert (list(rows.faults), rows.clipped) == ([], ("a.xml, object 1",))
+    assert rows.boxes[0].tolist() == [10, 5, 100, 35]
 
 
 def test_a_split_of_voc_is_a_list_of_names(tmp_path) -> None:

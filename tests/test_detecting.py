@@ -200,6 +200,17 @@ def test_what_is_evaluated_adds_up() -> None:
     assert task.goal.removeprefix("-") in metrics
 
 
+@pytest.mark.parametrize("earlier", [0.0, 0.5, 1.0])
+def test_the_held_out_loss_is_made_of_what_training_is(earlier: float) -> None:
+    net, batch = DETR(replace(SMALL, decoder_depth=3)).double().eval(), examples()
+    task = Detect(net, ("a", "b", "c"), Weights(earlier=earlier))
+    with torch.no_grad():
+        (loss,) = task.losses(batch, 0)
+        counts = task.counts(batch)
+        trained = sum(float(term.sum) * term.weight / counts[term.count] for term in loss.terms.values())
+        assert task.metrics(task.evaluate(batch))["loss"] == pytest.approx(trained, rel=1e-6)
+
+
 class Oracle(torch.nn.Module):
     """It knows the answers."""
 

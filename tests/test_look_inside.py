@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from torch import nn
 
 import regard
 from regard.cli.app import main
+from regard.data.images import Images
 from regard.errors import InputError
 from regard.look.changes import Change, Head, Temperature, Token
 from regard.look.document import (
@@ -383,6 +385,19 @@ def test_the_verb_changes_things(capsys: pytest.CaptureFixture[str]) -> None:
     assert told["changes"] == [{"kind": "token", "axis": "source", "position": 3}]
     assert main(["look", "recall", "Anna sings . Anna", "--silence", "blocks.0.mixer:1", "--temperature", "2"]) == 0
     assert capsys.readouterr().out.startswith("before  ")
+
+
+def test_the_verb_says_where_patches_lie(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    Image.new("L", (20, 20), 90).save(tmp_path / "grey.png")
+    net = regard.build("vit-cifar", image=8, patch=4, dim=16, depth=1, heads=2, hidden=32, pool="class", classes=2)
+    regard.save(replace(net, processor=Images(size=8), task="classify", labels=("a", "b")), tmp_path / "vit")
+    assert main(["look", str(tmp_path / "vit"), str(tmp_path / "grey.png"), "--json"]) == 0
+    axes = [site[side] for site in json.loads(capsys.readouterr().out)["sites"] for side in ("rows", "columns")]
+    assert axes
+    assert {(axis["axis"], axis["size"], *axis["grid"], axis["special"]) for axis in axes} == {("patches", 5, 2, 2, 1)}
+    assert main(["look", "recall", "Anna sings . Anna", "--json"]) == 0
+    site = json.loads(capsys.readouterr().out)["sites"][0]
+    assert (site["rows"]["grid"], site["rows"]["special"]) == (None, 0)
 
 
 def test_the_verb_draws(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -367,21 +367,24 @@ def test_what_transformers_says(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "reason"),
     [
-        {"do_resize": False},
-        {"do_normalize": False},
-        {"rescale_factor": 1 / 127.5},
-        {"do_pad": True},
-        {"resample": 5},
-        {"size": {"height": 16, "width": 20}},
-        {"image_mean": 0.5},
-        {"image_processor_type": "DetrImageProcessor"},
-        {"do_center_crop": True},
-        {"offset": True},
+        ({"do_resize": False}, "do_resize = False"),
+        ({"do_normalize": False}, "do_normalize = False"),
+        ({"rescale_factor": 1 / 127.5}, "rescale_factor = 0.00784"),
+        ({"do_pad": True}, "do_pad = True"),
+        ({"resample": 5}, "resample = 5; known are 0 (nearest)"),
+        ({"size": {"height": 16, "width": 20}}, "size = {'height': 16, 'width': 20}"),
+        ({"image_mean": 0.5}, "image_mean = 0.5"),
+        ({"image_processor_type": "DetrImageProcessor"}, "of a Detr this says no size"),
+        ({"image_processor_type": "OwlImageProcessor"}, "image_processor_type = 'OwlImageProcessor'; known are ViT"),
+        ({"do_center_crop": True}, "do_center_crop = True"),
+        ({"offset": True}, "offset = True"),
     ],
 )
-def test_what_cannot_be_said_in_our_words_is_not_said(change: dict[str, Any], tmp_path: Path, picture: Path) -> None:
+def test_what_cannot_be_said_in_our_words_is_not_said(
+    change: dict[str, Any], reason: str, tmp_path: Path, picture: Path
+) -> None:
     said = SAID["vit"][0] | NUMBERS
     assert pictures.from_transformers(said, 3) is not None
     assert pictures.from_transformers(said | change, 3) is None
@@ -389,8 +392,23 @@ def test_what_cannot_be_said_in_our_words_is_not_said(change: dict[str, Any], tm
     (tmp_path / "out" / pictures.FILE).write_text(json.dumps(said | change))
     loaded = regard.load(tmp_path / "out")  # its weights are whole
     assert loaded.processor is None
-    with pytest.raises(InputError, match="does not say how images are prepared"):
+    with pytest.raises(InputError, match="does not say how images are prepared") as caught:
         loaded.classify(picture)
+    assert caught.value.where == str(tmp_path / "out" / pictures.FILE)
+    assert reason in caught.value.got
+
+
+def test_the_line_that_would_do_does(tmp_path: Path, picture: Path) -> None:
+    export(model(), tmp_path / "out")
+    path = tmp_path / "out" / pictures.FILE
+    path.unlink()
+    with pytest.raises(InputError, match="does not say how images are prepared") as caught:
+        regard.load(tmp_path / "out").classify(picture)
+    assert (caught.value.where, caught.value.got) == (str(path), "there is no such file")
+    path.write_text(caught.value.fix.split("\n")[-1])
+    assert regard.load(tmp_path / "out").classify(picture)
+    for size, detects in ((32, False), (None, False), (None, True)):
+        assert pictures.from_transformers(json.loads(pictures.sample(size, 1, detects=detects)), 1) is not None
 
 
 @pytest.mark.parametrize("to", ["hf", "timm"])

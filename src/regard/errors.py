@@ -1,6 +1,8 @@
 """Errors that a user can act on, all of one form: what, where, got, expected, what to do."""
 
 import re
+from collections.abc import Sequence
+from typing import Any
 
 
 class InputError(ValueError):
@@ -11,7 +13,7 @@ class InputError(ValueError):
         lines = (("where", where), ("got", got), ("expected", expected), ("what to do", fix))
         super().__init__("\n".join([what, *(f"  {name}: {indented(text)}" for name, text in lines if text)]))
 
-    def as_dict(self) -> dict[str, str]:
+    def as_dict(self) -> dict[str, Any]:
         parts = {"what": self.what, "where": self.where, "got": self.got, "expected": self.expected, "fix": self.fix}
         return {name: text for name, text in parts.items() if text}
 
@@ -31,3 +33,14 @@ class CheckpointError(InputError):
 
 class ConfigError(InputError):
     """A config with an unknown key, a wrong type or an impossible value."""
+
+
+class RunFileError(ConfigError):
+    """All problems of a run file, each by itself too: ``where`` (file:line or the override), ``key``, ``text``."""
+
+    def __init__(self, what: str, problems: Sequence[dict[str, str]], *, fix: str) -> None:
+        super().__init__(what, fix=fix)
+        self.problems = list(problems)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**super().as_dict(), "problems": self.problems}

@@ -27,7 +27,7 @@ from regard.interop.symbols import NONE, read_symbols
 from regard.interop.texts import json_bytes, read_bytes, read_json
 from regard.interop.tokens import foreign_tokenizer
 from regard.interop.writing import save as write_folder
-from regard.model import Model
+from regard.model import DETECTORS, Model
 from regard.zoo import FAMILIES, bare, config_data, read_config, shipped
 
 FORMAT = 1
@@ -162,25 +162,35 @@ def load_theirs(folder: Path, data: Mapping[str, Any], header: Mapping[str, tupl
     generation = folder / "generation_config.json"
     settings = read_json(generation) if generation.is_file() else {}
     found = read_foreign(data, settings, header, read, folder)
-    if hasattr(found.config, "channels"):
-        processor: Text | Images | Captions | None = foreign_images(folder, data, found.config)
-    else:
-        processor = tokenizer_of(folder, found.config, kind_of(data))
-    return filled(bare(found.family, found.config), found, folder, None, processor)
+    net = bare(found.family, found.config)
+    if not hasattr(found.config, "channels"):
+        return filled(net, found, folder, None, tokenizer_of(folder, found.config, kind_of(data)))
+    seen = foreign_images(folder, data, found)
+    if isinstance(seen, Images):
+        return filled(net, found, folder, None, seen)
+    return replace(filled(net, found, folder, None), unsaid=seen)
 
 
-def foreign_images(folder: Path, data: Mapping[str, Any], config: Any) -> Images | None:
-    """How images are prepared, as timm's config tells it or the file of transformers beside it; None where neither does
-    so in words that we have."""
-    path = folder / pictures.FILE
-    told = pictures.from_timm(data, getattr(config, "image", None))
-    if told is None and path.is_file():
-        told = pictures.from_transformers(read_json(path), config.channels)
+def foreign_images(folder: Path, data: Mapping[str, Any], model: Found) -> Images | pictures.Unsaid:
+    """How images are prepared, as timm's config tells it or the file of transformers beside it, or why neither does so
+    in words that we have."""
+    path, config = folder / pictures.FILE, model.config
+    size = getattr(config, "image", None)
+    line = pictures.sample(size, config.channels, detects=model.family in DETECTORS)
+    fix = f"a file with this line would do, with the mean and the deviation that it was trained with:\n{line}"
+    told = pictures.from_timm(data, size)
+    if told is None and not path.is_file():
+        return pictures.Unsaid(str(path), "there is no such file", fix)
+    if told is None:
+        given = read_json(path)
+        told = pictures.from_transformers(given, config.channels)
+        if told is None:
+            return pictures.Unsaid(str(path), pictures.obstacle(given), fix)
     try:
-        found = None if told is None else read_images(told, config, str(path))
-    except (CheckpointError, ConfigError):
-        return None
-    return None if found is None else sized(found, config, str(path))
+        found = read_images(told, config, str(path))
+    except (CheckpointError, ConfigError) as error:
+        return pictures.Unsaid(str(path), f"{error.what}: {error.got.strip()}", fix)
+    return sized(found, config, str(path))
 
 
 def filled(

@@ -16,6 +16,7 @@ from regard.data.text import Text
 from regard.decode.beam import Beam
 from regard.decode.settings import Decoding
 from regard.errors import InputError
+from regard.interop.pictures import Unsaid
 from regard.interop.symbols import NONE, Symbols
 from regard.look.changes import Change, changed
 from regard.look.maps import Map, axes_of, look_at, side_by_side
@@ -63,6 +64,7 @@ class Model:
     symbols: Symbols = NONE
     labels: tuple[str, ...] = ()  # names of classes or tags, where it tells any
     name: str = ""  # under which it ships, if it does
+    unsaid: Unsaid | None = None  # of a folder of others: why it does not know how images are prepared
 
     @property
     def config(self) -> Any:
@@ -330,8 +332,11 @@ class Model:
 
     def seeing(self) -> Seeing:
         if not isinstance(self.processor, Images):
+            what = "this model does not say how images are prepared for it"
+            if self.unsaid is not None:
+                raise InputError(what, where=self.unsaid.where, got=self.unsaid.got, fix=self.unsaid.fix)
             raise InputError(
-                "this model does not say how images are prepared for it, or in no way that is known here",
+                what,
                 fix="save it with a processor: dataclasses.replace(model, processor=regard.data.images.Images(...))",
             )
         return Seeing(self.net, self.processor, self.labels)

@@ -107,6 +107,7 @@ def test_run_files_that_make_no_sense(tmp_path: Path, capsys: pytest.CaptureFixt
         "task.nothing=0": "nothing = 0",
         'train.rates={"backbone.*"="slow"}': "is no number from 0 on",
         "model.classes=2": "model.classes is too small",
+        "model.classes=4": "4 classes, 3 labels: square, disc, triangle",
     }.items():
         assert reason in refused(capsys, "check", str(written(tmp_path, RUN)), change)
 
@@ -222,7 +223,21 @@ def test_images_and_boxes_are_bad_each_by_themselves(tmp_path: Path, capsys: pyt
     told = refused(capsys, "check", path, "data.bad=0.04")
     assert "too many bad boxes" in told
     assert "2 bad of 40 boxes (5.00%)" in told
-    assert "annotation 1: bbox is not" in told
+    assert "annotation 1: bbox is not finite: [5, 5, nan, 5]" in told
+
+
+def test_clipped_boxes_are_a_warning_and_no_bad_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = coco(tmp_path)
+    for i in (2, 7):
+        data["annotations"][i]["bbox"] = [50, 30, 30, 8]
+    path = str(written(tmp_path, boxes_run(tmp_path, data)))
+    capsys.readouterr()
+    assert main(["check", path, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    told = "2 of 10 boxes reach beyond their images, and are clipped to them: annotation 2; annotation 7"
+    assert (report["bad_rows"], report["warnings"]) == (0, [told])
+    trained(tmp_path / "run", text=Path(path).read_text())
+    assert told in "".join(capsys.readouterr())
 
 
 def test_data_that_nothing_can_be_learned_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

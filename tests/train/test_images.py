@@ -24,7 +24,7 @@ from regard.errors import InputError
 from regard.model import Model
 from regard.nn.positions import interpolate
 from regard.run.augmentation import Augment, Augmented, augmented
-from regard.run.beginning import changed, resized
+from regard.run.beginning import by_places, changed, resized, set_back
 from regard.run.imagery import Prepared
 from regard.run.job import Renormalised, same_images
 from regard.run.trial import check
@@ -427,6 +427,17 @@ def test_what_goes_by_places_is_interpolated() -> None:
     assert all(torch.equal(x, one.state_dict()[name]) for name, x in resized(one, one).items())
 
 
+def test_who_can_be_given_images_of_another_size() -> None:
+    sizes: dict[str, Any] = {"image": 16, "dim": 16, "depth": 1, "hidden": 32}
+    assert by_places(regard.build("vit-cifar", heads=2, **sizes).net)
+    assert by_places(regard.build("swin-cifar", window=4, dim=8, depth=(1, 1), heads=(2, 4), hidden=16).net)
+    assert not by_places(regard.build("cnn-small", depths=(1,), dims=(8,), width=8).net)
+    mixer = regard.build("mixer-s32", patch=4, tokens=8, **sizes).net
+    assert not by_places(mixer)
+    told = set_back(replace(mixer.config, image=32, classes=3), mixer)  # type: ignore[arg-type, type-var]
+    assert told.startswith("set back model.image = 32 instead of 16; only the head, what has no weights")
+
+
 def test_swin_v2_measures_its_offsets_as_it_learned_to() -> None:
     base = regard.build("swinv2-tiny", image=32, patch=4, window=4, dim=8, depth=(1, 1), heads=(2, 4), hidden=16)
     run = SimpleNamespace(task=SimpleNamespace(kind="classify"), data=SimpleNamespace(kind="images"))
@@ -448,7 +459,9 @@ def test_fine_tuning_at_another_resolution(place: Path, capsys: pytest.CaptureFi
     assert found.net.positions.shape == (1, 16, 16)  # type: ignore[union-attr]
     assert main(["resume", "finer"]) == 0
     text = run_file('[start]\nmodel = "./run"\n[model]\ndim = 32\n')
-    assert "do not fit" in refused(capsys, "train", str(written(place, text, "wider.toml")), "folder=wider")
+    told = refused(capsys, "train", str(written(place, text, "wider.toml")), "folder=wider", "model.image=16")
+    assert "do not fit" in told
+    assert "set back model.dim = 32 instead of 16; only the head, model.image, what has no weights" in told
     assert regard.load(first / "model").config.image == 8
 
 
@@ -468,6 +481,8 @@ def test_fine_tuning_at_another_resolution(place: Path, capsys: pytest.CaptureFi
         ("data.tile=7", "cannot be cut into such tiles"),
         ("data.size=9", "differ in the size of images"),
         ("data.labels=['red']", "bad"),
+        ("data.labels=['red','red','blue']", "labels: 'red' is there more than once"),
+        ("model.classes=4", "4 classes, 3 labels: red, green, blue"),
         ("model.name=cnn-small", "unknown key"),
         ("task.adversarial=2", "adversarial = 2"),
         ("task.lesson=gentle", "lesson"),
@@ -481,6 +496,33 @@ def test_what_makes_no_sense_is_refused_before_any_work(
     written(place, run_file(augment="[data.augment]\nmirror = 0.1\n"))
     assert words in refused(capsys, "train", "tiny.toml", "folder=run", change)
     assert not (place / "run").exists()
+
+
+def test_each_problem_of_a_run_file_by_itself(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And one of two keys is told of that which the command line has changed."""
+    sheet(place)
+    written(place, run_file() + "many = 3\n")
+    capsys.readouterr()
+    assert main(["train", "tiny.toml", "model.patch=3", "--json"]) == 2
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert error["what"].startswith("tiny.toml: ")
+    one, two = error["problems"]
+    assert (one["where"].startswith("tiny.toml:"), one["key"]) == (True, "train.many")
+    assert one["text"].startswith("unknown key")
+    assert (two["where"], two["key"]) == ("override model.patch=3", "model.image")
+    assert all(f"{x['where']}: {x['key']}: {x['text']}" in error["what"].split("\n") for x in (one, two))
+
+
+def test_labels_that_are_not_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("red", "green"):
+        (place / "images" / name).mkdir(parents=True)
+        for i in range(6):
+            Image.new("RGB", (8, 8), name).save(place / "images" / name / f"{i}.png")
+    written(place, run_file().replace('train = "train.png"\ntile = 8', 'train = "images"'))
+    told = refused(capsys, "train", "tiny.toml", "data.labels=['red', 'mouse']")
+    assert "there are labels here that are not in data.labels" in told
+    assert "got: green" in told
+    assert "add them to data.labels" in told
 
 
 def test_what_does_not_go_together(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """Translators on the command line: vectors to start from, a teacher, an RNN, and what evaluate tells of them."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +54,13 @@ def losses(folder: Path) -> list[dict[str, float]]:
     return [line for line in lines if "loss" in line]
 
 
-def test_a_student_and_its_teacher(place: Path) -> None:
+def test_a_student_and_its_teacher(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = [f"task.teacher={place / 'teacher'}", "task.share=0.5", "task.temperature=2.0", f"folder={place / 's'}"]
     assert main(["train", str(place / "student.toml"), *words]) == 0
+    told = [line for line in "".join(capsys.readouterr()).splitlines() if re.match(r"step [\d,]+/", line)]
+    assert told
+    assert all(re.findall(r"\b(loss|teacher) \d", line) == ["loss", "teacher"] for line in told), told
+    assert f"loss {losses(place / 's')[-1]['loss']:.4f}" in told[-1]  # as in the journal
     assert all("teacher" in line for line in losses(place / "s"))
     assert main(["resume", str(place / "s")]) == 0
 

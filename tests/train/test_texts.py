@@ -387,6 +387,7 @@ def test_a_model_that_is_nowhere_is_looked_for_in_places_that_can_be_read(
         (["data.label=moood"], ("moood",)),
         (["data.text=[1,2,3]"], ("neither one column nor two",)),
         (["model.classes=1"], ("classes is too small", "at least 2")),
+        (["model.classes=3"], ("3 classes, 2 labels: down, up", "leave model.classes out")),
         (["task.kind=tag"], ("cannot serve", "tagged")),
     ],
 )

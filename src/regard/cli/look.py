@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from regard.look.changes import Change
     from regard.look.trace import Trace
     from regard.model import Model
+    from regard.nn.axis import Axis
 
 AXES = ("source", "tokens", "patches", "pixels")  # what a position alone counts along, the first that there is
 
@@ -143,11 +144,16 @@ def data(before: "Trace[Any]", found: "Trace[Any]", out: Path | None) -> dict[st
             {
                 "name": name,
                 "heads": x.heads,
-                "rows": {"axis": x.axes[0], "size": x.rows.size, "labels": x.rows.labels},
-                "columns": {"axis": x.axes[1], "size": x.columns.size, "labels": x.columns.labels},
+                "rows": {"axis": x.axes[0], **axis_data(x.rows)},
+                "columns": {"axis": x.axes[1], **axis_data(x.columns)},
                 "kind": x.kind,
             }
             for name, x in found.sites.items()
         ],
         "out": None if out is None else str(out),
     }
+
+
+def axis_data(axis: "Axis") -> dict[str, Any]:
+    """``special`` positions (a class token) stand before those of the grid."""
+    return {"size": axis.size, "labels": axis.labels, "grid": axis.grid, "special": axis.special}

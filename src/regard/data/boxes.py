@@ -8,10 +8,13 @@
     or Pascal VOC's folder of XML files (``voc.py``).
 
 Beside it is the folder of the images, or their zip archive. Boxes are measured on the upright image, from its top left
-corner. A box that cannot be is left out, and its image stays; an image that cannot be read is left out with its boxes.
+corner. A box that reaches beyond the image is clipped to it. One that cannot be is left out, and its image stays; an
+image that cannot be read is left out with its boxes.
 """
 
 import json
+import math
+import reprlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +36,7 @@ from .places import Place, address, open_place
 from .rows import Numbers
 
 JSON_BYTES = 1 << 30  # COCO's own has half of it
-SLACK = 1.0  # pixels by which a box may be outside, and is then cut: annotators round
+SLACK = 1.0  # pixels by which a box may reach beyond the image before anybody is told: annotators round
 FAR = 1e9  # no honest coordinate is larger
 
 Corners = tuple[float, float, float, float]  # left, top, right, bottom, in pixels
@@ -84,6 +87,7 @@ class BoxedImages:
         self.place, self.names, self.images = place, tuple(one.name for one in drawn), images
         self.labels, self.lengths = tuple(labels), pixel_counts(findings, images)
         self.faults, self.bad_boxes = tuple(report.faults), tuple(report.boxes)  # the second are some of the first
+        self.clipped = tuple(report.clipped)
         self.sizes: Numbers = np.array([x[:2] for x in findings], np.int64).reshape(-1, 2)  # (n, 2): width, height
         self.starts = np.cumsum([0, *(len(one.boxes) for one in drawn)])  # boxes of image i: from i to i + 1
         every = [box for one in drawn for box in one.boxes]
@@ -146,6 +150,7 @@ class Report:
         self.path = path
         self.faults: list[Fault] = []
         self.boxes: list[Fault] = []  # those of them that are of single boxes, whose images stay
+        self.clipped: list[str] = []  # boxes of which a part was beyond the image
 
     def add(self, what: str, reason: str) -> None:
         self.faults.append(Fault(str(self.path), 0, f"{what}: {reason}"))
@@ -159,7 +164,7 @@ class Report:
 
 
 def fits(one: Drawn, finding: Finding, report: Report) -> bool:
-    """Whether the image is what the annotations say. Boxes that are outside of it are taken out."""
+    """Whether the image is what the annotations say. Boxes are clipped to it, and those outside of it taken out."""
     if finding.reason:
         report.add(f"{one.what} ({printable(one.name)})", finding.reason)
         return False
@@ -175,10 +180,11 @@ def fits(one: Drawn, finding: Finding, report: Report) -> bool:
         over = max(-left, -top, right - size[0], bottom - size[1])
         if not (left < right and top < bottom):
             report.add_box(box.what, f"the box has no area: {right - left:g} x {bottom - top:g}")
-        elif over > SLACK or inner[0] >= inner[2] or inner[1] >= inner[3]:
+        elif inner[0] >= inner[2] or inner[1] >= inner[3]:
             corners = ", ".join(f"{x:g}" for x in box.corners)
             report.add_box(box.what, f"the box from {corners} is outside of the image of {size[0]} x {size[1]}")
         else:
+            report.clipped += [box.what] if over > SLACK else []
             kept.append(box._replace(corners=inner))
     one.boxes = kept
     return True
@@ -233,7 +239,6 @@ def coco(data: dict[str, Any], labels: Sequence[str] | None, report: Report) -> 
             report.add_box(what, "is no object")
             continue
         name, image, category = found.get("id"), found.get("image_id"), found.get("category_id")
-        corners = rectangle(found.get("bbox"))
         if known_id(image) and image in twice:
             continue
         if known_id(name) and name in ids:
@@ -242,10 +247,10 @@ def coco(data: dict[str, Any], labels: Sequence[str] | None, report: Report) -> 
             report.add_box(what, f"the image {shown(image)} is unknown")
         elif not known_id(category) or category not in categories:
             report.add_box(what, f"the category {shown(category)} is unknown")
-        elif corners is None:
-            report.add_box(what, "bbox is not [x, y, width, height]")
+        elif reason := flaw(found.get("bbox"), "[x, y, width, height]"):
+            report.add_box(what, f"bbox {reason}")
         else:
-            left, top, width, height = corners
+            left, top, width, height = map(float, found["bbox"])
             box = left, top, left + width, top + height
             drawn[image].boxes.append(Box(what, box, numbers[categories[category]], found.get("iscrowd") == 1))
         ids |= {name} if known_id(name) else set()
@@ -283,11 +288,14 @@ def plain_list(data: list[Any], split: str | None, labels: Sequence[str] | None,
             continue
         one = Drawn(what, entry["image"], told_size(entry))
         for j, box in enumerate(entry["boxes"], 1):
-            corners = rectangle(box[1:]) if isinstance(box, list) else None
-            if corners is None or not is_text(box[0]):
-                report.add_box(f"{what}, box {j}", "is not [class, left, top, right, bottom]")
+            told = "[class, left, top, right, bottom]"
+            if not isinstance(box, list) or len(box) != 5 or not is_text(box[0]):
+                report.add_box(f"{what}, box {j}", f"is not {told}: {brief(box)}")
+            elif reason := flaw(box[1:], told):
+                report.add_box(f"{what}, box {j}", reason)
             else:
-                one.boxes.append(Box(f"{what}, box {j}", corners, numbers[box[0]]))
+                left, top, right, bottom = map(float, box[1:])
+                one.boxes.append(Box(f"{what}, box {j}", (left, top, right, bottom), numbers[box[0]]))
         drawn.append(one)
     return Annotations(tuple(names if labels is None else labels), drawn)
 
@@ -304,14 +312,18 @@ def numbered(names: Sequence[str], labels: Sequence[str] | None, report: Report)
     return numbers
 
 
-def rectangle(found: object) -> Corners | None:
-    """Four honest numbers."""
-    if not isinstance(found, list) or len(found) != 4:
-        return None
-    if not all(type(x) in (int, float) and abs(x) <= FAR for x in found):
-        return None
-    left, top, right, bottom = map(float, found)
-    return left, top, right, bottom
+def flaw(found: object, form: str) -> str:
+    """What keeps something from being four honest numbers; empty where nothing does."""
+    if not isinstance(found, list) or len(found) != 4 or not all(type(x) in (int, float) for x in found):
+        return f"is not {form}: {brief(found)}"
+    if not all(abs(x) < math.inf for x in found):
+        return f"is not finite: {brief(found)}"
+    return "" if all(abs(x) <= FAR for x in found) else f"is farther out than {FAR:g} pixels: {brief(found)}"
+
+
+def brief(found: object) -> str:
+    """A value as it was given, as far as a line holds it."""
+    return printable(reprlib.repr(found))
 
 
 def told_size(found: dict[str, Any]) -> tuple[int, int] | None:

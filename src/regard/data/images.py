@@ -238,9 +238,11 @@ class Named(NamedTuple):
     line: int  # 0: the image lies in the label's folder
 
 
-def open_images(path: Path, images: Images, labels: Sequence[str] | None = None) -> LabelledImages:
+def open_images(
+    path: Path, images: Images, labels: Sequence[str] | None = None, whose: str = "the training data"
+) -> LabelledImages:
     """Images in a folder or a zip archive. Give the ``labels`` of the training data to read other data for the same
-    net: then each keeps its number."""
+    net: then each keeps its number. ``whose`` they are is told where there are others."""
     place = open_place(path)
     names = place.names()
     tables = [name for name in TABLES if name in names]
@@ -259,11 +261,11 @@ def open_images(path: Path, images: Images, labels: Sequence[str] | None = None)
     numbers = {label: i for i, label in enumerate(known)}
     if unknown := sorted({row.label for row in named} - numbers.keys()):
         raise InputError(
-            "there are labels here that the others have not",
+            f"there are labels here that are not in {whose}",
             where=str(path),
             got=some(unknown),
             expected=some(known),
-            fix="train with all labels, or take these images out",
+            fix=f"add them to {whose}, or take these images out",
         )
     findings = check_images(place, [row.name for row in named])
     good = [i for i, finding in enumerate(findings) if not finding.reason]

@@ -120,6 +120,9 @@ class Archive:
             raise InputError("this is no zip archive that can be read", where=str(path), got=str(error)[:100]) from None
         self.entries: dict[str, Entry] = {}
         for info in infos:
+            if leads_out(info.filename):
+                self.faults.append(Fault(address(self, info.filename), 0, "the path leads out of the archive"))
+                continue
             if any(clutter(part) for part in info.filename.split("/")):
                 continue
             if info.filename in self.entries:
@@ -168,10 +171,14 @@ def clutter(name: str) -> bool:
     return name.startswith(".") or name in CLUTTER
 
 
+def leads_out(name: str) -> bool:
+    path = PurePosixPath(name)
+    return not path.parts or path.is_absolute() or ".." in path.parts
+
+
 def inside(name: str) -> str:
     """A path that a data file names, if it cannot lead out of the folder."""
-    path = PurePosixPath(name)
-    if not path.parts or path.is_absolute() or ".." in path.parts:
+    if leads_out(name):
         raise PassingError("the path leads out of the folder")
     try:
         if b"\0" not in os.fsencode(name):

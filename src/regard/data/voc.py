@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from regard.errors import InputError
 
-from .boxes import FAR, Annotations, Box, Corners, Drawn, Report, is_text, numbered
+from .boxes import Annotations, Box, Drawn, Report, brief, flaw, is_text, numbered
 from .pixels import printable
 
 XML_BYTES = 1 << 24  # of one file
@@ -40,10 +40,14 @@ def read_voc(folder: Path, split: str | None, labels: Sequence[str] | None, repo
             continue
         one = Drawn(what, file, size_of(tree))
         for j, thing in enumerate(tree.findall("object"), 1):
-            label, corners = thing.findtext("name", "").strip(), rectangle(thing.find("bndbox"))
-            if not is_text(label) or corners is None:
-                report.add_box(f"{what}, object {j}", "has no name, or no bndbox of four numbers")
+            label, sides = thing.findtext("name", "").strip(), sides_of(thing)
+            if not is_text(label):
+                report.add_box(f"{what}, object {j}", f"has no name: {brief(label)}")
+            elif reason := flaw(sides, f"of four numbers, {', '.join(SIDES)}"):
+                report.add_box(f"{what}, object {j}", f"bndbox {reason}")
             else:
+                left, top, right, bottom = map(float, sides)
+                corners = left - 1, top - 1, right, bottom  # from pixels, ends included, to lines between them
                 difficult = thing.findtext("difficult", "0").strip() == "1"
                 one.boxes.append(Box(f"{what}, object {j}", corners, numbers[label], difficult))
         drawn.append(one)
@@ -81,17 +85,13 @@ def size_of(tree: Element) -> tuple[int, int] | None:
     return (width, height) if width and height else None
 
 
-def rectangle(found: Element | None) -> Corners | None:
-    """From pixels counted from 1, ends included, to lines between pixels."""
-    if found is None:
-        return None
+def sides_of(thing: Element) -> Sequence[float | str]:
+    """Where its box begins and ends, in numbers, or as they are written if one is none."""
+    texts = [thing.findtext(f"bndbox/{side}", "").strip() for side in SIDES]
     try:
-        left, top, right, bottom = (float(found.findtext(side, "")) for side in SIDES)
+        return [float(text) for text in texts]
     except ValueError:
-        return None
-    if not all(abs(x) <= FAR for x in (left, top, right, bottom)):
-        return None
-    return left - 1, top - 1, right, bottom
+        return texts
 
 
 def said(things: Iterable[Element], key: str) -> set[str]:

@@ -5,9 +5,11 @@ A checkpoint says all of what its net computes without these, so what cannot be 
 model then does not know how images are prepared, and says so when it is asked to see one.
 """
 
+import json
+import reprlib
 from collections.abc import Mapping
 from math import floor
-from typing import Any
+from typing import Any, NamedTuple
 
 FILE = "preprocessor_config.json"
 FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box"}  # Pillow's numbers
@@ -19,24 +21,74 @@ READ |= {"do_normalize", "image_mean", "image_std", "image_processor_type", "fea
 IRRELEVANT = {"do_convert_rgb", "processor_class", "data_format", "input_data_format", "default_to_square", "device"}
 IRRELEVANT |= {"return_tensors", "disable_grouping", "pad_size", "image_seq_length", "_valid_processor_keys"}
 DETECTION = {"max_size", "format", "do_pad", "pad_and_return_pixel_mask", "do_convert_annotations"}
+CUTTING = ("size", "do_center_crop", "crop_size", "crop_pct", "max_size")
 
 Cut = dict[str, Any]  # size, fit and shorter
 
 
+class Unsaid(NamedTuple):
+    """Why a model does not know how images are prepared for it."""
+
+    where: str
+    got: str
+    fix: str
+
+
 def from_transformers(data: Mapping[str, Any], channels: int) -> dict[str, Any] | None:
     """Ours, or None."""
-    told = str(data.get("image_processor_type", data.get("feature_extractor_type", "")))
-    kind = next((told.removesuffix(name) for name in NAMES if told.endswith(name)), "")
+    if obstacle(data):
+        return None
+    kind = kind_of(data)
+    found = {**(cut(kind, data) or {}), "filter": FILTERS[data.get("resample", USUAL[kind])]}
+    return {"kind": "images", **found, "channels": channels, "mean": data["image_mean"], "std": data["image_std"]}
+
+
+def kind_of(data: Mapping[str, Any]) -> str:
+    told = type_of(data)
+    return next((told.removesuffix(name) for name in NAMES if told.endswith(name)), "")
+
+
+def type_of(data: Mapping[str, Any]) -> str:
+    return str(data.get("image_processor_type", data.get("feature_extractor_type", "")))
+
+
+def obstacle(data: Mapping[str, Any]) -> str:
+    """The first thing that cannot be said in our words; empty where all can."""
+    kind = kind_of(data)
+    if kind not in USUAL:
+        return f"image_processor_type = {type_of(data)[:60]!r}; known are {', '.join(USUAL)}, each with {NAMES[2]}"
     unknown = {key for key, value in data.items() if value not in (None, False)} - READ - IRRELEVANT
     unknown -= DETECTION if kind == "Detr" else set()  # how boxes are told, and that smaller images are filled up
+    if unknown:
+        return f"{told(data, *sorted(unknown)[:3])}, which is not understood here"
+    if skipped := [key for key in ("do_resize", "do_rescale", "do_normalize") if not data.get(key, True)]:
+        return f"{told(data, *skipped)}, where only true is understood here"
     factor = data.get("rescale_factor") or 1 / 255
-    steps = [data.get(key, True) for key in ("do_resize", "do_rescale", "do_normalize")]
-    if kind not in USUAL or unknown or not all(steps) or type(factor) is not float or abs(factor * 255 - 1) > 1e-6:
-        return None
-    found, name = cut(kind, data), FILTERS.get(whole(data.get("resample", USUAL[kind])))
-    if found is None or name is None:
-        return None
-    return numbers(data.get("image_mean"), data.get("image_std"), channels, {**found, "filter": name})
+    if type(factor) is not float or abs(factor * 255 - 1) > 1e-6:
+        return f"{told(data, 'rescale_factor')}, where only 1 / 255 is understood here"
+    number = data.get("resample", USUAL[kind])
+    if type(number) is not int or number not in FILTERS:
+        return f"{told(data, 'resample')}; known are {', '.join(f'{i} ({name})' for i, name in FILTERS.items())}"
+    if cut(kind, data) is None:
+        given = told(data, *(key for key in CUTTING if key in data)) or "no size"
+        return f"{given}: of a {kind} this says no size that is understood here"
+    if not isinstance(data.get("image_mean"), list) or not isinstance(data.get("image_std"), list):
+        return f"{told(data, 'image_mean', 'image_std')}, where each must be a list of a number for each channel"
+    return ""
+
+
+def told(data: Mapping[str, Any], *keys: str) -> str:
+    names = [key[:60] if key.isprintable() else ascii(key[:60]) for key in keys]
+    return ", ".join(f"{name} = {reprlib.repr(data.get(key))}" for name, key in zip(names, keys, strict=True))
+
+
+def sample(size: int | None, channels: int, *, detects: bool) -> str:
+    """A line that would do, of this file: images of this size, black and white as -1 and 1."""
+    kind: dict[str, Any] = {"image_processor_type": "ViTImageProcessor", "size": size or 224}
+    if detects:
+        square = {"shortest_edge": 800, "longest_edge": 1333}
+        kind = {"image_processor_type": "DetrImageProcessor", "size": square}
+    return json.dumps({**kind, "image_mean": [0.5] * channels, "image_std": [0.5] * channels})
 
 
 def cut(kind: str, data: Mapping[str, Any]) -> Cut | None:

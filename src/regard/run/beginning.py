@@ -1,7 +1,7 @@
 """The model that a run begins with: a new one, or one that was trained before and shall learn something else."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -12,7 +12,7 @@ from regard.interop.digest import weights_digest
 from regard.model import Model
 from regard.nn.adapter import adapt
 from regard.nn.config import flaws
-from regard.nn.positions import interpolate, refitted
+from regard.nn.positions import OffsetBias, WindowBias, interpolate, refitted
 from regard.zoo import FAMILIES, bare, preset
 
 from .inputs import Vocabulary
@@ -22,6 +22,7 @@ from .settings import LEARNS, SEEN, Run, Start, learners, sees
 HEADS = (  # what may be new: the part that is of a task
     *("label", "tags", "span", "words", "follows", "head", "teacher_head", "token_head", "pooler"),
 )
+OF_HEADS = ("classes", "head", "pooler")  # settings of these
 SHOWN = 6
 
 
@@ -124,11 +125,27 @@ def take_over(net: nn.Module, base: nn.Module, start: Start) -> tuple[list[str],
             "these weights do not fit into the model",
             where=start.model,
             got="; ".join(shapes),
-            fix="change no size of the model in [model]: only its head may be another",
+            fix=set_back(net.config, base),
         )
     for name in alike:
         ours[name].copy_(theirs[name])
     return added, left
+
+
+def set_back(config: Any, base: nn.Module) -> str:
+    """What is different from the model that a run starts from, and what may be."""
+    image = ["model.image"] if by_places(base) else []
+    own = [x.name for x in fields(config) if x.name not in OF_HEADS and f"model.{x.name}" not in image]
+    pairs = [(name, getattr(config, name), getattr(base.config, name)) for name in own]
+    other = [f"model.{name} = {new!r} instead of {old!r}" for name, new, old in pairs if new != old]
+    free = ", ".join([*image, "what has no weights, such as dropout"])
+    return f"set back {' and '.join(other) or 'what is different in [model]'}; only the head, {free} may be another"
+
+
+def by_places(base: Any) -> bool:
+    """Whether ``resized`` makes its weights for images of another size."""
+    tables = any(isinstance(module, WindowBias | OffsetBias) for module in base.modules())
+    return hasattr(base.config, "image") and (tables or "positions" in base.state_dict())
 
 
 def shape(state: Mapping[str, torch.Tensor], name: str) -> str:

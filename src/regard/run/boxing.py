@@ -1,6 +1,6 @@
 """Images with boxes, for a run: opened, and in batches."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from regard.data.batches import Batches, Drawn
 from regard.data.boxes import Boxed, BoxedImages, open_boxes
 from regard.data.images import Images
 from regard.data.order import Order
+from regard.data.pixels import printable
 from regard.data.reframing import Reframing
 from regard.data.rows import Rows, Some
 from regard.data.shapes import KINDS, Shapes
@@ -22,7 +23,7 @@ from .settings import Run
 
 SPLITS = ("train", "held_out", "test")
 MEASURED = 300  # generated images that are held out, and as many to test on
-SHOWN = 5  # images that are named
+SHOWN = 5  # images or boxes that are named
 
 
 def boxes_prepared(run: Run, data: BoxFiles | DrawnShapes) -> Images:
@@ -81,6 +82,19 @@ def unasked(rows: Rows, queries: int) -> list[str]:
     more = f" and {len(over) - SHOWN} more" if len(over) > SHOWN else ""
     what = f"{len(over)} images hold more things than model.queries = {queries} can find"
     return [f"{what}, up to {counts[over].max()}: {', '.join(named)}{more}"]
+
+
+def clipped(splits: Iterable[Rows]) -> list[str]:
+    """How many boxes reached beyond their images, and which."""
+    every = [rows.source if isinstance(rows, Some) else rows for rows in splits]  # of two parts, one source twice
+    sources = {id(rows): rows for rows in every if isinstance(rows, BoxedImages)}.values()
+    names = [name for rows in sources for name in rows.clipped]
+    if not names:
+        return []
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    total = sum(len(rows.boxes) for rows in sources)
+    what = f"{len(names):,} of {total:,} boxes reach beyond their images, and are clipped to them"
+    return [f"{what}: {'; '.join(map(printable, names[:SHOWN]))}{more}"]
 
 
 def boxes_in_batches(

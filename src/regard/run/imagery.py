@@ -103,7 +103,7 @@ def open_split(data: ImageFiles, path: Path, split: str, images: Images, labels:
         return open_sheet(path, (data.tile, data.tile), targets_of(path), images, labels)
     if is_idx(path):
         return open_idx(path, split, images, labels)
-    return open_images(path, images, labels)
+    return open_images(path, images, labels, "data.labels" if data.labels else "the training data")
 
 
 def is_idx(folder: Path) -> bool:

@@ -1,5 +1,6 @@
 """What a run learns from: the [data] table, one kind for each form that data comes in."""
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -195,6 +196,8 @@ class ImageFiles:
     def __post_init__(self) -> None:
         wrong = not_positive(self, "batch") + ([] if self.train or self.train is None else ["train names no folder"])
         wrong += below(0, self, "tile", "size") + pictured(self.deviation, self.batch, self.augment)
+        if twice := [name for name, count in Counter(self.labels or ()).items() if count > 1]:
+            wrong += [f"labels: {', '.join(map(repr, twice[:3]))} is there more than once"]
         refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
 
     def as_usual(self) -> bool:

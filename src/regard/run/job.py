@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from regard.data.captions import Captions
 from regard.data.faults import Fault
-from regard.data.images import Images
+from regard.data.images import Images, some
 from regard.data.text import Text
 from regard.data.vocabulary import symbols_of
 from regard.errors import InputError
@@ -82,14 +82,14 @@ def prepare(run: Run, folder: Path, data: Opened, text: Text | None) -> Job:
         changes.setdefault("pooler", False)  # nothing reads it, and with this head theirs has none
     if data.names:
         enough(changes, "classes", len(data.names), "labels of the data", len(data.names))
+        named_alike(changes["classes"], data.names)
     sow(run.seed, 0, -1 % (1 << 32))  # the same weights in every process
     begun = begin_with(run, changes)
     symbols = NONE if text is None else symbols_of(text) if other is None else other.symbols
-    names = data.names if getattr(begun.net.config, "classes", 0) == len(data.names) else ()
     processor: Text | Images | Captions | None = text if data.images is None else data.images
     if text is not None and data.images is not None:
         processor = Captions(data.images, text)
-    model = Model(family, begun.net, processor=processor, task=run.task.kind, symbols=symbols, labels=names)
+    model = Model(family, begun.net, processor=processor, task=run.task.kind, symbols=symbols, labels=data.names)
     sources = arranged(run, data, text, getattr(model.config, "length", None), symbols)
     if run.train.recompute and not replay_blocks(model.net):
         raise InputError(f"a {model.family} has no blocks to recompute", fix="set train.recompute = false")
@@ -100,6 +100,17 @@ def enough(changes: dict[str, Any], key: str, needed: int, what: str, usual: int
     """As many as the data has, unless more are asked for."""
     if (given := changes.setdefault(key, usual)) < needed:
         raise InputError(f"model.{key} is too small", got=str(given), expected=f"at least {needed}, the {what}")
+
+
+def named_alike(classes: int, names: Sequence[str]) -> None:
+    """A class that no label stands for could be answered, and would have no name."""
+    if classes > len(names):
+        raise InputError(
+            "model.classes is more than the data has labels",
+            got=f"{classes} classes, {len(names)} labels: {some(names)}",
+            expected=str(len(names)),
+            fix="leave model.classes out: it follows from the data",
+        )
 
 
 def head_of(run: Run, config: Any) -> str:

@@ -30,6 +30,7 @@ from regard.train.progress import Reporter, Silent
 from regard.train.runtext import write
 
 from .arranging import texts_of, vocabulary_of
+from .boxing import clipped
 from .captioning import without_images
 from .ending import finish
 from .environment import different, environment_now
@@ -120,6 +121,7 @@ def remove_idle(folder: Path) -> None:
 def warnings_of(job: Job) -> list[str]:
     """What a user should know of the data before the run begins."""
     told = [f"{len(job.faults):,} bad rows are left out: see {job.folder / 'faults.txt'}"] if job.faults else []
+    told += clipped(x.source for x in job.sources.splits.values())
     told += job.begun.notes
     if job.sources.cut >= 0.001:
         told.append(

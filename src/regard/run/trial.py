@@ -16,7 +16,7 @@ from regard.train.progress import Silent, memory
 from regard.zoo import parameters
 
 from .arranging import vocabulary_of
-from .boxing import unasked
+from .boxing import clipped, unasked
 from .goals import Detection
 from .job import Job, prepare
 from .settings import Run, read_run
@@ -141,5 +141,6 @@ def warnings(job: Job, processes: int) -> list[str]:
             f"labels are called {', '.join(odd)}: does data.train name the folder above the one with the labels?"
         )
     if isinstance(job.run.task, Detection):
+        told += clipped(x.source for x in job.sources.splits.values())
         told += unasked(job.sources.splits["train"].source, job.model.config.queries)
     return told

@@ -175,9 +175,13 @@ class Detect(Task):
         return found
 
     def evaluate(self, batch: BoxedBatch) -> Mapping[str, Tensor]:
-        detected = self.detected(batch)
-        parts, counts = set_loss(detected, batch, self.weights), self.counts(batch)
-        sums = {"label": parts.label, "box": parts.box, "overlap": parts.overlap}
+        """The loss is that of training: of all layers that are heard."""
+        detected, counts = self.detected(batch), self.counts(batch)
+        sums = {"label": torch.zeros(()), "box": torch.zeros(()), "overlap": torch.zeros(())}
+        heard = [(1.0, detected), *((self.weights.earlier, one) for one in detected.earlier)]
+        for share, one in heard if self.weights.earlier else heard[:1]:
+            parts = set_loss(one, batch, self.weights)
+            sums = {name: x + share * getattr(parts, name) for name, x in sums.items()}
         sums |= {name: torch.tensor(count, device=batch.images.device) for name, count in counts.items()}
         every = all_said(detected, sizes_of(batch))
         judged = joined([judged_image(one, batch, i, len(self.names)) for i, one in enumerate(every)])

@@ -340,20 +340,23 @@ class Engine:
             return assessment(self.task, data, self.world, self.precision)
 
     def status(self, update: Update, pace: Pace) -> Status:
-        means = update.means()
+        """A task's term of that name is the loss, as in the journal and on held-out data; or else all terms are."""
+        terms = update.means()
+        several = len(terms) > 1
+        loss = terms.pop("loss", update.loss())
         unit = next(iter(update.totals), "rows")
         age = None if self.saved_at is None else time.monotonic() - self.saved_at
         return Status(
             self.state.step,
             self.settings.steps,
-            update.loss(),
+            loss,
             self.best(),
             pace.speed,
             unit,
             memory(),
             pace.left(self.state.step),
             age,
-            means if len(means) > 1 else {},
+            terms if several else {},
         )
 
     # checkpoints

@@ -22,7 +22,7 @@ from os import PathLike
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from regard.errors import ConfigError
+from regard.errors import ConfigError, RunFileError
 from regard.nn.config import MANY, fits, literals, misfit, near, objections, shown, words
 
 from .places import DEEPEST, Path, Scanner, scan
@@ -142,7 +142,16 @@ def parse_override(text: str) -> Override:
 @dataclass(frozen=True)
 class Problem:
     line: int  # 0 if no line is to blame
-    text: str
+    where: str  # the file and the line, or the override
+    key: str
+    reason: str
+
+    @property
+    def text(self) -> str:
+        return ": ".join(part for part in (self.where, self.key, self.reason) if part)
+
+    def as_dict(self) -> dict[str, str]:
+        return {"where": self.where, "key": self.key, "text": self.reason}
 
 
 class Reading:
@@ -159,7 +168,7 @@ class Reading:
             try:
                 parsed.append(parse_override(text))
             except ConfigError as error:
-                self.problems.append(Problem(LAST, error.what))
+                self.problems.append(Problem(LAST, "", "", error.what))
         for given in sorted(parsed, key=lambda given: len(given.path)):
             self.put(data, given)
 
@@ -187,22 +196,35 @@ class Reading:
         while blame and blame not in self.origins:
             blame = blame[:-1]
         origin = self.origins.get(blame, 0)
-        text = f"{dotted(path)}: {text}" if path else text
         if isinstance(origin, Override):
-            self.problems.append(Problem(LAST, f"{origin.name}: {text}"))
+            line, where = LAST, origin.name
         else:
-            self.problems.append(
-                Problem(origin, f"{self.where}:{origin}: {text}" if origin else f"{self.where}: {text}")
-            )
+            line, where = origin, f"{self.where}:{origin}" if origin else self.where
+        self.problems.append(Problem(line, where, dotted(path), text))
+
+    def objected(self, path: Path, text: str) -> None:
+        """Note what is wrong with a table. It is told of the key that it begins with, or of an override of another key
+        beside that one which it speaks of: that is what has just been changed."""
+        named = re.match(r"([\w.]+): ", text)
+        first = (*path, *re.split(r"[^\w.]", text)[0].split("."))
+        beside = [first, *((*first[:-1], word) for word in re.findall(r"\w+", text))]
+        given = [key for key in beside if isinstance(self.origins.get(key), Override)]
+        blame = given[0] if given else first
+        if not path and named:
+            self.problem(first, text[named.end() :], blame=blame)
+        else:
+            self.problem(path, text, blame=blame)
 
     def complain(self) -> None:
         """One error for all problems, in the order of the file."""
         if self.problems:
-            lines = [problem.text for problem in sorted(self.problems, key=lambda problem: problem.line)]
+            found = sorted(self.problems, key=lambda problem: problem.line)
+            lines = [problem.text for problem in found]
             more = [f"and {len(lines) - MANY} more"] if len(lines) > MANY else []
             count = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"
-            raise ConfigError(
+            raise RunFileError(
                 "\n".join([f"{self.where}: {count}", *lines[:MANY], *more]),
+                [problem.as_dict() for problem in found[:MANY]],
                 fix="`regard init` prints a run file in which every key is explained",
             )
 
@@ -228,7 +250,7 @@ class Reading:
             elif NoneType in get_args(hint) and (inner := kinds(hint).get("")) is not None:
                 values[name] = unread(inner)
         for objection in objections(kind, values, told=len(self.problems) > before):
-            self.problem(path, objection, blame=(*path, *re.split(r"[^\w.]", objection)[0].split(".")))
+            self.objected(path, objection)
         return kind(**values) if len(self.problems) == before else None
 
     def value(self, given: Any, hint: Any, default: object, path: Path) -> object:
