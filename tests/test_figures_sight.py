@@ -58,7 +58,7 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("smooth", 0.0),
         ("smooth before", 0.5),
     ],
-    "5.5": [("guess", 3), ("loss", 9.0), ("off", 0.1), ("alone", [0.0, 0.1])],
+    "5.5": [("guess", 8), ("loss", 9.0), ("off", 0.1), ("alone", [0.0, 0.1])],
     "5.5b": [
         ("off.cutmix", 0.1),
         ("off.mixup", 0.1),
