@@ -574,6 +574,28 @@ def test_analyses_tell_what_they_do_not_tell(open_page: Open):
         assert page.locator(".plot-holder > *").count() == 1
 
 
+def test_an_answer_that_cannot_be_drawn_is_told_in_words(open_page: Open):
+    """Heads without a number, layers that are left out, and an answer of another form: never an exception as text."""
+    page = open_page("#model=recall&site=blocks.1.mixer&head=1&row=6&column=1", allow="TypeError")
+    answer = {"name": "distance", "unit": "tokens", "equation": "D", "limit": "It does not tell x."}
+    asked: dict[str, Any] = {"sites": {"blocks.1.mixer": [None, 1.5, 2.5, 0.5]}}
+    page.route("**/analyses/distance*", lambda route: route.fulfill(json=answer | asked))
+    page.locator(".analysis").scroll_into_view_if_needed()
+    page.keyboard.press("3")
+    page.wait_for_selector(".analysis .dot")
+    assert page.locator(".analysis .dot").count() == 3
+    told = page.inner_text(".analysis .prose")
+    assert "no such number are left out" in told
+    assert "no shares: layer 0" in told
+    assert "head 2: 2.50 tokens" in told
+    for sites, words in (({"blocks.1.mixer": [None]}, "No head here has such a number"), (None, "cannot be drawn")):
+        asked["sites"] = sites
+        page.reload()
+        page.locator(".analysis").scroll_into_view_if_needed()
+        until(page, f"document.querySelector('.analysis .prose').textContent.includes('{words}')")
+        assert page.locator(".analysis .plot-holder > *").count() == 0
+
+
 def test_eigenvalues_are_drawn_in_falling_order(open_page: Open):
     page = open_page(f"#model=recall&text={quote_plus(STORY)}&site=blocks.1.mixer&head=1&row=6&column=1")
     page.locator(".analysis").scroll_into_view_if_needed()

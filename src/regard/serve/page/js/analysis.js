@@ -3,6 +3,7 @@
 import { element, fresh, tableBehind, walkable } from './dom.js';
 import { FINDINGS } from './findings.js';
 import { inForce } from './matrix.js';
+import { inWords } from './source.js';
 
 export const TABS = [
   ['rollout', 'Rollout'],
@@ -91,9 +92,9 @@ export function analysis(store) {
     table.refresh();
   }
 
-  function refuse(error) {
+  function refuse(words) {
     made = null;
-    finding.textContent = error.message;
+    finding.textContent = words;
     plot.replaceChildren();
     equation.textContent = '';
     limit.replaceChildren();
@@ -111,19 +112,17 @@ export function analysis(store) {
     if (!force || !seen) return;
     const mine = (turnOf += 1);
     if (LAYERED.includes(state.tab) && !force.look.document.sites.some((site) => site.role === 'self'))
-      return refuse({ message: 'This goes through layers that look at their own positions, and there is none here.' });
+      return refuse('This goes through layers that look at their own positions, and there is none here.');
     const asked = ASKED[state.tab]?.(force) ?? {}; // after that: it looks for a layer which does so
     if (WHOLE_MAPS.includes(state.tab) && Math.max(...force.look.shape(asked.site)) > LONGEST_MAP)
-      return refuse({
-        message: `A whole map is worked out here, for at most ${LONGEST_MAP} positions. Give it a shorter input.`,
-      });
+      return refuse(`A whole map is worked out here, for at most ${LONGEST_MAP} positions. Give it a shorter input.`);
     panel.setAttribute('aria-busy', 'true');
-    if (made && made.tab !== state.tab) refuse({ message: '…' }); // another's plot must not stand under this name
+    if (made && made.tab !== state.tab) refuse('…'); // another's plot must not stand under this name
     try {
       const found = await force.look.analysis(state.tab, asked);
       if (mine === turnOf) present(found, store.state, inForce(store.state));
     } catch (error) {
-      if (mine === turnOf) refuse(error);
+      if (mine === turnOf) refuse(inWords(error, 'What came as the answer cannot be drawn here.'));
     }
     if (mine === turnOf) panel.removeAttribute('aria-busy');
   }

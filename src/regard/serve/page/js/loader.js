@@ -3,6 +3,7 @@
 
 import { clamp, largest } from './dom.js';
 import { differenceSheet } from './sheet.js';
+import { inWords } from './source.js';
 
 /** The site to begin with: where a translator's words look at their source, else the last that mixes by weights. */
 export function firstSite(look) {
@@ -71,13 +72,14 @@ export function loader(store, source) {
       store.set({ arrived: store.state.arrived + 1 });
     });
   };
-  const report = (error) => store.set({ busy: false, error: error.message });
+  const words = (error) => inWords(error, 'This look cannot be shown here.');
+  const report = (error) => store.set({ busy: false, error: words(error) });
 
   /** A model that cannot be looked into: what was there before stays, under its own name. */
   const failed = (error) => {
     const before = store.state.look?.request;
     if (!before || before.model === store.state.model) return report(error);
-    store.set({ ...before, site: null, busy: false, notice: error.message });
+    store.set({ ...before, site: null, busy: false, notice: words(error) });
   };
 
   store.watch(['model', 'input', 'changes'], ({ model, input, changes }) => {
@@ -117,7 +119,7 @@ export function loader(store, source) {
     const first = { model, input, changes };
     const use = (second) => store.set({ second: { ...second, other }, error: '' });
     compareTask(source.compare(first, { ...first, ...other }, compareAbort.signal), use, (error) => {
-      store.set({ other: null, error: error.message });
+      store.set({ other: null, error: words(error) });
     });
   });
 

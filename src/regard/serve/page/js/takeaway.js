@@ -5,6 +5,7 @@ import { linesFigure, mapFigure, matrixText, rasterise } from './figure.js';
 import { currentMatrix } from './matrix.js';
 import { fitsAddress, writeHash } from './permalink.js';
 import { pythonFor } from './python.js';
+import { inWords } from './source.js';
 
 export function takeAway(store, source) {
   const said = element('span', { class: 'said', role: 'status' });
@@ -67,7 +68,7 @@ export function takeAway(store, source) {
     try {
       await action();
     } catch (error) {
-      say(error.message);
+      say(inWords(error, 'This view cannot be saved so.'));
     }
   };
   return element(
