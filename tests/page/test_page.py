@@ -5,6 +5,7 @@ After every test the fixture asks that nothing was written to the console and th
 
 import base64
 import json
+import re
 import runpy
 from pathlib import Path
 from typing import Any
@@ -572,6 +573,30 @@ def test_analyses_tell_what_they_do_not_tell(open_page: Open):
         )
         assert "What it does not tell" in page.inner_text(".limit"), name
         assert page.locator(".plot-holder > *").count() == 1
+
+
+def test_weights_of_both_signs_are_no_shares(open_page: Open, tmp_path: Path):
+    """Linformer's map has weights below 0: they are seen, on a ramp with two ends, and never written in percent."""
+    page = open_page("#model=linformer-tiny&site=blocks.1.mixer&head=0&row=22&column=19", allow="422")  # no rollout
+    assert "no shares" in page.inner_text(".stage .kind")
+    assert page.inner_text(".stage .legend-ticks").split() == ["−0.1", "0", "+0.1"]
+    assert page.locator(".stage .choices[aria-label=Contrast]").is_hidden()
+    for part in (".stage-foot .readout", ".cell", ".strip-caption"):
+        assert "%" not in page.inner_text(part), part
+    for ending in ("csv", "svg"):
+        with page.expect_download() as caught:
+            page.click(f"[data-action={ending}]")
+        caught.value.save_as(tmp_path / f"map.{ending}")
+    lines = (tmp_path / "map.csv").read_text(encoding="utf8").splitlines()[1:]
+    weights = np.array([line.rsplit(",", len(lines))[1:] for line in lines], dtype=float)
+    fills = re.findall(r'<rect x[^>]*fill="rgb\((\d+), (\d+), (\d+)\)"', (tmp_path / "map.svg").read_text("utf8"))
+    shades = np.array(fills[: weights.size], dtype=float).reshape(*weights.shape, 3)
+    assert weights.min() < 0
+    red, _, blue = shades[np.unravel_index(weights.argmin(), weights.shape)]
+    assert red > blue + 50
+    red, _, blue = shades[np.unravel_index(weights.argmax(), weights.shape)]
+    assert blue > red + 50
+    assert page.locator(".strip-bar[data-below]").count() == (weights[22] < 0).sum()
 
 
 def test_an_answer_that_cannot_be_drawn_is_told_in_words(open_page: Open):

@@ -2,7 +2,7 @@
 
 import { isPicture, labelOf, labelsOf, pictureOf, siteCalled, wordsFor } from './axes.js';
 import { roundLimit, scales } from './colour.js';
-import { element, furthest, largest, percent, role, signed } from './dom.js';
+import { element, furthest, hasSign, largest, percent, role, signed } from './dom.js';
 import { heatMap } from './heatmap.js';
 import { SHARES, SIGNED } from './overlay.js';
 import { pictureView, stillPicture } from './picture.js';
@@ -28,10 +28,11 @@ function laidOver({ force, store }, site, row, query, over) {
 
 /** A map that the API sent as lists: drawn as any other; where it looks at a picture, the chosen row over that too. */
 export function mapPart(facts) {
-  const { found, force, state, signedValues, before, after } = facts;
+  const { found, force, state, before, after } = facts;
   const rows = found.map.length;
   const columns = found.map[0].length;
   const sheet = new Sheet({ rows, columns, exact: Float32Array.from(found.map.flat()) });
+  const signedValues = facts.signedValues || hasSign(sheet.exact);
   const map = heatMap({ label: `${found.name}, ${rows} by ${columns}` });
   const { axes } = force.look.document;
   const site = siteCalled(force.look, found.site);

@@ -122,6 +122,8 @@ export function stage(store, source) {
     if (apart) return 'The two maps have different sides; this is the first.';
     if (site.kind === 'influence')
       return 'An influence map: how much each output moves when an input does, the norm of dy/dx. Rows do not sum to one.';
+    if (site.kind === 'signed')
+      return 'Weights of both signs: what is below 0 is taken away. The rows are no shares and do not sum to one.';
     return '';
   }
 
@@ -135,13 +137,15 @@ export function stage(store, source) {
     title.textContent = matrix.name;
     average.setAttribute('aria-pressed', state.head === 'mean');
     average.hidden = site.heads === 1;
-    contrast.root.hidden = differs;
+    contrast.root.hidden = scale.ramp === 'difference';
     key.hidden = inLines;
     thin.hidden = !inLines;
     thin.textContent =
       Math.max(rows.length, columns.length) > 64
         ? 'A long input: the chosen row alone, and the keys that it looks at most.'
-        : 'Thicker is heavier. Weights under 2 % are not drawn.';
+        : site.kind === 'weights'
+          ? 'Thicker is heavier. Weights under 2 % are not drawn.'
+          : 'Thicker is heavier. What is below 0, or under 2 % of the largest, is not drawn.';
     map.root.hidden = inLines;
     lines.hidden = !inLines;
     summary.hidden = state.view !== 'compare';
