@@ -599,6 +599,78 @@ def test_weights_of_both_signs_are_no_shares(open_page: Open, tmp_path: Path):
     assert page.locator(".strip-bar[data-below]").count() == (weights[22] < 0).sum()
 
 
+def opened_tab(page: Any, number: int, name: str) -> str:
+    """What an analysis says, when it has come."""
+    page.keyboard.press(str(number))
+    until(
+        page,
+        f"document.querySelector('.tabs [aria-selected=true]').dataset.tab === '{name}' && "
+        "!document.querySelector('.analysis [aria-busy]')",
+    )
+    return str(page.inner_text(".analysis .prose"))
+
+
+def test_a_detector_is_asked_about_the_chosen_query(open_page: Open):
+    page = open_page("#model=detr-small&site=decoder.1.cross&head=1&row=5&column=14")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url.partition("/analyses/")[2]))
+    page.locator(".analysis").scroll_into_view_if_needed()
+    told = opened_tab(page, 1, "rollout")
+    assert told.startswith("Decoder 1, cross does not look at its own positions; this is the stack that it looks at.")
+    assert "2 layers up to encoder 1" in told
+    assert page.inner_text(".analysis .prose mark >> nth=0") == "patch 1, 2"  # the key: it is a row there
+    for number, name in ((5, "occlusion"), (6, "gradient"), (7, "importance")):
+        assert ", the likeliest to query 5" in opened_tab(page, number, name)
+        assert page.locator(".plot-holder > *").count() == 1
+        assert any(one.startswith(name) and "output=5" in one for one in asked), name
+    page.click('.tile[aria-label="Encoder 0, head 0"]')
+    until(page, "document.querySelector('.analysis .prose').textContent.includes('Choose a head of the decoder')")
+
+
+def test_what_ties_is_said_to_tie(open_page: Open):
+    page = open_page(f"#model=recall&text={quote_plus(STORY)}&site=blocks.1.mixer&head=1&row=6&column=1")
+    facts = {"name": "flow", "site": "blocks.1.mixer", "row": 6, "equation": "f", "limit": "It does not tell x."}
+    flow = [0.2, 0.2, 0.2, 0.1, 0.2, 0.0, 0.1]
+    page.route("**/analyses/flow*", lambda route: route.fulfill(json=facts | {"flow": flow}))
+    page.locator(".analysis").scroll_into_view_if_needed()
+    assert "from Anna, 20.0\u202f%, and just as much from sings, ., paints." in opened_tab(page, 2, "flow")
+
+
+def test_losses_of_log_probability_are_in_nats(open_page: Open):
+    page = open_page("#model=recall&site=blocks.1.mixer&head=1&row=6&column=1")
+    page.locator(".analysis").scroll_into_view_if_needed()
+    for number, name in ((5, "occlusion"), (7, "importance")):
+        assert re.search(r"[+−][0-9.]+ nats", opened_tab(page, number, name))
+        assert page.locator(".analysis .plot .axis").last.text_content().endswith("in nats")
+
+
+CONTRAST = """() => {
+  const context = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
+  const light = (colour, over) => {
+    for (const one of [over, colour]) { context.fillStyle = one; context.fillRect(0, 0, 1, 1); }
+    const [red, green, blue] = [...context.getImageData(0, 0, 1, 1).data].map((byte) => {
+      const part = byte / 255;
+      return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  const style = getComputedStyle(document.querySelector('.analysis .plot .curve.faint'));
+  const ground = getComputedStyle(document.querySelector('.analysis')).backgroundColor;
+  context.globalAlpha = 1;
+  const under = light(ground, ground);
+  const shown = Number(style.opacity) * light(style.stroke, ground) + (1 - Number(style.opacity)) * under;
+  return (Math.max(shown, under) + 0.05) / (Math.min(shown, under) + 0.05);
+}"""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_curve_of_the_mass_can_be_seen(open_page: Open, dark: bool):
+    page = open_page("#model=recall&tab=spectrum", dark=dark)
+    page.locator(".analysis").scroll_into_view_if_needed()
+    page.wait_for_selector(".analysis .plot .curve.faint")
+    assert page.evaluate(CONTRAST) >= 3
+
+
 def test_an_answer_that_cannot_be_drawn_is_told_in_words(open_page: Open):
     """Heads without a number, layers that are left out, and an answer of another form: never an exception as text."""
     page = open_page("#model=recall&site=blocks.1.mixer&head=1&row=6&column=1", allow="TypeError")

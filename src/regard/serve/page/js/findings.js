@@ -2,8 +2,8 @@
 
 import { labelOf, moduleOf, siteCalled, siteName, visible } from './axes.js';
 import { scales } from './colour.js';
-import { element, largest, percent, signed } from './dom.js';
-import { flowPart, mapPart, numbered, occlusionPart } from './mapped.js';
+import { element, largest, percent } from './dom.js';
+import { askedAbout, flowPart, inNats, insteadOf, mapPart, numbered, occlusionPart } from './mapped.js';
 import { dots } from './plots.js';
 import { Trouble } from './source.js';
 import { spectrumPart } from './spectrum.js';
@@ -27,10 +27,12 @@ function placeNames(look, names) {
 }
 
 /** As many layers as the answer went through; a page that was saved earlier does not say. */
-function pathWords({ layers }) {
-  if (layers?.length === 1) return 'The attention of this layer alone, ';
+function pathWords(facts) {
+  const { layers, site } = facts.found;
+  const last = facts.force.site.role === 'self' ? 'this layer' : placeName(facts.force.look, site);
+  if (layers?.length === 1) return `${insteadOf(facts)}The attention of ${last} alone, `;
   const through = layers ? `${layers.length} layers` : 'all layers';
-  return `Attention followed back through ${through} up to this one, `;
+  return `${insteadOf(facts)}Attention followed back through ${through} up to ${last}, `;
 }
 
 /** The sites that have a number for one of their heads at least, and these numbers. */
@@ -51,7 +53,7 @@ function headsPart({ found, force, wide, store, yName, write, intro }) {
   const some = Object.keys(found.sites).length > names.length || groups.flat().length > flat.length;
   return {
     finding: [
-      intro,
+      ...intro,
       some ? 'Heads that have no such number are left out. ' : '',
       `The largest is ${titles[best.place]}, head ${best.head}: ${write(best.value)}. Click a dot to see its map.`,
     ],
@@ -138,7 +140,7 @@ export const FINDINGS = {
   rollout: (facts) =>
     mapPart({
       ...facts,
-      before: `${pathWords(facts.found)}the residual path counted as one half. `,
+      before: [`${pathWords(facts)}the residual path counted as one half. `],
       after: ' comes most from ',
     }),
   flow: flowPart,
@@ -147,7 +149,7 @@ export const FINDINGS = {
       ...facts,
       yName: `${facts.found.unit} away`,
       write: (value) => `${value.toFixed(2)} ${facts.found.unit}`,
-      intro: `How far each head looks, on average. ${leftOut(facts)}`,
+      intro: [`How far each head looks, on average. ${leftOut(facts)}`],
     }),
   spectrum: spectrumPart,
   occlusion: occlusionPart,
@@ -155,15 +157,15 @@ export const FINDINGS = {
     mapPart({
       ...facts,
       signedValues: true,
-      before: 'Each weight times the slope of the answer along it. For ',
+      before: ['Each weight times the slope of ', ...askedAbout(facts), ', along it. For '],
       after: ' the most is at ',
     }),
   importance: (facts) =>
     headsPart({
       ...facts,
-      yName: 'change of the answer',
-      write: (value) => signed(value),
-      intro: 'How much the answer changes when a head is silent. ',
+      yName: 'loss in nats',
+      write: inNats,
+      intro: ['How much less sure the model is of ', ...askedAbout(facts), ', when a head is silent. '],
     }),
   lens: lensPart,
 };
