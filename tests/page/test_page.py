@@ -287,6 +287,38 @@ def test_a_saved_page_opens_from_disk(open_page: Open, served: str, tmp_path: Pa
     assert asked == []
 
 
+def test_a_saved_page_opens_on_the_view_that_was_saved(open_page: Open, tmp_path: Path):
+    view = "#model=tatoeba-en-de&site=encoder.1.mixer&head=3&row=4&column=2&scale=linear&tab=distance&view=lines"
+    page = open_page(f"{view}&changes=T.*.2.00")
+    with page.expect_download() as caught:
+        page.click("[data-action=html]")
+    caught.value.save_as(tmp_path / "look.html")
+    saved = open_page((tmp_path / "look.html").as_uri())
+    for place in (".stage h2", ".cell h2", ".stage-foot .readout b", ".strip-caption"):
+        assert saved.inner_text(place) == page.inner_text(place), place
+    for chosen in ('[data-value="lines"]', '[data-value="linear"]'):
+        assert saved.get_attribute(chosen, "aria-checked") == "true"
+    assert saved.get_attribute('[data-tab="distance"]', "aria-selected") == "true"
+    assert saved.inner_text(".intervene .readout") == "Saved with 1 change.", "and not warmed once more"
+
+
+def test_what_was_changed_stands_on_all_that_is_shown_and_saved(open_page: Open, tmp_path: Path):
+    page = open_page(f"{SENTENCE}&changes=t.source.7~h.decoder.1.cross.1~T.*.0.50")
+    words = "Changed: without dog (source 7); head 1 of decoder 1, cross off; temperature 0.50"
+    assert page.inner_text(".stage .kind") == words
+    assert page.locator(".strip-token[data-out] .strip-text").all_inner_texts() == ["dog"]
+    for ending in ("svg", "png", "csv"):
+        with page.expect_download() as caught:
+            page.click(f"[data-action={ending}]")
+        name = caught.value.suggested_filename
+        assert name.startswith("regard-decoder.1.cross-2-map-changed-without-dog-source-7-head-1"), name
+        caught.value.save_as(tmp_path / f"map.{ending}")
+    assert words in (tmp_path / "map.svg").read_text(encoding="utf8")
+    assert (tmp_path / "map.csv").read_text(encoding="utf8").startswith('"query","She","has"')
+    page.click("text=Undo all")
+    until(page, "document.querySelector('.stage .kind').hidden && !document.querySelector('[data-out]')")
+
+
 def test_the_widget_is_the_same_view(open_page: Open, served: str):
     page = open_page("#model=recall")
     found = regard.load("recall").look(STORY)

@@ -52,6 +52,22 @@ export function writeHash(state) {
   return `#${pairs}`;
 }
 
+const BODY = '<body class="regard page">';
+
+/** A saved page that opens on this view. */
+export async function withView(page, state) {
+  const view = writeHash({ ...state, input: null, changes: [] }).replaceAll('&', '&amp;'); // both are in the page
+  const text = await page.text();
+  return new Blob([text.replace(BODY, () => `${BODY.slice(0, -1)} data-view="${view}">`)], { type: 'text/html' });
+}
+
+/** What a saved page opens on; another model is not in it. */
+export function savedView({ view = '' }) {
+  const { patch } = readHash(view);
+  const { model, other, ...rest } = patch;
+  return other ? { ...rest, view: 'map' } : rest;
+}
+
 const headFrom = (text) => (text === 'mean' ? 'mean' : /^\d+$/.test(text ?? '') ? Number(text) : null);
 
 /** A patch of the state; what is malformed is left out, what does not exist is mended when the look is here. */

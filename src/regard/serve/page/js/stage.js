@@ -2,6 +2,7 @@
 
 import { wordsFor } from './axes.js';
 import { button, choices, element, fromTo, tableBehind } from './dom.js';
+import { changedWords } from './changed.js';
 import { comparison } from './compare.js';
 import { heatMap } from './heatmap.js';
 import { linesView } from './lines.js';
@@ -149,7 +150,7 @@ export function stage(store, source) {
     map.root.hidden = inLines;
     lines.hidden = !inLines;
     summary.hidden = state.view !== 'compare';
-    kind.textContent = explain(matrix);
+    kind.textContent = [explain(matrix), changedWords(matrix.look)].filter(Boolean).join(' ');
     kind.hidden = kind.textContent === '';
     const spot = pointed(state.hover, site);
     if (!inLines)
