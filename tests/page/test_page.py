@@ -251,6 +251,47 @@ def test_the_address_restores_the_view(open_page: Open, tmp_path: Path):
     assert found["trace"].changes == (Token("source", 4), Temperature(0.5, "*"))
 
 
+def test_going_back_returns_to_the_model_and_the_input_before(open_page: Open):
+    page = open_page(f"#model=recall&text={quote_plus(STORY)}&site=blocks.1.mixer&head=1&row=6&column=1")
+    first = hash_of(page)
+    steps = page.evaluate("history.length")
+    page.click('.tile[aria-label="Layer 0, head 3"]')
+    assert hash_of(page) != first
+    assert page.evaluate("history.length") == steps, "a small move is no step"
+    moved = hash_of(page)
+    page.fill("#sentence", "Boris paints .")
+    until(page, "location.hash.includes('text=Boris+paints+.&')")
+    page.fill("#sentence", "Boris paints . Boris")  # goes on: the same step
+    until(page, "location.hash.includes('text=Boris+paints+.+Boris&')")
+    assert page.evaluate("history.length") == steps + 1
+    page.click(".picker-open")
+    page.keyboard.type("digits")
+    page.keyboard.press("Enter")
+    until(page, "location.hash.includes('model=digits')")
+    assert page.evaluate("history.length") == steps + 2
+    page.go_back()
+    until(page, "document.querySelector('.picker-name').textContent === 'recall'")
+    until(page, "document.querySelector('#sentence').value === 'Boris paints . Boris'")
+    page.focus("#sentence")
+    page.go_back()
+    until(page, f"document.querySelector('#sentence').value === {json.dumps(STORY)}")
+    until(page, "document.querySelector('.stage h2').textContent === 'Layer 0, head 3'")
+    assert hash_of(page) == moved
+    page.go_forward()
+    until(page, "document.querySelector('#sentence').value === 'Boris paints . Boris'")
+
+
+@pytest.mark.parametrize(
+    ("changes", "kept"), [("t.tokens.9999", None), ("t.tokens.1~h.blocks.9.mixer.0~T.*.2.00", "t.tokens.1~T.*.2.00")]
+)
+def test_a_change_that_cannot_be_is_dropped(open_page: Open, changes: str, kept: str | None):
+    page = open_page(f"#model=recall&text={quote_plus(STORY)}&changes={changes}", allow="422")
+    told = page.inner_text(".trouble")
+    assert told.startswith("Without 1 change that this input cannot have: ")
+    assert page.locator(".strip-token").count() == 7
+    assert hash_of(page).get("changes") == kept
+
+
 def test_what_is_exported_is_what_is_seen(open_page: Open, tmp_path: Path):
     page = open_page(SENTENCE)
     for ending in ("svg", "png", "csv"):

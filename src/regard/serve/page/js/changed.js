@@ -1,6 +1,6 @@
 // What a look was changed by, in words: beside the map, under what is saved of it, and in the name of its file.
 
-import { labelOf, siteName } from './axes.js';
+import { labelOf, moduleOf, siteName } from './axes.js';
 
 const siteWords = (look, name) => {
   const site = look.document.sites.find((one) => one.name === name || one.name.startsWith(`${name}@`));
@@ -23,6 +23,14 @@ function oneChange(look, change) {
 export function changedWords(look) {
   const { changes } = look.document;
   return changes.length ? `Changed: ${changes.map((change) => oneChange(look, change)).join('; ')}` : '';
+}
+
+/** Whether a change is about something that this look has. */
+export function fitsLook({ document: { axes, sites } }, change) {
+  if (change.kind === 'token') return change.position < (axes[change.axis]?.size ?? 0);
+  const own = sites.filter((site) => moduleOf(site.name) === change.site);
+  if (change.kind === 'head') return own.some((site) => change.head < site.heads);
+  return change.site === '*' || own.length > 0;
 }
 
 const LONGEST_NAME = 60;

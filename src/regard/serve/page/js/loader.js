@@ -1,7 +1,8 @@
 // Turns what is chosen into what is there: asks the source, and puts looks, sheets and cells into the state.
 // Views read the state alone; an older map stays on the screen until the newer one is here.
 
-import { clamp, largest } from './dom.js';
+import { fitsLook } from './changed.js';
+import { clamp, largest, plural } from './dom.js';
 import { differenceSheet } from './sheet.js';
 import { inWords } from './source.js';
 
@@ -82,13 +83,26 @@ export function loader(store, source) {
     store.set({ ...before, site: null, busy: false, notice: words(error) });
   };
 
+  /** Changes that the model was refused with: those about what it does not have are dropped, and it is looked at again. */
+  async function dropped({ model, input, changes }, error, signal) {
+    if (error.name === 'AbortError' || !changes.length) throw error;
+    const plain = await source.open({ model, input, changes: [] }, signal);
+    const kept = changes.filter((change) => fitsLook(plain, change));
+    if (kept.length === changes.length && store.state.look) throw error;
+    const rest = kept.length === changes.length ? [] : kept;
+    const lost = plural(changes.length - rest.length, 'change');
+    store.set({ changes: rest, notice: `Without ${lost} that this input cannot have: ${words(error)}` });
+    throw new DOMException('A look with fewer changes follows', 'AbortError');
+  }
+
   store.watch(['model', 'input', 'changes'], ({ model, input, changes }) => {
     if (!model || !input) return;
     abort?.abort();
     abort = new AbortController();
     store.set({ busy: true });
     const open = async (signal) => {
-      const look = await source.open({ model, input, changes }, signal);
+      const asked = { model, input, changes };
+      const look = await source.open(asked, signal).catch((error) => dropped(asked, error, signal));
       const untouched = store.state.site === null && firstSite(look);
       return { look, first: untouched ? await firstCell(look, untouched) : {} };
     };
@@ -102,7 +116,7 @@ export function loader(store, source) {
     const site = look?.sites.get(state.site);
     if (!site) return;
     const fits = fitted(state, look);
-    store.set({ head: fits.head, query: fits.query, key: fits.key });
+    if (!state.busy) store.set({ head: fits.head, query: fits.query, key: fits.key }); // else they may be of the look to come
     if (fits.head !== head) return; // this watcher runs again with the head that exists
     const use = (sheet) => {
       sheet.onArrival = arrival;
