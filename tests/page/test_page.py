@@ -5,6 +5,7 @@ After every test the fixture asks that nothing was written to the console and th
 
 import base64
 import json
+import re
 import runpy
 from pathlib import Path
 from typing import Any
@@ -250,6 +251,47 @@ def test_the_address_restores_the_view(open_page: Open, tmp_path: Path):
     assert found["trace"].changes == (Token("source", 4), Temperature(0.5, "*"))
 
 
+def test_going_back_returns_to_the_model_and_the_input_before(open_page: Open):
+    page = open_page(f"#model=recall&text={quote_plus(STORY)}&site=blocks.1.mixer&head=1&row=6&column=1")
+    first = hash_of(page)
+    steps = page.evaluate("history.length")
+    page.click('.tile[aria-label="Layer 0, head 3"]')
+    assert hash_of(page) != first
+    assert page.evaluate("history.length") == steps, "a small move is no step"
+    moved = hash_of(page)
+    page.fill("#sentence", "Boris paints .")
+    until(page, "location.hash.includes('text=Boris+paints+.&')")
+    page.fill("#sentence", "Boris paints . Boris")  # goes on: the same step
+    until(page, "location.hash.includes('text=Boris+paints+.+Boris&')")
+    assert page.evaluate("history.length") == steps + 1
+    page.click(".picker-open")
+    page.keyboard.type("digits")
+    page.keyboard.press("Enter")
+    until(page, "location.hash.includes('model=digits')")
+    assert page.evaluate("history.length") == steps + 2
+    page.go_back()
+    until(page, "document.querySelector('.picker-name').textContent === 'recall'")
+    until(page, "document.querySelector('#sentence').value === 'Boris paints . Boris'")
+    page.focus("#sentence")
+    page.go_back()
+    until(page, f"document.querySelector('#sentence').value === {json.dumps(STORY)}")
+    until(page, "document.querySelector('.stage h2').textContent === 'Layer 0, head 3'")
+    assert hash_of(page) == moved
+    page.go_forward()
+    until(page, "document.querySelector('#sentence').value === 'Boris paints . Boris'")
+
+
+@pytest.mark.parametrize(
+    ("changes", "kept"), [("t.tokens.9999", None), ("t.tokens.1~h.blocks.9.mixer.0~T.*.2.00", "t.tokens.1~T.*.2.00")]
+)
+def test_a_change_that_cannot_be_is_dropped(open_page: Open, changes: str, kept: str | None):
+    page = open_page(f"#model=recall&text={quote_plus(STORY)}&changes={changes}", allow="422")
+    told = page.inner_text(".trouble")
+    assert told.startswith("Without 1 change that this input cannot have: ")
+    assert page.locator(".strip-token").count() == 7
+    assert hash_of(page).get("changes") == kept
+
+
 def test_what_is_exported_is_what_is_seen(open_page: Open, tmp_path: Path):
     page = open_page(SENTENCE)
     for ending in ("svg", "png", "csv"):
@@ -284,6 +326,38 @@ def test_a_saved_page_opens_from_disk(open_page: Open, served: str, tmp_path: Pa
     saved.click("[data-tab=distance]")
     until(saved, f"document.querySelector('.analysis').textContent.includes({json.dumps(distance.EQUATION)})")
     assert asked == []
+
+
+def test_a_saved_page_opens_on_the_view_that_was_saved(open_page: Open, tmp_path: Path):
+    view = "#model=tatoeba-en-de&site=encoder.1.mixer&head=3&row=4&column=2&scale=linear&tab=distance&view=lines"
+    page = open_page(f"{view}&changes=T.*.2.00")
+    with page.expect_download() as caught:
+        page.click("[data-action=html]")
+    caught.value.save_as(tmp_path / "look.html")
+    saved = open_page((tmp_path / "look.html").as_uri())
+    for place in (".stage h2", ".cell h2", ".stage-foot .readout b", ".strip-caption"):
+        assert saved.inner_text(place) == page.inner_text(place), place
+    for chosen in ('[data-value="lines"]', '[data-value="linear"]'):
+        assert saved.get_attribute(chosen, "aria-checked") == "true"
+    assert saved.get_attribute('[data-tab="distance"]', "aria-selected") == "true"
+    assert saved.inner_text(".intervene .readout") == "Saved with 1 change.", "and not warmed once more"
+
+
+def test_what_was_changed_stands_on_all_that_is_shown_and_saved(open_page: Open, tmp_path: Path):
+    page = open_page(f"{SENTENCE}&changes=t.source.7~h.decoder.1.cross.1~T.*.0.50")
+    words = "Changed: without dog (source 7); head 1 of decoder 1, cross off; temperature 0.50"
+    assert page.inner_text(".stage .kind") == words
+    assert page.locator(".strip-token[data-out] .strip-text").all_inner_texts() == ["dog"]
+    for ending in ("svg", "png", "csv"):
+        with page.expect_download() as caught:
+            page.click(f"[data-action={ending}]")
+        name = caught.value.suggested_filename
+        assert name.startswith("regard-decoder.1.cross-2-map-changed-without-dog-source-7-head-1"), name
+        caught.value.save_as(tmp_path / f"map.{ending}")
+    assert words in (tmp_path / "map.svg").read_text(encoding="utf8")
+    assert (tmp_path / "map.csv").read_text(encoding="utf8").startswith('"query","She","has"')
+    page.click("text=Undo all")
+    until(page, "document.querySelector('.stage .kind').hidden && !document.querySelector('[data-out]')")
 
 
 def test_the_widget_is_the_same_view(open_page: Open, served: str):
@@ -572,6 +646,124 @@ def test_analyses_tell_what_they_do_not_tell(open_page: Open):
         )
         assert "What it does not tell" in page.inner_text(".limit"), name
         assert page.locator(".plot-holder > *").count() == 1
+
+
+def test_weights_of_both_signs_are_no_shares(open_page: Open, tmp_path: Path):
+    """Linformer's map has weights below 0: they are seen, on a ramp with two ends, and never written in percent."""
+    page = open_page("#model=linformer-tiny&site=blocks.1.mixer&head=0&row=22&column=19", allow="422")  # no rollout
+    assert "no shares" in page.inner_text(".stage .kind")
+    assert page.inner_text(".stage .legend-ticks").split() == ["−0.1", "0", "+0.1"]
+    assert page.locator(".stage .choices[aria-label=Contrast]").is_hidden()
+    for part in (".stage-foot .readout", ".cell", ".strip-caption"):
+        assert "%" not in page.inner_text(part), part
+    for ending in ("csv", "svg"):
+        with page.expect_download() as caught:
+            page.click(f"[data-action={ending}]")
+        caught.value.save_as(tmp_path / f"map.{ending}")
+    lines = (tmp_path / "map.csv").read_text(encoding="utf8").splitlines()[1:]
+    weights = np.array([line.rsplit(",", len(lines))[1:] for line in lines], dtype=float)
+    fills = re.findall(r'<rect x[^>]*fill="rgb\((\d+), (\d+), (\d+)\)"', (tmp_path / "map.svg").read_text("utf8"))
+    shades = np.array(fills[: weights.size], dtype=float).reshape(*weights.shape, 3)
+    assert weights.min() < 0
+    red, _, blue = shades[np.unravel_index(weights.argmin(), weights.shape)]
+    assert red > blue + 50
+    red, _, blue = shades[np.unravel_index(weights.argmax(), weights.shape)]
+    assert blue > red + 50
+    assert page.locator(".strip-bar[data-below]").count() == (weights[22] < 0).sum()
+
+
+def opened_tab(page: Any, number: int, name: str) -> str:
+    """What an analysis says, when it has come."""
+    page.keyboard.press(str(number))
+    until(
+        page,
+        f"document.querySelector('.tabs [aria-selected=true]').dataset.tab === '{name}' && "
+        "!document.querySelector('.analysis [aria-busy]')",
+    )
+    return str(page.inner_text(".analysis .prose"))
+
+
+def test_a_detector_is_asked_about_the_chosen_query(open_page: Open):
+    page = open_page("#model=detr-small&site=decoder.1.cross&head=1&row=5&column=14")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url.partition("/analyses/")[2]))
+    page.locator(".analysis").scroll_into_view_if_needed()
+    told = opened_tab(page, 1, "rollout")
+    assert told.startswith("Decoder 1, cross does not look at its own positions; this is the stack that it looks at.")
+    assert "2 layers up to encoder 1" in told
+    assert page.inner_text(".analysis .prose mark >> nth=0") == "patch 1, 2"  # the key: it is a row there
+    for number, name in ((5, "occlusion"), (6, "gradient"), (7, "importance")):
+        assert ", the likeliest to query 5" in opened_tab(page, number, name)
+        assert page.locator(".plot-holder > *").count() == 1
+        assert any(one.startswith(name) and "output=5" in one for one in asked), name
+    page.click('.tile[aria-label="Encoder 0, head 0"]')
+    until(page, "document.querySelector('.analysis .prose').textContent.includes('Choose a head of the decoder')")
+
+
+def test_what_ties_is_said_to_tie(open_page: Open):
+    page = open_page(f"#model=recall&text={quote_plus(STORY)}&site=blocks.1.mixer&head=1&row=6&column=1")
+    facts = {"name": "flow", "site": "blocks.1.mixer", "row": 6, "equation": "f", "limit": "It does not tell x."}
+    flow = [0.2, 0.2, 0.2, 0.1, 0.2, 0.0, 0.1]
+    page.route("**/analyses/flow*", lambda route: route.fulfill(json=facts | {"flow": flow}))
+    page.locator(".analysis").scroll_into_view_if_needed()
+    assert "from Anna, 20.0\u202f%, and just as much from sings, ., paints." in opened_tab(page, 2, "flow")
+
+
+def test_losses_of_log_probability_are_in_nats(open_page: Open):
+    page = open_page("#model=recall&site=blocks.1.mixer&head=1&row=6&column=1")
+    page.locator(".analysis").scroll_into_view_if_needed()
+    for number, name in ((5, "occlusion"), (7, "importance")):
+        assert re.search(r"[+−][0-9.]+ nats", opened_tab(page, number, name))
+        assert page.locator(".analysis .plot .axis").last.text_content().endswith("in nats")
+
+
+CONTRAST = """() => {
+  const context = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
+  const light = (colour, over) => {
+    for (const one of [over, colour]) { context.fillStyle = one; context.fillRect(0, 0, 1, 1); }
+    const [red, green, blue] = [...context.getImageData(0, 0, 1, 1).data].map((byte) => {
+      const part = byte / 255;
+      return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  const style = getComputedStyle(document.querySelector('.analysis .plot .curve.faint'));
+  const ground = getComputedStyle(document.querySelector('.analysis')).backgroundColor;
+  context.globalAlpha = 1;
+  const under = light(ground, ground);
+  const shown = Number(style.opacity) * light(style.stroke, ground) + (1 - Number(style.opacity)) * under;
+  return (Math.max(shown, under) + 0.05) / (Math.min(shown, under) + 0.05);
+}"""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_curve_of_the_mass_can_be_seen(open_page: Open, dark: bool):
+    page = open_page("#model=recall&tab=spectrum", dark=dark)
+    page.locator(".analysis").scroll_into_view_if_needed()
+    page.wait_for_selector(".analysis .plot .curve.faint")
+    assert page.evaluate(CONTRAST) >= 3
+
+
+def test_an_answer_that_cannot_be_drawn_is_told_in_words(open_page: Open):
+    """Heads without a number, layers that are left out, and an answer of another form: never an exception as text."""
+    page = open_page("#model=recall&site=blocks.1.mixer&head=1&row=6&column=1", allow="TypeError")
+    answer = {"name": "distance", "unit": "tokens", "equation": "D", "limit": "It does not tell x."}
+    asked: dict[str, Any] = {"sites": {"blocks.1.mixer": [None, 1.5, 2.5, 0.5]}}
+    page.route("**/analyses/distance*", lambda route: route.fulfill(json=answer | asked))
+    page.locator(".analysis").scroll_into_view_if_needed()
+    page.keyboard.press("3")
+    page.wait_for_selector(".analysis .dot")
+    assert page.locator(".analysis .dot").count() == 3
+    told = page.inner_text(".analysis .prose")
+    assert "no such number are left out" in told
+    assert "no shares: layer 0" in told
+    assert "head 2: 2.50 tokens" in told
+    for sites, words in (({"blocks.1.mixer": [None]}, "No head here has such a number"), (None, "cannot be drawn")):
+        asked["sites"] = sites
+        page.reload()
+        page.locator(".analysis").scroll_into_view_if_needed()
+        until(page, f"document.querySelector('.analysis .prose').textContent.includes('{words}')")
+        assert page.locator(".analysis .plot-holder > *").count() == 0
 
 
 def test_eigenvalues_are_drawn_in_falling_order(open_page: Open):

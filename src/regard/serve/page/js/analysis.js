@@ -3,6 +3,7 @@
 import { element, fresh, tableBehind, walkable } from './dom.js';
 import { FINDINGS } from './findings.js';
 import { inForce } from './matrix.js';
+import { inWords } from './source.js';
 
 export const TABS = [
   ['rollout', 'Rollout'],
@@ -18,6 +19,7 @@ export const TABS = [
 const WHOLE_MAPS = ['rollout', 'gradient', 'spectrum']; // their answers hold a number for each cell, or need all of them
 const LONGEST_MAP = 256;
 const LAYERED = ['rollout', 'flow', 'distance']; // they need self-attention
+const ANSWERED = ['occlusion', 'gradient', 'importance']; // they need an answer
 
 /** Rollout and flow follow self-attention: for a site that looks elsewhere, that of what it looks at. */
 function rolledSite({ look, site }) {
@@ -26,12 +28,27 @@ function rolledSite({ look, site }) {
   return (selves.findLast((one) => one.rows === site.columns) ?? selves.at(-1)).name;
 }
 
+/** The position that a flow starts from: the chosen query, or the key that another kind of site looks at. */
+function start({ look, site, query, key }, name) {
+  const { rows } = look.sites.get(name);
+  if (site.role === 'self') return { output: query };
+  return rows === site.columns ? { output: key } : {};
+}
+
+const detects = ({ look }) => look.document.answer.kind === 'boxes';
+const rowsAreQueries = ({ rowAxis }) => rowAxis.kind === 'queries';
+
+/** A detector answers once for each of its queries: the chosen one is asked about, where the rows are queries. */
+const asker = (force) => (detects(force) && rowsAreQueries(force) ? { output: force.query } : {});
+
 /** What each wants to know beside the look. */
 const ASKED = {
   rollout: (force) => ({ site: rolledSite(force) }),
-  flow: (force) => ({ site: rolledSite(force), ...(force.site.role === 'self' ? { output: force.query } : {}) }),
+  flow: (force) => ({ site: rolledSite(force), ...start(force, rolledSite(force)) }),
   spectrum: ({ site, head }) => ({ site: site.name, head }),
-  gradient: ({ site, head }) => ({ site: site.name, head }),
+  occlusion: asker,
+  gradient: (force) => ({ site: force.site.name, head: force.head, ...asker(force) }),
+  importance: asker,
 };
 
 export function analysis(store) {
@@ -77,9 +94,9 @@ export function analysis(store) {
 
   const controls = () => [...plot.querySelectorAll('canvas, button')];
 
-  function present(found, state, force) {
+  function present(found, state, force, asked) {
     const wide = Math.min(660, Math.max(280, plot.clientWidth || 620));
-    made = { ...FINDINGS[found.name]({ found, force, state, wide, store }), tab: found.name };
+    made = { ...FINDINGS[found.name]({ found, force, asked, state, wide, store }), tab: found.name };
     finding.replaceChildren(...made.finding);
     const focus = controls().indexOf(document.activeElement);
     plot.replaceChildren(made.plot);
@@ -91,9 +108,9 @@ export function analysis(store) {
     table.refresh();
   }
 
-  function refuse(error) {
+  function refuse(words) {
     made = null;
-    finding.textContent = error.message;
+    finding.textContent = words;
     plot.replaceChildren();
     equation.textContent = '';
     limit.replaceChildren();
@@ -111,19 +128,19 @@ export function analysis(store) {
     if (!force || !seen) return;
     const mine = (turnOf += 1);
     if (LAYERED.includes(state.tab) && !force.look.document.sites.some((site) => site.role === 'self'))
-      return refuse({ message: 'This goes through layers that look at their own positions, and there is none here.' });
+      return refuse('This goes through layers that look at their own positions, and there is none here.');
+    if (ANSWERED.includes(state.tab) && detects(force) && !rowsAreQueries(force) && !force.look.document.answer.boxes.length)
+      return refuse('Nothing was found here. Choose a head of the decoder: its rows are queries, and the chosen one is asked.');
     const asked = ASKED[state.tab]?.(force) ?? {}; // after that: it looks for a layer which does so
     if (WHOLE_MAPS.includes(state.tab) && Math.max(...force.look.shape(asked.site)) > LONGEST_MAP)
-      return refuse({
-        message: `A whole map is worked out here, for at most ${LONGEST_MAP} positions. Give it a shorter input.`,
-      });
+      return refuse(`A whole map is worked out here, for at most ${LONGEST_MAP} positions. Give it a shorter input.`);
     panel.setAttribute('aria-busy', 'true');
-    if (made && made.tab !== state.tab) refuse({ message: '…' }); // another's plot must not stand under this name
+    if (made && made.tab !== state.tab) refuse('…'); // another's plot must not stand under this name
     try {
       const found = await force.look.analysis(state.tab, asked);
-      if (mine === turnOf) present(found, store.state, inForce(store.state));
+      if (mine === turnOf) present(found, store.state, inForce(store.state), asked);
     } catch (error) {
-      if (mine === turnOf) refuse(error);
+      if (mine === turnOf) refuse(inWords(error, 'What came as the answer cannot be drawn here.'));
     }
     if (mine === turnOf) panel.removeAttribute('aria-busy');
   }

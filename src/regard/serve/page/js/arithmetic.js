@@ -1,7 +1,7 @@
 // How one cell came to be: q·k, the scale, the bias, the mask, softmax over the row, and what the value brings.
 
 import { headWord, labelsOf, sentenceCase, wordsFor } from './axes.js';
-import { button, calm, element, fromTo, number, percent, tableBehind } from './dom.js';
+import { button, calm, element, fromTo, furthest, hasSign, number, percent, signed, tableBehind } from './dom.js';
 import { inForce } from './matrix.js';
 import { rowOfBars } from './vectors.js';
 import { carried, heatOf, multiplied, normalised, scaled, takeApart } from './working.js';
@@ -35,17 +35,18 @@ export function arithmetic(store) {
     const heat = heatOf(cell.look.document.changes, cell.site);
     const [rowName, columnName] = [wordsFor(axes[site.rows], cell.query), wordsFor(axes[site.columns], cell.key)];
     const { numbers, key } = cell;
-    const share = site.kind === 'weights';
+    const signs = hasSign(numbers.weights);
+    const share = site.kind === 'weights' && !signs;
     facts = { site, heat, key, numbers, rowName, columnName, share, labels: labelsOf(axes[site.columns]) };
     if (!numbers.scores)
       return [
         element(
           'p',
           { class: 'prose' },
-          share
+          share || signs
             ? 'This mechanism has no q·k to take apart. Its weight is '
             : 'This site mixes without weights. The influence is ',
-          element('b', {}, share ? percent(numbers.weight) : numbers.weight.toPrecision(3)),
+          element('b', {}, share ? percent(numbers.weight) : signs ? signed(numbers.weight) : numbers.weight.toPrecision(3)),
           '.',
         ),
         element('p', { class: 'formula' }, numbers.equation ?? ''),
@@ -142,6 +143,6 @@ export function arithmetic(store) {
 
 /** Influences as parts of the largest, so that they can be drawn as bars. */
 function scaledDown(values) {
-  const top = Math.max(...values) || 1;
-  return values.map((value) => value / top);
+  const top = furthest(values) || 1;
+  return values.map((value) => Math.abs(value) / top);
 }

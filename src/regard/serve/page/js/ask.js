@@ -30,6 +30,7 @@ export function askLine(store, source, begin) {
     spellcheck: 'false',
     enterkeyhint: 'go',
     maxlength: 4096,
+    onBlur: () => finish(),
     onInput: () => {
       clearTimeout(timer);
       timer = setTimeout(sendText, PAUSE);
@@ -68,14 +69,24 @@ export function askLine(store, source, begin) {
   }
 
   /** Crossed-out places mean nothing in another input; heads and temperature stay. */
-  function put(input) {
-    store.set({ input, changes: store.state.changes.filter((one) => one.kind !== 'token') });
+  function put(input, draft = 0) {
+    store.set({ input, draft, changes: store.state.changes.filter((one) => one.kind !== 'token') });
   }
+
+  let writing = 1;
+  let sent = null;
 
   function sendText() {
     clearTimeout(timer);
     const words = field.value.trim();
-    if (words && (store.state.error || words !== writtenOf(store.state.input ?? {}))) put(shaped({ text: words }));
+    if (!words || (!store.state.error && words === writtenOf(store.state.input ?? {}))) return;
+    sent = words;
+    put(shaped({ text: words }), writing);
+  }
+
+  function finish() {
+    writing += 1;
+    store.set({ draft: 0 });
   }
 
   const give = (png) => put(shaped({ png }));
@@ -109,8 +120,9 @@ export function askLine(store, source, begin) {
       class: 'ask',
       onSubmit: (event) => {
         event.preventDefault();
-        if (store.state.model) sendText();
-        else begin(); // the list of models did not come
+        if (!store.state.model) return begin(); // the list of models did not come
+        sendText();
+        writing += 1;
       },
     },
     element('label', { for: 'sentence', class: 'unseen' }, 'Text'),
@@ -126,7 +138,8 @@ export function askLine(store, source, begin) {
     field.hidden = Boolean(picture);
     look.hidden = Boolean(picture);
     if (picture) preview.src = picture.png;
-    else if (document.activeElement !== field || field.value.trim() === '') field.value = writtenOf(input);
+    else if (writtenOf(input) === sent) sent = null; // from here: who writes is not disturbed
+    else field.value = writtenOf(input);
     field.placeholder = input.kind === 'pair' ? 'Write a sentence to translate' : 'Write a text';
   });
   store.watch(['busy', 'error', 'notice', 'look'], ({ busy, error, notice, look: found }) => {

@@ -5,7 +5,7 @@ import { headWord, labelsOf, sentenceCase, siteName, wordsFor } from './axes.js'
 import { button, element, fromTo, percent, signed } from './dom.js';
 import { heatMap } from './heatmap.js';
 import { differenceOf } from './loader.js';
-import { inForce, MATRIX, scaleOf, secondWord } from './matrix.js';
+import { currentMatrix, inForce, MATRIX, scaleOf, secondWord } from './matrix.js';
 
 /** How far two maps of weights are apart: the share that lies elsewhere, and the cell where they differ most. */
 function apartness(sheet) {
@@ -146,7 +146,7 @@ export function comparison(store, source) {
       finding.textContent = 'The difference is drawn below; point at a cell for its exact value.';
     else {
       const { share, query, key, value } = apartness(difference);
-      const weights = force.site.kind === 'weights';
+      const weights = currentMatrix(state).site.kind === 'weights';
       finding.replaceChildren(
         weights
           ? `On average ${percent(share, 0)} of a query’s attention lies elsewhere. Furthest apart: `

@@ -46,6 +46,13 @@ export function furthest(values) {
   return most;
 }
 
+/** Whether weights are of both signs: then they are no shares of anything. What rounding left below 0 does not count. */
+export function hasSign(values) {
+  let least = 0;
+  for (const value of values) least = Math.min(least, value);
+  return least < -1e-3 * furthest(values);
+}
+
 /** A token in its role, and a pair of them: the two colours mean query and key everywhere. */
 export const role = (name, text) => element('mark', { class: name }, text);
 export const fromTo = (query, key) => [role('query', query), ' → ', role('key', key)];

@@ -8,10 +8,12 @@ const escaped = (text) => String(text).replace(/[&<>"]/g, (letter) => `&#${lette
 const FONT = 'Helvetica, Arial, sans-serif';
 const CELLS = 96; // positions; above, the cells are one embedded picture
 
-function framed(width, height, title, colours, body) {
+/** `note` says what was changed: under the title, where there is something. */
+function framed(width, height, { title, note, colours }, body) {
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="${FONT}" font-size="12">
 <title>${escaped(title)}</title><rect width="100%" height="100%" fill="${colours.surface}"/>
 <text x="16" y="24" font-size="14" font-weight="600" fill="${colours.ink}">${escaped(title)}</text>
+${note ? `<text x="16" y="42" fill="${colours.soft}">${escaped(note)}</text>` : ''}
 ${body.join('\n')}
 </svg>`;
 }
@@ -43,11 +45,14 @@ async function cellsAsImage({ sheet, scale, colours, left, top, side }) {
   return `<image x="${left}" y="${top}" width="${side}" height="${tall}" href="data:image/png;base64,${btoa(text)}"/>`;
 }
 
-export async function mapFigure({ rows, columns, sheet, scale, title, colours }) {
+/** As wide as its words need. */
+const widthOf = ({ title, note }) => 32 + Math.max(title.length * 8, note.length * 6.6);
+
+export async function mapFigure({ rows, columns, sheet, scale, title, note, colours }) {
   const large = Math.max(rows.length, columns.length) > CELLS;
   const cell = large ? 640 / columns.length : 26;
   const left = large ? 60 : Math.max(60, longestOf(rows) + 24);
-  const top = large ? 60 : Math.max(60, longestOf(columns) * 0.75 + 56);
+  const top = (note ? 18 : 0) + (large ? 60 : Math.max(60, longestOf(columns) * 0.75 + 56));
   const ramp = colours[scale.ramp];
   const body = [];
   if (large) body.push(await cellsAsImage({ sheet, scale, colours, left, top, side: 640 }));
@@ -72,11 +77,12 @@ export async function mapFigure({ rows, columns, sheet, scale, title, colours })
     });
   const bottom = top + rows.length * cell;
   body.push(...drawnLegend({ scale, ramp, colours, left, top: bottom + 18 }));
-  return framed(Math.max(left + columns.length * cell + 60, 16 + title.length * 8), bottom + 60, title, colours, body);
+  const words = { title, note, colours };
+  return framed(Math.max(left + columns.length * cell + 60, widthOf(words)), bottom + 60, words, body);
 }
 
-export function linesFigure({ rows, columns, sheet, title, colours }) {
-  const [step, top, start, end] = [26, 48, 170, 470];
+export function linesFigure({ rows, columns, sheet, title, note, colours }) {
+  const [step, top, start, end] = [26, note ? 66 : 48, 170, 470];
   const tallest = Math.max(rows.length, columns.length);
   const y = (index, count) => top + ((tallest - count) / 2 + index + 0.5) * step;
   const body = rows.map(
@@ -96,7 +102,8 @@ export function linesFigure({ rows, columns, sheet, title, colours }) {
       );
     });
   });
-  return framed(640, top + tallest * step + 24, title, colours, body);
+  const words = { title, note, colours };
+  return framed(Math.max(640, widthOf(words)), top + tallest * step + 24, words, body);
 }
 
 /** The matrix as CSV; of one that is not here as a whole, the chosen row. */

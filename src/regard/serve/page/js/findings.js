@@ -2,9 +2,10 @@
 
 import { labelOf, moduleOf, siteCalled, siteName, visible } from './axes.js';
 import { scales } from './colour.js';
-import { element, largest, percent, signed } from './dom.js';
-import { flowPart, mapPart, numbered, occlusionPart } from './mapped.js';
+import { element, largest, percent } from './dom.js';
+import { askedAbout, flowPart, inNats, insteadOf, mapPart, numbered, occlusionPart } from './mapped.js';
 import { dots } from './plots.js';
+import { Trouble } from './source.js';
 import { spectrumPart } from './spectrum.js';
 
 /** A site in words; a block by its layer; a place that is neither, by its own name. */
@@ -26,21 +27,34 @@ function placeNames(look, names) {
 }
 
 /** As many layers as the answer went through; a page that was saved earlier does not say. */
-function pathWords({ layers }) {
-  if (layers?.length === 1) return 'The attention of this layer alone, ';
+function pathWords(facts) {
+  const { layers, site } = facts.found;
+  const last = facts.force.site.role === 'self' ? 'this layer' : placeName(facts.force.look, site);
+  if (layers?.length === 1) return `${insteadOf(facts)}The attention of ${last} alone, `;
   const through = layers ? `${layers.length} layers` : 'all layers';
-  return `Attention followed back through ${through} up to this one, `;
+  return `${insteadOf(facts)}Attention followed back through ${through} up to ${last}, `;
+}
+
+/** The sites that have a number for one of their heads at least, and these numbers. */
+function measured(sites) {
+  const some = Object.entries(sites).filter(([, group]) => group?.some((value) => Number.isFinite(value)));
+  if (!some.length) throw new Trouble({ what: 'No head here has such a number' });
+  return [some.map(([name]) => name), some.map(([, group]) => group)];
 }
 
 function headsPart({ found, force, wide, store, yName, write, intro }) {
-  const names = Object.keys(found.sites);
-  const groups = names.map((name) => found.sites[name]);
+  const counts = Number.isFinite;
+  const [names, groups] = measured(found.sites);
   const titles = names.map((name) => placeName(force.look, name));
-  const flat = groups.flatMap((group, place) => group.map((value, head) => ({ place, head, value })));
+  const flat = groups
+    .flatMap((group, place) => group.map((value, head) => ({ place, head, value })))
+    .filter(({ value }) => counts(value));
   const best = flat[largest(flat.map((one) => Math.abs(one.value)))];
+  const some = Object.keys(found.sites).length > names.length || groups.flat().length > flat.length;
   return {
     finding: [
-      intro,
+      ...intro,
+      some ? 'Heads that have no such number are left out. ' : '',
       `The largest is ${titles[best.place]}, head ${best.head}: ${write(best.value)}. Click a dot to see its map.`,
     ],
     plot: dots({
@@ -58,9 +72,16 @@ function headsPart({ found, force, wide, store, yName, write, intro }) {
     table: {
       caption: found.name,
       columns: ['site', ...numbered(Math.max(...groups.map((group) => group.length))).map((head) => `head ${head}`)],
-      rows: groups.map((group, place) => [titles[place], ...group.map((value) => value.toPrecision(3))]),
+      rows: groups.map((group, place) => [titles[place], ...group.map((value) => (counts(value) ? value.toPrecision(3) : '–'))]),
     },
   };
+}
+
+/** Distances are of layers that look at their own positions by shares. */
+function leftOut({ found, force }) {
+  const own = force.look.document.sites.filter((site) => site.role === 'self');
+  const missing = own.filter((site) => !(site.name in found.sites));
+  return missing.length ? `Left out, as their rows are no shares: ${missing.map(siteName).join('; ')}. ` : '';
 }
 
 function lensPart({ found, force, state }) {
@@ -119,7 +140,7 @@ export const FINDINGS = {
   rollout: (facts) =>
     mapPart({
       ...facts,
-      before: `${pathWords(facts.found)}the residual path counted as one half. `,
+      before: [`${pathWords(facts)}the residual path counted as one half. `],
       after: ' comes most from ',
     }),
   flow: flowPart,
@@ -128,7 +149,7 @@ export const FINDINGS = {
       ...facts,
       yName: `${facts.found.unit} away`,
       write: (value) => `${value.toFixed(2)} ${facts.found.unit}`,
-      intro: 'How far each head looks, on average. ',
+      intro: [`How far each head looks, on average. ${leftOut(facts)}`],
     }),
   spectrum: spectrumPart,
   occlusion: occlusionPart,
@@ -136,15 +157,15 @@ export const FINDINGS = {
     mapPart({
       ...facts,
       signedValues: true,
-      before: 'Each weight times the slope of the answer along it. For ',
+      before: ['Each weight times the slope of ', ...askedAbout(facts), ', along it. For '],
       after: ' the most is at ',
     }),
   importance: (facts) =>
     headsPart({
       ...facts,
-      yName: 'change of the answer',
-      write: (value) => signed(value),
-      intro: 'How much the answer changes when a head is silent. ',
+      yName: 'loss in nats',
+      write: inNats,
+      intro: ['How much less sure the model is of ', ...askedAbout(facts), ', when a head is silent. '],
     }),
   lens: lensPart,
 };

@@ -111,7 +111,8 @@ export function headGrid(store) {
       copy.values.forEach((value, index) => (sums[index % copy.columns] += value));
       const best = sums.indexOf(Math.max(...sums));
       const axis = shown.document.axes[site.columns];
-      const exact = copy.columns === axis.size;
+      const whole = sums.reduce((sum, value) => sum + value, 0) / copy.rows;
+      const exact = copy.columns === axis.size && Math.abs(whole - 1) < 0.1; // else it is halved, or its rows are no shares
       const row = pictureOfRow(shown, site);
       const most = row
         ? ` · at most ${percent(Math.max(...copy.values))} on a patch`

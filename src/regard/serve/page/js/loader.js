@@ -1,8 +1,10 @@
 // Turns what is chosen into what is there: asks the source, and puts looks, sheets and cells into the state.
 // Views read the state alone; an older map stays on the screen until the newer one is here.
 
-import { clamp, largest } from './dom.js';
+import { fitsLook } from './changed.js';
+import { clamp, largest, plural } from './dom.js';
 import { differenceSheet } from './sheet.js';
+import { inWords } from './source.js';
 
 /** The site to begin with: where a translator's words look at their source, else the last that mixes by weights. */
 export function firstSite(look) {
@@ -71,14 +73,27 @@ export function loader(store, source) {
       store.set({ arrived: store.state.arrived + 1 });
     });
   };
-  const report = (error) => store.set({ busy: false, error: error.message });
+  const words = (error) => inWords(error, 'This look cannot be shown here.');
+  const report = (error) => store.set({ busy: false, error: words(error) });
 
   /** A model that cannot be looked into: what was there before stays, under its own name. */
   const failed = (error) => {
     const before = store.state.look?.request;
     if (!before || before.model === store.state.model) return report(error);
-    store.set({ ...before, site: null, busy: false, notice: error.message });
+    store.set({ ...before, site: null, busy: false, notice: words(error) });
   };
+
+  /** Changes that the model was refused with: those about what it does not have are dropped, and it is looked at again. */
+  async function dropped({ model, input, changes }, error, signal) {
+    if (error.name === 'AbortError' || !changes.length) throw error;
+    const plain = await source.open({ model, input, changes: [] }, signal);
+    const kept = changes.filter((change) => fitsLook(plain, change));
+    if (kept.length === changes.length && store.state.look) throw error;
+    const rest = kept.length === changes.length ? [] : kept;
+    const lost = plural(changes.length - rest.length, 'change');
+    store.set({ changes: rest, notice: `Without ${lost} that this input cannot have: ${words(error)}` });
+    throw new DOMException('A look with fewer changes follows', 'AbortError');
+  }
 
   store.watch(['model', 'input', 'changes'], ({ model, input, changes }) => {
     if (!model || !input) return;
@@ -86,7 +101,8 @@ export function loader(store, source) {
     abort = new AbortController();
     store.set({ busy: true });
     const open = async (signal) => {
-      const look = await source.open({ model, input, changes }, signal);
+      const asked = { model, input, changes };
+      const look = await source.open(asked, signal).catch((error) => dropped(asked, error, signal));
       const untouched = store.state.site === null && firstSite(look);
       return { look, first: untouched ? await firstCell(look, untouched) : {} };
     };
@@ -100,7 +116,7 @@ export function loader(store, source) {
     const site = look?.sites.get(state.site);
     if (!site) return;
     const fits = fitted(state, look);
-    store.set({ head: fits.head, query: fits.query, key: fits.key });
+    if (!state.busy) store.set({ head: fits.head, query: fits.query, key: fits.key }); // else they may be of the look to come
     if (fits.head !== head) return; // this watcher runs again with the head that exists
     const use = (sheet) => {
       sheet.onArrival = arrival;
@@ -117,7 +133,7 @@ export function loader(store, source) {
     const first = { model, input, changes };
     const use = (second) => store.set({ second: { ...second, other }, error: '' });
     compareTask(source.compare(first, { ...first, ...other }, compareAbort.signal), use, (error) => {
-      store.set({ other: null, error: error.message });
+      store.set({ other: null, error: words(error) });
     });
   });
 

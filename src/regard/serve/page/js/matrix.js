@@ -2,17 +2,26 @@
 
 import { headWord, labelsOf, sentenceCase } from './axes.js';
 import { roundLimit, scales } from './colour.js';
-import { clamp, furthest, number, percent, signed } from './dom.js';
+import { clamp, furthest, hasSign, number, percent, signed } from './dom.js';
 import { differenceOf } from './loader.js';
 
 /** The parts of the state that decide the matrix. */
 export const MATRIX = ['sheet', 'secondSheet', 'view', 'contrast', 'arrived'];
 
+const signs = new WeakMap();
+
+/** A site as this map of it is: weights of both signs are a kind of their own. Halved copies do not tell the sign. */
+function asShown(site, sheet) {
+  if (!sheet.exact || site.kind !== 'weights') return site;
+  if (!signs.has(sheet)) signs.set(sheet, hasSign(sheet.exact));
+  return signs.get(sheet) ? { ...site, kind: 'signed' } : site;
+}
+
 /** The map that is on the screen, with its site and axes; the chosen cell as far as it exists there. */
 export function inForce(state) {
   if (!state.sheet) return null;
   const { look, head, sheet } = state.sheet;
-  const site = look.sites.get(state.sheet.site);
+  const site = asShown(look.sites.get(state.sheet.site), sheet);
   const { axes } = look.document;
   return {
     look,
@@ -39,12 +48,14 @@ function limitOf(sheet) {
 }
 
 export function scaleOf(site, sheet, contrast) {
+  if (site.kind === 'signed') return scales.difference(roundLimit(limitOf(sheet)));
   return site.kind === 'influence' ? scales.influence(limitOf(sheet), contrast) : scales[contrast];
 }
 
 /** How a number of this matrix is written. */
 export function writerOf({ site, differs }) {
-  if (site.kind === 'influence') return differs ? (value) => signed(value, 3) : (value) => value.toPrecision(3);
+  if (site.kind === 'signed' || (site.kind === 'influence' && differs)) return (value) => signed(value, 3);
+  if (site.kind === 'influence') return (value) => value.toPrecision(3);
   return differs ? (value) => `${signed(100 * value, 1)} points` : (value) => percent(value);
 }
 
@@ -66,6 +77,7 @@ export function currentMatrix(state) {
   if (!difference) return { ...plain, apart: true };
   return {
     ...plain,
+    site: asShown(site, state.secondSheet.sheet),
     sheet: difference,
     differs: true,
     scale: scales.difference(roundLimit(limitOf(difference))),
@@ -81,7 +93,7 @@ export function secondWord(state) {
 }
 
 export const tickOf = (scale, tick) => {
-  if (scale.ramp === 'difference') return tick === 0 ? '0' : signed(tick, Math.abs(tick) < 0.1 ? 2 : 1);
+  if (scale.ramp === 'difference') return tick === 0 ? '0' : signed(tick, Math.max(1, -Math.floor(Math.log10(Math.abs(tick)))));
   if (!scale.share) return tick === 0 ? '0' : number(tick, 2);
   return tick === 1 ? percent(1, 0) : String(100 * tick);
 };

@@ -29,16 +29,20 @@ const light = {
 };
 
 /** How numbers become light: each row is stretched to its own strongest. What has a sign is clear where it is nothing. */
-export const SHARES = { ...light, write: (value) => percent(value) };
-export const INFLUENCES = { ...light, write: (value) => value.toPrecision(3) };
+export const SHARES = { ...light, word: 'receives', write: (value) => percent(value) };
+export const INFLUENCES = { ...light, word: 'influence', write: (value) => value.toPrecision(3) };
 export const SIGNED = {
   ramp: 'signs',
+  word: 'weight',
   strongest: (part) => furthest(part),
   place: (value, top) => (value / top + 1) / 2,
   alpha: (value, top) => 0.1 + (0.8 * Math.abs(value)) / top,
   told: (top, write) => `${write(-top)} to ${write(top)}`,
   write: (value) => signed(value, Math.abs(value) < 0.01 ? 5 : 3),
 };
+
+/** By the kind of a map. */
+export const OVERS = { weights: SHARES, influence: INFLUENCES, signed: SIGNED };
 
 /** The numbers of a row on what has a place in the picture. */
 const placedOf = (row, axis) => (row.subarray ? row.subarray(axis.special) : row.slice(axis.special));

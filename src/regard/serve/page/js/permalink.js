@@ -52,6 +52,22 @@ export function writeHash(state) {
   return `#${pairs}`;
 }
 
+const BODY = '<body class="regard page">';
+
+/** A saved page that opens on this view. */
+export async function withView(page, state) {
+  const view = writeHash({ ...state, input: null, changes: [] }).replaceAll('&', '&amp;'); // both are in the page
+  const text = await page.text();
+  return new Blob([text.replace(BODY, () => `${BODY.slice(0, -1)} data-view="${view}">`)], { type: 'text/html' });
+}
+
+/** What a saved page opens on; another model is not in it. */
+export function savedView({ view = '' }) {
+  const { patch } = readHash(view);
+  const { model, other, ...rest } = patch;
+  return other ? { ...rest, view: 'map' } : rest;
+}
+
 const headFrom = (text) => (text === 'mean' ? 'mean' : /^\d+$/.test(text ?? '') ? Number(text) : null);
 
 /** A patch of the state; what is malformed is left out, what does not exist is mended when the look is here. */
@@ -113,20 +129,46 @@ export const HELD = [
   'tab',
 ];
 
+/** What an address is about: another model, or another input, is a step that the browser can go back from. */
+function shownIn(hash) {
+  const given = new URLSearchParams(hash.slice(1));
+  return JSON.stringify(['model', 'text', 'png'].map((name) => given.get(name)));
+}
+
+/** Whether the look that was asked for has come. */
+function isShown({ look, model, input }) {
+  if (!look || look.request.model !== model) return false;
+  return look.request.input === input || JSON.stringify(look.request.input) === JSON.stringify(input);
+}
+
 /** Keep the address as the view is; `restore` is called when the reader changes it by hand or goes back. */
 export function keepHash(store, restore) {
-  let own = '';
+  let own = null; // what stands there by our hand; null where the reader put it there
+  let draft = 0;
   let timer = 0;
+  const write = () => {
+    const { state } = store;
+    if (!isShown(state)) return; // what cannot be looked at does not become a step
+    const next = writeHash(state);
+    const other = own !== null && shownIn(next) !== shownIn(own);
+    const step = other && !(state.draft && state.draft === draft); // a text that goes on is one step
+    if (other) draft = state.draft;
+    own = next;
+    if (step) history.pushState(null, '', own);
+    else history.replaceState(null, '', own);
+  };
   store.watch(
-    HELD,
-    (state) => {
+    [...HELD, 'look'],
+    () => {
       clearTimeout(timer); // browsers refuse an address that changes a hundred times in ten seconds
-      timer = setTimeout(() => {
-        own = writeHash(state);
-        history.replaceState(null, '', own);
-      }, 120);
+      timer = setTimeout(write, 120);
     },
     { now: false },
   );
-  addEventListener('hashchange', () => location.hash.includes('=') && location.hash !== own && restore());
+  addEventListener('hashchange', () => {
+    if (!location.hash.includes('=') || location.hash === own) return;
+    clearTimeout(timer);
+    own = null;
+    restore();
+  });
 }

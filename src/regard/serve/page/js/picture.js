@@ -2,7 +2,7 @@
 
 import { labelOf, patchOf, pictureOf, wordsFor } from './axes.js';
 import { button, clamp, element } from './dom.js';
-import { imageOf, INFLUENCES, pane, SHARES } from './overlay.js';
+import { imageOf, pane } from './overlay.js';
 import { hoverToken } from './store.js';
 
 /** The part of the picture that a position stands for, as a function for the labels of a map. */
@@ -18,7 +18,7 @@ export function patchesFor(look, axis, then) {
   };
 }
 
-export function pictureView(store, name, axis, { chooses, bars, share, look, over = share ? SHARES : INFLUENCES }) {
+export function pictureView(store, name, axis, { chooses, bars, look, over }) {
   const { canvas, lay, legend, draw, at } = pane(store, look, axis, over);
   canvas.tabIndex = 0;
   canvas.setAttribute('role', 'application');

@@ -52,16 +52,18 @@ export function plotOf(wide, label, ...children) {
   );
 }
 
-/** Dots in columns: one column per site, one dot per head, a line through the means. */
+/** Dots in columns: one column per site, one dot per head, a line through the means; a head without a number has none. */
 export function dots({ wide, label, groups, names, xName, yName, chosen, onChoose }) {
-  const flat = groups.flat();
+  const known = (group) => group.filter((value) => Number.isFinite(value));
+  const flat = known(groups.flat());
   const ticks = ticksOf(Math.min(0, ...flat), Math.max(...flat, 1e-6));
   const x = straight(0, Math.max(1, groups.length - 1), EDGE.left + 22, wide - EDGE.right - 14);
   const y = straight(ticks[0], ticks.at(-1), TALL_PLOT - EDGE.bottom, EDGE.top);
-  const means = groups.map((group) => group.reduce((sum, value) => sum + value, 0) / group.length);
+  const means = groups.map(known).map((group) => group.reduce((sum, value) => sum + value, 0) / group.length);
   const path = means.map((value, index) => `${index ? 'L' : 'M'}${x(index)} ${y(value)}`).join('');
   const marks = groups.flatMap((group, place) =>
-    group.map((value, head) => {
+    group.flatMap((value, head) => {
+      if (!Number.isFinite(value)) return [];
       const spread = group.length > 1 ? ((head * 7) % group.length) / group.length - 0.5 : 0;
       const on = chosen.place === place && chosen.head === head;
       return shape(

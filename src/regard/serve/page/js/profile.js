@@ -1,12 +1,12 @@
 // A long input as one line of bars: too many tokens to write, but each can be pointed at and chosen.
 
 import { labelOf } from './axes.js';
-import { clamp, element, furthest, percent } from './dom.js';
+import { clamp, element, furthest } from './dom.js';
 import { hoverToken } from './store.js';
 
 const TALL = 72;
 
-export function profileStrip(store, name, axis, { chooses, bars, share }) {
+export function profileStrip(store, name, axis, { chooses, bars, over }) {
   const canvas = element('canvas', { class: 'profile' });
   const told = element('span', { class: 'hint profile-told' });
   const root = element(
@@ -44,7 +44,7 @@ export function profileStrip(store, name, axis, { chooses, bars, share }) {
       const tops = new Float32Array(Math.ceil(wide)); // the highest bar of each pixel
       row.forEach((weight, index) => {
         const pixel = Math.floor(x(index));
-        tops[pixel] = Math.max(tops[pixel], weight / top);
+        tops[pixel] = Math.max(tops[pixel], Math.abs(weight) / top);
       });
       tops.forEach((height, pixel) =>
         context.fillRect(pixel, TALL - 4 - height * (TALL - 10), 1, height * (TALL - 10)),
@@ -86,8 +86,8 @@ export function profileStrip(store, name, axis, { chooses, bars, share }) {
 
   function say(place) {
     const weight = facts.row?.[place];
-    const share_ = weight === undefined || !bars ? '' : `, ${share ? percent(weight) : weight.toPrecision(2)}`;
-    told.textContent = `${place.toLocaleString('en')} of ${axis.size.toLocaleString('en')}: ${labelOf(axis, place)}${share_}`;
+    const worth = weight === undefined || !bars ? '' : `, ${over.write(weight)}`;
+    told.textContent = `${place.toLocaleString('en')} of ${axis.size.toLocaleString('en')}: ${labelOf(axis, place)}${worth}`;
   }
 
   function point(positions) {

@@ -2,13 +2,31 @@
 // Where rows and columns are different things (a translation, a caption), both stand here, the columns above.
 
 import { headWord, isPicture, pictureOf, wordsFor } from './axes.js';
-import { element, largest, percent, role } from './dom.js';
+import { element, largest, percent, role, signed } from './dom.js';
 import { inForce } from './matrix.js';
+import { OVERS } from './overlay.js';
 import { pictureView } from './picture.js';
 import { profileStrip } from './profile.js';
 import { tokenStrip } from './strip.js';
 
 const LONG = 160; // tokens; more of them are not written one by one
+
+/** How the caption speaks of a row, by the kind of its map. */
+const WORDS_OF = {
+  weights: ['Where ', ' looks in ', ': most at ', (weight) => `, ${percent(weight)}.`],
+  influence: [
+    'What moves ',
+    ' in ',
+    ': most at ',
+    (norm) => `, ${norm.toPrecision(3)} (the norm of dy/dx; it does not sum to one).`,
+  ],
+  signed: [
+    'What ',
+    ' takes in ',
+    ': furthest from 0 at ',
+    (weight) => `, ${signed(weight)} (weights of both signs; they are no shares).`,
+  ],
+};
 
 export function sentenceView(store) {
   const holder = element('div', { class: 'sentence-strips' });
@@ -26,14 +44,14 @@ export function sentenceView(store) {
   }
 
   function build({ look, site }) {
-    const share = site.kind === 'weights';
+    const [share, over] = [site.kind === 'weights', OVERS[site.kind]];
     const alike = site.rows === site.columns;
     const hadFocus = holder.contains(document.activeElement);
     strips = alike
-      ? [stripFor(look, site.rows, { chooses: true, bars: true, share })]
+      ? [stripFor(look, site.rows, { chooses: true, bars: true, share, over })]
       : [
-          stripFor(look, site.columns, { chooses: false, bars: true, share }),
-          stripFor(look, site.rows, { chooses: true, bars: false, share }),
+          stripFor(look, site.columns, { chooses: false, bars: true, share, over }),
+          stripFor(look, site.rows, { chooses: true, bars: false, share, over }),
         ];
     holder.replaceChildren(...strips.map((strip) => strip.whole));
     holder.toggleAttribute('data-pair', !alike);
@@ -50,16 +68,16 @@ export function sentenceView(store) {
     const row = sheet.row(query);
     for (const strip of strips) strip.update(row, query, key);
     if (!row) return;
-    const best = largest(row);
-    const share = site.kind === 'weights';
+    const best = largest(site.kind === 'signed' ? row.map(Math.abs) : row);
+    const [before, between, most, after] = WORDS_OF[site.kind];
     caption.replaceChildren(
-      share ? 'Where ' : 'What moves ',
+      before,
       role('query', wordsFor(rowAxis, query)),
-      share ? ' looks in ' : ' in ',
+      between,
       headWord(site, head),
-      ': most at ',
+      most,
       role('key', wordsFor(columnAxis, best)),
-      share ? `, ${percent(row[best])}.` : `, ${row[best].toPrecision(3)} (the norm of dy/dx; it does not sum to one).`,
+      after(row[best]),
     );
   }
 

@@ -23,6 +23,13 @@ export class Trouble extends Error {
   }
 }
 
+/** What a reader is told of a failure: its own words where it has some, and never what the language says of its insides. */
+export function inWords(error, otherwise) {
+  if (error instanceof Trouble) return error.message;
+  console.error(error);
+  return otherwise;
+}
+
 export class Look {
   constructor(document) {
     this.document = document;

@@ -2,6 +2,7 @@
 
 import { wordsFor } from './axes.js';
 import { button, choices, element, fromTo, tableBehind } from './dom.js';
+import { changedWords } from './changed.js';
 import { comparison } from './compare.js';
 import { heatMap } from './heatmap.js';
 import { linesView } from './lines.js';
@@ -122,6 +123,8 @@ export function stage(store, source) {
     if (apart) return 'The two maps have different sides; this is the first.';
     if (site.kind === 'influence')
       return 'An influence map: how much each output moves when an input does, the norm of dy/dx. Rows do not sum to one.';
+    if (site.kind === 'signed')
+      return 'Weights of both signs: what is below 0 is taken away. The rows are no shares and do not sum to one.';
     return '';
   }
 
@@ -135,17 +138,19 @@ export function stage(store, source) {
     title.textContent = matrix.name;
     average.setAttribute('aria-pressed', state.head === 'mean');
     average.hidden = site.heads === 1;
-    contrast.root.hidden = differs;
+    contrast.root.hidden = scale.ramp === 'difference';
     key.hidden = inLines;
     thin.hidden = !inLines;
     thin.textContent =
       Math.max(rows.length, columns.length) > 64
         ? 'A long input: the chosen row alone, and the keys that it looks at most.'
-        : 'Thicker is heavier. Weights under 2 % are not drawn.';
+        : site.kind === 'weights'
+          ? 'Thicker is heavier. Weights under 2 % are not drawn.'
+          : 'Thicker is heavier. What is below 0, or under 2 % of the largest, is not drawn.';
     map.root.hidden = inLines;
     lines.hidden = !inLines;
     summary.hidden = state.view !== 'compare';
-    kind.textContent = explain(matrix);
+    kind.textContent = [explain(matrix), changedWords(matrix.look)].filter(Boolean).join(' ');
     kind.hidden = kind.textContent === '';
     const spot = pointed(state.hover, site);
     if (!inLines)

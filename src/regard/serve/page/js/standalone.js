@@ -4,6 +4,7 @@ import { element, button } from './dom.js';
 import { EmbeddedSource } from './embedded.js';
 import { loader } from './loader.js';
 import { mountLook } from './look.js';
+import { savedView } from './permalink.js';
 import { createStore } from './store.js';
 import { followTheme } from './theme.js';
 import { writtenOf } from './axes.js';
@@ -12,7 +13,7 @@ function startAlone() {
   const raw = JSON.parse(document.getElementById('regard-data').textContent);
   const { model, input } = raw.document;
   const embedded = new EmbeddedSource(raw);
-  const state = createStore({ model: model.name, input });
+  const state = createStore({ ...savedView(document.body.dataset), model: model.name, input });
   const root = document.body;
   const switchTheme = followTheme(root, state);
   const holder = element('main', { id: 'look' });

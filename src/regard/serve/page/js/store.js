@@ -5,6 +5,7 @@ export const INITIAL = {
   model: null,
   input: null,
   changes: [],
+  draft: 0, // which writing the text came from, pause by pause: it is one step of the browser's history; 0 is none
   // What is chosen. A row is a query, a column a key: as in the API, the words in the picture are the lectures'.
   site: null,
   head: 0, // a number, or 'mean' for the average over the heads of the site

@@ -1,19 +1,22 @@
 // A sentence as a row of tokens: one of them can be chosen as the query, and bars above them show where it looks.
 
 import { labelOf } from './axes.js';
-import { button, element, percent } from './dom.js';
+import { crossedOut } from './changed.js';
+import { button, element, furthest } from './dom.js';
 import { hoverToken } from './store.js';
 
 const STRIDES = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity };
 
-/** tokenStrip(store, name, axis, { chooses, bars, share }) -> { root, update(row, query, key), point(query, key) } */
-export function tokenStrip(store, name, axis, { chooses, bars, share }) {
+/** tokenStrip(store, name, axis, { chooses, bars, share, over, look }) -> { root, update(row, query, key), point(query, key) } */
+export function tokenStrip(store, name, axis, { chooses, bars, share, over, look }) {
+  const out = crossedOut(look, name);
   const pick = (index) => store.set(chooses ? { query: index } : { key: index });
   const items = Array.from({ length: axis.size }, (_, index) => {
     const value = element('span', { class: 'strip-value' });
     const bar = element('span', { class: 'strip-bar' });
     const node = button('strip-token', null, () => pick(index), {
       role: 'radio',
+      'data-out': out.has(index),
       onPointerenter: () => store.set({ hover: hoverToken(name, index) }),
       onPointerleave: () => store.set({ hover: null }),
     });
@@ -42,16 +45,17 @@ export function tokenStrip(store, name, axis, { chooses, bars, share }) {
 
   function update(row, query, key) {
     chosen = chooses ? query : key;
-    const top = share ? 1 : Math.max(...(row ?? [1])) || 1;
+    const top = share ? 1 : furthest(row ?? [1]) || 1;
     items.forEach(({ node, bar, value }, index) => {
       const weight = row?.[index] ?? 0;
       if (bars) {
-        bar.style.height = `${Math.max(1.5, (100 * weight) / top)}%`;
+        bar.style.height = `${Math.max(1.5, (100 * Math.abs(weight)) / top)}%`;
+        bar.toggleAttribute('data-below', weight < 0);
         value.textContent = share && weight >= 0.1 ? Math.round(100 * weight) : '';
       }
-      const told = !bars ? '' : share ? `, receives ${percent(weight)}` : `, influence ${weight.toPrecision(2)}`;
+      const told = bars ? `, ${over.word} ${over.write(weight)}` : '';
       node.setAttribute('aria-checked', index === chosen);
-      node.setAttribute('aria-label', `${labelOf(axis, index)}${told}`);
+      node.setAttribute('aria-label', `${labelOf(axis, index)}${out.has(index) ? ', crossed out' : ''}${told}`);
       node.toggleAttribute('data-query', chooses && index === query);
       node.toggleAttribute('data-key', bars && index === key);
       node.tabIndex = index === chosen ? 0 : -1;

@@ -1,10 +1,12 @@
 // What can be taken away from the view: a link, Python, PNG, SVG, CSV, a file that opens by itself.
 
+import { changedName, changedWords } from './changed.js';
 import { button, element } from './dom.js';
 import { linesFigure, mapFigure, matrixText, rasterise } from './figure.js';
 import { currentMatrix } from './matrix.js';
-import { fitsAddress, writeHash } from './permalink.js';
+import { fitsAddress, withView, writeHash } from './permalink.js';
 import { pythonFor } from './python.js';
+import { inWords } from './source.js';
 
 export function takeAway(store, source) {
   const said = element('span', { class: 'said', role: 'status' });
@@ -30,15 +32,17 @@ export function takeAway(store, source) {
       ...matrix,
       colours: store.state.colours,
       title: `${matrix.look.document.model.title} · ${matrix.name}`,
+      note: changedWords(matrix.look),
     };
     return store.state.view === 'lines' && matrix.sheet.exact ? linesFigure(facts) : mapFigure(facts);
   }
 
   function save(blob, ending, note = '') {
-    const { site, head, view } = store.state;
+    const { site, head, view, sheet } = store.state;
+    const parts = ['regard', site, head, view, changedName(sheet.look)].filter((part) => part !== '');
     const link = element('a', {
       href: URL.createObjectURL(blob),
-      download: `regard-${site}-${head}-${view}.${ending}`,
+      download: `${parts.join('-')}.${ending}`,
     });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
@@ -54,7 +58,7 @@ export function takeAway(store, source) {
     python: () => copy(pythonFor(store.state), 'Python copied'),
     png: async () => save(await rasterise(await drawing()), 'png'),
     svg: async () => save(new Blob([await drawing()], { type: 'image/svg+xml' }), 'svg'),
-    html: async () => save(await store.state.look.page(), 'html'),
+    html: async () => save(await withView(await store.state.look.page(), store.state), 'html'),
     csv: () => {
       const matrix = currentMatrix(store.state);
       const note = matrix.sheet.exact ? '' : ': only the row of the chosen query, the whole map is too large';
@@ -67,7 +71,7 @@ export function takeAway(store, source) {
     try {
       await action();
     } catch (error) {
-      say(error.message);
+      say(inWords(error, 'This view cannot be saved so.'));
     }
   };
   return element(

@@ -1,0 +1,52 @@
+// What a look was changed by, in words: beside the map, under what is saved of it, and in the name of its file.
+
+import { labelOf, moduleOf, siteName } from './axes.js';
+
+const siteWords = (look, name) => {
+  const site = look.document.sites.find((one) => one.name === name || one.name.startsWith(`${name}@`));
+  return site ? siteName({ ...site, name }) : name;
+};
+
+function oneChange(look, change) {
+  if (change.kind === 'token') {
+    const axis = look.document.axes[change.axis];
+    return `without ${axis ? labelOf(axis, change.position) : change.position} (${change.axis} ${change.position})`;
+  }
+  if (change.kind === 'head') {
+    const heard = change.factor ? `times ${change.factor}` : 'off';
+    return `head ${change.head} of ${siteWords(look, change.site)} ${heard}`;
+  }
+  return `temperature ${change.value.toFixed(2)}${change.site === '*' ? '' : ` in ${siteWords(look, change.site)}`}`;
+}
+
+/** "Changed: without dog (source 7); temperature 0.50"; of a look as it is, nothing. */
+export function changedWords(look) {
+  const { changes } = look.document;
+  return changes.length ? `Changed: ${changes.map((change) => oneChange(look, change)).join('; ')}` : '';
+}
+
+/** Whether a change is about something that this look has. */
+export function fitsLook({ document: { axes, sites } }, change) {
+  if (change.kind === 'token') return change.position < (axes[change.axis]?.size ?? 0);
+  const own = sites.filter((site) => moduleOf(site.name) === change.site);
+  if (change.kind === 'head') return own.some((site) => change.head < site.heads);
+  return change.site === '*' || own.length > 0;
+}
+
+const LONGEST_NAME = 60;
+
+/** The same as a part of the name of a file. */
+export const changedName = (look) =>
+  changedWords(look)
+    .replace(/[^\p{L}\p{N}.]+/gu, '-')
+    .replace(/^-|[-.]+$/g, '')
+    .toLowerCase()
+    .slice(0, LONGEST_NAME);
+
+/** Which positions of an axis nobody looks at any more. */
+export const crossedOut = (look, name) =>
+  new Set(
+    look.document.changes
+      .filter((change) => change.kind === 'token' && change.axis === name)
+      .map((change) => change.position),
+  );
