@@ -102,10 +102,7 @@ def draw(numbers: Numbers) -> Figure:
     for (name, found), tint in zip(numbers["ours"].items(), (style.SECOND, style.WEIGHT, style.KEY), strict=True):
         right.plot(found["rate"], 100 * found["right"], "o", color=tint, ms=8)
         place = (found["rate"], 100 * found["right"])
-        below = name == "DeiT, distilled"
-        right.annotate(
-            name, place, (0, -18 if below else 9), textcoords="offset points", ha="center", size=10, color=tint
-        )
+        right.annotate(name, place, (10, -4), textcoords="offset points", size=10, color=tint)
     right.set_title("CIFAR-10, % (measured)")
     right.margins(x=0.6, y=0.25)
     for axes in (left, right):
