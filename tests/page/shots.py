@@ -71,16 +71,16 @@ Step = Callable[[Any], None]
 # name: address, width, height, dark, steps
 LONG = quote_plus(("To be, or not to be, that is the question. " * 60)[:2040].strip())
 SHOTS: dict[str, tuple[str, int, int, bool, Step | None]] = {
-    "translate": (f"{CROSS}&row=7&column=7", 1440, 900, False, None),
+    "translate": (f"{CROSS}&row=6&column=7", 1440, 900, False, None),
     "lines": (f"{CROSS}&row=11&column=3&view=lines", 1440, 900, True, None),
     "compare": (f"{CROSS}&row=6&column=7&view=compare&with=decoder.0.cross:1", 1440, 1000, False, None),
-    "intervene": (f"{CROSS}&row=7&column=7", 1440, 760, False, intervened),
+    "intervene": (f"{CROSS}&row=6&column=7", 1440, 760, False, intervened),
     "picture": ("#model=digits", 1440, 900, True, drawn),
     "tour": ("#model=recall&site=blocks.1.mixer&head=1&row=6&column=1", 1440, 900, False, toured),
     "analyse": ("#model=recall&site=blocks.1.mixer&head=1&row=6&column=1", 1440, 760, True, analysed),
     "play": ("#model=recall", 1440, 1000, False, lambda page: scrolled(page, "#play", 3000)),
     "long": (f"#model=run:long&text={LONG}&site=blocks.3.mixer&head=5&row=1500&column=1490", 1440, 900, False, pointed),
-    "narrow": (f"{CROSS}&row=7&column=7", 360, 1600, False, None),
+    "narrow": (f"{CROSS}&row=6&column=7", 360, 1600, False, None),
 }
 
 
