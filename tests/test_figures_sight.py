@@ -282,6 +282,7 @@ def test_hat_adds_up_what_all_passes_teach() -> None:
     assert torch.allclose(slope(last + 1), plain, atol=1e-6)
 
 
-def test_nets_of_the_hungry_are_as_the_entry_says() -> None:
-    net: Any = hungry.vit()
-    assert (net.config.depth, net.config.dim, net.config.patch) == (6, 96, 4)
+def test_the_hungry_are_alike() -> None:
+    for nets in hungry.NETS.values():
+        net: Any = nets["ViT"]()
+        assert (net.config.depth, net.config.dim, net.config.patch) == (4, 64, 4)

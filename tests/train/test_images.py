@@ -435,7 +435,7 @@ def test_who_can_be_given_images_of_another_size() -> None:
     mixer = regard.build("mixer-s32", patch=4, tokens=8, **sizes).net
     assert not by_places(mixer)
     told = set_back(replace(mixer.config, image=32, classes=3), mixer)  # type: ignore[arg-type, type-var]
-    assert told.startswith("set back model.image = 32 instead of 16; only the head, what has no weights")
+    assert told.startswith("set model.image = 16, not 32. Only the head, what has no weights")
 
 
 def test_swin_v2_measures_its_offsets_as_it_learned_to() -> None:
@@ -461,7 +461,7 @@ def test_fine_tuning_at_another_resolution(place: Path, capsys: pytest.CaptureFi
     text = run_file('[start]\nmodel = "./run"\n[model]\ndim = 32\n')
     told = refused(capsys, "train", str(written(place, text, "wider.toml")), "folder=wider", "model.image=16")
     assert "do not fit" in told
-    assert "set back model.dim = 32 instead of 16; only the head, model.image, what has no weights" in told
+    assert "set model.dim = 16, not 32. Only the head, model.image and what has no weights" in told
     assert regard.load(first / "model").config.image == 8
 
 

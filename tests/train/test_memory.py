@@ -203,11 +203,16 @@ def test_the_age_of_the_last_checkpoint(tmp_path: Path) -> None:
 
 
 def test_the_loss_that_is_shown(tmp_path: Path) -> None:
-    """The sum of all terms, each by its weight and its count."""
+    """A term of that name alone, as on held-out data; or else the sum of all, each by its weight and its count."""
     trained = engine(tmp_path)
     update = Update(0, {"tokens": 4.0, "rows": 2.0}, False, 1.0)
     update.sums, update.terms = {"loss": 8.0, "balance": 3.0}, {"loss": ("tokens", 1.0), "balance": ("rows", 0.5)}
     update.counts = {"loss": 4.0, "balance": 2.0}
+    shown = trained.status(update, Pace(10))
+    assert shown.loss == 8 / 4
+    assert shown.extra == {"balance": 3 / 2}
+    update.sums, update.terms = {"label": 8.0, "balance": 3.0}, {"label": ("tokens", 1.0), "balance": ("rows", 0.5)}
+    update.counts = {"label": 4.0, "balance": 2.0}
     assert trained.status(update, Pace(10)).loss == 8 / 4 + 0.5 * 3 / 2
 
 

@@ -338,7 +338,10 @@ def test_a_run_with_adapters_goes_on_as_if_it_had_never_stopped(place: Path, bas
     [
         ('[start]\nmodel = "nowhere"\n', ("no such model", "nowhere", "tatoeba-en-de")),
         ('[start]\nmodel = "BASE"\n[model]\nname = "bert-tiny"\n', ("model is that of [start]",)),
-        ('[start]\nmodel = "BASE"\n[model]\ndim = 24\n', ("do not fit", "embed.weight", "its head may be another")),
+        (
+            '[start]\nmodel = "BASE"\n[model]\ndim = 24\n',
+            ("do not fit", "embed.weight", "Only the head, what has no weights"),
+        ),
         ('[start]\nmodel = "BASE"\n[model]\ndimm = 24\n', ("dimm",)),
         ('[start]\nmodel = "BASE"\nlearn = "adapters"\nwhere = ["*.mixer.qq"]\n', ("mixer.qq", "no linear map")),
         ('[start]\nmodel = "BASE"\nlearn = "adapters"\nrank = 99\n', ("rank of 99",)),

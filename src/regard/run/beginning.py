@@ -137,9 +137,10 @@ def set_back(config: Any, base: nn.Module) -> str:
     image = ["model.image"] if by_places(base) else []
     own = [x.name for x in fields(config) if x.name not in OF_HEADS and f"model.{x.name}" not in image]
     pairs = [(name, getattr(config, name), getattr(base.config, name)) for name in own]
-    other = [f"model.{name} = {new!r} instead of {old!r}" for name, new, old in pairs if new != old]
-    free = ", ".join([*image, "what has no weights, such as dropout"])
-    return f"set back {' and '.join(other) or 'what is different in [model]'}; only the head, {free} may be another"
+    other = [f"model.{name} = {old!r}, not {new!r}" for name, new, old in pairs if new != old]
+    free = " and ".join([*image, "what has no weights, such as dropout"])
+    again = "; ".join(other) or "what is different in [model] back"
+    return f"set {again}. Only the head, {free}, may be different"
 
 
 def by_places(base: Any) -> bool:
