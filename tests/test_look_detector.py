@@ -15,6 +15,7 @@ from regard.look.trace import Trace
 from regard.model import Model
 from regard.models.detr import DETR, Config
 from regard.nn.tap import listen
+from regard.tasks.shown import surest
 from regard.tasks.telling import Things
 
 SMALL = Config(
@@ -135,3 +136,10 @@ def test_boxes_tell_whose_pixels_they_are_in(found: Trace[Any]) -> None:
     assert isinstance(found.answer, Things)
     assert isinstance(wide.answer, Things)
     assert (found.answer.size, wide.answer.size) == ((16, 16), (16, 16))
+
+
+def test_the_surest_query_is_the_one_that_is_surest_of_a_thing() -> None:
+    """Being sure of nothing, the last class, does not count."""
+    logits = torch.tensor([[0.0, 0.0, 0.0, 9.0], [1.0, 0.0, 0.0, 0.0], [0.0, 4.0, 0.0, 0.0]])
+    assert surest(logits) == 2
+    assert surest(logits.flip(0)) == 0

@@ -432,9 +432,9 @@ def test_who_can_be_given_images_of_another_size() -> None:
     assert by_places(regard.build("vit-cifar", heads=2, **sizes).net)
     assert by_places(regard.build("swin-cifar", window=4, dim=8, depth=(1, 1), heads=(2, 4), hidden=16).net)
     assert not by_places(regard.build("cnn-small", depths=(1,), dims=(8,), width=8).net)
-    mixer = regard.build("mixer-s32", patch=4, tokens=8, **sizes).net
+    mixer: Any = regard.build("mixer-s32", patch=4, tokens=8, **sizes).net
     assert not by_places(mixer)
-    told = set_back(replace(mixer.config, image=32, classes=3), mixer)  # type: ignore[arg-type, type-var]
+    told = set_back(replace(mixer.config, image=32, classes=3), mixer)
     assert told.startswith("set model.image = 16, not 32. Only the head, what has no weights")
 
 
