@@ -72,7 +72,7 @@ Step = Callable[[Any], None]
 LONG = quote_plus(("To be, or not to be, that is the question. " * 60)[:2040].strip())
 SHOTS: dict[str, tuple[str, int, int, bool, Step | None]] = {
     "translate": (f"{CROSS}&row=6&column=7", 1440, 900, False, None),
-    "lines": (f"{CROSS}&row=11&column=3&view=lines", 1440, 900, True, None),
+    "lines": (f"{CROSS}&row=10&column=3&view=lines", 1440, 900, True, None),
     "compare": (f"{CROSS}&row=6&column=7&view=compare&with=decoder.0.cross:1", 1440, 1000, False, None),
     "intervene": (f"{CROSS}&row=6&column=7", 1440, 760, False, intervened),
     "picture": ("#model=digits", 1440, 900, True, drawn),
