@@ -12,8 +12,8 @@ from torch import nn
 
 from regard.data.loader import Loader
 from regard.data.order import Order
+from regard.modalities.text.tasks.language import Language, Tokens, next_tokens
 from regard.models.gpt import GPT, Config
-from regard.tasks.language import Language, Tokens, next_tokens
 from regard.train.distribution import ALONE
 from regard.train.engine import Engine
 from regard.train.optimizers import AdamW

@@ -39,9 +39,9 @@ def measure(folder: Path, workers: int, steps: int, *, learn: bool) -> dict[str,
     import torch.nn.functional as F
 
     import regard
-    from regard.data.images import Images, open_images
     from regard.data.loader import Loader
-    from regard.run.augmentation import Augment, augmented
+    from regard.modalities.images.augmentation import Augment, augmented
+    from regard.modalities.images.processor import Images, open_images
 
     recipe = Augment(area=0.08, mirror=0.5, ways=2, erasing=0.25, mixup=0.8, cutmix=1.0)
     rows = open_images(folder, Images(size=None))

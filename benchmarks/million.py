@@ -66,7 +66,7 @@ def write_rows(path: Path) -> None:
 
 
 def learn(folder: Path) -> None:
-    from regard.data.vocabulary import Vocabulary
+    from regard.modalities.text.vocabulary import Vocabulary
 
     with open(folder / "pairs.tsv") as file:
         lines = [next(file).replace("\t", " ") for _ in range(5000)]
@@ -93,7 +93,7 @@ def until_first_step(words: list[str]) -> str:
 
 def move(folder: Path, row: int) -> None:
     """A checkpoint as it would be at this row."""
-    from regard.run.start import engine_of, reopen
+    from regard.run.training import engine_of, reopen
     from regard.train.distribution import ALONE
     from regard.train.progress import Silent
 

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.data.order import Order
-from regard.data.text import padded
+from regard.modalities.text.processor import padded
 from regard.models.transformer import Config, Transformer
 
 SMOOTHING = 0.1

@@ -1,30 +1,34 @@
-"""`make wheel` runs this where the wheel is installed: regard comes from there, with every file of the source."""
+"""`make wheel` runs this with the wheels installed: both packages come from them, with every file of the source."""
 
 import filecmp
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import regard
+import regard_lectures
 
-SOURCE = Path(__file__).resolve().parent.parent / "src" / "regard"
-INSTALLED = Path(regard.__file__).resolve().parent
+ROOT = Path(__file__).resolve().parent.parent
 
 
-def main() -> None:
-    if not INSTALLED.is_relative_to(Path(sys.prefix).resolve()):
-        sys.exit(f"regard comes from {INSTALLED}, not from the environment {sys.prefix}")
+def check(package: ModuleType, source: Path) -> None:
+    installed = Path(str(package.__file__)).resolve().parent
+    if not installed.is_relative_to(Path(sys.prefix).resolve()):
+        sys.exit(f"{package.__name__} comes from {installed}, not from the environment {sys.prefix}")
     files = [
-        path.relative_to(SOURCE) for path in SOURCE.rglob("*") if path.is_file() and "__pycache__" not in path.parts
+        path.relative_to(source) for path in source.rglob("*") if path.is_file() and "__pycache__" not in path.parts
     ]
-    wrong = [str(name) for name in files if not (INSTALLED / name).is_file()]
+    wrong = [str(name) for name in files if not (installed / name).is_file()]
     wrong += [
         f"{name} (differs)"
         for name in files
-        if (INSTALLED / name).is_file() and not filecmp.cmp(SOURCE / name, INSTALLED / name, shallow=False)
+        if (installed / name).is_file() and not filecmp.cmp(source / name, installed / name, shallow=False)
     ]
     if wrong:
-        sys.exit("not in the wheel as in src/regard (see package-data in pyproject.toml): " + ", ".join(sorted(wrong)))
-    print(f"the wheel holds all {len(files)} files of src/regard, installed in {INSTALLED}")
+        told = ", ".join(sorted(wrong))
+        sys.exit(f"not in the wheel as in {source.relative_to(ROOT)} (see package-data in its pyproject.toml): {told}")
+    print(f"the wheel holds all {len(files)} files of {source.relative_to(ROOT)}, installed in {installed}")
 
 
-main()
+check(regard, ROOT / "src" / "regard")
+check(regard_lectures, ROOT / "lectures" / "src" / "regard_lectures")

@@ -3,21 +3,27 @@
 torch is imported where it is used: the process that only hands tests to workers starts without it.
 """
 
+import gc
 import os
 import zlib
+from collections.abc import Generator
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
 
 import regard
+from tests.quick import pytest_runtest_call  # noqa: F401 (a hook: a quick test that takes too long fails)
 
 if TYPE_CHECKING:
     import torch
 
 ROOT = Path(__file__).resolve().parent.parent
+
+TRAINING = {"comparison", "contracts", "models", "parity", "tasks", "train", "verbs"}  # folders of tests that train
 
 # Before torch is imported: sums keep their order on any machine, and workers do not fight for the cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -31,6 +37,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str:
     return f"regard {regard.__version__} from {Path(regard.__file__).parent}, torch {version('torch')}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """Twenty thousand tests are all kept: to look among them for garbage again and again takes seconds."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="session")
@@ -50,6 +67,13 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"needs real data, and there is no folder {folder}: name it by REGARD_DATA (docs/data.md)")
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiler(request: pytest.FixtureRequest) -> None:
+    """PyTorch imports it at the first step of an optimizer: that is no fault of the test that happens to come first."""
+    if TRAINING & {item.path.parent.name for item in request.session.items}:
+        import_module("torch._dynamo")
 
 
 @pytest.fixture(autouse=True)

@@ -19,8 +19,8 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
 from torch import Tensor
 
-from regard.data.text import Text
 from regard.folders import save
+from regard.modalities.text.processor import Text
 from regard.model import Model
 from regard.models.gpt import GPT, Config
 

@@ -11,31 +11,37 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCE = ROOT / "src" / "regard"
+SOURCE, LECTURES = ROOT / "src" / "regard", ROOT / "lectures" / "src" / "regard_lectures"
 
 # Imports point only up this list. `errors` may be imported by all but nn.
 LAYERS = [
+    "plugins",
+    "tables",
     "nn",
     "models",
     "zoo",
+    "decode",
+    "storage",
     "interop",
     "data",
-    "decode",
     "tasks",
     "style",
     "train",
     "look",
-    "model",
-    "folders",
-    "adapting",
 ]
-LAYERS += ["swapping", "run", "comparison", "figures", "serve", "cli", "__main__"]
+LAYERS += ["modalities", "model", "building", "provenance", "folders", "adapting"]
+LAYERS += ["swapping", "run", "comparison", "figures", "serve", "contracts", "cli", "__main__"]
+# A distribution beside the library sees of it what stands above this layer; the library sees nothing of it.
+BESIDE = {"regard_lectures": "comparison"}
 # Also for TYPE_CHECKING: what a type needs, a reader needs. Only the package's own lazy names are free.
 FREE = {"regard"}
 
 # Exceptions, each (file or folder, name) with its reason.
 MAY_TAKE_KWARGS = {
-    ("model.py", "build"): 'config keys: build("gpt-small", attention="performer"); unknown ones are refused by name',
+    (
+        "building.py",
+        "build",
+    ): 'config keys: build("gpt-small", attention="lsh"); unknown ones are refused by name',
     ("model.py", "__call__"): "a call passes through to the net, whose arguments differ from model to model",
 }
 MAY_SHARE_A_NAME = {
@@ -81,25 +87,43 @@ NETWORK |= {
 
 
 def files() -> list[Path]:
-    return sorted(SOURCE.rglob("*.py"))
+    return sorted([*SOURCE.rglob("*.py"), *LECTURES.rglob("*.py")])
+
+
+def home(path: Path) -> Path:
+    """The package that a file is in."""
+    return LECTURES if path.is_relative_to(LECTURES) else SOURCE
 
 
 def name_of(path: Path) -> str:
     """src/regard/nn/mask.py -> regard.nn.mask"""
-    parts = ["regard", *path.relative_to(SOURCE).with_suffix("").parts]
+    parts = [home(path).name, *path.relative_to(home(path)).with_suffix("").parts]
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def layer_of(module: str) -> str:
-    """regard.nn.mask -> nn; the package itself -> regard"""
+    """regard.nn.mask -> nn; the package itself -> regard; regard_lectures.table -> comparison, whose rights it has"""
     parts = module.split(".")
+    if parts[0] in BESIDE:
+        return BESIDE[parts[0]]
     return parts[1] if len(parts) > 1 else "regard"
 
 
-def imports(tree: ast.AST, path: Path) -> Iterator[str]:
+@cache
+def nodes(tree: ast.AST) -> list[ast.AST]:
+    """Walked once for all rules."""
+    return list(ast.walk(tree))
+
+
+@cache
+def imports(tree: ast.AST, path: Path) -> list[str]:
     """Every module that a file imports, wherever in the file, by its full name."""
+    return list(imported(tree, path))
+
+
+def imported(tree: ast.AST, path: Path) -> Iterator[str]:
     package = name_of(path) if path.name == "__init__.py" else name_of(path).rpartition(".")[0]
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -152,25 +176,25 @@ def foreign_in_nn(tree: ast.AST, path: Path) -> list[str]:
 
 
 @cache
-def dependencies() -> set[str]:
-    """What may be imported: ourselves, the standard library, and what pyproject.toml states for users."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = {name: lines for name, lines in project["optional-dependencies"].items() if name not in FOR_DEVELOPERS}
+def dependencies(package: Path) -> set[str]:
+    """What may be imported: ourselves, the standard library, and what the package's pyproject.toml states for users."""
+    project = tomllib.loads((package.parent.parent / "pyproject.toml").read_text())["project"]
+    stated = project.get("optional-dependencies", {})
+    extras = {name: lines for name, lines in stated.items() if name not in FOR_DEVELOPERS}
     stated = [*project["dependencies"], *(line for lines in extras.values() for line in lines)]
     names = {re.split(r"[<>=!~\[; ]", line)[0].lower().replace("-", "_") for line in stated}
-    return {"regard", *sys.stdlib_module_names, *({"pillow": "PIL"}.get(name, name) for name in names)}
+    return {package.name, *sys.stdlib_module_names, *({"pillow": "PIL"}.get(name, name) for name in names)}
 
 
 def undeclared(tree: ast.AST, path: Path) -> list[str]:
     """A reference for tests, or a package that happens to be installed, is no dependency."""
-    return [
-        f"{module} is no dependency" for module in imports(tree, path) if module.split(".")[0] not in dependencies()
-    ]
+    known = dependencies(home(path))
+    return [f"{module} is no dependency" for module in imports(tree, path) if module.split(".")[0] not in known]
 
 
 def unsafe(tree: ast.AST, path: Path) -> list[str]:
     found = [f"import {module}" for module in imports(tree, path) if within(module, UNSAFE_MODULES)]
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Call):
             name = dotted(node.func)
             flags = {
@@ -183,7 +207,7 @@ def unsafe(tree: ast.AST, path: Path) -> list[str]:
         elif isinstance(node, ast.ImportFrom):
             names = {f"{node.module}.{alias.name}" for alias in node.names}
             found += [f"from import {name}" for name in sorted(names & UNSAFE_CALLS)]
-    return [fault for fault in found if (str(path.relative_to(SOURCE)), fault) not in MAY_USE]
+    return [fault for fault in found if (str(path.relative_to(home(path))), fault) not in MAY_USE]
 
 
 def network(tree: ast.AST, path: Path) -> list[str]:
@@ -194,21 +218,26 @@ def network(tree: ast.AST, path: Path) -> list[str]:
 
 def kwargs(tree: ast.AST, path: Path) -> list[str]:
     found = []
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and node.args.kwarg:
             name = getattr(node, "name", "lambda")
-            if (str(path.relative_to(SOURCE)), name) not in MAY_TAKE_KWARGS:
+            if (str(path.relative_to(home(path))), name) not in MAY_TAKE_KWARGS:
                 found.append(f"{name}(**{node.args.kwarg.arg})")
     return found
 
 
+@cache
+def modules_in(folder: Path) -> set[str]:
+    return {p.stem for p in folder.glob("*.py")} | {p.parent.name for p in folder.glob("*/__init__.py")}
+
+
 def named_like_a_module(tree: ast.AST, path: Path) -> list[str]:
     """A function beside a module of its name: `package.name` would be one or the other by the order of imports."""
-    siblings = {p.stem for p in path.parent.glob("*.py")} | {p.parent.name for p in path.parent.glob("*/__init__.py")}
+    siblings = modules_in(path.parent)
     names = {
         node.name for node in getattr(tree, "body", []) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
-    folder = str(path.parent.relative_to(SOURCE))
+    folder = str(path.parent.relative_to(home(path)))
     shared = sorted(name for name in names & siblings if (folder, name) not in MAY_SHARE_A_NAME)
     return [f"{name}() is also a module" for name in shared]
 
@@ -228,16 +257,16 @@ def re_exports(tree: ast.AST, path: Path) -> list[str]:
 RULES = [wrong_direction, foreign_in_nn, undeclared, unsafe, network, kwargs, named_like_a_module, re_exports]
 
 
-@cache
-def parsed(path: Path) -> ast.Module:
-    """Once for all rules."""
-    return ast.parse(path.read_text(), str(path))
+@pytest.fixture(scope="module")
+def trees() -> dict[Path, ast.Module]:
+    """Of all files, parsed once for all rules."""
+    return {path: ast.parse(path.read_text(), str(path)) for path in files()}
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-def test_the_source_keeps(rule) -> None:
-    assert len(files()) > 5
-    faults = [f"{path.relative_to(ROOT)}: {fault}" for path in files() for fault in rule(parsed(path), path)]
+def test_the_source_keeps(rule, trees: dict[Path, ast.Module]) -> None:
+    assert len(trees) > 5
+    faults = [f"{path.relative_to(ROOT)}: {fault}" for path, tree in trees.items() for fault in rule(tree, path)]
     assert not faults, "\n".join(faults)
 
 
@@ -251,12 +280,16 @@ def test_the_source_keeps(rule) -> None:
         (wrong_direction, "zoo.py", "from .interop.rules import Rule"),
         (wrong_direction, "zoo.py", "from . import model"),
         (wrong_direction, "decode/__init__.py", "from ..tasks import text"),
-        (wrong_direction, "figures/one.py", "importlib.import_module('regard.cli.app')"),
+        (wrong_direction, "figures.py", "importlib.import_module('regard.cli.app')"),
+        (wrong_direction, LECTURES / "table.py", "importlib.import_module('regard.cli.app')"),
+        (wrong_direction, LECTURES / "table.py", "from regard.serve import gallery"),
         (wrong_direction, "unknown.py", "from regard.nn.mask import Mask"),
         (foreign_in_nn, "nn/mask.py", "import numpy"),
         (foreign_in_nn, "nn/kernels/lsh.py", "from safetensors.torch import load_file"),
         (undeclared, "interop/gpt2.py", "from transformers import GPT2Model"),
         (undeclared, "look/plots.py", "import einops"),
+        (undeclared, "figures.py", "from regard_lectures.table import rows"),
+        (undeclared, LECTURES / "table.py", "import sacrebleu"),
         (unsafe, "interop/gpt2.py", "import pickle as safe"),
         (unsafe, "interop/gpt2.py", "torch.load(path, weights_only=True)"),
         (unsafe, "interop/gpt2.py", "from torch import load"),
@@ -276,7 +309,7 @@ def test_the_source_keeps(rule) -> None:
         (re_exports, "nn/__init__.py", "from .mask import Mask"),
     ],
 )
-def test_each_rule_finds_its_fault(rule, file: str, text: str) -> None:
+def test_each_rule_finds_its_fault(rule, file: str | Path, text: str) -> None:
     assert rule(ast.parse(text), SOURCE / file)
 
 
@@ -296,16 +329,25 @@ def test_each_rule_finds_its_fault(rule, file: str, text: str) -> None:
         ),
         ("serve/server.py", "import socket\nimport fastapi"),
         ("look/plots.py", "from PIL import Image"),
+        (LECTURES / "table.py", "from regard_lectures.figure import Check\nfrom regard.run.training import train"),
         ("run.py", "model.eval()\nre.compile('a')\nsubprocess.run(words, shell=False)\nlist_of(*words)"),
     ],
 )
-def test_no_rule_forbids_what_is_right(file: str, text: str) -> None:
+def test_no_rule_forbids_what_is_right(file: str | Path, text: str) -> None:
     assert [fault for rule in RULES for fault in rule(ast.parse(text), SOURCE / file)] == []
 
 
 def test_every_folder_of_code_is_a_package() -> None:
     """Else it would be missing from the wheel."""
     assert [str(path) for path in files() if not (path.parent / "__init__.py").exists()] == []
+
+
+def test_both_distributions_have_one_version() -> None:
+    import regard
+
+    project = tomllib.loads((LECTURES.parent.parent / "pyproject.toml").read_text())["project"]
+    assert project["version"] == regard.__version__
+    assert f"regard=={regard.__version__}" in project["dependencies"]
 
 
 def test_public_names_are_no_modules() -> None:
@@ -317,7 +359,7 @@ def test_public_names_are_no_modules() -> None:
 
 def test_all_data_that_is_read_is_documented() -> None:
     """Its licence and where it is used, by the folder in every path of a figure or recipe."""
-    written = [path.read_text("utf-8") for kind in ("figures/**/*.py", "recipes/*.toml") for path in SOURCE.glob(kind)]
+    written = [path.read_text("utf-8") for path in (*LECTURES.rglob("*.py"), *SOURCE.glob("recipes/*.toml"))]
     folders = {name for text in written for name in re.findall(r'"([a-z0-9_]+)/[^" ]+\.(?:gz|xz)"', text)}
     known = set(re.findall(r"^\| `(\w+)`", (ROOT / "docs" / "data.md").read_text("utf-8"), re.MULTILINE))
     assert folders

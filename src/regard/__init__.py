@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from regard.adapting import adapted
+    from regard.building import build, prepare
     from regard.comparison.comparing import compare
     from regard.folders import convert, export, load, save
-    from regard.model import Model, build, prepare
+    from regard.model import Model
     from regard.nn.tap import capture, listen
+    from regard.plugins import register
     from regard.swapping import swapped
     from regard.zoo import catalog
 
@@ -32,6 +34,7 @@ __all__ = [
     "listen",
     "load",
     "prepare",
+    "register",
     "save",
     "swapped",
 ]
@@ -40,11 +43,12 @@ HOMES = {
     "adapted": "regard.adapting",
     "compare": "regard.comparison.comparing",
     "Model": "regard.model",
-    "build": "regard.model",
+    "build": "regard.building",
     "convert": "regard.folders",
     "export": "regard.folders",
     "load": "regard.folders",
-    "prepare": "regard.model",
+    "prepare": "regard.building",
+    "register": "regard.plugins",
     "save": "regard.folders",
     "swapped": "regard.swapping",
     "catalog": "regard.zoo",

@@ -13,13 +13,13 @@ from torch import nn
 
 from regard.errors import CheckpointError
 from regard.folders import read_labels
-from regard.interop.digest import weights_digest
-from regard.interop.files import weights_of
 from regard.interop.rules import fit
-from regard.interop.texts import json_bytes, read_json
-from regard.interop.writing import save
 from regard.model import Model
 from regard.nn.adapter import adapt, adapter_state, merge
+from regard.storage.atomic import save
+from regard.storage.digest import weights_digest
+from regard.storage.documents import json_bytes, read_json
+from regard.storage.tensors import weights_of
 from regard.zoo import FAMILIES, config_data, read_config
 
 FORMAT = 1

@@ -1,6 +1,5 @@
 """Models in folders: one of ours, of a run, of another library, or one that ships; read strictly, written whole."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.resources import as_file, files
@@ -12,27 +11,24 @@ import torch
 from torch import Tensor, nn
 
 import regard
-from regard.data.captions import KIND as CAPTIONS
-from regard.data.captions import Captions, images_from_data
-from regard.data.images import Images
-from regard.data.text import Text
-from regard.errors import CheckpointError, ConfigError, InputError
-from regard.interop import llama2c, pictures
-from regard.interop.files import weights_of, widened
-from regard.interop.kinds import FORMATS, Found, Read, believable, kind_of, read_foreign, write_foreign
-from regard.interop.pickled import read_pickled
+from regard.decode.symbols import NONE, read_symbols
+from regard.errors import CheckpointError, InputError
+from regard.interop.found import Found, Read, believable
 from regard.interop.rules import fit
-from regard.interop.suspicion import listed
-from regard.interop.symbols import NONE, read_symbols
-from regard.interop.texts import json_bytes, read_bytes, read_json
-from regard.interop.tokens import foreign_tokenizer
-from regard.interop.writing import save as write_folder
-from regard.model import DETECTORS, Model
+from regard.modalities.processor import Foreign, Home, Processor, Unprepared
+from regard.modalities.processors import PROCESSORS, check_kind, kind_for, read_processor
+from regard.model import Model
+from regard.plugins import require
+from regard.provenance import of_model
+from regard.storage.atomic import save as write_folder
+from regard.storage.documents import json_bytes, read_json
+from regard.storage.suspicion import listed
+from regard.storage.tensors import weights_of, widened
 from regard.zoo import FAMILIES, bare, config_data, read_config, shipped
 
 FORMAT = 1
 KEYS = ("format", "regard", "model", "config", "task", "processor")
-OPTIONAL = ("symbols", "labels")
+OPTIONAL = ("symbols", "labels", "plugins")
 
 
 def load(model: str | Path) -> Model:
@@ -65,6 +61,8 @@ def load(model: str | Path) -> Model:
         weights, said = weights_of(folder), read_json(folder / "config.json")
         return load_theirs(folder, said, weights.shapes(), lambda names: weights.only(names).read(torch.float32))
     if folder.is_dir() and any(folder.glob("*.safetensors")):
+        from regard.interop import llama2c  # here, not above: the tables of other libraries would slow every start
+
         weights = weights_of(folder)
         if (told := llama2c.said(weights.metadata)) is not None:
             return load_theirs(folder, told, weights.shapes(), lambda names: weights.only(names).read(torch.float32))
@@ -75,8 +73,8 @@ def load(model: str | Path) -> Model:
     )
 
 
-def load_ours(folder: Path) -> Model:
-    """Folder format 1."""
+def load_ours(folder: Path, changed: bool = False) -> Model:
+    """Folder format 1. What a plug-in was part of needs it, in the same bytes, or on purpose in ``changed`` ones."""
     where = folder / "regard.json"
     data = read_json(where)
     if data.get("format") != FORMAT:
@@ -91,58 +89,24 @@ def load_ours(folder: Path) -> Model:
         raise CheckpointError(
             "keys are missing or unknown", where=str(where), got=", ".join(wrong), expected=", ".join(KEYS)
         )
+    require(data.get("plugins", []), str(where), changed)
     family, config = data["model"], data["config"]
     if not isinstance(family, str) or family not in FAMILIES or not isinstance(config, dict):
         expected = f"model: one of {', '.join(FAMILIES)}; config: a table"
         raise CheckpointError("this is no model", where=str(where), got=f"model = {family!r}", expected=expected)
-    told = data["processor"]
-    kind = told.get("kind") if isinstance(told, dict) else None
-    pictured = kind in ("images", CAPTIONS)
-    if not isinstance(data["task"], str | None) or (told not in (None, {"kind": "text"}) and not pictured):
-        got = f"task = {data['task']!r}, processor = {data['processor']!r}"
-        raise CheckpointError("this task or processor is not known", where=str(where), got=got[:200])
-    if kind in ("text", CAPTIONS) and not (folder / "tokenizer.json").is_file():
-        raise CheckpointError("the tokenizer is missing", where=str(folder), expected="tokenizer.json")
+    if not isinstance(data["task"], str | None):
+        raise CheckpointError("this task is not known", where=str(where), got=f"task = {data['task']!r}"[:200])
+    check_kind(data["processor"], folder)
     weights = weights_of(folder)
     settings = read_config(family, config, str(where))
     believable(settings, len(weights.header), str(folder))
     net = bare(family, settings, str(where))
     fit({name: tuple(x.shape) for name, x in net.state_dict().items()}, weights.shapes(), str(folder))
-    symbols = read_symbols(data.get("symbols", {}), getattr(settings, "vocab", 0), str(where))
-    labels = read_labels(data.get("labels", []), getattr(settings, "classes", 0), str(where))
-    images = sized(read_images(told, settings, str(where)), settings, str(where)) if pictured else None
-    text = None if kind == "images" else tokenizer_of(folder, settings, "")
-    processor: Text | Images | Captions | None = text if images is None else images
-    if images is not None and text is not None:
-        processor = Captions(images, text)
+    symbols = read_symbols(data.get("symbols", {}), FAMILIES[family].get(settings, "vocab") or 0, str(where))
+    labels = read_labels(data.get("labels", []), FAMILIES[family].get(settings, "classes") or 0, str(where))
+    processor = read_processor(data["processor"], Home(folder, FAMILIES[family], settings))
     found = Found(family, settings, weights.read(torch.float32), symbols, labels)
     return filled(net, found, folder, data["task"], processor)
-
-
-def read_images(data: Mapping[str, Any], config: Any, where: str) -> Images:
-    """How images are prepared, for a net that sees images of as many channels."""
-    found = images_from_data(data, where) if data["kind"] == CAPTIONS else Images.from_data(data, where)
-    channels = getattr(config, "channels", None)
-    if found.channels != channels:
-        got = f"images of {found.channels} channels, for a net that takes {channels or 'none'}"
-        raise CheckpointError("processor and model do not belong together", where=where, got=got)
-    return found
-
-
-def sized(images: Images, config: Any, where: str) -> Images:
-    """For a net that takes images of one size. A plain square is made of any size; where more is told, such as what is
-    cut off, nobody can say what was meant."""
-    size = getattr(config, "image", None)
-    if size is None or images.size is None or (images.size == size and images.fit != "within"):
-        return images
-    if images.shorter is not None or images.fit == "within":
-        raise CheckpointError(
-            "the net and the processor of its images differ in size",
-            where=where,
-            got=f"images of {images.size} ({images.fit}), for a net that takes {size} x {size}",
-            fix="set the sizes in this file to that of the net, or take the file away",
-        )
-    return replace(images, size=size)
 
 
 def read_labels(data: Any, classes: int, where: str) -> tuple[str, ...]:
@@ -159,43 +123,20 @@ def read_labels(data: Any, classes: int, where: str) -> tuple[str, ...]:
 
 
 def load_theirs(folder: Path, data: Mapping[str, Any], header: Mapping[str, tuple[int, ...]], read: Read) -> Model:
+    from regard.interop.kinds import kind_of, read_foreign
+
     generation = folder / "generation_config.json"
     settings = read_json(generation) if generation.is_file() else {}
     found = read_foreign(data, settings, header, read, folder)
     net = bare(found.family, found.config)
-    if not hasattr(found.config, "channels"):
-        return filled(net, found, folder, None, tokenizer_of(folder, found.config, kind_of(data)))
-    seen = foreign_images(folder, data, found)
-    if isinstance(seen, Images):
-        return filled(net, found, folder, None, seen)
-    return replace(filled(net, found, folder, None), unsaid=seen)
+    family = FAMILIES[found.family]
+    processor = kind_for(family).read_foreign(data, kind_of(data), Home(folder, family, found.config))
+    if isinstance(processor, Unprepared):
+        return replace(filled(net, found, folder, None), unprepared=processor)
+    return filled(net, found, folder, None, processor)
 
 
-def foreign_images(folder: Path, data: Mapping[str, Any], model: Found) -> Images | pictures.Unsaid:
-    """How images are prepared, as timm's config tells it or the file of transformers beside it, or why neither does so
-    in words that we have."""
-    path, config = folder / pictures.FILE, model.config
-    size = getattr(config, "image", None)
-    line = pictures.sample(size, config.channels, detects=model.family in DETECTORS)
-    fix = f"a file with this line would do, with the mean and the deviation that it was trained with:\n{line}"
-    told = pictures.from_timm(data, size)
-    if told is None and not path.is_file():
-        return pictures.Unsaid(str(path), "there is no such file", fix)
-    if told is None:
-        given = read_json(path)
-        told = pictures.from_transformers(given, config.channels)
-        if told is None:
-            return pictures.Unsaid(str(path), pictures.obstacle(given), fix)
-    try:
-        found = read_images(told, config, str(path))
-    except (CheckpointError, ConfigError) as error:
-        return pictures.Unsaid(str(path), f"{error.what}: {error.got.strip()}", fix)
-    return sized(found, config, str(path))
-
-
-def filled(
-    net: nn.Module, found: Found, folder: Path, task: str | None, processor: Text | Images | Captions | None = None
-) -> Model:
+def filled(net: nn.Module, found: Found, folder: Path, task: str | None, processor: Processor | None = None) -> Model:
     """The net with its weights, ready for inference, and what else the folder holds."""
     if odd := [name for name, x in found.state.items() if not x.is_floating_point()]:
         raise CheckpointError("weights must be real numbers", where=str(folder), got=listed(odd))
@@ -203,31 +144,6 @@ def filled(
     card = folder / "card.md"
     text = card.read_text("utf-8", errors="replace") if card.is_file() else ""
     return Model(found.family, net.eval(), processor, task, text, found.symbols, found.labels)
-
-
-def tokenizer_of(folder: Path, config: Any, kind: str) -> Text | None:
-    """The folder's tokenizer, whose every id must have a row in the embedding."""
-    path = folder / "tokenizer.json"
-    if os.path.lexists(path):
-        if not path.is_file():
-            raise CheckpointError(
-                "the tokenizer is no regular file", where=str(path), fix="remove it, or put the file there"
-            )
-        raw = read_bytes(path)
-    elif not kind or (other := foreign_tokenizer(folder, kind)) is None:
-        return None
-    else:
-        raw = other
-    text = Text.from_bytes(raw, str(path))
-    last = max(text.tokenizer.get_vocab().values(), default=-1)
-    if last >= getattr(config, "vocab", 0):
-        raise CheckpointError(
-            "the tokenizer has ids that the model has no embedding for",
-            where=str(path),
-            got=f"an id of {last}",
-            expected=f"below {getattr(config, 'vocab', 0)}",
-        )
-    return text
 
 
 def save(model: Model, folder: str | Path, replace: bool = False) -> None:
@@ -239,21 +155,20 @@ def save(model: Model, folder: str | Path, replace: bool = False) -> None:
         "model": model.family,
         "config": config_data(model.config),
         "task": model.task,
-        "processor": model.processor.to_data() if isinstance(model.processor, Images | Captions) else None,
+        "processor": None if model.processor is None else model.processor.to_data(),
     }
-    if isinstance(model.processor, Text):
-        data["processor"] = {"kind": "text"}
     if model.symbols != NONE:
         data["symbols"] = model.symbols.data()
     if model.labels:
         data["labels"] = list(model.labels)
+    if plugins := of_model(model):
+        data["plugins"] = plugins
     write_folder(Path(folder), {"regard.json": json_bytes(data), "model.safetensors": state, **extras(model)}, replace)
 
 
 def extras(model: Model) -> dict[str, bytes]:
-    texts = isinstance(model.processor, Text | Captions)
-    tokenizer = {"tokenizer.json": model.text().to_bytes()} if texts else {}
-    return tokenizer | ({"card.md": model.card.encode("utf-8")} if model.card else {})
+    beside = {} if model.processor is None else model.processor.files()
+    return beside | ({"card.md": model.card.encode("utf-8")} if model.card else {})
 
 
 def checked_state(model: Model) -> dict[str, Tensor]:
@@ -265,10 +180,13 @@ def checked_state(model: Model) -> dict[str, Tensor]:
 
 
 def convert(source: str | Path, out: str | Path) -> list[str]:
-    """A foreign folder into one of ours. Only here are .bin and .pt files read, by a reader that cannot run code.
+    """A foreign folder into one of ours. Only here are .bin and .pt files read, by a reader that cannot run code. One
+    of ours is written anew, with the plug-ins that are here now.
 
     -> the names of the written tensors that hold a NaN or an infinity, which are converted as they are
     """
+    from regard.interop.pickled import read_pickled
+
     source = Path(source)
     safe = source.is_dir() and any(
         x.name.endswith((".safetensors", ".safetensors.index.json")) for x in source.iterdir()
@@ -279,7 +197,9 @@ def convert(source: str | Path, out: str | Path) -> list[str]:
             where=str(source),
             expected="a folder with config.json and weights, or one of llama2.c, with *.safetensors and tokenizer.bin",
         )
-    if safe:
+    if (source / "regard.json").exists():
+        model = load_ours(source, changed=True)
+    elif safe:
         model = load(source)
     else:
         state = {name: widened(x, torch.float32) for name, x in read_pickled(source).items()}
@@ -292,6 +212,9 @@ def convert(source: str | Path, out: str | Path) -> list[str]:
 
 def foreign_card(source: Path, out: Path) -> str:
     """Of a model that was made elsewhere: where from, and who can say more. One of ours needs none."""
+    from regard.interop import llama2c
+    from regard.interop.kinds import kind_of
+
     if (source / "regard.json").exists():
         return ""
     told = source / "config.json"
@@ -308,20 +231,18 @@ def export(model: Model | str | Path, out: str | Path, to: str = "hf") -> list[s
 
     -> the names of the written tensors that hold a NaN or an infinity, which are exported as they are
     """
+    from regard.interop.kinds import FORMATS, write_foreign
+
     if to not in FORMATS:
         raise InputError("this format is not known", got=to, expected=" or ".join(FORMATS))
     loaded = model if isinstance(model, Model) else load(model)
     theirs = write_foreign(loaded.family, loaded.config, checked_state(loaded), loaded.symbols, loaded.labels, to)
-    texts = {name: raw for name, raw in extras(loaded).items() if name == "tokenizer.json"}
-    if theirs.generation:
-        texts["generation_config.json"] = json_bytes(theirs.generation)
-    config = theirs.config
-    if isinstance(loaded.processor, Images) and "architecture" in config:  # timm's, whose config tells it
-        more = pictures.to_timm(loaded.processor.to_data()) or {}
-        config = config | {"pretrained_cfg": config["pretrained_cfg"] | more}
-    elif isinstance(loaded.processor, Images) and (told := pictures.to_transformers(loaded.processor.to_data())):
-        texts[pictures.FILE] = json_bytes(told)
-    write_folder(Path(out), {"config.json": json_bytes(config), "model.safetensors": theirs.tensors, **texts})
+    files = {"generation_config.json": json_bytes(theirs.generation)} if theirs.generation else {}
+    folder = Foreign(theirs.config, files)
+    if loaded.processor is not None:
+        folder = PROCESSORS[loaded.processor.to_data()["kind"]].export(loaded.processor, folder)
+    weights = {"model.safetensors": theirs.tensors}
+    write_folder(Path(out), {"config.json": json_bytes(folder.config), **weights, **folder.files})
     return not_finite(theirs.tensors)
 
 

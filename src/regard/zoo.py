@@ -1,263 +1,90 @@
-"""The zoo: one explicit table of model families, and the sizes of each that have a name."""
+"""The zoo: the table of model families, and the sizes of each that have a name."""
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from importlib.resources import files
-from typing import Any
-
-import torch
-from torch import nn
-from torch.overrides import TorchFunctionMode
+from typing import TYPE_CHECKING, Any
 
 from regard.errors import ConfigError, InputError
-from regard.models import (
-    bert,
-    cait,
-    captioner,
-    deit,
-    detr,
-    gpt,
-    levit,
-    mixer,
-    mlp,
-    perceiver,
-    perceiverlm,
-    recurrent,
-    reformer,
-    resnet,
-    rnn,
-    swin,
-    swinv2,
-    switch,
-    switchlm,
-    t5,
-    transformer,
-    vit,
-    volo,
-    workspace,
-)
+from regard.models.family import Family
 from regard.nn.config import flaws, parse
-from regard.nn.mechanisms import can_drop
+from regard.plugins import look_further
+from regard.tables import Table
+
+if TYPE_CHECKING:  # to list what there is, torch is not needed
+    from torch import nn
 
 
-@dataclass(frozen=True)
-class Family:
-    """One model file: its config, its net, its named sizes, and what the axes of its maps are."""
+class Families(Table[Family]):
+    """A family's file imports the layers, which know nothing of packages: their table is told where to look further."""
 
-    config: type
-    net: Callable[[Any], nn.Module]
-    presets: Mapping[str, Any]
-    axes: Mapping[str, tuple[str, str]]
-    paper: str
-    link: str
-    papers: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # of presets that have another
+    def __getitem__(self, name: str) -> Family:
+        row = super().__getitem__(name)
+        from regard.nn.mechanisms import MECHANISMS
+
+        MECHANISMS.elsewhere = look_further
+        return row
 
 
-FAMILIES: dict[str, Family] = {
-    "transformer": Family(
-        transformer.Config,
-        transformer.Transformer,
-        transformer.PRESETS,
-        transformer.AXES,
-        "Vaswani et al. 2017, Attention Is All You Need",
-        "https://arxiv.org/abs/1706.03762",
-        transformer.PAPERS,
-    ),
-    "rnn": Family(
-        rnn.Config,
-        rnn.RNNTranslator,
-        rnn.PRESETS,
-        rnn.AXES,
-        "Bahdanau, Cho and Bengio 2015, Neural Machine Translation by Jointly Learning to Align and Translate",
-        "https://arxiv.org/abs/1409.0473",
-        rnn.PAPERS,
-    ),
-    "recurrent": Family(
-        recurrent.Config,
-        recurrent.RecurrentReader,
-        recurrent.PRESETS,
-        recurrent.AXES,
-        "Graves 2013, Generating Sequences With Recurrent Neural Networks",
-        "https://arxiv.org/abs/1308.0850",
-        recurrent.PAPERS,
-    ),
-    "gpt": Family(
-        gpt.Config,
-        gpt.GPT,
-        gpt.PRESETS,
-        gpt.AXES,
-        "Radford et al. 2019, Language Models are Unsupervised Multitask Learners",
-        "https://openai.com/index/better-language-models",
-        gpt.PAPERS,
-    ),
-    "bert": Family(
-        bert.Config,
-        bert.BERT,
-        bert.PRESETS,
-        bert.AXES,
-        "Devlin et al. 2019, BERT",
-        "https://arxiv.org/abs/1810.04805",
-        bert.PAPERS,
-    ),
-    "t5": Family(
-        t5.Config,
-        t5.T5,
-        t5.PRESETS,
-        t5.AXES,
-        "Raffel et al. 2020, Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer",
-        "https://arxiv.org/abs/1910.10683",
-    ),
-    "switch": Family(
-        switch.Config,
-        switch.SwitchTransformer,
-        switch.PRESETS,
-        switch.AXES,
-        "Fedus, Zoph and Shazeer 2021, Switch Transformers",
-        "https://arxiv.org/abs/2101.03961",
-    ),
-    "switchlm": Family(
-        switchlm.Config,
-        switchlm.SwitchLM,
-        switchlm.PRESETS,
-        switchlm.AXES,
-        "Fedus, Zoph and Shazeer 2021, Switch Transformers",
-        "https://arxiv.org/abs/2101.03961",
-    ),
-    "reformer": Family(
-        reformer.Config,
-        reformer.Reformer,
-        reformer.PRESETS,
-        reformer.AXES,
-        "Kitaev, Kaiser and Levskaya 2020, Reformer: The Efficient Transformer",
-        "https://arxiv.org/abs/2001.04451",
-    ),
-    "vit": Family(
-        vit.Config,
-        vit.ViT,
-        vit.PRESETS,
-        vit.AXES,
-        "Dosovitskiy et al. 2021, An Image is Worth 16x16 Words",
-        "https://arxiv.org/abs/2010.11929",
-    ),
-    "deit": Family(
-        deit.Config,
-        deit.DeiT,
-        deit.PRESETS,
-        deit.AXES,
-        "Touvron et al. 2021, Training data-efficient image transformers & distillation through attention",
-        "https://arxiv.org/abs/2012.12877",
-    ),
-    "cait": Family(
-        cait.Config,
-        cait.CaiT,
-        cait.PRESETS,
-        cait.AXES,
-        "Touvron et al. 2021, Going deeper with Image Transformers",
-        "https://arxiv.org/abs/2103.17239",
-    ),
-    "volo": Family(
-        volo.Config,
-        volo.VOLO,
-        volo.PRESETS,
-        volo.AXES,
-        "Yuan et al. 2021, VOLO: Vision Outlooker for Visual Recognition",
-        "https://arxiv.org/abs/2106.13112",
-    ),
-    "swin": Family(
-        swin.Config,
-        swin.Swin,
-        swin.PRESETS,
-        swin.AXES,
-        "Liu et al. 2021, Swin Transformer",
-        "https://arxiv.org/abs/2103.14030",
-    ),
-    "swinv2": Family(
-        swinv2.Config,
-        swinv2.SwinV2,
-        swinv2.PRESETS,
-        swinv2.AXES,
-        "Liu et al. 2022, Swin Transformer V2",
-        "https://arxiv.org/abs/2111.09883",
-    ),
-    "levit": Family(
-        levit.Config,
-        levit.LeViT,
-        levit.PRESETS,
-        levit.AXES,
-        "Graham et al. 2021, LeViT",
-        "https://arxiv.org/abs/2104.01136",
-    ),
-    "mixer": Family(
-        mixer.Config,
-        mixer.Mixer,
-        mixer.PRESETS,
-        mixer.AXES,
-        "Tolstikhin et al. 2021, MLP-Mixer",
-        "https://arxiv.org/abs/2105.01601",
-    ),
-    "resnet": Family(
-        resnet.Config,
-        resnet.ResNet,
-        resnet.PRESETS,
-        resnet.AXES,
-        "He et al. 2016, Deep Residual Learning for Image Recognition",
-        "https://arxiv.org/abs/1512.03385",
-        resnet.PAPERS,
-    ),
-    "detr": Family(
-        detr.Config,
-        detr.DETR,
-        detr.PRESETS,
-        detr.AXES,
-        "Carion et al. 2020, End-to-End Object Detection with Transformers",
-        "https://arxiv.org/abs/2005.12872",
-    ),
-    "captioner": Family(
-        captioner.Config,
-        captioner.Captioner,
-        captioner.PRESETS,
-        captioner.AXES,
-        "Liu et al. 2021, CPTR: Full Transformer Network for Image Captioning",
-        "https://arxiv.org/abs/2101.10804",
-    ),
-    "perceiver": Family(
-        perceiver.Config,
-        perceiver.Perceiver,
-        perceiver.PRESETS,
-        perceiver.AXES,
-        "Jaegle et al. 2021, Perceiver",
-        "https://arxiv.org/abs/2103.03206",
-        perceiver.PAPERS,
-    ),
-    "perceiverlm": Family(
-        perceiverlm.Config,
-        perceiverlm.PerceiverLM,
-        perceiverlm.PRESETS,
-        perceiverlm.AXES,
-        *perceiver.IO,
-    ),
-    "workspace": Family(
-        workspace.Config,
-        workspace.Workspace,
-        workspace.PRESETS,
-        workspace.AXES,
-        "Goyal et al. 2022, Coordination Among Neural Modules Through a Shared Global Workspace",
-        "https://arxiv.org/abs/2103.01197",
-    ),
-    "mlp": Family(
-        mlp.Config,
-        mlp.MLP,
-        mlp.PRESETS,
-        mlp.AXES,
-        "Rumelhart, Hinton and Williams 1986, Learning representations by back-propagating errors",
-        "https://doi.org/10.1038/323533a0",
-    ),
-}
+FAMILIES = Families(
+    "model family",
+    {
+        "transformer": "regard.models.transformer:FAMILY",
+        "rnn": "regard.models.rnn:FAMILY",
+        "recurrent": "regard.models.recurrent:FAMILY",
+        "gpt": "regard.models.gpt:FAMILY",
+        "bert": "regard.models.bert:FAMILY",
+        "t5": "regard.models.t5:FAMILY",
+        "switch": "regard.models.switch:FAMILY",
+        "switchlm": "regard.models.switchlm:FAMILY",
+        "reformer": "regard.models.reformer:FAMILY",
+        "vit": "regard.models.vit:FAMILY",
+        "deit": "regard.models.deit:FAMILY",
+        "cait": "regard.models.cait:FAMILY",
+        "volo": "regard.models.volo:FAMILY",
+        "swin": "regard.models.swin:FAMILY",
+        "swinv2": "regard.models.swinv2:FAMILY",
+        "levit": "regard.models.levit:FAMILY",
+        "mixer": "regard.models.mixer:FAMILY",
+        "resnet": "regard.models.resnet:FAMILY",
+        "detr": "regard.models.detr:FAMILY",
+        "captioner": "regard.models.captioner:FAMILY",
+        "perceiver": "regard.models.perceiver:FAMILY",
+        "perceiverlm": "regard.models.perceiverlm:FAMILY",
+        "workspace": "regard.models.workspace:FAMILY",
+        "mlp": "regard.models.mlp:FAMILY",
+        "forecaster": "regard.models.forecaster:FAMILY",
+        "seriesrnn": "regard.models.seriesrnn:FAMILY",
+        "serieslinear": "regard.models.serieslinear:FAMILY",
+    },
+)
 
-PRESETS: dict[str, str] = {name: family for family, entry in FAMILIES.items() for name in entry.presets}
+
+class Presets(Mapping[str, str]):
+    """The family of each named size. All families are imported when the first name is looked up."""
+
+    def __getitem__(self, name: str) -> str:
+        for family, row in FAMILIES.items():
+            if name in row.presets:
+                return family
+        count = len(FAMILIES)
+        look_further()
+        if len(FAMILIES) > count:
+            return self[name]
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for row in FAMILIES.values() for name in row.presets)
+
+    def __len__(self) -> int:
+        return sum(len(row.presets) for row in FAMILIES.values())
+
+
+PRESETS = Presets()
 
 
 @dataclass(frozen=True)
@@ -276,29 +103,31 @@ class Row:
 def catalog(pattern: str = "*") -> list[Row]:
     """The models whose names match: papers, sizes, and what each was checked against, how closely."""
     verified = json.loads(files("regard").joinpath("verified.json").read_text("utf-8"))
-    trained = shipped()
-    known = {name: (family, FAMILIES[family].presets[name]) for name, family in PRESETS.items()} | trained
+    ready = {name: trained(name) for name in shipped()}
+    known = {name: (family, row.presets[name]) for family, row in FAMILIES.items() for name in row.presets} | ready
     rows = []
     for name, (family, config) in known.items():
         if fnmatchcase(name, pattern):
             entry = FAMILIES[family]
-            shown = [key for key in ("dim", "depth", "heads", "length", "vocab", "classes") if hasattr(config, key)]
+            shown = [key for key in ("dim", "depth", "heads", "length", "vocab", "classes") if entry.has(key)]
             sizes = {"parameters": parameters(bare(family, config))} | {key: getattr(config, key) for key in shown}
             own = [row for key, row in verified.items() if key.split("-")[0] == family]
             checked = evidence(config, own)
             paper, link = entry.papers.get(name, (entry.paper, entry.link))
-            rows.append(Row(name, family, paper, link, sizes, checked, name in trained))
+            rows.append(Row(name, family, paper, link, sizes, checked, name in ready))
     return rows
 
 
-def shipped() -> dict[str, tuple[str, Any]]:
-    """The models that come with trained weights: name -> family and config."""
-    found = {}
-    for folder in sorted(files("regard").joinpath("pretrained").iterdir(), key=lambda folder: folder.name):
-        if (card := folder.joinpath("regard.json")).is_file():
-            data = json.loads(card.read_text("utf-8"))
-            found[folder.name] = data["model"], read_config(data["model"], data["config"], folder.name)
-    return found
+def shipped() -> tuple[str, ...]:
+    """The names of the models that come with trained weights."""
+    folders = files("regard").joinpath("pretrained").iterdir()
+    return tuple(sorted(folder.name for folder in folders if folder.joinpath("regard.json").is_file()))
+
+
+def trained(name: str) -> tuple[str, Any]:
+    """The family and the config of one that ships."""
+    data = json.loads(files("regard").joinpath("pretrained", name, "regard.json").read_text("utf-8"))
+    return data["model"], read_config(data["model"], data["config"], name)
 
 
 def evidence(config: Any, rows: list[dict[str, Any]]) -> dict[str, Any] | None:
@@ -330,6 +159,8 @@ def misfits(name: str, changes: Mapping[str, Any]) -> list[str]:
 
 def changed(name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
     """With another attention, one that has no weights to drop, dropout of weights is off unless it was asked for."""
+    from regard.nn.mechanisms import can_drop
+
     data = config_data(FAMILIES[PRESETS[name]].presets[name]) | dict(changes)
     picked = "attention" in changes and "attention_dropout" in data and "attention_dropout" not in changes
     return data | {"attention_dropout": 0.0} if picked and not can_drop(changes["attention"]) else data
@@ -381,23 +212,19 @@ def config_data(config: Any) -> dict[str, Any]:
     return {key: value for key, value in asdict(config).items() if value is not None}
 
 
-class Untouched(TorchFunctionMode):
-    """Within, tensors without memory are not given random values: for nothing, PyTorch would load its compiler."""
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func in RANDOM:
-            tensor = args[0] if args else kwargs["tensor"]
-            if tensor.is_meta:
-                return tensor
-        return func(*args, **(kwargs or {}))
+def family_of(net: "nn.Module") -> Family | None:
+    """The row that stands in the net's own file, or was registered for it; what is derived from a net has none."""
+    own = getattr(sys.modules[type(net).__module__], "FAMILY", None)
+    there = [own, *(row for row in FAMILIES.rows.values() if isinstance(row, Family))]
+    return next((row for row in there if isinstance(row, Family) and row.net is type(net)), None)
 
 
-RANDOM = {nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_, nn.init.trunc_normal_}
-RANDOM |= {torch.Tensor.normal_, torch.Tensor.uniform_}
-
-
-def bare(family: str, config: Any, where: str = "") -> nn.Module:
+def bare(family: str, config: Any, where: str = "") -> "nn.Module":
     """The net without memory, to be measured, checked or filled; ``where`` is the file that the config is from."""
+    import torch
+
+    from regard.nn.untouched import Untouched
+
     try:
         with torch.device("meta"), Untouched():
             return FAMILIES[family].net(config)
@@ -405,5 +232,5 @@ def bare(family: str, config: Any, where: str = "") -> nn.Module:
         raise ConfigError(f"this {family} cannot be built", where=where, got=str(error).splitlines()[0]) from None
 
 
-def parameters(net: nn.Module) -> int:
+def parameters(net: "nn.Module") -> int:
     return sum(parameter.numel() for parameter in net.parameters())

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from regard.model import prepare
+from regard.building import prepare
 from regard.nn.attention import MultiHeadAttention, Softmax
 from regard.nn.cache import Cache
 from regard.nn.mask import ALL, CAUSAL, Given, Mask

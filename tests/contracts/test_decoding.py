@@ -4,14 +4,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from regard.model import prepare
+from regard.building import prepare
 from regard.nn.cache import Cache
 from tests.contracts.families import SERVED, by_speed, net
 from tests.contracts.tools import CHOICES, DECODERS, close, ragged
 
 DECODING = [site for site in SERVED if site[0] in ("gpt", "transformer", "rnn", "t5", "switch", "switchlm", "reformer")]
 PLAIN = ["gpt", "transformer", "switch", "switchlm", "reformer"]
-STEPS = [(2, 3, 1), (1,) * 6]
 
 
 def decoder(family: str, model: nn.Module, padded: bool):
@@ -35,8 +34,15 @@ def stepwise(run, ids: Tensor, keys: Tensor | None, steps: tuple[int, ...], cach
     return torch.cat(parts, 1)
 
 
-@pytest.mark.parametrize("steps", STEPS)
-@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize(
+    ("padded", "steps"),
+    [
+        (False, (1,) * 6),
+        (True, (2, 3, 1)),
+        pytest.param(False, (2, 3, 1), marks=pytest.mark.slow),
+        pytest.param(True, (1,) * 6, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize(("family", "key", "name"), by_speed(DECODING))
 def test_cached_is_full(family: str, key: str, name: str, padded: bool, steps: tuple[int, ...]) -> None:
     """Several tokens at a time and one by one, padding on the left, caches of self- and cross-attention."""

@@ -5,9 +5,20 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.nn.attention import Kernel, Mixer, spread
-from regard.nn.cache import Slot
-from regard.nn.mask import ALL, Bias, Given, Mask
+from regard.contracts.kernels import (
+    groups_of_heads,
+    heads_of,
+    later_keys,
+    law,
+    law_of_mask,
+    mixture,
+    other_widths,
+    padding,
+    refusal,
+    refusal_of_bias,
+)
+from regard.nn.attention import Mixer, spread
+from regard.nn.mask import ALL, Given, Mask
 from regard.nn.mechanisms import build_mixer
 from regard.nn.site import Site
 from tests.contracts.tools import (
@@ -29,50 +40,27 @@ from tests.contracts.tools import (
     ragged,
     refuses,
     spelled,
+    traits,
 )
 
-HASHED = {name for name in CHOICES if name.startswith("lsh")}
-CHUNKED = {name for name in CHOICES if name.startswith("chunked")}  # where padding looks at nothing
-BANDED = {name for name in CHOICES if name.startswith(("local", "strided", "fixed")) and not name.startswith("local-p")}
 LINFORMER = {name for name in CHOICES if name.startswith("linformer")}
 SYNTHESIZERS = {name for name in CHOICES if name.startswith("synthesizer")}
-SEATED = {name for name in SYNTHESIZERS if "dense" not in name}  # whose scores know the place of a query
 LOCAL_P = {"local-p", "local-p-window"}
-# Whose queries stand among the keys, so that padding before a key moves it away from a query that stays, and queries
-# that change places see others.
-PLACED = BANDED | HASHED | CHUNKED
-
-# Whose rows do not sum to 1: local-p fades what is far from its place, talking heads add weights of other heads; all
-# that a mask allows may be outside of a window or in another bucket. A key's part in Linformer's sums may be negative,
-# and so may be what is estimated by sines and cosines, and a mean of products.
-AT_MOST_ONE = PLACED | LOCAL_P
-FREE = {"talking", "random-features", "random-features-gate", "performer-waves", "mean-dot", "mean-concat"} | LINFORMER
+# Whose queries stand among the keys, or know their places, so that padding before a key moves it away from a query that
+# stays, and queries that change places see others.
+PLACED = {name for name in CHOICES if traits(name).placed}
+FREE = {name for name in CHOICES if traits(name).sums == "free"}
 # Who knows where a key stands, so that shuffled keys are another question.
 POSITIONAL = PLACED | LOCAL_P | LINFORMER | SYNTHESIZERS | {"random-features-gate"}
-
-SIZES = [(5, 5), (3, 7), (1, 6), (1, 1)]  # queries, keys
 
 REFUSED = [(name, mask) for name in KERNELS for mask in MASKS if refuses(name, *asked(MASKS[mask](2, 2, 2)))]
 SERVED = [(name, mask) for name in KERNELS for mask in MASKS if (name, mask) not in REFUSED]
 
 
-def heads_of(sizes: tuple[int, int], *, groups: int = HEADS, values: int = WIDTH) -> list[torch.Tensor]:
-    q, k = sizes
-    return [
-        numbers(3, HEADS, q, WIDTH, grad=True),
-        numbers(3, groups, k, WIDTH, grad=True),
-        numbers(3, groups, k, values, grad=True),
-    ]
-
-
 @pytest.mark.parametrize(("name", "mask"), SERVED)
 def test_law(name: str, mask: str) -> None:
     """In outputs and gradients, in evaluation and in training."""
-    attention = kernel(CHOICES[name])
-    for size in SIZES:
-        given_mask = MASKS[mask](3, *size)
-        check_law(name, attention.eval(), size, given_mask, None)
-    check_law(name, attention.train(), (3, 7), MASKS[mask](3, 3, 7), None)
+    law_of_mask(kernel(CHOICES[name]), traits(name), mask)
 
 
 @pytest.mark.parametrize("bias", BIASES)
@@ -83,7 +71,7 @@ def test_law(name: str, mask: str) -> None:
 def test_law_with_bias(name: str, mask: str, bias: str) -> None:
     for size in ((5, 5), (3, 7)):
         given_mask = MASKS[mask](3, *size)
-        check_law(name, kernel(CHOICES[name]), size, given_mask, BIASES[bias](given_mask, *size))
+        law(kernel(CHOICES[name]), traits(name), size, given_mask, BIASES[bias](given_mask, *size))
 
 
 @pytest.mark.parametrize("keys", [None, "left"])
@@ -109,49 +97,16 @@ def test_a_bias_may_forbid(name: str, keys: str | None) -> None:
         close(found, expected)
 
 
-def check_law(name: str, attention: Kernel, size: tuple[int, int], mask: Mask, bias: Bias | None) -> None:
-    q, k, v = heads_of(size)
-    weights = attention.weights(q, k, mask, bias)
-    allowed = spelled(mask, 3, *size)
-    assert weights.shape == (3, HEADS, *size)
-    assert not weights[~allowed].any(), "a key that may not be looked at has weight"
-    sums, nobody = weights.sum(-1), ~allowed.any(-1)
-    if name in AT_MOST_ONE:
-        assert (sums <= 1 + 1e-12).all()
-    elif name not in FREE:
-        close(sums, (~nobody).double())
-    y, wanted = attention(q, k, v, mask, bias), weights @ v
-    assert not y[nobody].any(), "a row that may look at nothing gives zeros"
-    close(y, wanted)
-    inputs = [q, k, v, *attention.parameters()]
-    for found, expected in zip(gradients(y, *inputs), gradients(wanted, *inputs), strict=True):
-        assert found.isfinite().all()
-        close(found, expected)
-
-
 @pytest.mark.parametrize(("name", "mask"), REFUSED)
 def test_a_mask_that_cannot_be_honoured_is_refused(name: str, mask: str) -> None:
     """By the definition, by the fast way and while decoding, in the same words."""
-    attention, (q, k, v) = kernel(CHOICES[name]), heads_of((3, 5))
-    given_mask = MASKS[mask](3, 3, 5)
-    word = "|".join(what for what in asked(given_mask) if refuses(name, what))
-    with pytest.raises(ValueError, match=word):
-        attention.weights(q, k, given_mask)
-    with pytest.raises(ValueError, match=word):
-        attention(q, k, v, given_mask)
-    with pytest.raises(ValueError, match=word):
-        attention.step(Slot(0), q, k[:, :, :3], v[:, :, :3], given_mask)
+    word = "|".join(what for what in asked(MASKS[mask](3, 3, 5)) if refuses(name, what))
+    refusal(kernel(CHOICES[name]), mask, word)
 
 
 @pytest.mark.parametrize("name", [name for name in KERNELS if name not in BIASED])
 def test_a_bias_that_cannot_be_honoured_is_refused(name: str) -> None:
-    attention, (q, k, v), bias = kernel(CHOICES[name]), heads_of((3, 3)), Given(numbers(HEADS, 3, 3))
-    with pytest.raises(ValueError, match="bias"):
-        attention.weights(q, k, ALL, bias)
-    with pytest.raises(ValueError, match="bias"):
-        attention(q, k, v, ALL, bias)
-    with pytest.raises(ValueError, match="bias"):
-        attention.step(Slot(0), q, k, v, ALL, bias)
+    refusal_of_bias(kernel(CHOICES[name]))
 
 
 @pytest.mark.parametrize("name", CHOICES)
@@ -192,25 +147,15 @@ def test_bias_is_not_ignored(name: str, bias: str) -> None:
 )
 def test_groups_of_heads_share_keys(name: str, groups: int, mask: str) -> None:
     """Head i looks at group i // (heads / groups): the same as with each group's keys written out."""
-    attention, (q, k, v) = kernel(CHOICES[name]), heads_of((3, 5), groups=groups, values=6)
-    given_mask = MASKS[mask](3, 3, 5)
-    order = [i // (HEADS // groups) for i in range(HEADS)]
-    y = attention(q, k, v, given_mask)
-    wanted = attention(q, k[:, order], v[:, order], given_mask)
-    close(y, wanted)
-    close(attention.weights(q, k, given_mask) @ v[:, order], wanted)
-    close(spread(k, HEADS), k[:, order])
-    for found, expected in zip(gradients(y, q, k, v), gradients(wanted, q, k, v), strict=True):
-        close(found, expected)
+    groups_of_heads(kernel(CHOICES[name]), groups, mask)
+    k = numbers(3, groups, 5, WIDTH)
+    close(spread(k, HEADS), k[:, [i // (HEADS // groups) for i in range(HEADS)]])
 
 
 @pytest.mark.parametrize("values", [1, 3, 9])
 @pytest.mark.parametrize("name", KERNELS)
 def test_values_of_another_width(name: str, values: int) -> None:
-    attention, (q, k, v) = kernel(CHOICES[name]), heads_of((3, 5), values=values)
-    y = attention(q, k, v)
-    assert y.shape == (3, HEADS, 3, values)
-    close(y, attention.weights(q, k) @ v)
+    other_widths(kernel(CHOICES[name]), values)
 
 
 @pytest.mark.parametrize(
@@ -251,30 +196,15 @@ def test_each_set_of_leading_axes_has_its_own_keys_and_bias(name: str) -> None:
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("name", [name for name in KERNELS if name not in PLACED | SEATED])
+@pytest.mark.parametrize("name", [name for name in KERNELS if name not in PLACED])
 def test_padding_is_as_if_it_were_not_there(name: str, side: str) -> None:
-    attention, (q, k, v) = kernel(CHOICES[name]), heads_of((4, 9))
-    keys = ragged(3, 9, side)
-    y = attention(q, k, v, Mask(keys=keys))
-    huge = torch.where(keys[:, None, :, None], v, 1e6)
-    close(attention(q, k, huge, Mask(keys=keys)), y)
-    for row in range(3):
-        real = keys[row]
-        close(y[row], attention(q[row : row + 1], k[row : row + 1, :, real], v[row : row + 1, :, real])[0])
+    padding(kernel(CHOICES[name]), side)
 
 
 @pytest.mark.parametrize("name", [name for name in KERNELS if name in DECODERS])
 def test_a_later_key_never_matters(name: str) -> None:
     """Not if it is huge, either; and each query alone sees the keys up to its own place."""
-    attention, (q, k, v) = kernel(CHOICES[name]), heads_of((3, 7))
-    mask = Mask(causal=True, start=2)
-    y = attention(q, k, v, mask)
-    for i in range(3):
-        later = (torch.arange(7) > 2 + i)[:, None]
-        moved = attention(q, torch.where(later, 1e4, k), torch.where(later, -1e4, v), mask)
-        close(moved[:, :, : i + 1], y[:, :, : i + 1])
-        alone = attention(q[:, :, i : i + 1], k[:, :, : 3 + i], v[:, :, : 3 + i], Mask(causal=True, start=2 + i))
-        close(alone[:, :, 0], y[:, :, i])
+    later_keys(kernel(CHOICES[name]))
 
 
 @pytest.mark.parametrize("name", [name for name in KERNELS if name not in POSITIONAL])
@@ -284,7 +214,7 @@ def test_keys_have_no_order(name: str) -> None:
     close(attention(q, k[:, :, order], v[:, :, order], Mask(keys=keys[:, order])), attention(q, k, v, Mask(keys=keys)))
 
 
-@pytest.mark.parametrize("name", [name for name in KERNELS if name not in PLACED | SEATED])
+@pytest.mark.parametrize("name", [name for name in KERNELS if name not in PLACED])
 def test_queries_do_not_know_of_each_other(name: str) -> None:
     attention, (q, k, v) = kernel(CHOICES[name]), heads_of((4, 6))
     order = torch.randperm(4)
@@ -294,17 +224,7 @@ def test_queries_do_not_know_of_each_other(name: str) -> None:
 @pytest.mark.parametrize("name", KERNELS)
 def test_output_is_a_mixture_of_values(name: str) -> None:
     """Linear in v; where rows sum to 1, within the hull of v, and one key alone gives its own value."""
-    attention, (q, k, v) = kernel(CHOICES[name]), heads_of((3, 6))
-    other = numbers(3, HEADS, 6, WIDTH)
-    close(attention(q, k, 2 * v - 3 * other), 2 * attention(q, k, v) - 3 * attention(q, k, other))
-    if name in AT_MOST_ONE | FREE:
-        return
-    for _ in range(10):
-        direction = numbers(WIDTH, 1)
-        along, ends = attention(q, k, v) @ direction, v @ direction
-        assert (along <= ends.amax(-2, keepdim=True) + 1e-12).all()
-        assert (along >= ends.amin(-2, keepdim=True) - 1e-12).all()
-    close(attention(q, k[:, :, :1], v[:, :, :1]), v[:, :, :1].expand(3, HEADS, 3, WIDTH))
+    mixture(kernel(CHOICES[name]), traits(name))
 
 
 @settings(max_examples=15)

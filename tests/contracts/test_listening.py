@@ -2,13 +2,12 @@
 
 import threading
 from collections.abc import Iterator
+from importlib import import_module
 from types import SimpleNamespace
 
 import pytest
 import torch
-import torch._dynamo
 from torch import Tensor, nn
-from torch._dynamo import eval_frame
 from torch.utils.checkpoint import CheckpointError, checkpoint
 
 import regard.nn.tap
@@ -19,8 +18,19 @@ from tests.contracts.families import net
 from tests.contracts.tools import DIM, HEADS, close, numbers, stirred
 
 
+@pytest.fixture(scope="module", autouse=True)
+def compiler() -> None:
+    """As in a process that compiles: here, and not where tests are only collected."""
+    import_module("torch._dynamo")
+
+
+def stance() -> str:
+    found: str = import_module("torch._dynamo.eval_frame")._stance.stance
+    return found
+
+
 def state() -> tuple[object, object]:
-    return dict(hearing()), eval_frame._stance.stance
+    return dict(hearing()), stance()
 
 
 def test_nothing_remains_after_an_error() -> None:
@@ -81,7 +91,7 @@ def test_two_threads_do_not_hear_each_other() -> None:
 
 def test_threads_share_one_compiler() -> None:
     """One stops looking while another still does: compiled models stay eager until the last has left, then not."""
-    torch._dynamo.reset()
+    torch.compiler.reset()
     model, x = stirred(nn.ModuleList([MultiHeadAttention(DIM, HEADS)])), numbers(1, 4, DIM)
     compiled = torch.compile(model[0], backend="eager")
     compiled(x)
@@ -93,7 +103,7 @@ def test_threads_share_one_compiler() -> None:
         with capture(model) as seen:
             other_in.set()
             leave.wait(20)
-            stances.append(eval_frame._stance.stance)
+            stances.append(stance())
             compiled(x)
             heard.extend(seen["0.weights"])
 
@@ -105,11 +115,11 @@ def test_threads_share_one_compiler() -> None:
     thread.join(20)
     assert len(heard) == 1
     assert stances == ["force_eager"]
-    assert eval_frame._stance.stance == "default"
+    assert stance() == "default"
 
 
 def test_a_compiled_model_is_looked_at_through_its_eager_twin() -> None:
-    torch._dynamo.reset()
+    torch.compiler.reset()
     model, ids = net("gpt"), torch.randint(13, (2, 6))
     graphs: list[int] = []
 
@@ -135,16 +145,16 @@ def test_a_compiled_model_is_looked_at_through_its_eager_twin() -> None:
 
 def test_compiling_while_someone_listens_is_never_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the compiler was not there yet when listening began, a graph without taps must not come to be."""
-    torch._dynamo.reset()
+    torch.compiler.reset()
     model, x = stirred(nn.ModuleList([MultiHeadAttention(DIM, HEADS)])), numbers(1, 4, DIM)
     monkeypatch.setattr(regard.nn.tap, "sys", SimpleNamespace(modules={}))
     with capture(model) as seen:
         torch.compile(model[0], backend="eager")(x)
         assert len(seen["0.weights"]) == 1
-        torch._dynamo.reset()
+        torch.compiler.reset()
         with pytest.raises(Exception, match="cannot be compiled while someone listens"):
             torch.compile(model[0], backend="eager", fullgraph=True)(x)
-    torch._dynamo.reset()
+    torch.compiler.reset()
 
 
 class Recomputed(nn.Module):

@@ -1,16 +1,17 @@
 """Looking: the true maps, at no one else's cost, and nothing left behind."""
 
 import math
+from importlib import import_module
 
 import pytest
 import torch
-import torch._dynamo
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.building import prepare
 from regard.errors import InputError
 from regard.look.maps import look_at, one_by_one
-from regard.model import Model, prepare
+from regard.model import Model
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.axis import Axis
 from regard.nn.cache import Cache
@@ -20,6 +21,12 @@ from regard.nn.tap import Tap, capture, listen
 from regard.zoo import FAMILIES
 from tests.contracts.families import ATTENDING, SERVED, by_speed, inputs, net, tensors
 from tests.contracts.tools import CHOICES, DIM, HEADS, close, numbers, ragged, stirred
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiler() -> None:
+    """As in a process that compiles."""
+    import_module("torch._dynamo")
 
 
 @pytest.mark.parametrize(("family", "key", "name"), by_speed(SERVED))
@@ -187,6 +194,10 @@ def test_capture_with_gradients() -> None:
 class Words:
     """A tokenizer, as far as labels go."""
 
+    @property
+    def media(self) -> dict[str, "Words"]:
+        return {"text": self}
+
     def labels(self, ids: list[int]) -> tuple[str, ...]:
         return tuple(f"word{i}" for i in ids)
 
@@ -218,6 +229,8 @@ def test_maps_have_names_and_axes(family: str) -> None:
             if axis.kind == "text":
                 assert axis.labels is not None
                 assert axis.labels in [tuple(f"word{i}" for i in ids[0].tolist()) for ids in given.values()]
+            elif axis.kind == "time":
+                assert axis.size in (given["values"].shape[1], model.config.horizon)
             elif axis.kind in ("latents", "query", "class"):
                 assert axis.size == {"latents": 5, "query": 1, "class": 1}[axis.kind]
             elif hasattr(model.net, "stages"):

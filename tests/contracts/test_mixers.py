@@ -2,13 +2,12 @@
 
 import pytest
 import torch
-import torch._dynamo
 from torch import Tensor, nn
 
 import regard.nn.attention
 import regard.nn.tap
+from regard.contracts import mixers
 from regard.nn.block import Block
-from regard.nn.cache import Cache
 from regard.nn.feedforward import MLP, Gated, Maxout
 from regard.nn.mask import ALL, CAUSAL, Mask
 from regard.nn.mechanisms import build_mixer
@@ -28,41 +27,25 @@ from tests.contracts.tools import (
     gradients,
     numbers,
     ragged,
+    refuses,
     stirred,
+    variants_later,
 )
 
 CPU = torch.device("cpu")
+REFUSED = ("causal", "context", "bias", "pairs", "dropout", "length")
 
 
 def block(
     name: str, *, placement: Placement = "pre", dropout: float = 0.0, causal: bool = False, cross: bool = False
 ) -> Block:
-    site = Site(dim=DIM, heads=HEADS, length=16, causal=causal, dropout=dropout)
-    beyond = Site(dim=DIM, heads=HEADS, length=16, cross=True, dropout=dropout)
-    return Block(
-        build_mixer(CHOICES[name], site),
-        MLP(DIM, 24),
-        lambda: build_residual(placement, nn.LayerNorm(DIM), Branch(DIM), DIM),
-        cross=build_mixer(CHOICES[name], beyond) if cross else None,
-    )
+    return mixers.block(CHOICES[name], placement=placement, dropout=dropout, causal=causal, cross=cross)
 
 
 @pytest.mark.parametrize("name", CROSSING)
 def test_shape_and_gradients(name: str) -> None:
     """Every weight and every position takes part; with a context too."""
-    layer = stirred(block(name, cross=True))
-    x, context = numbers(2, 9, DIM, grad=True), numbers(2, 7, DIM, grad=True)
-    y = layer(x, context, context_mask=Mask(keys=ragged(2, 7, "right")))
-    assert y.shape == x.shape
-    names, parameters = zip(*layer.named_parameters(), strict=True)
-    of_x, of_context, *found = gradients(y, x, context, *parameters)
-    for name_of, gradient in zip(names, found, strict=True):
-        assert gradient.isfinite().all(), name_of
-        assert gradient.abs().sum() > 0 or name_of.endswith(".k.bias"), name_of  # a softmax does not see that one
-    assert of_x.abs().sum(-1).all()
-    looked = of_context.abs().sum(-1) > 0
-    assert not looked[~ragged(2, 7, "right")].any()
-    assert looked.any(-1).all()
+    mixers.shape_and_gradients(CHOICES[name], cross=True)
 
 
 def test_a_context_is_needed_or_refused() -> None:
@@ -73,10 +56,10 @@ def test_a_context_is_needed_or_refused() -> None:
         stirred(block("softmax"))(x, x)
 
 
-@pytest.mark.parametrize("name", CHOICES)
+@pytest.mark.parametrize("name", variants_later(CHOICES))
 def test_compiled_is_eager(name: str) -> None:
     """One graph, the same numbers, in evaluation and with a gradient."""
-    torch._dynamo.reset()
+    torch.compiler.reset()
     layer, x = stirred(block(name, causal=name in DECODERS)).eval(), numbers(2, 6, DIM, grad=True)
     mask = Mask(causal=name in DECODERS, keys=ragged(2, 6, "left"))
     compiled = torch.compile(layer, backend="eager", fullgraph=True)
@@ -87,7 +70,7 @@ def test_compiled_is_eager(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["softmax", "additive"])
 def test_compiled_in_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    torch._dynamo.reset()
+    torch.compiler.reset()
     monkeypatch.setattr(regard.nn.attention, "DENSE", 8)
     layer, x = stirred(block(name, causal=True)).train(), numbers(2, 6, DIM, grad=True)
     mask = Mask(causal=True, keys=ragged(2, 6, "left"))
@@ -150,17 +133,30 @@ def test_dropout_in_training_alone(name: str) -> None:
 @pytest.mark.parametrize("name", DECODERS)
 def test_cached_is_full(name: str, steps: tuple[int, ...]) -> None:
     """Or a cache is refused."""
-    layer, x, keys = stirred(block(name, causal=True)).eval(), numbers(2, 6, DIM), ragged(2, 6, "left")
-    full, cache, parts, start = layer(x, mask=Mask(causal=True, keys=keys)), Cache(), [], 0
-    try:
-        for n in steps:
-            part = slice(start, start + n)
-            parts.append(layer(x[:, part], mask=cache.take(n, keys[:, part]), cache=cache))
-            start += n
-    except ValueError:
-        assert not parts
-        return
-    close(torch.cat(parts, 1)[keys], full[keys])
+    mixers.cached(CHOICES[name], steps)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("name", CHOICES)
+def test_padding_never_changes_what_is_real(name: str, side: str) -> None:
+    mixers.padded(CHOICES[name], side, causal=name in DECODERS)
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_nothing_of_the_future_is_seen(name: str) -> None:
+    """Not even which chunk or bucket a later position falls into, unless the paper's sorting says so."""
+    mixers.no_future(CHOICES[name])
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_the_recorded_map_is_the_explicit_one(name: str) -> None:
+    mixers.looked_at(CHOICES[name], causal=name in DECODERS)
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_what_it_refuses_is_found_by_asking(name: str) -> None:
+    """As a plug-in's refusals are, which no table lists."""
+    assert mixers.refusals(CHOICES[name]) == {what for what in REFUSED if refuses(name, what)}
 
 
 def norm_of(x: Tensor) -> Tensor:

@@ -1,5 +1,8 @@
 """Attention for some queries at a time: the same numbers, and never a whole matrix in memory."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -29,13 +32,23 @@ from tests.contracts.tools import (
     ragged,
     refuses,
     stirred,
+    variants_later,
 )
 
 SERVED = [(name, mask) for name in KERNELS for mask in MASKS if not refuses(name, *asked(MASKS[mask](2, 2, 2)))]
 DROPPED = [name for name in KERNELS if name in DROPPING]
 
 
-@pytest.mark.parametrize(("name", "mask"), later(SERVED))
+# Masks that are parts of another one here; of all but these kernels they are for the slow tests.
+PARTS, WIDELY = ("none", "right", "room", "ahead", "start-tensor", "pairs", "causal-pairs"), ("softmax", "additive")
+
+
+def rarely(cases: list[tuple[str, str]], parts: Sequence[str], often: Sequence[str]) -> list[Any]:
+    slow = [case for case in cases if case[1] in parts and case[0] not in often]
+    return [pytest.param(*case, marks=pytest.mark.slow) if case in slow else later([case])[0] for case in cases]
+
+
+@pytest.mark.parametrize(("name", "mask"), rarely(SERVED, PARTS, WIDELY))
 def test_tiles_are_the_whole(name: str, mask: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Outputs and gradients, for tiles of one row and of several, with every bias."""
     attention = kernel(CHOICES[name])
@@ -88,7 +101,7 @@ IN_PARTS = {"lsh-often"}
 
 
 @pytest.mark.parametrize("dense", [1, 1 << 20])
-@pytest.mark.parametrize("name", [name for name in DROPPED if name not in IN_PARTS])
+@pytest.mark.parametrize("name", variants_later(name for name in DROPPED if name not in IN_PARTS))
 def test_dropout_acts_on_the_weights(name: str, dense: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(regard.nn.attention, "DENSE", dense)
     attention = kernel(CHOICES[name], dropout=0.25).train()
@@ -125,7 +138,11 @@ SMALL = [name for name in KERNELS if name not in ("synthesizer", "synthesizer-ra
 @pytest.mark.parametrize("mode", ["eval", "train"])
 @pytest.mark.parametrize(
     ("name", "mask"),
-    later([(name, mask) for name in SMALL for mask in LONG if name in DECODERS or not LONG[mask].causal]),
+    rarely(
+        [(name, mask) for name in SMALL for mask in LONG if name in DECODERS or not LONG[mask].causal],
+        ("none", "later-start", "keys-of-all"),
+        ("softmax",),
+    ),
 )
 def test_no_matrix_stands_in_memory(name: str, mask: str, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(regard.nn.attention, "DENSE", 1024)
@@ -167,6 +184,16 @@ def test_any_shape_is_fused(mask: Mask, shape: tuple[int, ...], monkeypatch: pyt
     with Largest() as seen:
         Softmax()(q, k, v, mask)
     assert seen.numel < 96 * 96 / 2
+
+
+def test_the_fused_kernel_drops_where_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Elsewhere than on the processor, in training alone."""
+    told, fused = [], F.scaled_dot_product_attention
+    monkeypatch.setattr(F, "scaled_dot_product_attention", lambda *a, **b: told.append(a[4]) or fused(*a, **b))
+    attention, x = Softmax(0.3), torch.empty(1, HEADS, 5, WIDTH, device="meta")
+    attention.train()(x, x, x)
+    attention.eval()(x, x, x)
+    assert told == [0.3, 0.0]
 
 
 def test_the_fused_kernel_knows_a_causal_mask_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:

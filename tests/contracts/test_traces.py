@@ -12,12 +12,12 @@ from regard.errors import InputError
 from regard.look.changes import Head, Temperature, Token, changed
 from regard.look.maps import look_at
 from regard.look.trace import Call, Changed, Trace, follow
+from regard.modalities.text.examples import GREEDY
 from regard.nn.attention import Kernel, MultiHeadAttention
 from regard.nn.axis import Axis
 from regard.nn.cache import Cache
 from regard.nn.mask import CAUSAL, Given, Mask
 from regard.nn.tap import capture
-from regard.tasks.shown import GREEDY
 from regard.zoo import FAMILIES
 from tests.contracts.families import SERVED, by_speed, inputs, net, tensors
 from tests.contracts.tools import CHOICES, DIM, HEADS, close, numbers, stirred
@@ -260,7 +260,7 @@ def test_a_translator_is_asked_what_it_would_write() -> None:
     model = regard.load("tatoeba-en-de")
     found = model.look("Where are my keys?")
     translated = model.translate("Where are my keys?", decoding=GREEDY)
-    assert found.answer.text == translated.text == found.shown.texts[1]
+    assert found.answer.text == translated.text == found.example.texts[1]
     cross = found.maps["decoder.1.cross"]
     assert cross.rows.labels[-1] == "</s>" or cross.rows.labels[-1].startswith("<")
     assert "".join(cross.rows.labels[:-1]).strip() == translated.text

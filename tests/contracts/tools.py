@@ -1,6 +1,6 @@
 """What the contracts share: every row of the table of mechanisms in small, and every kind of mask, spelled out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import pytest
@@ -9,17 +9,27 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from regard.contracts.samples import (  # noqa: F401 (what tests/contracts and `regard contract` share)
+    DIM,
+    HEADS,
+    MASKS,
+    WIDTH,
+    gradients,
+    numbers,
+    ragged,
+    some_pairs,
+    spelled,
+    stirred,
+)
+from regard.contracts.samples import asked_by as asked  # noqa: F401
 from regard.nn.attention import Kernel, Mixer, MultiHeadAttention
 from regard.nn.batchnorm import ChannelNorm
 from regard.nn.mask import Bias, Given, Mask
-from regard.nn.mechanisms import MECHANISMS, Choice, build_mixer
+from regard.nn.mechanisms import FREE, MECHANISMS, Choice, Traits, build_mixer
 from regard.nn.positions import ALiBi, Buckets
 from regard.nn.site import Site
 
 Net = TypeVar("Net", bound=nn.Module)
-
-DIM, HEADS = 16, 4
-WIDTH = DIM // HEADS
 
 # Every row as it is, and those whose settings only matter at larger sizes once more.
 CHOICES: dict[str, Choice] = {name: name for name in MECHANISMS} | {
@@ -71,11 +81,18 @@ REFUSES: dict[str, set[str]] = {
 }
 
 
-def refuses(name: str, *asked: str) -> bool:
+def refuses(name: str, *what: str) -> bool:
     """Whether a row of CHOICES refuses one of these."""
     choice = CHOICES[name]
     words = REFUSES.get(choice if isinstance(choice, str) else choice["kind"], set())
-    return not (words - {"length"} if "length" in choice else words).isdisjoint(asked)
+    return not (words - {"length"} if "length" in choice else words).isdisjoint(what)
+
+
+def traits(name: str) -> Traits:
+    """Of a row of CHOICES: sines and cosines may be negative."""
+    choice = CHOICES[name]
+    kind = choice if isinstance(choice, str) else choice["kind"]
+    return FREE if name == "performer-waves" else MECHANISMS[kind].traits
 
 
 def later(cases: Sequence[tuple[str, ...]]) -> list[Any]:
@@ -83,9 +100,9 @@ def later(cases: Sequence[tuple[str, ...]]) -> list[Any]:
     return [case if case[0] in MECHANISMS else pytest.param(*case, marks=pytest.mark.slow) for case in cases]
 
 
-def asked(mask: Mask) -> list[str]:
-    """What a mask asks for that not everyone honours."""
-    return ["causal"] * mask.causal + ["pairs"] * (mask.pairs is not None)
+def variants_later(names: Iterable[str]) -> list[Any]:
+    """Mechanisms: variants of one are for the slow tests."""
+    return [name if name in MECHANISMS else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
 def mixer(choice: Choice, *, causal: bool = False, groups: int | None = None, dropout: float = 0.0) -> Mixer:
@@ -97,14 +114,6 @@ def kernel(choice: Choice, *, dropout: float = 0.0) -> Kernel:
     found = mixer(choice, dropout=dropout)
     assert isinstance(found, MultiHeadAttention)
     return found.kernel
-
-
-def stirred(module: nn.Module) -> nn.Module:
-    """In float64, and no weight left at a special value such as zero or the identity."""
-    with torch.no_grad():
-        for parameter in module.double().parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.3)
-    return module
 
 
 def lived(net: Net) -> Net:
@@ -124,71 +133,12 @@ BIASED = [name for name in CHOICES if not refuses(name, "bias")]
 DROPPING = [name for name in CHOICES if not refuses(name, "dropout")]
 
 
-def ragged(batch: int, columns: int, side: str) -> Tensor:
-    """Rows of different lengths, the first one full; where there is room, one with a single real key."""
-    lengths = torch.tensor([max(columns - 2 * i, 1) for i in range(batch)])
-    places = torch.arange(columns)
-    return places < lengths[:, None] if side == "right" else places >= columns - lengths[:, None]
-
-
-def some_pairs(batch: int, rows: int, columns: int) -> Tensor:
-    """Random pairs, other ones in each head; the last query may look at nothing."""
-    pairs = torch.rand(batch, HEADS, rows, columns) < 0.6
-    pairs[:, :, -1] = False
-    return pairs
-
-
-# (batch, queries, keys) -> a mask. With causal masks there must be at least as many keys as queries.
-MASKS: dict[str, Callable[[int, int, int], Mask]] = {
-    "none": lambda b, q, k: Mask(),
-    "causal": lambda b, q, k: Mask(causal=True, start=k - q),
-    "room": lambda b, q, k: Mask(causal=True, start=max(k - q - 2, 0)),
-    "ahead": lambda b, q, k: Mask(causal=True, start=k - q + 2),
-    "start-tensor": lambda b, q, k: Mask(causal=True, start=torch.tensor(k - q)),
-    "start-rows": lambda b, q, k: Mask(causal=True, start=(torch.arange(b) + k - q) % (k - q + 1)),
-    "left": lambda b, q, k: Mask(keys=ragged(b, k, "left")),
-    "right": lambda b, q, k: Mask(keys=ragged(b, k, "right")),
-    "nobody": lambda b, q, k: Mask(keys=torch.arange(b)[:, None].expand(b, k) > 0),
-    "pairs": lambda b, q, k: Mask(pairs=some_pairs(b, q, k)),
-    "causal-pairs": lambda b, q, k: Mask(causal=True, start=k - q, pairs=some_pairs(b, q, k)),
-    "causal-left": lambda b, q, k: Mask(causal=True, start=k - q, keys=ragged(b, k, "left")),
-    "causal-right": lambda b, q, k: Mask(causal=True, start=k - q, keys=ragged(b, k, "right")),
-    "all": lambda b, q, k: Mask(True, max(k - q - 1, 0), ragged(b, k, "left"), some_pairs(b, q, k)),
-}
-
 BIASES: dict[str, Callable[[Mask, int, int], Bias | None]] = {
     "no-bias": lambda mask, q, k: None,
     "given": lambda mask, q, k: Given(torch.randn(HEADS, q, k).double()),
     "alibi": lambda mask, q, k: ALiBi(HEADS, mask),
     "buckets": lambda mask, q, k: stirred(Buckets(HEADS, 8, 6))(mask),
 }
-
-
-def spelled(mask: Mask, batch: int, rows: int, columns: int) -> Tensor:
-    """What a mask means, one pair at a time.  -> bool (b, h, q, k)"""
-    allowed = torch.ones(batch, HEADS, rows, columns, dtype=torch.bool)
-    starts = torch.as_tensor(mask.start).expand(batch).tolist()
-    for b in range(batch):
-        for i in range(rows):
-            for j in range(columns):
-                if mask.causal and j > starts[b] + i:
-                    allowed[b, :, i, j] = False
-                if mask.keys is not None and not mask.keys[b, j]:
-                    allowed[b, :, i, j] = False
-    return allowed if mask.pairs is None else allowed & mask.pairs
-
-
-def numbers(*shape: int, grad: bool = False) -> Tensor:
-    return torch.randn(*shape, dtype=torch.float64, requires_grad=grad)
-
-
-def gradients(y: Tensor, *inputs: Tensor) -> list[Tensor]:
-    """Of a random number made of y; the same for the same shape, however y was computed."""
-    state = torch.get_rng_state()
-    toward = torch.randn(y.shape, generator=torch.Generator().manual_seed(5), dtype=y.dtype)
-    found = torch.autograd.grad((y * toward).sum(), inputs, allow_unused=True)
-    torch.set_rng_state(state)
-    return [torch.zeros_like(x) if g is None else g for x, g in zip(inputs, found, strict=True)]
 
 
 def close(a: Tensor, b: Tensor, error: float = 1e-10) -> None:

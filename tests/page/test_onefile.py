@@ -8,6 +8,8 @@ import pytest
 
 from regard.look import onefile
 
+COMMENTS = re.compile(r"/\*\*.*?\*/|^ *//.*?$", re.DOTALL | re.MULTILINE)
+
 
 def test_the_modules_of_the_page_share_one_scope():
     for entry in ("widget.js", "js/standalone.js", "js/app.js"):
@@ -67,4 +69,5 @@ def test_nothing_of_the_page_is_foreign():
         assert "innerHTML" not in text, path.name
         assert "eval(" not in text, path.name
         if path.suffix == ".js":
-            assert len(text.splitlines()) < 200, path.name
+            plain = COMMENTS.sub("", text)  # types stand in comments
+            assert len([line for line in plain.splitlines() if line.strip()]) < 200, path.name

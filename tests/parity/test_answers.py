@@ -5,14 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import transformers
 
 import regard
-from regard.data.answers import Question
-from regard.data.framed import AnswerBatch, AnswerMaker
-from regard.data.vocabulary import Vocabulary, framing
-from regard.model import Model, build
-from regard.tasks.answering import FindAnswer
+from regard.building import build
+from regard.modalities.text.framing import AnswerBatch, AnswerMaker
+from regard.modalities.text.questions import Question
+from regard.modalities.text.tasks.answering import FindAnswer
+from regard.modalities.text.vocabulary import Vocabulary, with_frame
+from regard.model import Model
+from tests.parity.theirs import transformers
 
 WORDS = [f"w{i}" for i in range(30)]
 ROWS = [
@@ -25,7 +26,7 @@ ROWS = [
 def both(folder: Path) -> tuple[Model, Any, AnswerBatch]:
     """A model of ours, the same in their hands, and a batch."""
     torch.manual_seed(0)
-    text = framing(Vocabulary("words", 60).learn([" ".join(WORDS)]))
+    text = with_frame(Vocabulary("words", 60).learn([" ".join(WORDS)]))
     sizes: dict[str, Any] = {"dim": 16, "heads": 2, "hidden": 32, "depth": 2, "length": 24, "dropout": 0.0}
     made = build("bert-tiny", vocab=text.tokenizer.get_vocab_size(), head="span", pooler=False, **sizes)
     with torch.no_grad():

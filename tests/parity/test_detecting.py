@@ -10,11 +10,13 @@ import torch
 from torch import Tensor
 
 import regard
+from regard.modalities.boxes.detection import BoxedBatch, Detect, boxes_found
 from regard.models.detr import Detected
 from regard.nn.convolution import real
-from regard.tasks.detecting import BoxedBatch, Detect, boxes_found
 from tests.parity.ours import assert_close
-from tests.parity.twins import batch, detr, paired, redraw, run_reference, saved, transformers
+from tests.parity.references import detr, redraw
+from tests.parity.theirs import transformers
+from tests.parity.twins import batch, paired, run_reference, saved
 
 
 def target(classes: int = 4) -> BoxedBatch:

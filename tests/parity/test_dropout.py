@@ -15,19 +15,9 @@ import regard.nn.dropout
 from regard.nn.feedforward import MLP
 from regard.nn.tap import capture
 from tests.parity.ours import OURS, assert_close
-from tests.parity.twins import (
-    FAMILIES,
-    Pair,
-    batch,
-    bert_config,
-    gpt,
-    marian,
-    redraw,
-    run_reference,
-    saved,
-    transformers,
-    vit_config,
-)
+from tests.parity.references import FAMILIES, bert_config, gpt, marian, redraw, vit_config
+from tests.parity.theirs import transformers
+from tests.parity.twins import Pair, batch, run_reference, saved
 
 BUILDS = {
     "gpt": lambda: gpt(resid_pdrop=0.1, attn_pdrop=0.2, embd_pdrop=0.3),

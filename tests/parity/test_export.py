@@ -10,11 +10,12 @@ from safetensors.torch import load_file
 from torch import nn
 
 import regard
+from regard.decode.symbols import Symbols
 from regard.errors import InputError
 from regard.folders import convert, export, save
-from regard.interop.symbols import Symbols
 from tests.parity.ours import assert_close, run
-from tests.parity.twins import CASES, FAMILIES, FIXED, TIMM, UNNAMED, batch, explicit, reference, run_reference, saved
+from tests.parity.references import CASES, FAMILIES, FIXED, TIMM, UNNAMED, explicit, reference
+from tests.parity.twins import batch, run_reference, saved
 
 # Our config has no place for them, and no output depends on them.
 LOST = {"transformers_version", "_name_or_path", "dtype"}

@@ -13,7 +13,8 @@ import regard
 from regard.errors import CheckpointError
 from regard.models.t5 import Config
 from tests.parity.ours import Tensors
-from tests.parity.twins import CASES, reference, saved
+from tests.parity.references import CASES, reference
+from tests.parity.twins import saved
 
 KINDS = ["gpt", "gpt-untied", "bert-pretraining", "vit", "vit-pooled", "transformer"]
 

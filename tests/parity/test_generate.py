@@ -13,7 +13,8 @@ from regard.decode.choice import likeliest
 from regard.decode.rules import Rule, at_least, never, no_repeat
 from regard.decode.steps import Written, collect, stream
 from regard.decode.writer import Continuer, Translator, Writer
-from tests.parity.twins import Pair, gpt, marian, redraw, saved
+from tests.parity.references import gpt, marian, redraw
+from tests.parity.twins import Pair, saved
 
 TEXTS, LONGEST, END, BEGIN, PAD = 12, 28, 1, 5, 0
 

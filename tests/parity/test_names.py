@@ -7,15 +7,20 @@ from regard.interop import levit, timm_swin
 from regard.interop.foreign import Foreign
 from regard.interop.kinds import KINDS, kind_of
 from regard.interop.rules import needed, spare
+from regard.nn.untouched import Untouched
 from regard.zoo import bare
 
-NAMES = [*timm_swin.NAMES, *timm_swin.SECOND_NAMES, *levit.NAMES]
+NAMES = [list(timm_swin.NAMES), list(timm_swin.SECOND_NAMES), list(levit.NAMES)]
+QUICK = {name for names in NAMES for name in (names[0], names[-1])}  # the others are for the slow tests
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(x, marks=() if x in QUICK else pytest.mark.slow) for names in NAMES for x in names],
+)
 def test_the_sizes_of_a_name(name: str) -> None:
     timm = pytest.importorskip("timm", reason="the reference is not installed: pip install regard[parity]")
-    with torch.device("meta"):
+    with torch.device("meta"), Untouched():
         model = timm.create_model(name)
     theirs = {key: tuple(x.shape) for key, x in model.state_dict().items()}
     size = list(model.pretrained_cfg["input_size"])

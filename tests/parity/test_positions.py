@@ -11,9 +11,7 @@ from regard.nn.latents import fourier_features, spread_over
 from regard.nn.mask import Mask
 from regard.nn.positions import ALiBi, Buckets, Rotary, WindowBias, buckets, sinusoid, window_offsets
 from tests.parity.ours import ATOL, RTOL
-from tests.parity.twins import transformers
-
-MODELS = transformers.models
+from tests.parity.theirs import transformers
 
 
 @pytest.mark.parametrize("count", [32, 16])
@@ -21,7 +19,7 @@ MODELS = transformers.models
 @pytest.mark.parametrize("both", [True, False])
 def test_t5_buckets(both: bool, longest: int, count: int, device: torch.device) -> None:
     offset = torch.arange(-300, 301, device=device)
-    theirs = MODELS.t5.modeling_t5.T5Attention._relative_position_bucket(offset, both, count, longest)
+    theirs = transformers.models.t5.modeling_t5.T5Attention._relative_position_bucket(offset, both, count, longest)
     assert torch.equal(buckets(offset, count, longest, both=both), theirs)
 
 
@@ -32,7 +30,9 @@ def test_t5_bias(both: bool, device: torch.device) -> None:
         num_heads=3, d_model=12, d_kv=4, relative_attention_num_buckets=8, relative_attention_max_distance=20
     )
     config.is_decoder = not both
-    theirs = MODELS.t5.modeling_t5.T5Attention(config, has_relative_attention_bias=True, layer_idx=0).to(device)
+    theirs = transformers.models.t5.modeling_t5.T5Attention(config, has_relative_attention_bias=True, layer_idx=0).to(
+        device
+    )
     ours = Buckets(3, 8, 20, both=both).to(device)
     nn.init.normal_(ours.weight)
     theirs.relative_attention_bias.weight.data.copy_(ours.weight)
@@ -43,7 +43,7 @@ def test_t5_bias(both: bool, device: torch.device) -> None:
 
 @pytest.mark.parametrize("window", [(7, 7), (3, 5), (4, 2), (1, 1)])
 def test_swin_window_bias(window: tuple[int, int], device: torch.device) -> None:
-    theirs = MODELS.swin.modeling_swin.SwinRelativePositionBias(3, window).to(device)
+    theirs = transformers.models.swin.modeling_swin.SwinRelativePositionBias(3, window).to(device)
     ours = WindowBias(3, *window).to(device)
     theirs.relative_position_bias_table.data.copy_(ours.weight)
     assert torch.equal(window_offsets(*window, device).flatten(), theirs.relative_position_index)
@@ -54,7 +54,7 @@ def test_swin_window_bias(window: tuple[int, int], device: torch.device) -> None
 def test_alibi(heads: int, device: torch.device) -> None:
     """The reference adds slope * key, we slope * (key - query): alike for each query, as far as it may look."""
     keys = torch.ones(1, 9, device=device)
-    theirs = MODELS.bloom.modeling_bloom.build_alibi_tensor(keys, heads, torch.float32)  # (h, 1, k)
+    theirs = transformers.models.bloom.modeling_bloom.build_alibi_tensor(keys, heads, torch.float32)  # (h, 1, k)
     ours = ALiBi(heads)
     here = torch.arange(9, device=device)
     shifted = ours.dense(9, 9, device) + ours.slopes(device)[:, None, None] * here[:, None]
@@ -69,7 +69,7 @@ def llama(dim: int, base: float) -> Any:
         num_attention_heads=2,
         rope_parameters={"rope_type": "default", "rope_theta": base},
     )
-    return MODELS.llama.modeling_llama.LlamaRotaryEmbedding(config)
+    return transformers.models.llama.modeling_llama.LlamaRotaryEmbedding(config)
 
 
 @pytest.mark.parametrize("base", [10000.0, 500.0])
@@ -77,7 +77,7 @@ def llama(dim: int, base: float) -> Any:
 def test_rotary_halves(start: int, base: float, device: torch.device) -> None:
     q, k = torch.randn(2, 2, 3, 9, 8, device=device)
     cos, sin = llama(8, base).to(device)(q, torch.arange(start, start + 9, device=device)[None])
-    theirs = MODELS.llama.modeling_llama.apply_rotary_pos_emb(q, k, cos, sin)
+    theirs = transformers.models.llama.modeling_llama.apply_rotary_pos_emb(q, k, cos, sin)
     rotary = Rotary(8, base=base, layout="halves")
     places = torch.arange(start, start + 9, device=device)
     torch.testing.assert_close(rotary(q, places), theirs[0], rtol=RTOL, atol=ATOL)
@@ -99,7 +99,7 @@ def test_rotary_interleaved(turned: int, device: torch.device) -> None:
 
 @pytest.mark.parametrize("dim", [16, 15, 64])
 def test_sinusoid_halves(dim: int, device: torch.device) -> None:
-    table = MODELS.marian.modeling_marian.MarianSinusoidalPositionalEmbedding(1024, dim).create_weight()
+    table = transformers.models.marian.modeling_marian.MarianSinusoidalPositionalEmbedding(1024, dim).create_weight()
     ours = sinusoid(torch.arange(1024, device=device), dim, "halves")
     torch.testing.assert_close(ours.cpu(), table, rtol=RTOL, atol=ATOL)
 

@@ -12,7 +12,9 @@ from torch import Tensor, nn
 
 import regard
 from regard.errors import CheckpointError, InputError
-from tests.parity.twins import bert_config, gpt, llama, reference, saved, t5, transformers
+from tests.parity.references import bert_config, gpt, llama, reference, t5
+from tests.parity.theirs import transformers
+from tests.parity.twins import saved
 
 State = dict[str, Tensor]
 Config = dict[str, Any]

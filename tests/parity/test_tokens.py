@@ -3,6 +3,7 @@
 import gzip
 import json
 import shutil
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,20 @@ from regard.errors import CheckpointError
 from regard.interop.tokens import foreign_tokenizer
 from tests.parity.strings import strings
 from tests.parity.test_pieces import CASES, made
+from tests.parity.theirs import transformers
 
 sentencepiece = pytest.importorskip(
     "sentencepiece", reason="the reference is not installed: pip install regard[parity]"
 )
-transformers = pytest.importorskip("transformers", reason="the reference is not installed: pip install regard[parity]")
-
-TEXTS = strings(10_000)
 
 
-def agree(ours: bytes | None, theirs: Any, texts: list[str] = TEXTS) -> None:
+@cache
+def awkward() -> list[str]:
+    return strings(10_000)
+
+
+def agree(ours: bytes | None, theirs: Any, given: list[str] | None = None) -> None:
+    texts = awkward() if given is None else given
     assert ours is not None
     found = Tokenizer.from_str(ours.decode("utf-8")).encode_batch(texts)
     wanted = theirs(texts)["input_ids"]
@@ -73,7 +78,7 @@ def test_llama(tmp_path: Path) -> None:
     path = made(tmp_path, **CASES["llama"]).rename(tmp_path / "tokenizer.model")
     theirs, ours = sentencepiece.SentencePieceProcessor(model_file=str(path)), foreign_tokenizer(tmp_path, "llama")
     assert ours is not None
-    texts = [text for text in TEXTS if "s>" not in text]
+    texts = [text for text in awkward() if "s>" not in text]
     found = [one.ids for one in Tokenizer.from_str(ours.decode("utf-8")).encode_batch(texts)]
     assert found == [[theirs.bos_id(), *theirs.encode(text)] for text in texts]
 

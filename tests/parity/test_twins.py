@@ -8,7 +8,8 @@ import torch
 from regard.interop.kinds import KINDS
 from regard.nn.tap import capture
 from tests.parity.ours import OURS, Tensors, assert_close
-from tests.parity.twins import CASES, FAMILIES, TIMM, Pair, batch, paired, row
+from tests.parity.references import CASES, FAMILIES, TIMM
+from tests.parity.twins import Pair, batch, paired, row
 
 # There the reference takes norms, angles, routes and offsets in float32, whatever comes in.
 NARROW = ("llama", "mistral", "qwen", "t5", "switch", "swinv2")

@@ -4,8 +4,15 @@ import json
 import re
 import threading
 
-from regard.figures.table import FIGURES, RESULTS
+import pytest
+
+from regard.errors import InputError
+from regard.figures import installed
 from regard.serve import gallery
+from regard.serve.refusals import refusal
+from regard.serve.schema import FigureRow
+from regard_lectures.records import RESULTS
+from regard_lectures.table import FIGURES
 
 from .conftest import API, check_clean, look
 
@@ -16,12 +23,23 @@ def test_figures_are_listed_as_they_were_recorded(client) -> None:
     rows = answer.json()
     assert [row["id"] for row in rows] == list(FIGURES)
     for row in rows:
-        assert set(row) == {"id", "deck", "title", "claim", "command", "conclusion", "holds", "checks"}
+        assert set(row) == set(FigureRow.model_fields)
+        assert row["verdict"] in ("confirmed", "partly", "contradicted", "quoted")
         assert row["command"] == f"regard figure {row['id']}"
     assert {row["id"] for row in rows if row["conclusion"]} == {"5.3b", "2.8", "11.8", "11.8b", "11.8c"}
     recorded = json.loads((RESULTS / "2.1.json").read_text("utf-8"))
     one = next(row for row in rows if row["id"] == "2.1")
-    assert (one["holds"], one["checks"]) == (recorded["holds"], recorded["checks"])
+    for key in ("verdict", "agreement", "expected", "found", "holds", "checks"):
+        assert one[key] == recorded[key]
+
+
+def test_without_figures_the_page_is_told(monkeypatch) -> None:
+    monkeypatch.setattr("regard.figures.entry_points", lambda group: [])
+    monkeypatch.setattr("regard.figures.installed", installed.__wrapped__)
+    for ask in (gallery.Gallery().rows, lambda: gallery.Gallery().picture("2.1")):
+        with pytest.raises(InputError, match="no figures are installed") as caught:
+            ask()
+        assert refusal(caught.value).told["fix"].startswith("install regard-lectures")
 
 
 def test_a_figure_is_drawn_from_its_record(client) -> None:
@@ -66,8 +84,9 @@ def test_the_documentation_names_every_address_and_nothing_elsewhere(client) -> 
     assert not re.findall(r"(?:src|href)=.https?:", text)
     assert set(schema["paths"]) == {
         f"{API}/{path}"
-        for path in ("models", "models/{name}/attentions", "run", "stream", "look", "compare", "looks/{id}/maps/{site}",
-                     "looks/{id}/rows/{site}", "looks/{id}/thumbnails", "looks/{id}/cell/{site}",
+        for path in ("models", "models/{name}/attentions", "run", "upload", "stream", "look", "compare",
+                     "looks/{id}/maps/{site}", "looks/{id}/rows/{site}", "looks/{id}/thumbnails",
+                     "looks/{id}/cell/{site}",
                      "looks/{id}/analyses/{name}", "looks/{id}/export.html", "figures", "figures/{id}.svg")
     }  # fmt: skip
     for path, methods in schema["paths"].items():

@@ -38,16 +38,16 @@ def tried(client, many: int, share: int) -> Counter[int]:
         seen[answer.status_code] += 1
         if "svg" not in answer.headers.get("content-type", ""):
             check_clean(answer)
-        assert answer.status_code in (200, 400, 404, 408, 410, 413, 422, 429), answer.text[:300]
+        assert answer.status_code in (200, 400, 404, 408, 410, 413, 415, 422, 429), answer.text[:300]
 
     attempt()
     return seen
 
 
-def test_three_hundred_requests(client) -> None:
-    seen = tried(client, 300, 1)
-    assert seen[200] > 40  # it gets past the border
-    assert seen[422] > 40
+def test_a_hundred_requests(client) -> None:
+    seen = tried(client, 100, 1)
+    assert seen[200] > 10  # it gets past the border
+    assert seen[422] > 10
 
 
 @pytest.mark.slow

@@ -248,3 +248,14 @@ def test_odd_ids_are_not_found(client, place, name) -> None:
 def test_the_package_has_no_page_of_another_kind() -> None:
     assert {Path(name).suffix for name in pages.known()} <= set(pages.KINDS)
     assert Path(regard.__file__).parent in pages.FOLDER.parents
+
+
+def test_the_policy_admits_what_media_need_and_nothing_foreign(client) -> None:
+    parts = dict(
+        part.split(maxsplit=1) for part in client.get("/").headers["content-security-policy"].split(";") if part.strip()
+    )
+    assert parts["default-src"] == parts["script-src"] == parts["connect-src"] == "'self'"
+    assert parts["media-src"] == parts["worker-src"] == "'self' blob:"
+    assert parts["img-src"] == "'self' data: blob:"
+    words = {word for sources in parts.values() for word in sources.split()}
+    assert words == {"'self'", "'none'", "data:", "blob:"}

@@ -150,7 +150,7 @@ def test_queries(client, query) -> None:
 
 
 def test_a_text_may_not_have_too_many_tokens(client, monkeypatch) -> None:
-    from regard.serve import giving as module
+    from regard.modalities.text import page as module
 
     monkeypatch.setattr(module, "TOKENS", 3)
     monkeypatch.setattr(module, "REWEIGHTED", 2)
@@ -171,15 +171,16 @@ def test_a_picture_for_a_net_that_takes_it_as_it_is_may_not_be_large(client, she
     from PIL import Image
 
     from regard.errors import InputError
-    from regard.serve.giving import given
-    from regard.serve.schema import ImageInput
+    from regard.modalities.images.page import ImageInput
+    from regard.modalities.page_input import Border
+    from regard.modalities.page_inputs import shown_to
 
     model = shelf.get("digits").model
     free = replace(model, processor=replace(model.processor, size=None))
     large = ImageInput(**shown(Image.new("L", (1200, 1000))))
-    assert given(model, large)
+    assert shown_to(large, Border(model))
     with pytest.raises(InputError, match="cannot be used"):
-        given(free, large)
+        shown_to(large, Border(free))
 
 
 def test_what_a_decoder_says_is_not_told(client) -> None:

@@ -10,8 +10,8 @@ from regard.errors import InputError
 from regard.serve.looks import Looks
 from regard.serve.refusals import RefusedError
 from regard.serve.schema import LookRequest
-from regard.serve.shelf import MOST, SEERS, ZOO, Shelf, words_of
-from regard.zoo import bare, parameters, preset, shipped
+from regard.serve.shelf import MOST, Shelf, offered, words_of
+from regard.zoo import FAMILIES, bare, parameters, preset, shipped
 
 from .conftest import API, check_clean
 
@@ -19,7 +19,7 @@ from .conftest import API, check_clean
 def test_every_model_is_listed_with_an_input_that_it_takes(client) -> None:
     rows = client.get(f"{API}/models").json()
     names = [row["name"] for row in rows]
-    assert set(names) == {*shipped(), "run:stories", "run:broken", *ZOO}
+    assert set(names) == {*shipped(), "run:stories", "run:broken", *offered()}
     assert names[0] == "tatoeba-en-de"  # what a page opens with
     by_name = {row["name"]: row for row in rows}
     assert by_name["tatoeba-en-de"]["takes"] == "pair"
@@ -71,8 +71,7 @@ def test_runs_that_cannot_be_offered_are_told_with_the_reason(runs, tmp_path) ->
 
 def check_size(name: str) -> None:
     family, config = preset(name, words_of(name))
-    assert parameters(bare(family, config)) == ZOO[name] <= MOST
-    assert hasattr(config, "channels") == (name in SEERS)
+    assert parameters(bare(family, config)) == FAMILIES[family].offered[name] <= MOST
 
 
 @pytest.mark.parametrize("name", ["gpt-tiny", "transformer-small", "vit-cifar", "levit-cifar", "detr-small"])
@@ -81,7 +80,7 @@ def test_the_zoo_has_the_sizes_that_it_states(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ZOO)
+@pytest.mark.parametrize("name", offered())
 def test_all_of_the_zoo_has_the_sizes_that_it_states(name: str) -> None:
     check_size(name)
 

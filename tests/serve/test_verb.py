@@ -13,6 +13,7 @@ from regard.cli.app import main
 from regard.serve.listening import bound
 
 
+@pytest.mark.slow  # a process of its own, which loads all of torch
 def test_it_serves_until_it_is_interrupted(tmp_path) -> None:
     model = tmp_path / "my run" / "model"
     model.mkdir(parents=True)

@@ -154,3 +154,54 @@ def test_a_thread_that_cannot_be_stopped_is_replaced(monkeypatch) -> None:
 
 def test_leaving_is_no_exception_that_others_would_catch() -> None:
     assert not issubclass(LeftError, Exception)
+
+
+def leaving():
+    """A client, and how it leaves."""
+    gone = asyncio.Event()
+
+    async def receive():
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    return gone, receive
+
+
+def test_what_waits_for_one_who_left_never_runs() -> None:
+    async def main() -> None:
+        work, go, ran = Work(Limits()), threading.Event(), []
+        first = asyncio.ensure_future(work.do(go.wait))
+        gone, receive = leaving()
+        left = asyncio.ensure_future(work.do(lambda: ran.append("left"), receive))
+        stays = asyncio.ensure_future(work.do(lambda: ran.append("stays")))
+        await asyncio.sleep(0.02)
+        gone.set()
+        with pytest.raises(RefusedError) as refused:
+            await left
+        assert refused.value.status == 408
+        go.set()
+        await asyncio.gather(first, stays)
+        assert ran == ["stays"]
+        work.close()
+
+    run(main())
+
+
+def test_a_batch_goes_on_for_those_who_stay() -> None:
+    async def main() -> None:
+        work = Work(Limits(pause=0.05))
+        gone, receive = leaving()
+
+        def all_(items):
+            return [10 * item for item in items]
+
+        left = asyncio.ensure_future(work.do(lambda: 0, receive, batch=Batch("a", 1, all_)))
+        stays = asyncio.ensure_future(work.do(lambda: 20, batch=Batch("a", 2, all_)))
+        await asyncio.sleep(0.01)
+        gone.set()
+        with pytest.raises(RefusedError):
+            await left
+        assert await stays == 20
+        work.close()
+
+    run(main())

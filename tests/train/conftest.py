@@ -1,10 +1,20 @@
 """Where a test trains: in a folder of its own, without the user's data and cache, and leaving threads as they were."""
 
+import importlib
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.forked import LATE
+
+
+@pytest.fixture(scope="session", autouse=True)
+def imported() -> None:
+    """What the first run of a process imports, so that it is counted to no test."""
+    for name in LATE:
+        importlib.import_module(name)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from regard.cli.app import main
-from regard.tasks.translate import Translate
+from regard.modalities.text.tasks.translation import Translate
 from regard.train.averages import Moving, mean
 from tests.train.runs import steps, trained
 

@@ -10,15 +10,15 @@ from PIL import Image
 
 import regard
 from regard.cli.app import main
-from regard.data.captioned import CaptionedImages
-from regard.data.captions import Captions
-from regard.data.images import Images
+from regard.modalities.captions.captioned import CaptionedImages
+from regard.modalities.captions.processor import Captions
+from regard.modalities.images.processor import Images
+from regard.modalities.text.bleu import quality, quality_of_several
+from regard.run.check import check_run
 from regard.run.job import Job
 from regard.run.settings import read_run
-from regard.run.start import reopen
-from regard.run.templates import TEMPLATES
-from regard.run.trial import check
-from regard.tasks.bleu import quality, quality_of_several
+from regard.run.templates import all_templates
+from regard.run.training import reopen
 from regard.train.engine import Engine
 
 from .runs import fingerprint, lines, refused, trained, written
@@ -115,7 +115,7 @@ def test_captions_stay_with_their_images_and_images_with_their_split(text: str, 
 
 def test_images_change_only_where_they_are_learned(place: Path) -> None:
     """And by default in no way: a caption may name what is left and right."""
-    assert TEMPLATES["describe"].data.augment.mirror == 0  # type: ignore[union-attr]
+    assert all_templates()["describe"].data.augment.mirror == 0
     data(place)
     for i in range(COUNT):
         image = Image.new("RGB", (16, 16), colour(i))
@@ -300,7 +300,7 @@ def test_an_image_is_described_once_and_held_against_all_of_its_captions(
     (place / "test.tsv").write_text(f"image\tcaption\n{rows}")
     words = ['data.images=["photos", "photos", "more/photos"]', "data.test=test.tsv", "train.steps=1"]
     run = trained(place, *words, text=CHANGED)
-    report = check(place / "tiny.toml", (*words, "folder=other"))
+    report = check_run(place / "tiny.toml", (*words, "folder=other"))
     assert {name: split.rows for name, split in report.splits.items()} == {"train": 48, "held_out": 12, "test": 30}
     assert report.bad_rows == 0
     assert report.shapes["source"] == (8, 3, 8, 8)

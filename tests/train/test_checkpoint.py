@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import CheckpointError
-from regard.interop import writing
+from regard.storage import atomic as writing
 from regard.train import checkpoint
 from regard.train.checkpoint import Checkpoint, Checkpoints, damage, read, throw_away
 from regard.train.distribution import ALONE, World

@@ -10,16 +10,17 @@ import torch
 from PIL import Image
 
 import regard
+from regard.building import build
 from regard.cli.app import main
-from regard.data.images import Images
-from regard.data.shapes import KINDS, Shapes
 from regard.errors import InputError
-from regard.look.annotating import annotated, tint
-from regard.model import Model, build
+from regard.modalities.boxes.detection import PAPER, Detect
+from regard.modalities.boxes.detector import Thing
+from regard.modalities.boxes.drawing import annotated, tint
+from regard.modalities.boxes.shapes import KINDS, Shapes
+from regard.modalities.images.processor import Images
+from regard.model import Model
 from regard.run.settings import read_run
-from regard.run.start import reopen
-from regard.tasks.detecting import PAPER, Detect
-from regard.tasks.finding import Thing
+from regard.run.training import reopen
 from regard.train.optimizers import SGD, optimizer_of, set_rate
 from tests.train.runs import lines, refused, trained, written
 
@@ -337,9 +338,9 @@ def test_boxes_are_in_pixels_of_the_image_as_it_was(run: Path, tmp_path: Path) -
     assert not model.detect(small, threshold=0.999).things
     with pytest.raises(InputError, match="threshold"):
         model.detect(small, threshold=1.5)
-    with pytest.raises(InputError, match="no labels"):
+    with pytest.raises(InputError, match="this detr cannot classify"):
         model.classify(str(small))
-    with pytest.raises(InputError, match="finds no boxes"):
+    with pytest.raises(InputError, match="this vit cannot detect objects"):
         build("vit-base", image=16, patch=8, dim=8, depth=1, heads=1, hidden=8).detect(small)
 
 

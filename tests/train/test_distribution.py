@@ -16,25 +16,21 @@ from regard.cli.app import main
 from regard.errors import InputError
 from regard.train.checkpoint import Checkpoints
 from regard.train.distribution import ALONE, joined
+from tests.train.processes import launch
 from tests.train.runs import RUN, trained, written
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def launch(processes: int, what: str, folder: Path, kind: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    """Under torchrun, as a user would; with one process, without it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m"]
-    if processes > 1:
-        command += ["torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), "-m"]
+def torchrun(what: str, folder: Path, kind: str) -> subprocess.CompletedProcess[str]:
+    """Two processes, as a user starts them."""
     ours = Path(regard.__file__).parents[1]  # the same as in this process, wherever that has it from
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ours)))}
-    done = subprocess.run(
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"]
+    return subprocess.run(
         [*command, "tests.train.worker", what, str(folder), kind],
         cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
-    assert done.returncode == code, done.stderr[-3000:]
-    return done
 
 
 def losses(folder: Path) -> list[float]:
@@ -51,23 +47,40 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("kind", ["ddp", "fsdp"])
-def test_two_processes_follow_the_same_curve(tmp_path: Path, alone: Path, kind: str) -> None:
-    """Fifty steps to 1e-5; then what two saved is read by one, two and four."""
-    launch(2, "curve", tmp_path, kind)
-    one, two = losses(alone), losses(tmp_path)
-    assert len(one) == 52
+@pytest.fixture(scope="module", params=["ddp", "fsdp"])
+def together(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    folder = tmp_path_factory.mktemp(request.param)
+    launch(2, "curve", folder, request.param)
+    return request.param, folder
+
+
+def test_two_processes_follow_the_same_curve(alone: Path, together: tuple[str, Path]) -> None:
+    """Twenty steps to 1e-5."""
+    one, two = losses(alone), losses(together[1])
+    assert len(one) == 22
     assert max(abs(a - b) for a, b in zip(one, two, strict=True)) < 1e-5
-    saved = load_file(tmp_path / "weights.safetensors")
-    for processes in (1, 2, 4):
-        launch(processes, "resume", tmp_path, kind)
-        found = load_file(tmp_path / f"resumed-{processes}.safetensors")
-        for name, x in saved.items():
-            assert torch.equal(found[name], x), name
-        assert all(found[f"moment.{name}"].abs().sum() > 0 for name in saved if not name.endswith("k.bias"))
-    told = [json.loads((tmp_path / f"resumed-{n}.json").read_text()) for n in (1, 2, 4)]
-    assert [line["step"] for line in told] == [50, 50, 50]
-    assert max(abs(line["loss"] - told[0]["loss"]) for line in told) < 1e-3  # a sum over the batch
+
+
+@pytest.fixture(scope="module")
+def resumed(together: tuple[str, Path]) -> float:
+    """The loss with which one process goes on."""
+    kind, folder = together
+    launch(1, "resume", folder, kind)
+    return json.loads((folder / "resumed-1.json").read_text())["loss"]
+
+
+@pytest.mark.parametrize("processes", [1, 2, pytest.param(4, marks=pytest.mark.slow)])
+def test_what_two_saved_any_number_can_read(together: tuple[str, Path], resumed: float, processes: int) -> None:
+    kind, folder = together
+    if processes > 1:
+        launch(processes, "resume", folder, kind)
+    found, saved = load_file(folder / f"resumed-{processes}.safetensors"), load_file(folder / "weights.safetensors")
+    for name, x in saved.items():
+        assert torch.equal(found[name], x), name
+    assert all(found[f"moment.{name}"].abs().sum() > 0 for name in saved if not name.endswith("k.bias"))
+    told = json.loads((folder / f"resumed-{processes}.json").read_text())
+    assert told["step"] == 20
+    assert abs(told["loss"] - resumed) < 1e-3  # a sum over the batch
 
 
 @pytest.mark.parametrize("kind", ["ddp", "fsdp"])
@@ -87,16 +100,17 @@ def test_what_one_saved_two_can_share(tmp_path: Path, alone: Path) -> None:
     shutil.copytree(alone / "run", tmp_path / "run")
     launch(2, "resume", tmp_path, "fsdp")
     found = load_file(tmp_path / "resumed-2.safetensors")
-    checkpoint = tmp_path / "run" / "checkpoints" / "step-000050"
+    checkpoint = tmp_path / "run" / "checkpoints" / "step-000020"
     moments = load_file(checkpoint / "net.optimizer.safetensors")
     for name, x in load_file(checkpoint / "net.safetensors").items():
         assert torch.equal(found[name], x), name
         assert torch.equal(found[f"moment.{name}"], moments[f"exp_avg/{name}"]), name
 
 
-def test_every_net_can_be_shared_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["one", "experts", "fed", "feeds itself"])
+def test_every_net_can_be_shared_out(tmp_path: Path, kind: str) -> None:
     """Methods that call each other, too: what comes out is what one process with all weights would make."""
-    launch(2, "nets", tmp_path, "fsdp")
+    launch(2, "nets", tmp_path, kind)
 
 
 @pytest.mark.parametrize(
@@ -126,13 +140,26 @@ def test_when_one_process_fails_all_stop_and_one_says_why(tmp_path: Path, kind: 
 
 def test_a_process_that_is_killed_is_missed_in_words(tmp_path: Path) -> None:
     written(tmp_path, RUN.replace("evaluate = 8", "evaluate = 80"))
-    done = launch(2, "spoil", tmp_path, "killed", code=1)  # torchrun's own
+    done = launch(2, "spoil", tmp_path, "killed", codes=(0, -9))
     assert done.stdout.count("exit code 2") == 1
     assert "regard: another process of this run ended without a word" in done.stderr
     assert "fault in regard" not in done.stderr
     newest = Checkpoints(tmp_path / "run" / "checkpoints", ALONE).newest()
     assert newest is not None
     assert newest.name == "step-000002"
+
+
+@pytest.mark.slow
+def test_torchrun_starts_them(tmp_path: Path, alone: Path) -> None:
+    """As above, and when one is killed."""
+    done = torchrun("curve", tmp_path, "fsdp")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert max(abs(a - b) for a, b in zip(losses(alone), losses(tmp_path), strict=True)) < 1e-5
+    killed = tmp_path / "killed"
+    written(killed, RUN.replace("evaluate = 8", "evaluate = 80"))
+    done = torchrun("spoil", killed, "killed")
+    assert done.returncode == 1  # torchrun's own
+    assert "regard: another process of this run ended without a word" in done.stderr
 
 
 @pytest.mark.parametrize("process", ["0", "1"])

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from regard.data.loader import Maker
+from regard.modalities.text.tasks.language import Language, Tokens
 from regard.nn.block import replay_blocks
 from regard.nn.tap import capture
-from regard.tasks.language import Language, Tokens
 from regard.tasks.task import Loss, Task, Term
 from regard.train.blame import NotFiniteError
 from regard.train.engine import Engine
@@ -200,7 +200,7 @@ def test_clipping_bounds_the_norm_of_all(tmp_path: Path) -> None:
         trained.optimizers["net"] = torch.optim.SGD(trained.task.parts["net"].parameters(), lr=1.0)
         before = trained.task.parts["net"].weight.detach().clone()
         update = trained.update(0, Maker(trained.data, 0, 1, 1, 0).pieces(0))
-        rate = trained.peaks["net"] * update.rate
+        rate = trained.rate("net", update.step)
         lengths.append((float((trained.task.parts["net"].weight - before).norm()) / rate, update.norms["norm"]))
     (free, norm), (bounded, same) = lengths
     assert norm == same
@@ -215,7 +215,7 @@ def test_each_step_has_the_rate_of_its_schedule(tmp_path: Path) -> None:
     optimizer.step = lambda: (used.append(optimizer.param_groups[0]["lr"]), original())[1]  # type: ignore[method-assign]
     trained.run()
     steps = trained.settings.steps
-    assert used == [trained.peaks["net"] * trained.schedule.factor(step, steps) for step in range(steps)]
+    assert used == [trained.peaks["net"] * trained.schedules["net"].factor(step, steps) for step in range(steps)]
     assert len(set(used)) > steps // 2
     told = [line["rate"] for line in trained.journal.lines() if "rate" in line]  # type: ignore[union-attr]
     assert told == [*used[trained.settings.log - 1 :: trained.settings.log], used[-1]]

@@ -6,8 +6,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.train.processes import launch
 from tests.train.runs import RUN, refused, written
-from tests.train.test_distribution import launch
 
 
 @pytest.mark.parametrize("kind", ["plain", "gated", "dropping", "idle", "replayed"])
@@ -22,24 +22,32 @@ def test_four_processes_are_one(tmp_path: Path) -> None:
     launch(4, "experts", tmp_path, "dropping")
 
 
-def test_the_engine_trains_them(tmp_path: Path) -> None:
-    """Thirty steps on two processes are those of one, norm, moving average and checkpoints too; what two saved, one and
-    four go on with alike."""
+@pytest.fixture(scope="module")
+def routed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ten steps on one process, and the same on two."""
+    folder = tmp_path_factory.mktemp("routed")
     for processes in (1, 2):
-        launch(processes, "routed", tmp_path / str(processes), "experts")
-    one, two = (load_file(tmp_path / str(n) / f"routed-0-{n}.safetensors") for n in (1, 2))
+        launch(processes, "routed", folder / str(processes), "experts")
+    return folder
+
+
+def test_the_engine_trains_them(routed: Path) -> None:
+    """On two processes as on one, norm, moving average and checkpoints too."""
+    one, two = (load_file(routed / str(n) / f"routed-0-{n}.safetensors") for n in (1, 2))
     assert one.keys() == two.keys()
     for name, x in one.items():
         if not name.endswith("k.bias"):  # its gradient is zero but for rounding, which Adam makes large
             torch.testing.assert_close(two[name], x, rtol=1e-3, atol=1e-4, msg=name)
-    for processes in (1, 2, 4):
-        launch(processes, "routed", tmp_path / "2", "experts")
-    first, *others = (load_file(tmp_path / "2" / f"routed-30-{n}.safetensors") for n in (1, 2, 4))
-    assert float(first["norm"]) > 0
-    for found in others:
-        for name, x in first.items():
-            if name.endswith("k.bias"):
-                continue
+
+
+@pytest.mark.parametrize("processes", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_what_two_saved_others_go_on_with_alike(routed: Path, processes: int) -> None:
+    for number in (1, processes):
+        launch(number, "routed", routed / "2", "experts")
+    one, found = (load_file(routed / "2" / f"routed-10-{n}.safetensors") for n in (1, processes))
+    assert float(one["norm"]) > 0
+    for name, x in one.items():
+        if not name.endswith("k.bias"):
             torch.testing.assert_close(found[name], x, rtol=1e-4, atol=1e-5, msg=name)
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from regard.data.loader import Maker
 from regard.errors import InputError
-from regard.tasks.language import Language
+from regard.modalities.text.tasks.language import Language
 from regard.tasks.task import Loss, Task, Term
 from regard.train.blame import NotFiniteError
 from regard.train.distribution import World, add_gradients
@@ -205,7 +205,7 @@ def test_the_age_of_the_last_checkpoint(tmp_path: Path) -> None:
 def test_the_loss_that_is_shown(tmp_path: Path) -> None:
     """A term of that name alone, as on held-out data; or else the sum of all, each by its weight and its count."""
     trained = engine(tmp_path)
-    update = Update(0, {"tokens": 4.0, "rows": 2.0}, False, 1.0)
+    update = Update(0, {"tokens": 4.0, "rows": 2.0}, False)
     update.sums, update.terms = {"loss": 8.0, "balance": 3.0}, {"loss": ("tokens", 1.0), "balance": ("rows", 0.5)}
     update.counts = {"loss": 4.0, "balance": 2.0}
     shown = trained.status(update, Pace(10))
@@ -442,7 +442,7 @@ def test_a_line_of_metrics_is_of_the_steps_since_the_last_one(tmp_path: Path) ->
         assert line["loss"] == pytest.approx(sum(one.sums["loss"] for one in some) / tokens, rel=1e-12)
         assert line["norm"] == pytest.approx(sum(one.norms["norm"] for one in some) / len(some), rel=1e-12)
         assert line["epoch"] == round(line["step"] / len(trained.data), 4)
-        assert line["rate"] == 3e-3 * trained.schedule.factor(line["step"] - 1, 8)
+        assert line["rate"] == 3e-3 * trained.schedules["net"].factor(line["step"] - 1, 8)
 
 
 def test_curves_are_drawn_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,16 +13,15 @@ import torch
 
 import regard
 from regard.cli.app import main
+from regard.data.fingerprints import fingerprint as fingerprint_of
 from regard.data.loader import spared
 from regard.errors import ElsewhereError, InputError
-from regard.run import ending, start
-from regard.run.arranging import vocabulary_of
-from regard.run.job import prepare
-from regard.run.prints import print_of
+from regard.modalities.sources import source_of
+from regard.modalities.text.tasks.language import Language
+from regard.run import result, training
+from regard.run.job import job_of, plan_of
+from regard.run.machine import locked
 from regard.run.settings import read_run
-from regard.run.sources import opened
-from regard.run.start import locked
-from regard.tasks.language import Language
 from regard.train.assess import assessment
 from regard.train.distribution import ALONE, World, add_gradients
 from regard.train.engine import Engine
@@ -154,22 +153,22 @@ def test_the_card_speaks_of_the_weights_that_are_there(place: Path) -> None:
     assert main(["resume", str(folder)]) == 0
     card = (folder / "model" / "card.md").read_text()
     assert "of step 16" in card or "of step 20" in card
-    net, job = regard.load(folder / "model").net, start.reopen(folder)
-    again = start.engine_of(job, ALONE, Silent())
+    net, job = regard.load(folder / "model").net, training.reopen(folder)
+    again = training.engine_of(job, ALONE, Silent())
     fill(again.task.parts["net"], net.state_dict())
     assert again.held_out is not None
     assert f"{again.evaluate(again.held_out)[0]['loss']:.4g}" in card
 
 
 def test_float16_never_writes_infinities(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    original = ending.filled
+    original = result.filled
 
     def large(*given: Any) -> torch.nn.Module:
         net = original(*given)
         next(net.parameters()).data[0, 0] = 1e5
         return net
 
-    monkeypatch.setattr(ending, "filled", large)
+    monkeypatch.setattr(result, "filled", large)
     folder = trained(place, "train.stored=float16")
     assert "float16 cannot hold embed.weight" in capsys.readouterr().out
     assert float(regard.load(folder / "model").net.embed.weight.detach()[0, 0]) == 1e5  # type: ignore[union-attr,index]
@@ -192,22 +191,22 @@ def test_other_images_of_the_same_size_are_noticed(tmp_path: Path) -> None:
     folder = tmp_path / "idx"
     folder.mkdir()
     (folder / "train-images-idx3-ubyte").write_bytes(bytes(1000))
-    before = print_of(folder)
+    before = fingerprint_of(folder)
     (folder / "train-images-idx3-ubyte").write_bytes(bytes(999) + b"x")
-    assert print_of(folder) != before
+    assert fingerprint_of(folder) != before
 
 
 def test_of_a_large_folder_names_sizes_tables_and_some_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regard.run.prints.WHOLE", 100)
-    monkeypatch.setattr("regard.run.prints.PIECES", 2)
+    monkeypatch.setattr("regard.data.fingerprints.WHOLE", 100)
+    monkeypatch.setattr("regard.data.fingerprints.PIECES", 2)
     for i in range(5):
         (tmp_path / f"{i}.png").write_bytes(bytes([i]) * 50)
     (tmp_path / "labels.tsv").write_bytes(b"a\tb\n")
-    before = print_of(tmp_path)
+    before = fingerprint_of(tmp_path)
     (tmp_path / "1.png").write_bytes(b"z" * 50)
-    assert print_of(tmp_path) == before  # not among those that are read
+    assert fingerprint_of(tmp_path) == before  # not among those that are read
     (tmp_path / "labels.tsv").write_bytes(b"a\tc\n")
-    assert print_of(tmp_path) != before
+    assert fingerprint_of(tmp_path) != before
 
 
 # ------------------------------------------------------------------------------------------------------------ in words
@@ -241,7 +240,7 @@ def test_too_little_memory_is_no_fault(
     def full(*_: object) -> None:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 123 bytes")
 
-    monkeypatch.setattr(start, "prepare", full)
+    monkeypatch.setattr(training, "make_job", full)
     told = refused(capsys, "train", str(written(place)))
     assert "not enough memory" in told
     assert "123 bytes" in told
@@ -314,7 +313,7 @@ def test_the_process_that_knows_where_speaks(tmp_path: Path) -> None:
 
 
 def broken() -> Update:
-    update = Update(3, {}, False, 1.0)
+    update = Update(3, {}, False)
     update.sums, update.norms = {"loss": float("nan")}, {"norm": float("nan")}
     return update
 
@@ -324,8 +323,7 @@ def test_weights_follow_from_the_seed(place: Path) -> None:
 
     def weights(seed: int) -> torch.Tensor:
         run = read_run(path, (f"seed={seed}",))
-        data = opened(run, place)
-        job = prepare(run, place / "run", data, vocabulary_of(run, data.splits["train"], place))
+        job = job_of(run, place / "run", place)
         return torch.cat([x.detach().flatten() for x in job.model.net.parameters()])
 
     assert torch.equal(weights(3), weights(3))
@@ -334,7 +332,8 @@ def test_weights_follow_from_the_seed(place: Path) -> None:
 
 def test_what_is_held_out_is_not_trained_on(place: Path) -> None:
     (place / "p.tsv").write_text("".join(f"a{i}\tb{i}\n" for i in range(200)))
-    splits = opened(read_run(written(place, WORDS)), place).splits
+    run = read_run(written(place, WORDS))
+    splits = source_of(run.data).open(plan_of(run, place)).splits
     train, held_out = ({rows[i] for i in range(len(rows))} for rows in (splits["train"], splits["held_out"]))
     assert len(held_out) == 20
     assert len(train) == 180

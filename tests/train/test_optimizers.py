@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from regard.model import build
+from regard.building import build
 from regard.train.optimizers import (
     SGD,
     Adafactor,

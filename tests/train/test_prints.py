@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from regard.cli.app import main
-from regard.data.generated import Reversal
-from regard.run import prints
-from regard.run.prints import print_of
+from regard.data import fingerprints
+from regard.data.fingerprints import fingerprint
+from regard.modalities.text.reversal import Reversal
+from regard.run.fingerprints import holds_run
 from tests.train.test_teaching import RUN
 
 
@@ -53,32 +54,32 @@ def test_other_data_is_refused(verb: str, change: str, place: Path, capsys: pyte
 
 
 def test_a_print_of_a_large_file_and_of_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prints, "WHOLE", 100)
-    monkeypatch.setattr(prints, "PIECE", 10)
+    monkeypatch.setattr(fingerprints, "WHOLE", 100)
+    monkeypatch.setattr(fingerprints, "PIECE", 10)
     path = tmp_path / "large"
     path.write_bytes(b"a" * 5000)
-    first = print_of(path)
+    first = fingerprint(path)
     path.write_bytes(b"a" * 4999 + b"b")
-    assert print_of(path) != first
+    assert fingerprint(path) != first
     assert "pieces" in first
     (tmp_path / "images" / "cat").mkdir(parents=True)
     (tmp_path / "images" / "cat" / "1.png").write_bytes(b"1")
-    one = print_of(tmp_path / "images")
+    one = fingerprint(tmp_path / "images")
     (tmp_path / "images" / "cat" / "2.png").write_bytes(b"")
-    assert print_of(tmp_path / "images") != one
+    assert fingerprint(tmp_path / "images") != one
 
 
 def test_a_run_within_its_data_is_no_part_of_it(tmp_path: Path) -> None:
     """Images may lie beside runs/; a folder that only looks like one of a run is data."""
     (tmp_path / "a.png").write_bytes(b"pixels")
-    before = print_of(tmp_path)
+    before = fingerprint(tmp_path, holds_run)
     run = tmp_path / "runs" / "mine"
     run.mkdir(parents=True)
     for name in ("data.json", "run.toml", "metrics.jsonl"):
         (run / name).write_text("{}")
-    assert print_of(tmp_path) == before
+    assert fingerprint(tmp_path, holds_run) == before
     (run / "run.toml").unlink()
-    assert print_of(tmp_path) != before
+    assert fingerprint(tmp_path, holds_run) != before
 
 
 @pytest.mark.parametrize("verb", ["resume", "evaluate"])

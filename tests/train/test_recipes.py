@@ -5,16 +5,24 @@ import os
 import re
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import regard
 from regard.cli.app import main
 from regard.run.settings import read_run
-from regard.run.start import find_run
+from regard.run.training import find_run
 
 RECIPES = sorted(Path(str(x)) for x in files("regard").joinpath("recipes").iterdir() if x.name.endswith(".toml"))
 DATA = Path(os.environ.get("REGARD_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
+# One of each goal, the quickest; the others are for the slow tests. The detectors are: they are measured on hundreds of
+# images, and tests/train/test_detection.py has a run of its own that learns.
+QUICK = {"reverse", "shakespeare-dense", "digits", "tags-bert", "bert-reviews", "scenes"}
+
+
+def by_speed(path: Path) -> Any:
+    return pytest.param(path, id=path.stem, marks=() if path.stem in QUICK else pytest.mark.slow)
 
 
 def test_there_are_recipes() -> None:
@@ -34,13 +42,18 @@ def test_a_recipe_says_what_it_costs_and_gives(path: Path) -> None:
     assert find_run(path.stem).samefile(path)
 
 
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_every_goal_has_a_quick_one() -> None:
+    goals = {path.stem: read_run(path).task.kind for path in RECIPES}
+    assert {goals[name] for name in QUICK} == set(goals.values()) - {"detect"}
+
+
+@pytest.mark.parametrize("path", [by_speed(path) for path in RECIPES])
 def test_its_short_variant_learns(
     path: Path, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The last training loss is below the first one by the factor that the recipe states; the model loads."""
     run = read_run(path)
-    if run.data.kind not in ("reverse", "digits", "scenes", "shapes") and not DATA.is_dir():
+    if run.data.kind not in ("reverse", "digits", "scenes", "shapes", "waves") and not DATA.is_dir():
         pytest.skip(f"the data of {path.stem} is not here: set REGARD_DATA (docs/data.md)")
     monkeypatch.setenv("REGARD_DATA", str(DATA))
     code = main(["train", path.stem, "--smoke", "folder=run"])

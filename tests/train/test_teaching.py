@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from regard.cli.app import main
-from regard.data.generated import Reversal
 from regard.folders import load
+from regard.modalities.text.reversal import Reversal
 
 RUN = """
 folder = "{folder}/{name}"

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.data.order import Order
+from regard.modalities.text.tasks.language import Language, Tokens, next_tokens
 from regard.models.gpt import GPT, Config
-from regard.tasks.language import Language, Tokens, next_tokens
 from regard.tasks.task import Loss, Task, Term
 from regard.train.distribution import ALONE, World
 from regard.train.engine import Engine
@@ -137,7 +137,7 @@ def engine(
         held_out,
         settings=settings,
         optimizer=chosen,
-        schedule=Cosine(warmup=3) if "net" in task.parts else Constant(),
+        schedule={name: Cosine(warmup=3) if name == "net" else Constant() for name in task.parts},
         seed=seed,
         folder=folder,
         world=world,

@@ -22,16 +22,16 @@ from torch.distributed.tensor import DTensor
 from regard.cli.app import leave
 from regard.cli.app import main as command_line
 from regard.data.loader import Maker
-from regard.data.pairs import Pairs
 from regard.errors import InputError
+from regard.modalities.text.pairs import Pairs
+from regard.modalities.text.tasks.language import Language
+from regard.modalities.text.tasks.translation import Feeding, Translate
 from regard.models import rnn, switch, switchlm, transformer, vit
 from regard.nn.block import replay_blocks
 from regard.nn.switch import expert_weights, gather_experts, spread_experts, switches
 from regard.nn.tap import capture
 from regard.tasks.classify import Classify, Labelled
-from regard.tasks.language import Language
 from regard.tasks.task import Task
-from regard.tasks.translate import Feeding, Translate
 from regard.train.checkpoint import Checkpoint, Checkpoints
 from regard.train.distribution import World, add_gradients, joined, shard
 from regard.train.engine import Engine
@@ -43,8 +43,8 @@ def whole(x: torch.Tensor) -> torch.Tensor:
 
 
 def curve(folder: Path, world: World, kind: str) -> None:
-    """Fifty steps."""
-    trained = engine(folder / "run", world=world, distribution=kind, steps=50, log=1, evaluate=25, save=25, keep=9)
+    """Twenty steps."""
+    trained = engine(folder / "run", world=world, distribution=kind, steps=20, log=1, evaluate=10, save=10, keep=9)
     trained.run()
     weights = {name: whole(x) for name, x in trained.task.parts["net"].state_dict().items()}
     if world.first:
@@ -60,8 +60,8 @@ def routing() -> Task:
 
 
 def routed(folder: Path, world: World, kind: str) -> None:
-    """Thirty steps, a moving average beside them; or if there is a checkpoint, what it gives, and one step more."""
-    settings = {"steps": 30, "log": 1, "evaluate": 15, "save": 15, "keep": 9, "moving": 0.9}
+    """Ten steps, a moving average beside them; or if there is a checkpoint, what it gives, and one step more."""
+    settings = {"steps": 10, "log": 1, "evaluate": 5, "save": 5, "keep": 9, "moving": 0.9}
     trained = engine(folder / "run", routing(), world=world, distribution=kind, **settings)
     step = trained.resume()
     norm = 0.0
@@ -81,7 +81,7 @@ def routed(folder: Path, world: World, kind: str) -> None:
 
 def resume(folder: Path, world: World, kind: str) -> None:
     """What a checkpoint gives on this many processes, and that training goes on from it."""
-    trained = engine(folder / "run", world=world, distribution=kind, steps=60, log=1, evaluate=25, save=25, keep=9)
+    trained = engine(folder / "run", world=world, distribution=kind, steps=30, log=1, evaluate=10, save=10, keep=9)
     step = trained.resume()
     weights = {name: whole(x) for name, x in trained.task.parts["net"].state_dict().items()}
     state = trained.optimizers["net"].state
@@ -111,7 +111,7 @@ def gradient(folder: Path, world: World, kind: str) -> None:
 
 
 def nets(folder: Path, world: World, kind: str) -> None:
-    """Every net, its weights shared out: what it says, shows and learns is what it would with all of them."""
+    """Nets with their weights shared out: what they say, show and learn is what they would with all of them."""
     torch.manual_seed(3)  # the same nets in every process
     sizes = {"vocab": 11, "dim": 8, "depth": 2, "heads": 2, "hidden": 16}
     small = {"vocab": 11, "dim": 8, "hidden": 8, "align": 8, "maxout": 8}
@@ -123,18 +123,21 @@ def nets(folder: Path, world: World, kind: str) -> None:
     sights = {"image": 8, "patch": 4, "channels": 1, "classes": 3, "dim": 8, "depth": 2, "heads": 2, "hidden": 16}
     seer = vit.ViT(vit.Config(**sights, representation=8))
     torch.nn.init.normal_(seer.head.weight)  # it starts at zero
-    cases: list[tuple[Callable[[torch.nn.Module], Task], torch.nn.Module, Any, tuple[Any, ...]]] = [
-        (lambda net: Language(net), tiny_gpt(), Counting().collate([0, 1 + world.rank], 0), (ids,)),
-        (lambda net: Classify(net, "abc"), seer, images, (images.inputs,)),
-    ]
+    cases: list[tuple[Callable[[torch.nn.Module], Task], torch.nn.Module, Any, tuple[Any, ...]]] = []
+    if kind == "one":
+        cases.append((lambda net: Language(net), tiny_gpt(), Counting().collate([0, 1 + world.rank], 0), (ids,)))
+        cases.append((lambda net: Classify(net, "abc"), seer, images, (images.inputs,)))
     routing = {"experts": 2, "every": 1, "jitter": 0.0, "dropout": 0.0}
     writer = switchlm.Config(**sizes, **routing, length=16, attention_dropout=0.0, embedding_dropout=0.0)
-    cases.append((lambda net: Language(net), switchlm.SwitchLM(writer), Counting().collate([0], 0), (ids,)))
     router = switch.SwitchTransformer(switch.Config(**sizes, **routing))
-    cases.append((lambda x: Translate(x, text, 0.1), router, pairs, (ids, ids)))
-    for feeding in (Feeding(), Feeding(0.5)):
+    if kind == "experts":
+        cases.append((lambda net: Language(net), switchlm.SwitchLM(writer), Counting().collate([0], 0), (ids,)))
+        cases.append((lambda x: Translate(x, text, 0.1), router, pairs, (ids, ids)))
+    feeding = {"fed": Feeding(), "feeds itself": Feeding(0.5)}.get(kind)
+    if feeding is not None:
         for net in (translator, *(rnn.RNNTranslator(rnn.Config(**small, decoder=x)) for x in ("bahdanau", "luong"))):
-            cases.append((lambda x, f=feeding: Translate(x, text, 0.1, f), net, pairs, (ids, ids)))  # type: ignore[misc]
+            cases.append((lambda x: Translate(x, text, 0.1, feeding), net, pairs, (ids, ids)))
+    assert cases
     for task_of, net, batch, given in cases:
         shared = copy.deepcopy(net)
         shard(shared, world)

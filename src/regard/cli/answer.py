@@ -28,13 +28,13 @@ def run(
 
     if context is not None and file is not None:
         raise InputError("the text comes from the command line or from a file", got=f"both, --file {file}")
-    from regard.cli.translate import alone
-    from regard.model import prepare
+    from regard.building import prepare
+    from regard.cli.single_thread import use_one_thread
     from regard.run.named import named_model
 
     text = read(context, file)
     loaded = prepare(named_model(model))
-    alone()
+    use_one_thread()
     found = loaded.answer(question, text)
     if as_json:
         print(json.dumps({"question": question} | asdict(found), ensure_ascii=False))

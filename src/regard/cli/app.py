@@ -20,9 +20,12 @@ from typer.main import get_command
 
 import regard
 from regard.errors import ElsewhereError, InputError
+from regard.modalities.verb_table import VERBS
+from regard.plugins import installed, load_file
 
-# Each verb is `run` in the file of its name. Its summary stands here too, so that help need not load the file.
-VERBS = {
+# Each verb of the library itself is `run` in the file of its name; those that models are asked by are rows of a table.
+# Summaries stand here and there, so that help need not load the files.
+BEFORE = {
     "demo": "Let shipped models go on with a story, translate a sentence, write verse, and draw what they looked at.",
     "init": "Print a run file for a task, every default in it and every key explained.",
     "check": "Read a run's data and try a few steps: bad rows, shapes, memory and time, before any work is done.",
@@ -30,14 +33,8 @@ VERBS = {
     "resume": "Go on with a run that was stopped or killed, to the same end as if it had not been.",
     "evaluate": "Measure a run's model on one part of its data; of a translator or captioner, BLEU and chrF too.",
     "doctor": "Check this machine: versions, threads, GPU, memory, disk, extras, and a self-test of a few seconds.",
-    "translate": "Translate texts, or the lines of standard input in their order.",
-    "generate": "Go on with a text, token by token as it is written.",
-    "classify": "Give texts or images a label: texts as they are or as lines of standard input, images by their files.",
-    "describe": "Say in a sentence what is on each image.",
-    "tag": "Give each word a tag: a word, a tab and its tag in each line, a blank line after each text.",
-    "answer": "Find the answer to a question in a text.",
-    "detect": "Find things in images: a label, how sure it is, and a box in pixels; and draw them.",
-    "embed": "Turn texts into vectors of length 1: alike texts point the same way. Few texts are compared in a table.",
+}
+AFTER = {
     "complete": "Complete words as you type, by counts of letters in a text of yours.",
     "look": "Look inside: what a model answers, and where each head of each layer looked meanwhile.",
     "serve": "Serve the page that looks inside models, and the HTTP API under it, on this machine alone.",
@@ -46,7 +43,17 @@ VERBS = {
     "convert": "Turn a published checkpoint into a folder that regard loads.",
     "export": "Write a model in another library's format.",
     "figure": "Draw a figure of the lectures, or check that a paper's claim holds.",
+    "contract": "Ask of what a file of yours registers whether it keeps the library's contracts, and say what fails.",
 }
+
+
+def commands() -> dict[str, tuple[str, str]]:
+    """The summary of each verb, and where it stands; those of plug-ins are among them once they are loaded."""
+    own = {name: (summary, f"regard.cli.{name}:run") for name, summary in (BEFORE | AFTER).items()}
+    rows = {name: (row.summary, row.command) for name, row in VERBS.items()}
+    order = [*BEFORE, *rows, *AFTER]
+    return {name: (own | rows)[name] for name in order}
+
 
 FILE_NAME = re.compile(r"\S+\.(pdf|eps|ps|htm|jpe?g|gif|webp|bmp|tiff?|npz|json)|.+\.(png|svg|html)", re.IGNORECASE)
 NO_MEMORY = ("can't allocate memory", "out of memory", "Unable to allocate")  # torch and numpy, in their words
@@ -103,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         return complain(error, machine, code=2)
     except typer.TyperException as error:  # an unknown verb or option, a missing argument
-        known = words[:1] if words and words[0] in VERBS else []
+        known = words[:1] if words and words[0] in commands() else []
         fix = f"see {' '.join(['regard', *known, '--help'])}"
         return complain(InputError(error.format_message(), fix=fix), machine, code=2)
     except (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
@@ -157,10 +164,35 @@ def one_voice() -> Iterator[None]:
 def call(words: list[str]) -> int:
     """Hand the words to the verb that they name. A verb that fails without an error (a check that does not hold) exits
     by `typer.Exit`."""
+    files, words = plugins_of(words)
+    for file in files:
+        load_file(file)
+    if not {"-h", "--help", "--version"} & set(words):
+        for line in installed():
+            print(f"regard: {line}", file=sys.stderr)
     verb = next((word for word in words if not word.startswith("-")), "")
     words = looking(words)
     result = get_command(application(verb)).main(args=words, prog_name="regard", standalone_mode=False)
     return result if isinstance(result, int) else 0
+
+
+def plugins_of(words: list[str]) -> tuple[list[str], list[str]]:
+    """The files that --plugin names, wherever it stands before a lone --, and all other words."""
+    files, others = list[str](), list[str]()
+    rest = iter(words)
+    for word in rest:
+        if word == "--plugin":
+            file = next(rest, "")
+            if not file:
+                raise InputError("--plugin names no file", fix="regard --plugin my.py VERB ...")
+            files.append(file)
+        elif word.startswith("--plugin="):
+            files.append(word.partition("=")[2])
+        else:
+            others.append(word)
+            if word == "--":
+                others += rest
+    return files, others
 
 
 def looking(words: list[str]) -> list[str]:
@@ -180,13 +212,14 @@ def application(called: str) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True)(shell)
-    for verb, summary in VERBS.items():
-        app.command(verb, short_help=summary)(function_of(verb) if verb == called else not_called)
+    for verb, (summary, place) in commands().items():
+        app.command(verb, short_help=summary)(function_at(place) if verb == called else not_called)
     return app
 
 
-def function_of(verb: str) -> Callable[..., None]:
-    run: Callable[..., None] = importlib.import_module(f"regard.cli.{verb}").run
+def function_at(place: str) -> Callable[..., None]:
+    module, name = place.split(":")
+    run: Callable[..., None] = getattr(importlib.import_module(module), name)
     return run
 
 
@@ -197,6 +230,10 @@ def not_called() -> None:
 def shell(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+    plugin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="A Python file of yours that registers something; may stand anywhere."),
+    ] = None,
 ) -> None:
     if version:
         print(f"regard {regard.__version__}")

@@ -9,7 +9,7 @@ import typer
 from regard.cli.options import Json, plain
 
 if TYPE_CHECKING:
-    from regard.run.trial import Report
+    from regard.run.check import Report
 
 SHOWN = 12  # labels
 
@@ -26,10 +26,10 @@ def run(
     from regard.cli.memory import tune
 
     tune()  # before torch is loaded
-    from regard.run.start import find_run
-    from regard.run.trial import check
+    from regard.run.check import check_run
+    from regard.run.training import find_run
 
-    report = check(find_run(name), tuple(changes or ()))
+    report = check_run(find_run(name), tuple(changes or ()))
     if as_json:
         print(json.dumps(dataclasses.asdict(report), indent=2))
     else:

@@ -12,9 +12,9 @@ from regard.cli.options import Json, plain
 from regard.cli.piping import chunks, given, note, note_unknown
 
 if TYPE_CHECKING:
+    from regard.modalities.images.recogniser import Recognised
+    from regard.modalities.text.reader import Labelled
     from regard.model import Model
-    from regard.tasks.reading import Labelled
-    from regard.tasks.seeing import Recognised
 
 
 def run(
@@ -39,11 +39,11 @@ def run(
 
     if top < 1:
         raise InputError("at least one label is told", got=f"--top {top}")
-    from regard.model import prepare
+    from regard.building import prepare
     from regard.run.named import named_model
 
     loaded = prepare(named_model(model))
-    if loaded.sees():
+    if loaded.takes[0] == "image":
         see(loaded, inputs or [], beside, top, as_json)
     else:
         read(loaded, given(inputs), beside, top, as_json)
@@ -51,16 +51,16 @@ def run(
 
 def see(loaded: "Model", files: list[str], beside: str | None, top: int, as_json: bool) -> None:
     """A line for each image, told as soon as it is known."""
-    from regard.cli.translate import alone
+    from regard.cli.single_thread import use_one_thread
     from regard.errors import InputError
-    from regard.tasks.seeing import BATCH, Recognised
+    from regard.modalities.images.recogniser import BATCH, Recognised
 
     if not files or "-" in files:
         got = "standard input" if "-" in files else "no file"
         raise InputError("this model sees images, which it takes by the names of their files", got=got)
     if beside is not None:
         raise InputError("this model sees images, and reads no second text", got="--beside")
-    alone()
+    use_one_thread()
     for start in range(0, len(files), BATCH):
         some = files[start : start + BATCH]
         found: Iterable[Labelled | Recognised]
@@ -90,11 +90,11 @@ def until_wrong(loaded: "Model", files: list[str]) -> "Iterator[Labelled | Recog
 
 
 def read(loaded: "Model", texts: list[str] | None, beside: str | None, top: int, as_json: bool) -> None:
-    from regard.cli.translate import alone
-    from regard.tasks.reading import Labelled
+    from regard.cli.single_thread import use_one_thread
+    from regard.modalities.text.reader import Labelled
 
     if texts:
-        alone()
+        use_one_thread()
     number = 0
     cut: dict[int, int] = {}
     unknown: dict[str, None] = {}

@@ -13,7 +13,7 @@ from regard.cli.options import Json
 from regard.cli.piping import chunks, given
 
 if TYPE_CHECKING:
-    from regard.tasks.completing import Completing, Completion, Keystrokes
+    from regard.modalities.text.completion import Completing, Completion, Keystrokes
 
 LONGEST, MOST, FARTHEST = 12, 50, 5  # letters that are seen together, completions, words
 MEASURED = 4000  # letters
@@ -52,7 +52,7 @@ def run(
             "--measure types the text itself, a word at a time", fix="leave out what was typed, and --words"
         )
     from regard.data.plain import read_lines
-    from regard.tasks.completing import Completing
+    from regard.modalities.text.completion import Completing
 
     lines = read_lines(text)
     if measure:

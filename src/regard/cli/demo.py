@@ -26,8 +26,8 @@ def run(
 
     Example: regard demo "Ida reads . Leo runs . Hugo cooks . Leo"
     """
+    from regard.cli.recalling import draw, recall
     from regard.errors import InputError
-    from regard.figures.demonstration import draw, recall
     from regard.folders import load
     from regard.look.terminal import heat
 
@@ -74,10 +74,11 @@ def run(
 
 def written() -> str:
     """What a person of the play says."""
+    from regard.building import prepare
     from regard.decode.choice import Sampling
     from regard.decode.settings import Decoding
     from regard.folders import load
-    from regard.model import Generated, prepare
+    from regard.modalities.text.asking import Generated
 
     decoding = Decoding(sampling=Sampling(temperature=0.5), longest=LETTERS)
     found = prepare(load("shakespeare")).generate(VERSE, decoding=decoding)

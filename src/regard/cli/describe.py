@@ -19,11 +19,11 @@ def run(
 
     Example: regard describe ./runs/scenes drawing.png
     """
-    from regard.cli.translate import alone
+    from regard.building import prepare
+    from regard.cli.single_thread import use_one_thread
     from regard.decode.beam import Beam
     from regard.decode.settings import Decoding
     from regard.errors import InputError
-    from regard.model import prepare
     from regard.run.named import named_model
 
     try:
@@ -31,7 +31,7 @@ def run(
     except ValueError as error:
         raise InputError("this cannot be asked for", got=str(error)) from None
     loaded = prepare(named_model(model))
-    alone()
+    use_one_thread()
     for name in images:
         if name == "-":
             raise InputError("images are taken by the names of their files", got="standard input")

@@ -10,7 +10,7 @@ import typer
 from regard.cli.options import Json, plain
 
 if TYPE_CHECKING:
-    from regard.tasks.finding import Spotted
+    from regard.modalities.boxes.detector import Spotted
 
 PICTURES = (".png", ".jpg", ".jpeg", ".webp")
 LONGEST = {".jpg": 65500, ".jpeg": 65500, ".webp": 16383}  # pixels a side that these files can hold
@@ -31,12 +31,12 @@ def run(
     Example: regard detect ./runs/bccd cells.jpg --out annotated.png --threshold 0.7
     """
     places = writable(out, images)
-    from regard.cli.translate import alone
-    from regard.model import prepare
+    from regard.building import prepare
+    from regard.cli.single_thread import use_one_thread
     from regard.run.named import named_model
 
     loaded = prepare(named_model(model))
-    alone()
+    use_one_thread()
     for image in images:  # one by one, so that the first is told before the last is read
         (one,) = loaded.detect([image], threshold=threshold)
         if (place := places.get(image)) is not None:
@@ -82,8 +82,8 @@ def spare(images: Iterable[str], places: Iterable[Path]) -> None:
 def draw(one: "Spotted", place: Path) -> None:
     """Whole or not at all."""
     from regard.errors import InputError
-    from regard.look.annotating import annotated
-    from regard.tasks.finding import opened
+    from regard.modalities.boxes.detector import opened
+    from regard.modalities.boxes.drawing import annotated
 
     part = place.with_name(f".{place.stem}.part{place.suffix}")
     large = annotated(opened(one.image), one.things)
@@ -113,7 +113,7 @@ def show(one: "Spotted", place: Path | None, as_json: bool) -> None:
 
 def drawn(one: "Spotted", place: Path) -> dict[str, Any]:
     """Boxes are told in pixels of the image as it was; the scale is how much larger it was drawn."""
-    from regard.look.annotating import zoom_of
+    from regard.modalities.boxes.drawing import zoom_of
 
     return {"out": str(place), "scale": round(zoom_of(one.size), 4)}
 

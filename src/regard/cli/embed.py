@@ -39,14 +39,14 @@ def run(
     import numpy as np
     import torch
 
-    from regard.cli.translate import alone
-    from regard.model import prepare
+    from regard.building import prepare
+    from regard.cli.single_thread import use_one_thread
     from regard.run.named import named_model
 
     loaded = prepare(named_model(model))
     texts = given(texts)
     if texts:
-        alone()
+        use_one_thread()
     every: list[str] = []
     found: list[Tensor] = []
     for some in [texts] if texts else chunks():

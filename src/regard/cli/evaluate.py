@@ -2,14 +2,15 @@
 
 import json
 import sys
-from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from regard.cli.options import Json, asked
+
+SCORES = ("translated", "lengths", "described")  # keys that every answer has, null where they mean nothing
 
 
 def run(
@@ -36,8 +37,9 @@ def run(
     from regard.decode.beam import Beam
     from regard.decode.settings import Decoding
     from regard.errors import InputError
+    from regard.modalities.text.measuring import measure_files
+    from regard.run.evaluation import Measured, measured
     from regard.run.named import named_model
-    from regard.run.quality import measured, measured_on
     from regard.train.progress import Silent
     from regard.zoo import shipped
 
@@ -53,24 +55,29 @@ def run(
         what = "--data is all that is measured on" if data else "a run knows its own columns"
         raise InputError(what, got=" ".join(unused), fix="leave it out")
     if data:
-        found = measured_on(named_model(model), data, parsed(columns), decoding)
+        scores = measure_files(named_model(model), data, parsed(columns), decoding)
+        found = Measured("the model", {}, dict(scores.data), scores.lines)
     elif model in shipped():
         raise InputError("a shipped model has no data of its own", got=model, fix="name some: --data pairs.tsv")
     else:
         found = measured(Path(model), split, Notes(), decoding)
     if as_json:
-        told = {"run": model, "split": "data" if data else split} | asdict(found)
-        told["metrics"] = {name: value if isfinite(value) else None for name, value in found.metrics.items()}
-        print(json.dumps(told, indent=2, allow_nan=False))  # NaN is no JSON: a class without a box has no precision
+        # NaN is no JSON: a class without a box has no precision
+        metrics = {name: value if isfinite(value) else None for name, value in found.metrics.items()}
+        told: dict[str, Any] = {
+            "run": model,
+            "split": "data" if data else split,
+            "weights": found.weights,
+            "metrics": metrics,
+        }
+        told |= dict.fromkeys(SCORES) | found.scores
+        print(json.dumps(told, indent=2, allow_nan=False))
         return
     print(f"weights\t{found.weights}")
     for name, value in found.metrics.items():
         print(f"{name}\t{value:.6g}")
-    if (written := found.translated or found.described) is not None:
-        print(f"bleu\t{written.bleu:.2f}\t{written.signatures['bleu']}")
-        print(f"chrf\t{written.chrf:.2f}\t{written.signatures['chrf']}")
-        for words, part in (found.lengths or {}).items():
-            print(f"bleu of {words} words\t{part.bleu:.2f}\t{part.sentences} sentences")
+    for line in found.lines:
+        print(line)
 
 
 def parsed(columns: str) -> list[int | str]:

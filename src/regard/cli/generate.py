@@ -25,11 +25,11 @@ from regard.cli.options import (
     refuse_unused,
 )
 from regard.cli.piping import chunks, given, note, note_unknown
-from regard.cli.translate import alone
+from regard.cli.single_thread import use_one_thread
 
 if TYPE_CHECKING:
-    from regard.model import Generated
-    from regard.tasks.prompting import Prompted
+    from regard.modalities.text.asking import Generated
+    from regard.modalities.text.prompting import Prompted
 
 ANSWER = 50  # tokens
 WRITING = ("seed", "nbest", "phrase", "shortest", "no_repeat", "tokens")  # what is asked of a text that is written
@@ -74,11 +74,13 @@ def run(
 
     Example: regard generate ./runs/tales "Once upon a time" --temperature 0.7
     """
+    from regard.building import prepare
     from regard.decode.beam import Beam
     from regard.decode.choice import Sampling
     from regard.decode.settings import Decoding
     from regard.errors import InputError
-    from regard.model import Generated, prepare
+    from regard.modalities.text.asking import Generated, generator_of
+    from regard.modalities.verbs import require
     from regard.run.named import named_model
 
     refuse_unused(context, draws=not beam and temperature != 0)
@@ -100,9 +102,10 @@ def run(
     except ValueError as error:
         got = as_typed(str(error), {"longest": "tokens", "beams": "beam"})
         raise InputError("this cannot be asked of a text", got=got) from None
-    alone()
+    use_one_thread()
     loaded = prepare(named_model(model))
-    generating = loaded.generating()  # or it is refused before anything is printed
+    require(loaded, "generate")  # or it is refused before anything is printed
+    generating = generator_of(loaded)
     prompts = texts_of(prompts)
     told: set[str] = set()  # letters that are unknown
     if examples is not None or instruction or choice or shots is not None:
@@ -157,8 +160,8 @@ def texts_of(prompts: list[str] | None) -> list[str]:
 
 def read(path: Path | None, shots: int | None) -> list[tuple[str, str]]:
     """The first examples of a file: its columns "input" and "output", or where a table names none, its first two."""
+    from regard.data.files import form_of, table_rows
     from regard.errors import InputError
-    from regard.run.sources import form_of, table_rows
 
     if path is None:
         if shots:
@@ -187,8 +190,8 @@ def read(path: Path | None, shots: int | None) -> list[tuple[str, str]]:
 
 def wider(path: Path) -> bool:
     """Whether a table has more than two columns."""
+    from regard.data.files import table_rows
     from regard.errors import InputError
-    from regard.run.sources import table_rows
 
     try:
         table_rows(path, [3])

@@ -36,14 +36,14 @@ def run(
 
     Example: regard look tatoeba-en-de "Where are my keys?" --out keys.png
     """
-    from regard.cli.translate import alone
+    from regard.cli.single_thread import use_one_thread
     from regard.look.saving import kind_of
     from regard.run.named import named_model
 
     if out is not None:
         kind_of(out)  # before anything is computed
     loaded = named_model(model)
-    alone()
+    use_one_thread()
     plainly = loaded.look(*given)
     there(plainly, site, head)
     changes = asked(loaded, plainly, without or [], silence or [], temperature)
@@ -132,7 +132,8 @@ def told(found: "Trace[Any]", site: str | None, head: int | None) -> list[str]:
 
 
 def data(before: "Trace[Any]", found: "Trace[Any]", out: Path | None) -> dict[str, Any]:
-    from regard.look.document import answer_data, change_data, known
+    from regard.look.answers import answer_data
+    from regard.look.document import change_data, known
 
     changed = {"before": answer_data(before.answer)} if found.changes else {}
     return {

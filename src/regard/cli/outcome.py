@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from regard.run.start import Ended
+    from regard.run.training import Ended
     from regard.train.progress import Reporter
 
 SHOWN = 20  # names of tensors; all of them may be a whole model's

@@ -20,7 +20,7 @@ def run(
     from regard.cli.memory import tune
 
     tune()  # before torch is loaded
-    from regard.run.start import resume
+    from regard.run.training import resume
     from regard.train.progress import reporter
 
     told(lambda reports: resume(folder, reports), reporter(as_json))

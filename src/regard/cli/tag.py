@@ -10,7 +10,7 @@ from regard.cli.options import Json, plain
 from regard.cli.piping import chunks, given
 
 if TYPE_CHECKING:
-    from regard.tasks.reading import Tagged
+    from regard.modalities.text.reader import Tagged
 
 
 def run(
@@ -25,14 +25,14 @@ def run(
 
     Example: regard tag ./runs/tags "She reads the book."
     """
-    from regard.cli.translate import alone
-    from regard.model import prepare
+    from regard.building import prepare
+    from regard.cli.single_thread import use_one_thread
     from regard.run.named import named_model
 
     loaded = prepare(named_model(model))
     texts = given(texts)
     if texts:
-        alone()
+        use_one_thread()
     for some in [texts] if texts else chunks():
         for one in loaded.tag([text.split() if spaces else text for text in some]):
             show(one, as_json)

@@ -21,7 +21,7 @@ def run(
     from regard.cli.memory import tune
 
     tune()  # before torch is loaded
-    from regard.run.start import find_run, train
+    from regard.run.training import find_run, train
     from regard.train.progress import reporter
 
     told(lambda reports: train(find_run(name), tuple(changes or ()), reports, smoke=smoke), reporter(as_json))

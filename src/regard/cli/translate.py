@@ -27,13 +27,15 @@ from regard.cli.options import (
     refuse_unused,
 )
 from regard.cli.piping import Follow, chunks, following, given, note, warn_of_long
+from regard.cli.single_thread import use_one_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from regard.decode.settings import Decoding
     from regard.look.maps import Map
-    from regard.model import Model, Translated
+    from regard.modalities.text.asking import Translated
+    from regard.model import Model
 
 SHIPPED = "tatoeba-en-de"
 CROSS = "decoder.*cross"
@@ -93,10 +95,10 @@ def run(
     odd = asked(context, *SEARCHING, "nbest", "phrase", "look") + (["--json"] if as_json else [])
     if stream and odd:
         raise InputError("words are shown as they are written only without a search", got=" ".join(["--stream", *odd]))
+    from regard.building import prepare
     from regard.decode.beam import Beam
     from regard.decode.choice import Sampling
     from regard.decode.settings import Decoding
-    from regard.model import prepare
     from regard.run.named import named_model
 
     try:
@@ -121,7 +123,7 @@ def run(
         raise InputError("this cannot be asked of a translation", got=as_typed(str(error), {"beams": "beam"})) from None
     loaded = named_model(model)
     if texts:
-        alone()
+        use_one_thread()
     if stream:
         streamed(prepare(loaded), [texts] if texts else chunks(), decoding)
     elif texts:
@@ -211,14 +213,6 @@ def one_line(text: str) -> str:
     return " ".join(text.splitlines())
 
 
-def alone() -> None:
-    """A few short texts are one thread's work: others would mostly wait, and longer on a busy machine."""
-    import torch
-
-    if "OMP_NUM_THREADS" not in os.environ:
-        torch.set_num_threads(1)
-
-
 def data(one: "Translated") -> dict[str, Any]:
     several = [{"text": x.text, "score": x.score, "logp": x.logp} for x in one.nbest]
     maps = {
@@ -263,9 +257,9 @@ def show(one: "Translated", look: str | None, as_json: bool) -> None:
 def looked(text: str) -> "Translated":
     """By the shipped model, and where it looked."""
     from regard.folders import load
-    from regard.model import Translated
+    from regard.modalities.text.asking import Translated
 
-    alone()
+    use_one_thread()
     found = load(SHIPPED).translate(text, look=CROSS)
     assert isinstance(found, Translated)
     return found

@@ -15,16 +15,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from regard.data.generated import Reversal
-from regard.data.masking import Hidden
-from regard.data.pairs import Pairs
-from regard.data.vocabulary import BYTES, Vocabulary
 from regard.decode.writer import Continuer, Translator, Writer
 from regard.errors import InputError
-from regard.tasks.language import Language, Tokens
-from regard.tasks.masked import Masked
+from regard.modalities.text.masking import Hidden
+from regard.modalities.text.pairs import Pairs
+from regard.modalities.text.reversal import Reversal
+from regard.modalities.text.tasks.language import Language, Tokens
+from regard.modalities.text.tasks.masked import Masked
+from regard.modalities.text.tasks.translation import Translate
+from regard.modalities.text.vocabulary import BYTES, Vocabulary
 from regard.tasks.task import Task
-from regard.tasks.translate import Translate
 
 from .subjects import without_dropout
 

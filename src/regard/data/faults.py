@@ -8,6 +8,19 @@ from regard.errors import InputError
 SHOWN = 10
 
 
+class DamagedError(ValueError):
+    """A file that cannot be used, and why."""
+
+
+class PassingError(DamagedError):
+    """One that may be readable the next time: it could not be opened, or there was too little memory."""
+
+
+def printable(text: str) -> str:
+    """A foreign text for one line of a report."""
+    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
+
+
 @dataclass(frozen=True)
 class Fault:
     """One example that was left out, and why."""

@@ -10,9 +10,9 @@ from typing import NamedTuple, Protocol
 
 from regard.errors import InputError
 
-from .faults import Fault
-from .pixels import BYTES, PassingError, printable
+from .faults import Fault, PassingError, printable
 
+BYTES = 1 << 28  # of a file
 CLUTTER = ("__MACOSX", "Thumbs.db", "desktop.ini")  # what systems leave in folders; and all that begins with a dot
 HEADER = struct.Struct("<26xHH")  # of a zip entry: how long its name is, and what stands after that
 STORED, DEFLATED, ENCRYPTED = 0, 8, 1

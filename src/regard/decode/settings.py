@@ -34,3 +34,6 @@ class Decoding:
         if None not in (self.longest, self.shortest) and self.shortest > (self.longest or 0):
             wrong += [f"shortest = {self.shortest} is above longest = {self.longest}"]
         refuse(wrong)
+
+
+GREEDY = Decoding(beam=Beam(beams=1))  # the likeliest tokens

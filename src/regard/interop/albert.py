@@ -4,12 +4,12 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
+from regard.decode.symbols import BEGIN, END, PAD
 from regard.models.bert import Config
 
 from .bert import HEADS, embeddings, export_sizes, heads_of, sizes
 from .foreign import Foreign
 from .rules import Entry, Rule, Tied
-from .symbols import BEGIN, END, PAD
 
 SYMBOLS = {PAD: 0, BEGIN: 2, END: 3}
 ARCHITECTURES = {

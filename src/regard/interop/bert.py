@@ -4,12 +4,12 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
+from regard.decode.symbols import PAD
 from regard.errors import InputError
 from regard.models.bert import Config, Head
 
 from .foreign import THEIR_ACTIVATIONS, Foreign, numbered
 from .rules import Dropped, Entry, Rule, Tied
-from .symbols import PAD
 
 SYMBOLS = {PAD: 0}
 ARCHITECTURES = {

@@ -4,12 +4,12 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
+from regard.decode.symbols import PAD
 from regard.models.bert import Config
 
 from .bert import HEADS, classified, embeddings, heads_of, labels_of
 from .foreign import THEIR_ACTIVATIONS, Foreign
 from .rules import Entry, Rule, Tied
-from .symbols import PAD
 
 SYMBOLS = {PAD: 0}
 ARCHITECTURES = {

@@ -4,12 +4,12 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
+from regard.decode.symbols import BEGIN, END, PAD
 from regard.models.bert import Config
 
 from .bert import HEADS, embeddings, export_sizes, guesses, heads_of, labels_of
 from .foreign import Foreign
 from .rules import Entry, Rule
-from .symbols import BEGIN, END, PAD
 
 SYMBOLS = {PAD: 3, BEGIN: 1, END: 2}
 ARCHITECTURES = {

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from regard.nn.config import fits, words
-
-from .suspicion import shown
+from regard.storage.suspicion import shown
 
 T = TypeVar("T", bool, int, float, str)
 

@@ -3,12 +3,12 @@
 from collections.abc import Collection
 from typing import Any
 
+from regard.decode.symbols import BEGIN, END, PAD
 from regard.models.gpt import Config
 
 from .foreign import Foreign
 from .gpt2 import conv
 from .rules import Dropped, Entry, Rule, Tied
-from .symbols import BEGIN, END, PAD
 
 SYMBOLS = {BEGIN: None, END: None, PAD: None}
 ACTIVATIONS = {"gelu": "gelu_tanh", "relu": "relu", "silu": "silu", "swish": "silu"}  # their gelu is the tanh form

@@ -3,12 +3,12 @@
 from collections.abc import Collection
 from typing import Any
 
+from regard.decode.symbols import BEGIN, END, PAD
 from regard.models.gpt import Config
 
 from .foreign import THEIR_ACTIVATIONS, Foreign
 from .ops import Chain, Chunk, Transpose
 from .rules import Dropped, Entry, Rule, Tied
-from .symbols import BEGIN, END, PAD
 
 ARCHITECTURE = "GPT2LMHeadModel"
 SYMBOLS = {BEGIN: 50256, END: 50256, PAD: None}

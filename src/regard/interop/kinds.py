@@ -7,9 +7,10 @@ from typing import Any, NoReturn
 
 from torch import Tensor
 
+from regard.decode.symbols import Symbols, export_symbols, foreign_symbols
 from regard.errors import CheckpointError, ConfigError, InputError
-from regard.nn.config import staged
 from regard.nn.mechanisms import simplest
+from regard.tables import Table
 from regard.zoo import bare, config_data
 
 from . import (
@@ -40,8 +41,8 @@ from . import (
     volo,
 )
 from .foreign import Foreign
+from .found import Found, Read
 from .rules import Entry, Groups, Run, converted, counted, exported, listed, misfits, needed, spare
-from .symbols import NONE, Symbols, export_symbols, foreign_symbols
 
 
 @dataclass(frozen=True)
@@ -52,66 +53,68 @@ class Kind:
     rules: Callable[[Any, Collection[str] | None], list[Entry]]
     export_config: Callable[[Any], dict[str, Any]]
     symbols: Mapping[str, int | None]  # the keys of their special tokens, and what stands where one is left out
+    example: Callable[[], Any] | None = None  # a small config that their format can say; the family's unless given
 
 
 def as_it_is(config: Any, names: Collection[str]) -> Any:
     return config
 
 
-KINDS: dict[str, Kind] = {
-    "gpt2": Kind("gpt", gpt2.config, as_it_is, gpt2.rules, gpt2.export_config, gpt2.SYMBOLS),
-    "openai-gpt": Kind("gpt", gpt1.config, as_it_is, gpt1.rules, gpt1.export_config, gpt1.SYMBOLS),
-    "llama": Kind("gpt", llama.config, llama.complete, llama.rules, llama.export_config, llama.SYMBOLS),
-    "mistral": Kind("gpt", llama.mistral, llama.complete, llama.rules, llama.export_mistral, llama.SYMBOLS),
-    "qwen2": Kind("gpt", llama.qwen2, llama.complete, llama.rules, llama.export_qwen2, llama.SYMBOLS),
-    llama2c.KIND: Kind("gpt", llama2c.config, llama2c.complete, llama2c.rules, llama2c.export_config, llama2c.SYMBOLS),
-    "bert": Kind("bert", bert.config, bert.complete, bert.rules, bert.export_config, bert.SYMBOLS),
-    "albert": Kind("bert", albert.config, albert.complete, albert.rules, albert.export_config, albert.SYMBOLS),
-    "distilbert": Kind(
-        "bert", distilbert.config, distilbert.complete, distilbert.rules, distilbert.export_config, distilbert.SYMBOLS
-    ),
-    "fnet": Kind("bert", fnet.config, fnet.complete, fnet.rules, fnet.export_config, fnet.SYMBOLS),
-    "t5": Kind("t5", t5.config, t5.complete, t5.rules, t5.export_config, t5.SYMBOLS),
-    "switch_transformers": Kind("switch", switch.config, as_it_is, switch.rules, switch.export_config, t5.SYMBOLS),
-    "reformer": Kind(
-        "reformer", reformer.config, reformer.complete, reformer.rules, reformer.export_config, reformer.SYMBOLS
-    ),
-    "vit": Kind("vit", vit.config, vit.complete, vit.rules, vit.export_config, {}),
-    timm_vit.KIND: Kind("vit", timm_vit.config, as_it_is, timm_vit.rules, timm_vit.export_config, {}),
-    "deit": Kind("deit", deit.config, deit.complete, deit.rules, deit.export_config, {}),
-    timm_vit.DISTILLED: Kind(
-        "deit", timm_vit.distilled, as_it_is, timm_vit.distilled_rules, timm_vit.export_distilled, {}
-    ),
-    cait.KIND: Kind("cait", cait.config, as_it_is, cait.rules, cait.export_config, {}),
-    volo.KIND: Kind("volo", volo.config, as_it_is, volo.rules, volo.export_config, {}),
-    "resnet": Kind("resnet", resnet.config, resnet.complete, resnet.rules, resnet.export_config, {}),
-    "detr": Kind("detr", detr.config, as_it_is, detr.rules, detr.export_config, {}),
-    detr.TIMM: Kind("detr", detr.config_timm, as_it_is, detr.rules_timm, detr.export_timm, {}),
-    "perceiver": Kind("perceiver", perceiver.images, as_it_is, perceiver.image_rules, perceiver.export_images, {}),
-    perceiver.TEXT: Kind("perceiverlm", perceiver.text, as_it_is, perceiver.text_rules, perceiver.export_text, {}),
-    mixer.KIND: Kind("mixer", mixer.config, as_it_is, mixer.rules, mixer.export_config, {}),
-    "swin": Kind("swin", swin.config, swin.complete, swin.rules, swin.export_config, {}),
-    timm_swin.KIND: Kind("swin", timm_swin.config, as_it_is, timm_swin.rules, timm_swin.export_config, {}),
-    "swinv2": Kind("swinv2", swin.second, swin.complete, swin.second_rules, swin.export_second, {}),
-    timm_swin.SECOND: Kind("swinv2", timm_swin.second, as_it_is, timm_swin.second_rules, timm_swin.export_second, {}),
-    "levit": Kind("levit", levit.config, levit.complete, levit.rules, levit.export_config, {}),
-    levit.TIMM: Kind("levit", levit.folder, levit.complete, levit.folder_rules, levit.export_folder, {}),
-    "marian": Kind("transformer", marian.config, as_it_is, marian.rules, marian.export_config, marian.SYMBOLS),
-}
+KINDS = Table[Kind](
+    "kind of checkpoint",
+    {
+        "gpt2": Kind("gpt", gpt2.config, as_it_is, gpt2.rules, gpt2.export_config, gpt2.SYMBOLS),
+        "openai-gpt": Kind("gpt", gpt1.config, as_it_is, gpt1.rules, gpt1.export_config, gpt1.SYMBOLS),
+        "llama": Kind("gpt", llama.config, llama.complete, llama.rules, llama.export_config, llama.SYMBOLS),
+        "mistral": Kind("gpt", llama.mistral, llama.complete, llama.rules, llama.export_mistral, llama.SYMBOLS),
+        "qwen2": Kind("gpt", llama.qwen2, llama.complete, llama.rules, llama.export_qwen2, llama.SYMBOLS),
+        llama2c.KIND: Kind(
+            "gpt", llama2c.config, llama2c.complete, llama2c.rules, llama2c.export_config, llama2c.SYMBOLS
+        ),
+        "bert": Kind("bert", bert.config, bert.complete, bert.rules, bert.export_config, bert.SYMBOLS),
+        "albert": Kind("bert", albert.config, albert.complete, albert.rules, albert.export_config, albert.SYMBOLS),
+        "distilbert": Kind(
+            "bert",
+            distilbert.config,
+            distilbert.complete,
+            distilbert.rules,
+            distilbert.export_config,
+            distilbert.SYMBOLS,
+        ),
+        "fnet": Kind("bert", fnet.config, fnet.complete, fnet.rules, fnet.export_config, fnet.SYMBOLS),
+        "t5": Kind("t5", t5.config, t5.complete, t5.rules, t5.export_config, t5.SYMBOLS),
+        "switch_transformers": Kind("switch", switch.config, as_it_is, switch.rules, switch.export_config, t5.SYMBOLS),
+        "reformer": Kind(
+            "reformer", reformer.config, reformer.complete, reformer.rules, reformer.export_config, reformer.SYMBOLS
+        ),
+        "vit": Kind("vit", vit.config, vit.complete, vit.rules, vit.export_config, {}),
+        timm_vit.KIND: Kind("vit", timm_vit.config, as_it_is, timm_vit.rules, timm_vit.export_config, {}),
+        "deit": Kind("deit", deit.config, deit.complete, deit.rules, deit.export_config, {}),
+        timm_vit.DISTILLED: Kind(
+            "deit", timm_vit.distilled, as_it_is, timm_vit.distilled_rules, timm_vit.export_distilled, {}
+        ),
+        cait.KIND: Kind("cait", cait.config, as_it_is, cait.rules, cait.export_config, {}),
+        volo.KIND: Kind("volo", volo.config, as_it_is, volo.rules, volo.export_config, {}),
+        "resnet": Kind("resnet", resnet.config, resnet.complete, resnet.rules, resnet.export_config, {}),
+        "detr": Kind("detr", detr.config, as_it_is, detr.rules, detr.export_config, {}),
+        detr.TIMM: Kind("detr", detr.config_timm, as_it_is, detr.rules_timm, detr.export_timm, {}),
+        "perceiver": Kind("perceiver", perceiver.images, as_it_is, perceiver.image_rules, perceiver.export_images, {}),
+        perceiver.TEXT: Kind("perceiverlm", perceiver.text, as_it_is, perceiver.text_rules, perceiver.export_text, {}),
+        mixer.KIND: Kind("mixer", mixer.config, as_it_is, mixer.rules, mixer.export_config, {}),
+        "swin": Kind("swin", swin.config, swin.complete, swin.rules, swin.export_config, {}),
+        timm_swin.KIND: Kind("swin", timm_swin.config, as_it_is, timm_swin.rules, timm_swin.export_config, {}),
+        "swinv2": Kind("swinv2", swin.second, swin.complete, swin.second_rules, swin.export_second, {}),
+        timm_swin.SECOND: Kind(
+            "swinv2", timm_swin.second, as_it_is, timm_swin.second_rules, timm_swin.export_second, {}
+        ),
+        "levit": Kind("levit", levit.config, levit.complete, levit.rules, levit.export_config, {}),
+        levit.TIMM: Kind("levit", levit.folder, levit.complete, levit.folder_rules, levit.export_folder, {}),
+        "marian": Kind("transformer", marian.config, as_it_is, marian.rules, marian.export_config, marian.SYMBOLS),
+    },
+)
 
 
 READ_ONLY = (detr.TIMM,)  # what goes out has another kind, which alone can say why something cannot
-
-
-@dataclass(frozen=True, eq=False)
-class Found:
-    """A foreign checkpoint as one of ours."""
-
-    family: str
-    config: Any
-    state: dict[str, Tensor]
-    symbols: Symbols = NONE
-    labels: tuple[str, ...] = ()  # names of classes
 
 
 def kind_of(data: Mapping[str, Any]) -> str:
@@ -134,7 +137,6 @@ def timm_kind(architecture: str) -> str:
 
 
 Lost = dict[str, tuple[Any, Any]]
-Read = Callable[[Collection[str]], dict[str, Tensor]]  # the tensors of these names
 
 
 def read_foreign(
@@ -281,16 +283,3 @@ def tried(kind: Kind, config: Any, state: Mapping[str, Tensor]) -> tuple[Kind, d
     ours |= {key: simplest(ours[key]) for key in ("attention", "cross") if key in ours}
     lost = {key: (ours.get(key), back.get(key)) for key in ours | back if ours.get(key) != back.get(key)}
     return kind, data, run, lost
-
-
-def believable(config: Any, tensors: int, where: str) -> None:
-    """A config must not promise more layers than the file could hold: building them would take for ever."""
-    for key in ("depth", "decoder_depth", "depths"):
-        depth = getattr(config, key, None)
-        if depth is not None and sum(staged(depth)) > tensors:
-            raise CheckpointError(
-                "the config promises more layers than there are tensors",
-                where=where,
-                got=f"{key} = {depth}, {tensors} tensors",
-                expected="a config that belongs to these weights",
-            )

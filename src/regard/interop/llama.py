@@ -4,12 +4,12 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
+from regard.decode.symbols import BEGIN, END, PAD
 from regard.models.gpt import LLAMA, Biases, Config
 from regard.nn.mechanisms import Choice
 
 from .foreign import THEIR_ACTIVATIONS, Foreign
 from .rules import Dropped, Entry, Rule, Tied
-from .symbols import BEGIN, END, PAD
 
 SYMBOLS = {BEGIN: 1, END: 2, PAD: None}
 

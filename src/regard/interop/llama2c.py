@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+from regard.decode.symbols import BEGIN, END, PAD
 from regard.models.gpt import LLAMA, Config
 
 from .foreign import Foreign
 from .ops import Chain, Chunk, Op, Permute, Reshape
 from .rules import Entry, Rule
-from .symbols import BEGIN, END, PAD
 
 KIND = "llama2.c"
 SYMBOLS = {BEGIN: 1, END: 2, PAD: None}

@@ -5,13 +5,13 @@ from typing import Any
 
 import torch
 
+from regard.decode.symbols import END, FIRST, LAST, PAD
 from regard.models.transformer import Config
 from regard.nn.positions import sinusoid
 
 from .foreign import THEIR_ACTIVATIONS, Foreign
 from .ops import Reshape
 from .rules import Entry, Known, Rule, Tied
-from .symbols import END, FIRST, LAST, PAD
 
 SYMBOLS = {FIRST: 58100, END: 0, LAST: 0, PAD: 58100}
 

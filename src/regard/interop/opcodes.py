@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import CheckpointError
-
-from .suspicion import refuse, shown, whole
+from regard.storage.suspicion import refuse, shown, whole
 
 OPCODES = 2_000_000
 # What the standard library's readers raise for bytes that make no sense.

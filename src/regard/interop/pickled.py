@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from regard.errors import CheckpointError
+from regard.storage.suspicion import listed, refuse, shown
 
 from .opcodes import DAMAGE, View, interpret
-from .suspicion import listed, refuse, shown
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -41,16 +41,16 @@ SUFFIXES = (".bin", ".pt", ".pth", ".ckpt")
 
 def read_pickled(path: Path) -> "dict[str, Tensor]":
     """The tensors of a `.bin` or `.pt` file, of an index and its shards, or of a folder that holds one of these."""
-    from regard.interop import files  # it needs torch, which the child must not
+    from regard.storage import tensors  # it needs torch, which the child must not
 
     path = Path(path)
     if path.is_dir():
         path = pickled_in(path)
     if not path.name.endswith(".index.json"):
         return read_one(path)
-    homes = files.shards(path, ".bin")
+    homes = tensors.shards(path, ".bin")
     parts = {shard: read_one(shard) for shard in dict.fromkeys(homes.values())}
-    files.agree(path, homes, {shard: list(part) for shard, part in parts.items()})
+    tensors.agree(path, homes, {shard: list(part) for shard, part in parts.items()})
     return {name: parts[shard][name] for name, shard in homes.items()}
 
 
@@ -76,8 +76,8 @@ def pickled_in(folder: Path) -> Path:
 
 def read_one(path: Path) -> "dict[str, Tensor]":
     """One file, through the child process."""
-    from regard.interop import files
-    from regard.interop.texts import read_json
+    from regard.storage import tensors
+    from regard.storage.documents import read_json
 
     if not path.is_file():
         refuse(path, "is not there, or is no regular file")
@@ -117,7 +117,7 @@ def read_one(path: Path) -> "dict[str, Tensor]":
         if code != 0 or not target.exists():
             refuse(path, f"the reading process ended with code {code}, at a limit of its memory or time")
         # Copies, since what was read is mapped from a file that now goes.
-        return {name: tensor.clone() for name, tensor in files.weights_in(target).read().items()}
+        return {name: tensor.clone() for name, tensor in tensors.weights_in(target).read().items()}
 
 
 # The child's side.

@@ -9,7 +9,7 @@ import json
 import reprlib
 from collections.abc import Mapping
 from math import floor
-from typing import Any, NamedTuple
+from typing import Any
 
 FILE = "preprocessor_config.json"
 FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box"}  # Pillow's numbers
@@ -24,14 +24,6 @@ DETECTION = {"max_size", "format", "do_pad", "pad_and_return_pixel_mask", "do_co
 CUTTING = ("size", "do_center_crop", "crop_size", "crop_pct", "max_size")
 
 Cut = dict[str, Any]  # size, fit and shorter
-
-
-class Unsaid(NamedTuple):
-    """Why a model does not know how images are prepared for it."""
-
-    where: str
-    got: str
-    fix: str
 
 
 def from_transformers(data: Mapping[str, Any], channels: int) -> dict[str, Any] | None:

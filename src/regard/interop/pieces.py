@@ -13,8 +13,8 @@ from pathlib import Path
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 from tokenizers.processors import TemplateProcessing
 
-from .suspicion import refuse
-from .texts import read_bytes
+from regard.storage.documents import read_bytes
+from regard.storage.suspicion import refuse
 
 SPACE = "▁"  # how a piece writes a space
 NORMAL, UNKNOWN, CONTROL, GIVEN, UNUSED, BYTE = range(1, 7)

@@ -10,13 +10,13 @@ from dataclasses import replace
 from math import isqrt
 from typing import Any
 
+from regard.decode.symbols import BEGIN, END, PAD
 from regard.models.reformer import Config
 from regard.nn.mechanisms import layered
 
 from .foreign import THEIR_ACTIVATIONS, Foreign
 from .ops import Reshape
 from .rules import Entry, Rule, Tied
-from .symbols import BEGIN, END, PAD
 
 SYMBOLS = {BEGIN: None, END: 2, PAD: 0}
 LAYERS = ["local", "lsh", "local", "lsh", "local", "lsh"]

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from regard.errors import CheckpointError
+from regard.storage.suspicion import in_lines
 
 from .ops import SAME, Op
-from .suspicion import in_lines
 
 
 @dataclass(frozen=True)

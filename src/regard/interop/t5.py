@@ -4,11 +4,11 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
+from regard.decode.symbols import END, FIRST, PAD
 from regard.models.t5 import Config
 
 from .foreign import Foreign
 from .rules import Entry, Rule, Tied
-from .symbols import END, FIRST, PAD
 
 SYMBOLS = {FIRST: 0, END: 1, PAD: 0}
 FEED_FORWARD = {"relu": ("relu", False), "gated-gelu": ("gelu_tanh", True), "gated-silu": ("silu", True)}

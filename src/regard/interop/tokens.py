@@ -7,9 +7,10 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 from tokenizers.processors import TemplateProcessing
 
+from regard.storage.documents import read_bytes, read_json
+from regard.storage.suspicion import refuse
+
 from .pieces import around, read_llama2c, read_pieces, tokenizer_of
-from .suspicion import refuse
-from .texts import read_bytes, read_json
 
 SETTINGS = "tokenizer_config.json"
 

@@ -14,12 +14,12 @@ from typing import Any
 from torch import Tensor
 
 from regard.errors import InputError
-from regard.tasks.shown import Shown
-from regard.tasks.telling import Answer, Filled, Labels, Next, Things, Wrote
+from regard.tables import Table
 
 from . import distance, flow, gradient, importance, leaving, lens, occlusion, rollout, spectrum
 from .changes import changed
 from .document import find, flat, known, one_head, sites, title, weights_of
+from .example import Example
 from .maps import Map, axes_of
 from .trace import Site, Trace
 from .windows import whole
@@ -159,32 +159,32 @@ def ranked(found: Trace[Any], asked: Asked) -> dict[str, Any]:
 class Question:
     """How sure the model is of what it said."""
 
-    shown: Shown
+    example: Example
     what: str
     run: Callable[[], Any]  # the net once more, as it was
     sure: Callable[[Any], Tensor]  # of an output, (b,)
 
 
 def question(found: Trace[Any], asked: Asked) -> Question:
-    shown = known(found)
-    if asked.row is not None and shown.alone is not None:
-        shown = shown.alone(asked.row)
-    sure, first, answer = shown.sure, found.output, shown.tell(found.output)
+    example = known(found)
+    if asked.row is not None and example.alone is not None:
+        example = example.alone(asked.row)
+    sure, first, answer = example.sure, found.output, example.tell(found.output)
     if sure is None or answer is None:
         raise InputError("this model gives no answer that could be asked about")
 
     def run() -> Any:
         with changed(found.net, found.changes, found.table, found.axes):
-            return found.net(*shown.inputs)
+            return found.net(*example.inputs)
 
-    return Question(shown, said(answer), run, lambda output: sure(output, first))
+    return Question(example, answer.subject(), run, lambda output: sure(output, first))
 
 
 def covered(found: Trace[Any], asked: Asked) -> dict[str, Any]:
     """Parts of an image are covered; of a text, nobody looks at one token after the other."""
     about = question(found, asked)
-    if about.shown.image is not None and len(about.shown.inputs) == 1:
-        (images,) = about.shown.inputs
+    if about.example.image is not None and len(about.example.inputs) == 1:
+        (images,) = about.example.inputs
         side = asked.patch or patch_of(found, images)
 
         def answers(some: Tensor) -> Tensor:
@@ -196,10 +196,10 @@ def covered(found: Trace[Any], asked: Asked) -> dict[str, Any]:
             worth = worth[::side, ::side]
         words = {"equation": occlusion.EQUATION, "limit": occlusion.LIMIT}
         return {**words, "what": about.what, "patch": side, "worth": worth.tolist()}
-    axis = next((name for name in ("source", "tokens") if name in about.shown.words), None)
+    axis = next((name for name in ("source", "tokens") if name in about.example.words), None)
     if axis is None:
         raise InputError("there is neither a text nor an image to leave something out of")
-    size = len(about.shown.words[axis])
+    size = len(about.example.words[axis])
     lost = leaving.unseen(found.net, lambda: about.sure(about.run()), axis, size, found.table)
     return {"what": about.what, "axis": axis, "worth": lost[0].tolist()}
 
@@ -209,20 +209,6 @@ def patch_of(found: Trace[Any], images: Tensor) -> int:
     grids = [site.rows.grid for site in found.sites.values() if site.rows.grid is not None and site.rows.cut is None]
     size = min(images.shape[-2:])
     return max(size // (max(grids[0]) if grids else 8), 1)
-
-
-def said(answer: Answer) -> str:
-    """What the question is about."""
-    match answer:
-        case Wrote(text, _):
-            return text
-        case Labels(choices) | Next(choices) | Filled(((_, choices), *_)):
-            return choices[0][0]
-        case Things((surest, *_), _):
-            return surest.label
-        case Things():
-            raise InputError("nothing was found that could be asked about", fix="ask about a query by its row")
-    return ""
 
 
 def sloped(found: Trace[Any], asked: Asked) -> dict[str, Any]:
@@ -264,13 +250,16 @@ def read_early(found: Trace[Any], asked: Asked) -> dict[str, Any]:
     return {"axis": axis, "layers": layers}
 
 
-ANALYSES = {
-    "rollout": Analysis(rollout.EQUATION, rollout.LIMIT, rolled),
-    "flow": Analysis(flow.EQUATION, flow.LIMIT, poured),
-    "distance": Analysis(distance.EQUATION, distance.LIMIT, far),
-    "spectrum": Analysis(spectrum.EQUATION, spectrum.LIMIT, ranked),
-    "occlusion": Analysis(leaving.EQUATION, leaving.LIMIT, covered),
-    "gradient": Analysis(gradient.EQUATION, gradient.LIMIT, sloped),
-    "importance": Analysis(importance.EQUATION, importance.LIMIT, silenced),
-    "lens": Analysis(lens.EQUATION, lens.LIMIT, read_early),
-}
+ANALYSES = Table[Analysis](
+    "analysis",
+    {
+        "rollout": Analysis(rollout.EQUATION, rollout.LIMIT, rolled),
+        "flow": Analysis(flow.EQUATION, flow.LIMIT, poured),
+        "distance": Analysis(distance.EQUATION, distance.LIMIT, far),
+        "spectrum": Analysis(spectrum.EQUATION, spectrum.LIMIT, ranked),
+        "occlusion": Analysis(leaving.EQUATION, leaving.LIMIT, covered),
+        "gradient": Analysis(gradient.EQUATION, gradient.LIMIT, sloped),
+        "importance": Analysis(importance.EQUATION, importance.LIMIT, silenced),
+        "lens": Analysis(lens.EQUATION, lens.LIMIT, read_early),
+    },
+)

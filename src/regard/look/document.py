@@ -1,14 +1,17 @@
 """A trace as data: all that a page, a notebook or a file needs to show it, and not one number more than it asks for.
 
-The document is JSON: model, input, answer, axes and sites. Maps come apart from it, as bytes: exact ones head by head
-(float32), thumbnails of all heads, and halved ones for what is larger than a screen, in which the larger of each 2 x 2
-weights stays, so that a lone strong one is never lost (uint8, 255 times the square root).
+The document is JSON: model, input, answer, axes and sites. Where a net runs several times over its input, it has
+``time``, {"unit", "count"}: a site that ran once in each of these moments is there once for each, with the moment's
+number as its own ``time``. Without the key there is no time, in a document as in a site.
+
+Maps come apart from it, as bytes: exact ones head by head (float32), thumbnails of all heads, and halved ones for what
+is larger than a screen, in which the larger of each 2 x 2 weights stays, so that a lone strong one is never lost
+(uint8, 255 times the square root).
 
 Shapes: h heads, q rows, k columns.
 """
 
 import base64
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,17 +20,16 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from PIL import Image
 from torch import Tensor
 
 from regard.errors import InputError
 from regard.nn.attention import DENSE, Softmax
 from regard.nn.axis import Axis
-from regard.tasks.shown import Shown
-from regard.tasks.telling import Answer, Filled, Labels, Next, Things, Wrote
 
 from . import distance, rollout, spectrum
+from .answers import Answer, answer_data
 from .changes import Change
+from .example import Example, Time
 from .trace import Call, Changed, Site, Trace, call_of
 from .windows import unwound, whole
 
@@ -56,11 +58,14 @@ class About:
 
 def data_of(found: Trace[Any], about: About, before: Answer | None = None) -> dict[str, Any]:
     """``before`` is what the model answered without the changes."""
-    shown = known(found)
     axes: dict[str, dict[str, Any]] = {}
-    rows = [described(name, call, found.sites[name], axes) for name, call in sites(found)]
+    time = known(found).time
+    rows = [
+        described(name, call, found.sites[name], axes) | moment(found.sites[name], call, time)
+        for name, call in sites(found)
+    ]
     model = asdict(about) | {"title": about.title or about.name}
-    given = {"model": model, "input": input_of(shown), "changes": [change_data(x) for x in found.changes]}
+    given = {"model": model, "input": known(found).record(), "changes": [change_data(x) for x in found.changes]}
     return {
         "format": FORMAT,
         "id": digest(given),
@@ -69,13 +74,19 @@ def data_of(found: Trace[Any], about: About, before: Answer | None = None) -> di
         "before": answer_data(before) if found.changes else None,
         "axes": axes,
         "sites": rows,
+        **({} if time is None else {"time": asdict(time)}),
     }
 
 
-def known(found: Trace[Any]) -> Shown:
-    if found.shown is None:
+def moment(site: Site, call: int, time: Time | None) -> dict[str, int]:
+    """When a call was, of a site that ran once in each moment; of others nothing is told."""
+    return {} if time is None or len(site.records) != time.count else {"time": call}
+
+
+def known(found: Trace[Any]) -> Example:
+    if found.example is None:
         raise InputError("only what model.look has seen can be shown")
-    return found.shown
+    return found.example
 
 
 def digest(given: Mapping[str, Any]) -> str:
@@ -152,47 +163,8 @@ def entered(axes: dict[str, dict[str, Any]], name: str, axis: Axis) -> str:
     return key
 
 
-def input_of(shown: Shown) -> dict[str, Any]:
-    image = None if shown.image is None else picture(shown.image)
-    if image is not None:
-        return {"kind": "caption", "image": image, "target": shown.texts[0]} if shown.texts else image
-    if len(shown.texts) == 2:
-        return {"kind": "pair", "source": shown.texts[0], "target": shown.texts[1]}
-    return {"kind": "text", "text": shown.texts[0]}
-
-
-def picture(image: Tensor) -> dict[str, Any]:
-    """(c, h, w), uint8"""
-    pixels = image.permute(1, 2, 0).numpy()
-    file = io.BytesIO()
-    Image.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels).save(file, "png")
-    png = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
-    return {"kind": "image", "width": image.shape[2], "height": image.shape[1], "png": png}
-
-
 def change_data(change: Change) -> dict[str, Any]:
     return {"kind": type(change).__name__.lower(), **asdict(change)}
-
-
-def answer_data(answer: Answer | None) -> dict[str, Any]:
-    match answer:
-        case Wrote(text, tokens):
-            return {"kind": "text", "text": text, "tokens": [{"text": word, "logp": logp} for word, logp in tokens]}
-        case Labels(choices):
-            return {"kind": "labels", "labels": [list(one) for one in choices]}
-        case Next(choices):
-            return {"kind": "next", "tokens": [list(one) for one in choices]}
-        case Filled(places):
-            rows = [{"token": place, "tokens": [list(one) for one in choices]} for place, choices in places]
-            return {"kind": "filled", "places": rows}
-        case Things(things, (width, height)):
-            return {
-                "kind": "boxes",
-                "width": width,
-                "height": height,
-                "boxes": [{"label": x.label, "score": x.score, "box": list(x.box)} for x in things],
-            }
-    return {"kind": "none"}
 
 
 # Numbers ----------------------------------------------------------------------------------------

@@ -10,21 +10,20 @@ from typing import IO, Any
 import numpy as np
 
 from regard.errors import InputError
-from regard.tasks.telling import Filled, Labels, Next, Things, Wrote
 
+from .answers import answer_data
 from .document import (
     About,
-    answer_data,
     change_data,
     embedded,
     find,
-    input_of,
     known,
     one_head,
     sites,
     title,
     weights_of,
 )
+from .example import takes
 from .onefile import standalone
 from .sheet import all_heads, names
 from .trace import Trace
@@ -82,21 +81,16 @@ def page(found: Trace[Any]) -> Callable[[IO[bytes]], None]:
 
 def about(found: Trace[Any]) -> About:
     """As far as a trace knows its model."""
-    shown, family = known(found), type(found.net).__name__
-    takes = (
-        ("image+text" if shown.texts else "image")
-        if shown.image is not None
-        else ("text", "pair")[len(shown.texts) - 1]
-    )
+    family = type(found.net).__name__
     size, source = sum(x.numel() for x in found.net.parameters()), "shipped" if found.model else ""
-    return About(found.model or family, family, None, size, takes, source=source)
+    return About(found.model or family, family, None, size, takes(known(found).media), source=source)
 
 
 def numbers(found: Trace[Any], site: str | None, head: int | None) -> Callable[[IO[bytes]], None]:
     """Each map, (heads, rows, columns), under its site's name; "about" is JSON: input, answer, changes, words."""
     wanted = [title(name, i, found.sites[name]) for name, i in sites(found)] if site is None else [site]
     told: dict[str, Any] = {
-        "input": input_of(known(found)),
+        "input": known(found).record(),
         "answer": answer_data(found.answer),
         "changes": [change_data(change) for change in found.changes],
         "axes": {name: axes(found, name) for name in wanted},
@@ -152,13 +146,5 @@ def asked(found: Trace[Any]) -> str:
 
 def headline(found: Trace[Any]) -> str:
     """What the model said."""
-    match found.answer:
-        case Wrote(text, _):
-            return text or "(nothing)"
-        case Labels(choices) | Next(choices) if choices:
-            return f"{choices[0][0].strip()}, {100 * choices[0][1]:.0f} %"
-        case Filled(places) if places:
-            return ", ".join(choices[0][0].strip() for _, choices in places)
-        case Things(things):
-            return ", ".join(thing.label for thing in things) or "(nothing found)"
-    return known(found).texts[0] if known(found).texts else "an image"
+    said = "" if found.answer is None else found.answer.headline()
+    return said or (known(found).texts[0] if known(found).texts else "an image")

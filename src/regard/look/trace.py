@@ -23,10 +23,10 @@ from regard.nn.attention import Kernel, MultiHeadAttention, Softmax, spread
 from regard.nn.axis import Axis, Cut
 from regard.nn.mask import ALL, Bias, Mask
 from regard.nn.tap import Hear, hearing, in_backward, listen, plain
-from regard.tasks.shown import Shown
-from regard.tasks.telling import Answer
 
+from .answers import Answer
 from .changes import Change, changed
+from .example import Example
 from .maps import Kind, Map, axes_of, fitted, matching, one_by_one, place
 from .windows import indices
 
@@ -253,14 +253,14 @@ class Maps(Mapping[str, Map]):
 
 @dataclass(frozen=True, eq=False)
 class Trace(Generic[T]):
-    """``shown`` is what was looked at, where a model has prepared it, and ``answer`` what it said to that."""
+    """``example`` is what was looked at, where a model has prepared it, and ``answer`` what it said to that."""
 
     output: T
     sites: dict[str, Site]  # in the order in which they ran
     net: nn.Module
     table: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # the model file's AXES
     changes: tuple[Change, ...] = ()
-    shown: Shown | None = None
+    example: Example | None = None
     answer: Answer | None = None
     model: str = ""  # the name under which it ships
     again: Callable[[Sequence[Change]], "Trace[T]"] | None = None

@@ -23,6 +23,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.models.family import Family, Lens, blocks
 from regard.nn.axis import Axis
 from regard.nn.block import Block
 from regard.nn.config import below, not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
@@ -285,3 +286,26 @@ def present(found: Tensor | None, head: str, wanted: str) -> Tensor:
     if found is None:
         raise ValueError(f"this needs a model with head = {wanted!r}; this one has head = {head!r}")
     return found
+
+
+def verbs(config: Config, task: str | None) -> tuple[str, ...]:
+    """What its head is for; embeddings come from what is below any head."""
+    own = {"label": ("classify",), "tags": ("tag",), "span": ("answer",)}
+    return (*own.get(config.head, ()), "embed")
+
+
+FAMILY = Family(
+    config=Config,
+    net=BERT,
+    presets=PRESETS,
+    axes=AXES,
+    paper="Devlin et al. 2019, BERT",
+    link="https://arxiv.org/abs/1810.04805",
+    takes=("text",),
+    tasks=("classify", "tag", "answer", "masked", "similar"),
+    verbs=verbs,
+    example=lambda: Config(vocab=13, length=12, dim=16, depth=2, heads=4, hidden=24, head="words", classes=5),
+    lens=Lens(blocks, BERT.guessed, lambda net: net.words is not None),
+    papers=PAPERS,
+    offered={"bert-tiny": 487_936, "linformer-tiny": 463_429, "fnet-tiny": 372_608},
+)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from regard.models.family import Family, Lens, classes, classifies, has_head, looks
 from regard.nn.attention import MultiHeadAttention, Softmax
 from regard.nn.axis import Axis, image_axis
 from regard.nn.classattention import ClassBlock
@@ -144,3 +145,20 @@ class CaiT(nn.Module):
             "tokens": image_axis(images, self.config.patch, 1),
             "class": Axis("class", 1, labels=("[class]",)),
         }
+
+
+FAMILY = Family(
+    config=Config,
+    net=CaiT,
+    presets=PRESETS,
+    axes=AXES,
+    paper="Touvron et al. 2021, Going deeper with Image Transformers",
+    link="https://arxiv.org/abs/2103.17239",
+    takes=("image",),
+    tasks=("classify",),
+    verbs=classifies,
+    example=lambda: Config(image=8, patch=4, channels=3, classes=5, dim=16, depth=2, heads=4, hidden=24),
+    lens=Lens(looks, classes, has_head),
+    offered={"cait-xxs24": 11_956_264},
+    grid=lambda config: config.grid,
+)

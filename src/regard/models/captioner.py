@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from regard.models import vit
+from regard.models.family import Family, Lens, decoder
 from regard.nn.axis import Axis
 from regard.nn.block import Block
 from regard.nn.cache import Cache, place
@@ -160,3 +161,19 @@ class Captioner(EncoderDecoder):
 
     def axes(self, images: Tensor, target: Tensor) -> dict[str, Axis]:
         return self.encoder.axes(images) | {"target": Axis("text", target.shape[1])}
+
+
+FAMILY = Family(
+    config=Config,
+    net=Captioner,
+    presets=PRESETS,
+    axes=AXES,
+    paper="Liu et al. 2021, CPTR: Full Transformer Network for Image Captioning",
+    link="https://arxiv.org/abs/2101.10804",
+    takes=("image", "text"),
+    tasks=("describe",),
+    verbs=lambda config, task: ("describe",),
+    example=lambda: Config(image=8, patch=4, channels=3, vocab=13, dim=16, depth=2, heads=4, hidden=24),
+    lens=Lens(decoder, lambda net, x: net.logits(net.norm(x))),
+    offered={"captioner-tiny": 212_800},
+)

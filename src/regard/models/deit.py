@@ -18,6 +18,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from regard.models.family import Family, Lens, blocks, classes, classifies, has_head
 from regard.nn.axis import Axis, image_axis
 from regard.nn.config import below, not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
@@ -141,3 +142,20 @@ class DeiT(nn.Module):
 
     def axes(self, images: Tensor) -> dict[str, Axis]:
         return {"patches": image_axis(images, self.config.patch, SPECIAL)}
+
+
+FAMILY = Family(
+    config=Config,
+    net=DeiT,
+    presets=PRESETS,
+    axes=AXES,
+    paper="Touvron et al. 2021, Training data-efficient image transformers & distillation through attention",
+    link="https://arxiv.org/abs/2012.12877",
+    takes=("image",),
+    tasks=("classify",),
+    verbs=classifies,
+    example=lambda: Config(image=8, patch=4, channels=3, classes=5, dim=16, depth=2, heads=4, hidden=24),
+    lens=Lens(blocks, classes, has_head),
+    offered={"deit-tiny": 5_910_800},
+    grid=lambda config: config.grid,
+)

@@ -18,6 +18,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from regard.models.family import Family
 from regard.models.resnet import Backbone, Sizes
 from regard.nn.attention import MultiHeadAttention, Softmax, silence
 from regard.nn.axis import Axis
@@ -209,3 +210,31 @@ def sine_positions(grid: tuple[int, int], sizes: Tensor | None, dim: int, like: 
     rows, columns = found[0][:, :, None], found[1][:, None]
     spread = (-1, *grid, -1)
     return torch.cat((rows.expand(spread), columns.expand(spread)), -1).flatten(1, 2).to(like.dtype)
+
+
+FAMILY = Family(
+    config=Config,
+    net=DETR,
+    presets=PRESETS,
+    axes=AXES,
+    paper="Carion et al. 2020, End-to-End Object Detection with Transformers",
+    link="https://arxiv.org/abs/2005.12872",
+    takes=("image",),
+    tasks=("detect",),
+    verbs=lambda config, task: ("detect",),
+    example=lambda: Config(
+        channels=3,
+        width=6,
+        stem="small",
+        layer="basic",
+        depths=(1, 2),
+        dims=(8, 12),
+        classes=5,
+        queries=5,
+        dim=16,
+        depth=2,
+        heads=4,
+        hidden=24,
+    ),
+    offered={"detr-small": 262_248},
+)

@@ -18,6 +18,7 @@ from typing import Any, Literal
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.models.family import Family, Lens, blocks, generates, normed
 from regard.nn.axis import Axis
 from regard.nn.block import Attending, Block
 from regard.nn.cache import Cache, place
@@ -226,3 +227,20 @@ class GPT(nn.Module):
 
     def axes(self, ids: Tensor) -> dict[str, Axis]:
         return {"tokens": Axis("text", ids.shape[1])}
+
+
+FAMILY = Family(
+    config=Config,
+    net=GPT,
+    presets=PRESETS,
+    axes=AXES,
+    paper="Radford et al. 2019, Language Models are Unsupervised Multitask Learners",
+    link="https://openai.com/index/better-language-models",
+    takes=("text",),
+    tasks=("language",),
+    verbs=generates,
+    example=lambda: Config(vocab=13, length=12, dim=16, depth=2, heads=4, hidden=24),
+    lens=Lens(blocks, lambda net, x: net.logits(normed(net.norm, x))),
+    papers=PAPERS,
+    offered={"gpt-tiny": 834_944, "llama-15m": 5_995_584, "performer-small": 5_274_368},
+)

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.models.deit import Answers
+from regard.models.family import Family, Lens, classifies, has_head, last_stage
 from regard.nn.attention import Mixer, MultiHeadAttention
 from regard.nn.axis import Axis
 from regard.nn.batchnorm import BatchNorm
@@ -247,3 +248,21 @@ class LeViT(nn.Module):
     def grid(self, images: Tensor, stage: int) -> Axis:
         rows, columns = (halved(-(-side // self.config.patch), stage) for side in images.shape[-2:])
         return Axis("image", rows * columns, grid=(rows, columns))
+
+
+FAMILY = Family(
+    config=Config,
+    net=LeViT,
+    presets=PRESETS,
+    axes=AXES,
+    paper="Graham et al. 2021, LeViT",
+    link="https://arxiv.org/abs/2104.01136",
+    takes=("image",),
+    tasks=("classify",),
+    verbs=classifies,
+    example=lambda: Config(
+        image=8, patch=4, channels=3, classes=5, dim=(16, 16), depth=(2, 2), heads=(4, 4), head_dim=4, hidden=(24, 24)
+    ),
+    lens=Lens(last_stage, lambda net, x: net.classified(x.flatten(1, 2)), has_head),
+    offered={"levit-cifar": 1_450_218},
+)

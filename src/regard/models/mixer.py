@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from regard.models.family import Family, Lens, blocks, classes, classifies, has_head
 from regard.nn.axis import Axis
 from regard.nn.block import Block
 from regard.nn.config import below, not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
@@ -114,3 +115,19 @@ class Mixer(nn.Module):
     def axes(self, images: Tensor) -> dict[str, Axis]:
         rows, columns = self.config.grid
         return {"patches": Axis("image", rows * columns, grid=(rows, columns))}
+
+
+FAMILY = Family(
+    config=Config,
+    net=Mixer,
+    presets=PRESETS,
+    axes=AXES,
+    paper="Tolstikhin et al. 2021, MLP-Mixer",
+    link="https://arxiv.org/abs/2105.01601",
+    takes=("image",),
+    tasks=("classify",),
+    verbs=classifies,
+    example=lambda: Config(image=8, patch=4, channels=3, classes=5, dim=16, depth=2, tokens=6, hidden=24),
+    lens=Lens(blocks, classes, has_head),
+    offered={"mixer-cifar": 441_066},
+)

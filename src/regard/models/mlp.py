@@ -15,6 +15,7 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
+from regard.models.family import Family, classifies
 from regard.nn.axis import Axis
 from regard.nn.config import not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
@@ -76,3 +77,17 @@ class MLP(nn.Module):
 
     def axes(self, images: Tensor) -> dict[str, Axis]:
         return {}
+
+
+FAMILY = Family(
+    config=Config,
+    net=MLP,
+    presets=PRESETS,
+    axes=AXES,
+    paper="Rumelhart, Hinton and Williams 1986, Learning representations by back-propagating errors",
+    link="https://doi.org/10.1038/323533a0",
+    takes=("image",),
+    tasks=("classify",),
+    verbs=classifies,
+    example=lambda: Config(image=8, channels=3, classes=5, hidden=24),
+)

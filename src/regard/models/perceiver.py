@@ -17,6 +17,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from regard.models.family import Family, Lens, classifies
 from regard.nn.axis import Axis
 from regard.nn.config import not_positive, refuse
 from regard.nn.latents import Latents, Look, Sizes, fourier_features, spread_over
@@ -113,3 +114,37 @@ class Perceiver(nn.Module):
             "latents": Axis("latents", self.config.latents),
             "query": Axis("query", 1),
         }
+
+
+FAMILY = Family(
+    config=Config,
+    net=Perceiver,
+    presets=PRESETS,
+    axes=AXES,
+    paper="Jaegle et al. 2021, Perceiver",
+    link="https://arxiv.org/abs/2103.03206",
+    takes=("image",),
+    tasks=("classify",),
+    verbs=classifies,
+    example=lambda: Config(
+        latents=5,
+        dim=16,
+        depth=2,
+        repeats=2,
+        heads=4,
+        cross_heads=4,
+        key_dim=8,
+        value_dim=12,
+        hidden=24,
+        cross_hidden=12,
+        image=8,
+        channels=3,
+        classes=5,
+        bands=3,
+        features=6,
+    ),
+    lens=Lens(lambda _: "latents.blocks.*.stream", Perceiver.classified),
+    papers=PAPERS,
+    offered={"perceiver-mnist": 139_212},
+    grid=lambda config: (config.image, config.image),
+)

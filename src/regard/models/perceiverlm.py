@@ -15,6 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.models.family import Family, nothing
+from regard.models.perceiver import IO
 from regard.nn.axis import Axis
 from regard.nn.config import not_divided, not_positive, refuse
 from regard.nn.embed import Lookup
@@ -96,3 +98,33 @@ class PerceiverLM(nn.Module):
 
     def axes(self, ids: Tensor) -> dict[str, Axis]:
         return {"tokens": Axis("text", ids.shape[1]), "latents": Axis("latents", self.config.latents)}
+
+
+FAMILY = Family(
+    config=Config,
+    net=PerceiverLM,
+    presets=PRESETS,
+    axes=AXES,
+    paper=IO[0],
+    link=IO[1],
+    takes=("text",),
+    tasks=(),
+    verbs=nothing,
+    example=lambda: Config(
+        latents=5,
+        dim=16,
+        depth=2,
+        repeats=2,
+        heads=4,
+        cross_heads=4,
+        key_dim=8,
+        value_dim=12,
+        hidden=24,
+        cross_hidden=12,
+        vocab=13,
+        length=12,
+        token_dim=16,
+        decoder_heads=4,
+        decoder_keys=8,
+    ),
+)

@@ -16,6 +16,7 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.models.family import Family
 from regard.nn.axis import Axis
 from regard.nn.cache import Cache
 from regard.nn.config import not_one_of, not_positive, not_shares, refuse
@@ -159,3 +160,23 @@ class RecurrentReader(nn.Module):
 
     def axes(self, ids: Tensor) -> dict[str, Axis]:
         return {"tokens": Axis("text", ids.shape[1])}
+
+
+def verbs(config: Config, task: str | None) -> tuple[str, ...]:
+    return {"words": ("generate",), "label": ("classify",), "tags": ("tag",)}.get(config.head, ())
+
+
+FAMILY = Family(
+    config=Config,
+    net=RecurrentReader,
+    presets=PRESETS,
+    axes=AXES,
+    paper="Graves 2013, Generating Sequences With Recurrent Neural Networks",
+    link="https://arxiv.org/abs/1308.0850",
+    takes=("text",),
+    tasks=("language", "classify", "tag"),
+    verbs=verbs,
+    example=lambda: Config(vocab=13, dim=16, hidden=24, depth=2, classes=5),
+    papers=PAPERS,
+    tagged="last",
+)

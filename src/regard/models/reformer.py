@@ -23,6 +23,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.models.family import Family
 from regard.nn.axis import Axis
 from regard.nn.cache import Cache, place
 from regard.nn.config import not_above_zero, not_one_of, not_positive, not_shares, refuse
@@ -194,3 +195,22 @@ class Reformer(nn.Module):
 
     def axes(self, ids: Tensor) -> dict[str, Axis]:
         return {"tokens": Axis("text", ids.shape[1])}
+
+
+def verbs(config: Config, task: str | None) -> tuple[str, ...]:
+    return ("generate",) if config.causal and config.head == "words" else ()
+
+
+FAMILY = Family(
+    config=Config,
+    net=Reformer,
+    presets=PRESETS,
+    axes=AXES,
+    paper="Kitaev, Kaiser and Levskaya 2020, Reformer: The Efficient Transformer",
+    link="https://arxiv.org/abs/2001.04451",
+    takes=("text",),
+    tasks=("language",),
+    verbs=verbs,
+    example=lambda: Config(vocab=13, length=12, dim=16, depth=2, head_dim=4, hidden=24),
+    offered={"reformer-tiny": 789_445},
+)

@@ -23,6 +23,7 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.models.family import Family, classifies
 from regard.nn.axis import Axis
 from regard.nn.batchnorm import BatchNorm
 from regard.nn.config import below, not_positive, refuse, uneven
@@ -200,3 +201,20 @@ class ResNet(nn.Module):
 
     def axes(self, images: Tensor) -> dict[str, Axis]:
         return {}  # each stage has a grid of its own
+
+
+FAMILY = Family(
+    config=Config,
+    net=ResNet,
+    presets=PRESETS,
+    axes=AXES,
+    paper="He et al. 2016, Deep Residual Learning for Image Recognition",
+    link="https://arxiv.org/abs/1512.03385",
+    takes=("image",),
+    tasks=("classify",),
+    verbs=classifies,
+    example=lambda: Config(
+        channels=3, width=6, stem="small", layer="basic", depths=(1, 2), dims=(8, 12), classes=5, nonlocals=(2,)
+    ),
+    papers=PAPERS,
+)

@@ -22,6 +22,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from regard.models.family import Family, translates
 from regard.nn.attention import Kernel, Mixer, MultiHeadAttention, split
 from regard.nn.cache import Cache, place
 from regard.nn.config import not_one_of, not_positive, not_shares, refuse
@@ -298,3 +299,19 @@ class RNNTranslator(EncoderDecoder):
 
     def words(self) -> tuple[Tensor, Tensor | None]:
         return self.output.weight, self.output.bias
+
+
+FAMILY = Family(
+    config=Config,
+    net=RNNTranslator,
+    presets=PRESETS,
+    axes=AXES,
+    paper="Bahdanau, Cho and Bengio 2015, Neural Machine Translation by Jointly Learning to Align and Translate",
+    link="https://arxiv.org/abs/1409.0473",
+    takes=("text", "text"),
+    tasks=("translate",),
+    verbs=translates,
+    example=lambda: Config(vocab=13, dim=16, hidden=24, depth=2, align=8, maxout=6),
+    papers=PAPERS,
+    offered={"rnn-bahdanau": 65_571_000},
+)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
+from regard.models.family import Family, Lens, classifies, has_head, last_stage
 from regard.nn.axis import Axis
 from regard.nn.block import Block
 from regard.nn.config import below, not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse, uneven
@@ -149,3 +150,19 @@ def refit(net: Swin, *, image: int, window: int) -> Swin:
     new = Swin(replace(net.config, image=image, window=window)).to(net.patch.projection.weight)
     new.load_state_dict(refitted(net, new))
     return new.train(net.training)
+
+
+FAMILY = Family(
+    config=Config,
+    net=Swin,
+    presets=PRESETS,
+    axes=AXES,
+    paper="Liu et al. 2021, Swin Transformer",
+    link="https://arxiv.org/abs/2103.14030",
+    takes=("image",),
+    tasks=("classify",),
+    verbs=classifies,
+    example=lambda: Config(image=8, channels=3, classes=5, dim=16, depth=(2, 2), heads=(4, 4), hidden=24),
+    lens=Lens(last_stage, lambda net, x: net.classified(net.norm(x).flatten(1, 2)), has_head),
+    offered={"swin-cifar": 567_046},
+)

@@ -9,10 +9,14 @@ Differs from the paper: what fills an image up to whole patches and windows is n
 Shapes: b batch, r rows, c columns of patches, d width, n positions at the end.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from torch import Tensor, nn
 
+from regard.errors import InputError
+from regard.models.family import Family, Lens, classifies, has_head, last_stage
 from regard.nn.axis import Axis
 from regard.nn.block import Block
 from regard.nn.config import below, not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse, uneven
@@ -174,3 +178,38 @@ def refit(net: SwinV2, *, image: int, window: int) -> SwinV2:
     new = SwinV2(replace(config, image=image, window=window, trained=measures)).to(net.patch.projection.weight)
     new.load_state_dict(net.state_dict())
     return new.train(net.training)
+
+
+def unbroken(net: SwinV2) -> str:
+    """Its last stage, where nothing but sums stands between the blocks."""
+    config = net.config
+    if config.every is not None and config.depth[-1] >= config.every:
+        raise InputError(
+            "in the last stage of this net a norm stands after some blocks, which a logit lens would leave out",
+            got=f"every = {config.every}, {config.depth[-1]} blocks",
+        )
+    return last_stage(net)
+
+
+def reconfigured(config: Config, changes: Mapping[str, Any]) -> Config:
+    """Offsets are measured as these weights know it, whatever the image and the window become."""
+    if {"image", "window"} & changes.keys() and "trained" not in changes:
+        changes = {**changes, "trained": tuple(config.measure(stage) for stage in range(len(config.depth)))}
+    return replace(config, **changes)
+
+
+FAMILY = Family(
+    config=Config,
+    net=SwinV2,
+    presets=PRESETS,
+    axes=AXES,
+    paper="Liu et al. 2022, Swin Transformer V2",
+    link="https://arxiv.org/abs/2111.09883",
+    takes=("image",),
+    tasks=("classify",),
+    verbs=classifies,
+    example=lambda: Config(image=8, channels=3, classes=5, dim=16, depth=(2, 2), heads=(4, 4), hidden=24),
+    lens=Lens(unbroken, lambda net, x: net.classified(net.norm(x).flatten(1, 2)), has_head),
+    offered={"swinv2-tiny": 28_347_154},
+    reconfigured=reconfigured,
+)

@@ -12,8 +12,10 @@ Shapes: b batch, m source tokens, n target tokens, d width, v vocabulary, e expe
 
 from dataclasses import dataclass, replace
 
+import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.models.family import Family, Lens, decoder, translates
 from regard.nn.block import Attending
 from regard.nn.cache import Cache
 from regard.nn.config import not_above_zero, not_positive, not_shares
@@ -161,3 +163,18 @@ SCALE = 0.1  # of the variance that weights start with
 def draw_small(weight: Tensor, std: float) -> None:
     std *= SCALE**0.5
     nn.init.trunc_normal_(weight, std=std, a=-2 * std, b=2 * std)
+
+
+FAMILY = Family(
+    config=Config,
+    net=SwitchTransformer,
+    presets=PRESETS,
+    axes=AXES,
+    paper="Fedus, Zoph and Shazeer 2021, Switch Transformers",
+    link="https://arxiv.org/abs/2101.03961",
+    takes=("text", "text"),
+    tasks=("translate", "spans"),
+    verbs=translates,
+    example=lambda: Config(vocab=13, dim=16, depth=2, heads=4, head_dim=4, hidden=24, buckets=8, farthest=6, experts=3),
+    lens=Lens(decoder, lambda net, x: F.linear(t5.T5.spoken(net, net.decoder_norm(x)), *net.words())),
+)

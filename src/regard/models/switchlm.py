@@ -13,6 +13,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from regard.models.family import Family, Lens, blocks, generates, normed
 from regard.nn.block import Attending
 from regard.nn.cache import Cache
 from regard.nn.config import not_shares
@@ -73,3 +74,19 @@ class SwitchLM(gpt.GPT):
         """(b, n) -> (b, n, v) and more; keys is False at padding; with a cache, ids holds only the new tokens"""
         states = self.read(ids, keys=keys, cache=cache)
         return SwitchOutput(self.logits(states), states.load, states.dropped)
+
+
+FAMILY = Family(
+    config=Config,
+    net=SwitchLM,
+    presets=PRESETS,
+    axes=AXES,
+    paper="Fedus, Zoph and Shazeer 2021, Switch Transformers",
+    link="https://arxiv.org/abs/2101.03961",
+    takes=("text",),
+    tasks=("language",),
+    verbs=generates,
+    example=lambda: Config(vocab=13, length=12, dim=16, depth=2, heads=4, hidden=24, experts=3),
+    lens=Lens(blocks, lambda net, x: gpt.GPT.logits(net, normed(net.norm, x))),
+    offered={"switch-lm-tiny": 2_669_440},
+)

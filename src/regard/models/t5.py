@@ -17,6 +17,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from regard.models.family import Family, Lens, decoder, translates
 from regard.nn.block import Attending, Block
 from regard.nn.cache import Cache, place
 from regard.nn.config import not_above_zero, not_one_of, not_positive, not_shares, refuse
@@ -189,3 +190,19 @@ class T5(EncoderDecoder):
 
     def words(self) -> tuple[Tensor, Tensor | None]:
         return (self.embed if self.head is None else self.head).weight, None
+
+
+FAMILY = Family(
+    config=Config,
+    net=T5,
+    presets=PRESETS,
+    axes=AXES,
+    paper="Raffel et al. 2020, Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer",
+    link="https://arxiv.org/abs/1910.10683",
+    takes=("text", "text"),
+    tasks=("translate", "spans"),
+    verbs=translates,
+    example=lambda: Config(vocab=13, dim=16, depth=2, heads=4, head_dim=4, hidden=24, buckets=8, farthest=6),
+    lens=Lens(decoder, lambda net, x: net.logits(net.decoder_norm(x))),
+    offered={"t5-small": 47_129_088},
+)

@@ -18,6 +18,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from regard.models.family import Family, Lens, decoder, normed, translates
 from regard.nn.block import Block
 from regard.nn.cache import Cache, place
 from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
@@ -174,3 +175,20 @@ class Transformer(EncoderDecoder):
     def profile(self, source: Tensor, target: Tensor) -> None:
         """Admin's first phase on one batch: sets every omega (section 4.2 of its paper)."""
         profile([self.encoder, self.decoder], lambda: self(source, target))
+
+
+FAMILY = Family(
+    config=Config,
+    net=Transformer,
+    presets=PRESETS,
+    axes=AXES,
+    paper="Vaswani et al. 2017, Attention Is All You Need",
+    link="https://arxiv.org/abs/1706.03762",
+    takes=("text", "text"),
+    tasks=("translate", "spans"),
+    verbs=translates,
+    example=lambda: Config(vocab=13, dim=16, depth=2, heads=4, hidden=24),
+    lens=Lens(decoder, lambda net, x: net.logits(normed(net.decoder_norm, x))),
+    papers=PAPERS,
+    offered={"transformer-small": 7_065_600, "synthesizer-base": 53_501_976},
+)

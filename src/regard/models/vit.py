@@ -14,6 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from regard.models.family import Family, Lens, blocks, classes, classifies, has_head
 from regard.nn.axis import Axis, image_axis
 from regard.nn.config import below, not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
@@ -131,3 +132,20 @@ class ViT(nn.Module):
 
     def axes(self, images: Tensor) -> dict[str, Axis]:
         return {"patches": image_axis(images, self.config.patch, int(self.config.pool == "class"))}
+
+
+FAMILY = Family(
+    config=Config,
+    net=ViT,
+    presets=PRESETS,
+    axes=AXES,
+    paper="Dosovitskiy et al. 2021, An Image is Worth 16x16 Words",
+    link="https://arxiv.org/abs/2010.11929",
+    takes=("image",),
+    tasks=("classify",),
+    verbs=classifies,
+    example=lambda: Config(image=8, patch=4, channels=3, classes=5, dim=16, depth=2, heads=4, hidden=24),
+    lens=Lens(blocks, classes, has_head),
+    offered={"vit-tiny": 5_717_416, "vit-cifar": 2_697_226},
+    grid=lambda config: config.grid,
+)

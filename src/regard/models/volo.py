@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.models.family import Family, Lens, classes, classifies, has_head, looks
 from regard.nn.attention import MultiHeadAttention, Softmax
 from regard.nn.axis import Axis, image_axis
 from regard.nn.batchnorm import BatchNorm
@@ -234,3 +235,34 @@ class VOLO(nn.Module):
             "tokens": image_axis(images, coarse, 1),
             "class": Axis("class", 1, labels=("[class]",)),
         }
+
+
+FAMILY = Family(
+    config=Config,
+    net=VOLO,
+    presets=PRESETS,
+    axes=AXES,
+    paper="Yuan et al. 2021, VOLO: Vision Outlooker for Visual Recognition",
+    link="https://arxiv.org/abs/2106.13112",
+    takes=("image",),
+    tasks=("classify",),
+    verbs=classifies,
+    example=lambda: Config(
+        image=24,
+        patch=4,
+        channels=3,
+        classes=5,
+        stem_dim=6,
+        fine_dim=12,
+        outlookers=2,
+        fine_heads=4,
+        fine_hidden=10,
+        dim=16,
+        depth=2,
+        heads=4,
+        hidden=24,
+    ),
+    lens=Lens(looks, classes, has_head, lambda net: f"blocks.{len(net.blocks) - 1}.stream"),
+    offered={"volo-d1": 26_632_040},
+    grid=lambda config: config.grid,
+)

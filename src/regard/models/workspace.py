@@ -17,6 +17,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from regard.models.family import Family, classifies
 from regard.nn.axis import Axis, image_axis
 from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
 from regard.nn.embed import Patches
@@ -113,3 +114,18 @@ class Workspace(nn.Module):
             "patches": image_axis(images, self.config.patch, int(self.config.pool == "class")),
             "slots": Axis("slots", self.config.slots),
         }
+
+
+FAMILY = Family(
+    config=Config,
+    net=Workspace,
+    presets=PRESETS,
+    axes=AXES,
+    paper="Goyal et al. 2022, Coordination Among Neural Modules Through a Shared Global Workspace",
+    link="https://arxiv.org/abs/2103.01197",
+    takes=("image",),
+    tasks=("classify",),
+    verbs=classifies,
+    example=lambda: Config(image=8, channels=3, classes=5, dim=16, depth=2, hidden=24, slots=3),
+    grid=lambda config: config.grid,
+)

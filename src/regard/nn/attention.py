@@ -319,7 +319,7 @@ class MultiHeadAttention(Mixer):
         return self.out(y.transpose(-3, -2).flatten(-2))
 
     @torch.no_grad()
-    def fuse(self) -> None:
+    def for_inference(self) -> None:
         """Make q, k and v one product, for inference: the same numbers, fewer and larger products.
 
         The three become views of the one, so that it takes no more memory.

@@ -7,6 +7,8 @@ from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from .synonyms import meant_in_model
+
 T = TypeVar("T")
 
 LARGEST = 1 << 40  # no honest size is larger; a lie should fail here, not in an allocation
@@ -30,7 +32,7 @@ def flaws(kind: type, data: Mapping[str, Any]) -> list[str]:
     problems, read = [], {}
     for key, value in data.items():
         if key not in known:
-            hint = near(str(key), known) or f"; known are {', '.join(known)}"
+            hint = meant_in_model(str(key), known) or near(str(key), known) or f"; known are {', '.join(known)}"
             problems.append(f"unknown key {shown(str(key))}{hint}")
         elif not fits(value, hints[key]):
             problems.append(

@@ -50,7 +50,7 @@ class MLP(nn.Module):
         """(..., d) -> (..., d)"""
         return self.down(self.dropout(self.act(self.up(x))))
 
-    def reuse(self) -> None:
+    def for_inference(self) -> None:
         """For inference: the activation overwrites what it is given, which nobody else sees. It saves memory that is as
         large as the hidden layer, and the time to get it."""
         self.act = IN_PLACE.get(self.act, self.act)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -23,10 +23,36 @@ Choice = str | Mapping[str, Any] | tuple[Any, ...]  # a name, a table with ``kin
 
 
 @dataclass(frozen=True)
+class Traits:
+    """What the weights of a mechanism promise beyond the law; contracts ask for it."""
+
+    sums: Literal["one", "less", "free"] = "one"  # of a row: 1; at most 1, as some keys are left out; anything
+    placed: bool = False  # queries stand among the keys, or know their places: padding before them moves them
+
+
+@dataclass(frozen=True)
 class Mechanism:
     settings: type
     build: Callable[[Any, Site], Mixer]
     idea: str
+    traits: Traits = Traits()
+
+
+class Mechanisms(dict[str, Mechanism]):
+    """``elsewhere`` is called before a name is unknown: it may bring rows from outside of the library."""
+
+    elsewhere: Callable[[], None] | None = None
+
+    def __contains__(self, name: object) -> bool:
+        if not super().__contains__(name) and self.elsewhere is not None:
+            self.elsewhere()
+        return super().__contains__(name)
+
+    def add(self, name: str, row: Mechanism) -> None:
+        """A row of one's own. None is replaced, so that a name means one thing."""
+        if name in self:
+            raise ValueError(f"there is an attention of the name {name!r} already; choose another name")
+        self[name] = row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,51 +95,72 @@ def local(settings: Band, site: Site) -> Mixer:
     return site.attention(Local(settings.window, site.dropout))
 
 
-MECHANISMS: dict[str, Mechanism] = {
-    "softmax": Mechanism(
-        Scaled, lambda c, s: s.attention(Softmax(s.dropout, c.scale)), "softmax(q.k / sqrt e), fused (Vaswani 2017)"
-    ),
-    "dot": Mechanism(Plain, lambda c, s: s.attention(Softmax(s.dropout, 1.0)), "q.k, not scaled (Luong 2015)"),
-    "general": Mechanism(Plain, lambda c, s: s.attention(General(s.heads, s.width, s.dropout)), "q.Wk (Luong 2015)"),
-    "additive": Mechanism(
-        Plain, lambda c, s: s.attention(Additive(s.heads, s.width, s.dropout)), "v.tanh(q + k) (Bahdanau 2015)"
-    ),
-    "concat": Mechanism(
-        Plain, lambda c, s: s.attention(Concat(s.heads, s.width, s.dropout)), "v.tanh(W[q; k]) (Luong 2015)"
-    ),
-    "mean-dot": Mechanism(Plain, lambda c, s: s.attention(MeanDot(s.dropout)), "q.k / n, no softmax (Wang 2018)"),
-    "mean-concat": Mechanism(
-        Plain,
-        lambda c, s: s.attention(MeanConcat(s.heads, s.width, s.dropout)),
-        "relu(w.[q; k]) / n, no softmax (Wang 2018)",
-    ),
-    "local": Mechanism(Band, local, "keys less than a window away (Child 2019)"),
-    "strided": Mechanism(sparse.StridedSettings, sparse.strided, "near keys, and every l-th (Child 2019)"),
-    "fixed": Mechanism(sparse.FixedSettings, sparse.fixed, "one's block, and all blocks' ends (Child 2019)"),
-    "linformer": Mechanism(linformer.Settings, linformer.build, "few sums of all keys (Wang 2020)"),
-    "synthesizer": Mechanism(
-        synthesizer.MixtureSettings, synthesizer.mixture, "learned scores and compared ones, mixed (Tay 2021)"
-    ),
-    "synthesizer-dense": Mechanism(
-        synthesizer.DenseSettings, synthesizer.dense, "scores guessed from the query alone (Tay 2021)"
-    ),
-    "synthesizer-random": Mechanism(
-        synthesizer.RandomSettings, synthesizer.random, "scores learned, the same for all inputs (Tay 2021)"
-    ),
-    "local-p": Mechanism(Window, local_p, "near a predicted place (Luong 2015)"),
-    "cosine": Mechanism(Plain, lambda c, s: s.attention(Cosine(s.heads, s.dropout)), "cos(q, k) / tau (Swin v2)"),
-    "top-k": Mechanism(Keep, lambda c, s: s.attention(TopK(c.keep, s.dropout)), "the k best keys (Zhao 2019)"),
-    "performer": Mechanism(performer.Settings, performer.build, "positive random features (Choromanski 2021)"),
-    "random-features": Mechanism(rfa.Settings, rfa.build, "random sines and cosines (Peng 2021)"),
-    "chunked": Mechanism(chunked.Settings, chunked.build, "keys of its chunk and the one before (Kitaev 2020)"),
-    "lsh": Mechanism(lsh.Settings, lsh.build, "keys of the same bucket of a hash (Kitaev 2020)"),
-    "talking": Mechanism(
-        Plain, lambda c, s: s.attention(TalkingHeads(s.heads, s.dropout)), "heads exchange scores (Shazeer 2020, CaiT)"
-    ),
-    "fourier": Mechanism(fourier.Settings, fourier.build, "Re(fft2), nothing to learn (FNet 2022)"),
-    "token-mlp": Mechanism(tokens.Settings, tokens.build, "an MLP over the positions (MLP-Mixer 2021)"),
-    "workspace": Mechanism(workspace.Settings, workspace.build, "write to a few slots, read them (Goyal 2022)"),
-}
+NEAR = Traits("less", placed=True)  # all that a mask allows may be outside of a window or in another bucket
+FADING = Traits("less")  # what is far from a place counts less
+FREE = Traits("free")  # a weight may be negative, or come from another head
+SEATED = Traits(placed=True)  # scores know the place of a query
+
+
+MECHANISMS = Mechanisms(
+    {
+        "softmax": Mechanism(
+            Scaled, lambda c, s: s.attention(Softmax(s.dropout, c.scale)), "softmax(q.k / sqrt e), fused (Vaswani 2017)"
+        ),
+        "dot": Mechanism(Plain, lambda c, s: s.attention(Softmax(s.dropout, 1.0)), "q.k, not scaled (Luong 2015)"),
+        "general": Mechanism(
+            Plain, lambda c, s: s.attention(General(s.heads, s.width, s.dropout)), "q.Wk (Luong 2015)"
+        ),
+        "additive": Mechanism(
+            Plain, lambda c, s: s.attention(Additive(s.heads, s.width, s.dropout)), "v.tanh(q + k) (Bahdanau 2015)"
+        ),
+        "concat": Mechanism(
+            Plain, lambda c, s: s.attention(Concat(s.heads, s.width, s.dropout)), "v.tanh(W[q; k]) (Luong 2015)"
+        ),
+        "mean-dot": Mechanism(
+            Plain, lambda c, s: s.attention(MeanDot(s.dropout)), "q.k / n, no softmax (Wang 2018)", FREE
+        ),
+        "mean-concat": Mechanism(
+            Plain,
+            lambda c, s: s.attention(MeanConcat(s.heads, s.width, s.dropout)),
+            "relu(w.[q; k]) / n, no softmax (Wang 2018)",
+            FREE,
+        ),
+        "local": Mechanism(Band, local, "keys less than a window away (Child 2019)", NEAR),
+        "strided": Mechanism(sparse.StridedSettings, sparse.strided, "near keys, and every l-th (Child 2019)", NEAR),
+        "fixed": Mechanism(sparse.FixedSettings, sparse.fixed, "one's block, and all blocks' ends (Child 2019)", NEAR),
+        "linformer": Mechanism(linformer.Settings, linformer.build, "few sums of all keys (Wang 2020)", FREE),
+        "synthesizer": Mechanism(
+            synthesizer.MixtureSettings,
+            synthesizer.mixture,
+            "learned scores and compared ones, mixed (Tay 2021)",
+            SEATED,
+        ),
+        "synthesizer-dense": Mechanism(
+            synthesizer.DenseSettings, synthesizer.dense, "scores guessed from the query alone (Tay 2021)"
+        ),
+        "synthesizer-random": Mechanism(
+            synthesizer.RandomSettings, synthesizer.random, "scores learned, the same for all inputs (Tay 2021)", SEATED
+        ),
+        "local-p": Mechanism(Window, local_p, "near a predicted place (Luong 2015)", FADING),
+        "cosine": Mechanism(Plain, lambda c, s: s.attention(Cosine(s.heads, s.dropout)), "cos(q, k) / tau (Swin v2)"),
+        "top-k": Mechanism(Keep, lambda c, s: s.attention(TopK(c.keep, s.dropout)), "the k best keys (Zhao 2019)"),
+        "performer": Mechanism(performer.Settings, performer.build, "positive random features (Choromanski 2021)"),
+        "random-features": Mechanism(rfa.Settings, rfa.build, "random sines and cosines (Peng 2021)", FREE),
+        "chunked": Mechanism(
+            chunked.Settings, chunked.build, "keys of its chunk and the one before (Kitaev 2020)", NEAR
+        ),
+        "lsh": Mechanism(lsh.Settings, lsh.build, "keys of the same bucket of a hash (Kitaev 2020)", NEAR),
+        "talking": Mechanism(
+            Plain,
+            lambda c, s: s.attention(TalkingHeads(s.heads, s.dropout)),
+            "heads exchange scores (Shazeer 2020, CaiT)",
+            FREE,
+        ),
+        "fourier": Mechanism(fourier.Settings, fourier.build, "Re(fft2), nothing to learn (FNet 2022)"),
+        "token-mlp": Mechanism(tokens.Settings, tokens.build, "an MLP over the positions (MLP-Mixer 2021)"),
+        "workspace": Mechanism(workspace.Settings, workspace.build, "write to a few slots, read them (Goyal 2022)"),
+    }
+)
 
 
 @dataclass(frozen=True)

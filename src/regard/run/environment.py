@@ -12,7 +12,7 @@ import torch
 
 import regard
 from regard.errors import InputError
-from regard.interop.texts import read_json
+from regard.storage.documents import read_json
 
 
 def environment_now() -> dict[str, Any]:
@@ -37,10 +37,11 @@ def different(folder: Path) -> str:
     return ", ".join(f"{key} was {before[key]} and is {now[key]}" for key in keys)
 
 
-def commit() -> str:
-    """Of the folder it is started in, if that is a repository."""
+def commit(folder: Path = Path()) -> str:
+    """Of a folder, the one it is started in unless told otherwise, if that is in a repository."""
+    words = ["git", "-C", str(folder), "rev-parse", "HEAD"]
     try:
-        asked = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
+        asked = subprocess.run(words, capture_output=True, text=True, timeout=5, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return asked.stdout.strip() if asked.returncode == 0 else ""

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from regard.data.files import elsewhere, places_of
 from regard.errors import InputError
 from regard.folders import load
 from regard.model import Model
@@ -18,3 +19,15 @@ def named_model(name: str) -> Model:
         got=name,
         expected=f"{', '.join(shipped()) or 'none'} (shipped), or the folder of a run or of a model",
     )
+
+
+def find_model(name: str, base: Path) -> str:
+    """A shipped model by its name, a folder by its path."""
+    if not name or name in shipped():
+        return name
+    places = places_of(name, base)
+    for place in places:
+        if place.exists():
+            return str(place)
+    expected = "\n".join([f"a shipped model ({', '.join(shipped())}), or one of these folders:", *map(str, places)])
+    raise InputError("there is no such model", got=name, expected=expected, fix=elsewhere())

@@ -4,17 +4,27 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from regard.modalities.goals import GOALS, batches_of, can_learn, goal_of
+from regard.modalities.sources import SOURCES, source_of
 from regard.nn.config import below, flaws, near, not_above_zero, not_positive, refuse
 from regard.train.optimizers import SGD, Adafactor, Adam, AdamW
-from regard.train.runfile import read_file, required, setting
+from regard.train.runfile import Kinds, Parts, PerPart, of_part, read_file, required, setting
 from regard.train.schedules import Constant, Cosine, InverseSqrt, Linear
 from regard.train.settings import Train
 from regard.zoo import FAMILIES, PRESETS, misfits
 
-from .goals import Goal
-from .inputs import Data, TextFiles, Vocabulary
+if TYPE_CHECKING:
+    TaskSettings = Any
+    DataSettings = Any
+    Optimizers = AdamW | Adam | SGD | Adafactor | Parts
+    Schedules = InverseSqrt | Cosine | Linear | Constant | Parts
+else:
+    Optimizers = PerPart(AdamW | Adam | SGD | Adafactor)
+    Schedules = PerPart(InverseSqrt | Cosine | Linear | Constant)
+    TaskSettings = Kinds(lambda: iter(GOALS), lambda name: GOALS[name].settings)
+    DataSettings = Kinds(lambda: iter(SOURCES), lambda name: SOURCES[name].settings)
 
 
 @dataclass(frozen=True)
@@ -33,6 +43,7 @@ class Start:
     """Weights to begin with, and which of them learn."""
 
     model: str = required("a shipped model's name, or the folder of a run, of a model, or of Hugging Face")
+    part: str = setting("", "a part of the task that these weights are for, frozen; empty: the model that is learned")
     learn: Literal["all", "head", "adapters"] = setting(
         "all", "all weights; or head: only what that model lacked; or adapters: that, and LoRA beside some linear maps"
     )
@@ -46,47 +57,84 @@ class Start:
 
 @dataclass(frozen=True)
 class Run:
-    task: Goal = required("what is learned")
-    data: Data = required("what it is learned from")
+    task: TaskSettings = required("what is learned")
+    data: DataSettings = required("what it is learned from")
     model: Mapping[str, Any] = setting({}, "a name that `regard models` lists, and any keys of its config")
     start: Start | None = setting(None, "weights to begin with; [model] then has no name, only what is different")
     folder: str = setting("", "where the run's files go; empty: runs/ and the run file's name")
     seed: int = setting(0, "of the weights, the order of the data and dropout: the same seed, the same numbers")
     train: Train = setting(Train(), "how long, and what happens on the way")
-    optimizer: AdamW | Adam | SGD | Adafactor = setting(AdamW(), "how weights follow their gradients")
-    schedule: InverseSqrt | Cosine | Linear | Constant = setting(InverseSqrt(), "the rate as a function of the step")
+    optimizer: Optimizers = setting(AdamW(), "how weights follow their gradients")
+    schedule: Schedules = setting(InverseSqrt(), "the rate as a function of the step")
     smoke: Smoke | None = setting(None, "a short variant that tests run")
 
     def __post_init__(self) -> None:
-        wrong = below(0, self, "seed")
-        if self.task is not None and self.data is not None and self.data.kind not in SERVES[self.task.kind]:
-            served = " or ".join(map(repr, SERVES[self.task.kind]))
-            wrong += [f"data of kind {self.data.kind!r} cannot serve the task {self.task.kind!r}, which takes {served}"]
-        family = PRESETS.get(str(self.model.get("name"))) if self.model is not None else None
-        if self.task is not None and family is not None and family not in LEARNS[self.task.kind]:
-            able = learners(self.task.kind, None if self.data is None else self.data.kind)
-            wrong += [f"model.name: a {family} cannot {self.task.kind}; it takes a model of the {able} family"]
-        elif self.data is not None and family is not None and sees(family) != (self.data.kind in SEEN):
-            wrong += [f"model.name: a {family} cannot read data of kind {self.data.kind!r}"]
-        if getattr(self.task, "adversarial", 0) and self.data is not None and self.data.kind not in SEEN:
-            wrong += [f"task.adversarial: data of kind {self.data.kind!r} has no pixels that could be made harder"]
-        if isinstance(self.data, TextFiles) and self.task is not None:
-            if self.task.kind == "masked" and self.data.unit == "text":
-                wrong += ["data.unit = 'text' cannot serve the task 'masked', which hides words of lines"]
-            if self.task.kind == "spans" and self.data.unit == "line":
-                wrong += ["data.unit = 'line' cannot serve the task 'spans': set data.unit = 'text'"]
-        spread = self.train is not None and self.train.distribution == "experts"
-        if spread and family is not None and family not in ROUTING:
+        refuse(
+            below(0, self, "seed"), misfit_of_data(self.task, self.data), misfit_of_model(self), misfit_of_start(self)
+        )
+
+
+def misfit_of_data(task: Any, data: Any) -> list[str]:
+    """A table that could not be read is None."""
+    if task is None or data is None:
+        return []
+    if data.kind not in (served := batches_of(task.kind)):
+        able = " or ".join(map(repr, served))
+        return [f"data of kind {data.kind!r} cannot serve the task {task.kind!r}, which takes {able}"]
+    return [*goal_of(task).problems(task, data), *source_of(data).problems(task, data)]
+
+
+def misfit_of_model(run: Run) -> list[str]:
+    """A named model that cannot learn the task, read the data, or be trained as it is asked for."""
+    family = PRESETS.get(str(run.model.get("name"))) if run.model is not None else None
+    wrong = []
+    if family is not None:
+        if run.task is not None and (problem := cannot_learn(family, run.task.kind, run.data)):
+            wrong += [f"model.name: {problem}"]
+        if run.train is not None and run.train.distribution == "experts" and not FAMILIES[family].has("experts"):
             wrong += [f"train.distribution = 'experts': a {family} has none; use 'ddp' or 'fsdp'"]
-        if isinstance(self.optimizer, Adafactor) and self.train is not None and self.train.distribution != "ddp":
-            wrong += ["optimizer of kind 'adafactor' cannot be sharded by PyTorch: use train.distribution = 'ddp'"]
-        if self.start is not None:
-            wrong += ["model.name: the model is that of [start]"] if "name" in (self.model or {}) else []
-            if getattr(self.data, "vocabulary", Vocabulary()) != Vocabulary():
-                wrong += ["data.vocabulary: the tokens are those of the model of [start]"]
-            refuse(wrong)
-        else:
-            refuse(wrong, [] if self.model is None else model_flaws(self.model))
+    parts = ("net",) if run.task is None else goal_of(run.task).parts
+    for key, given in (("optimizer", run.optimizer), ("schedule", run.schedule)):
+        if isinstance(given, Parts) and (odd := given.own.keys() - set(parts)):
+            wrong += [f"{key}.{min(odd)}: the task has no such part; it has {', '.join(parts)}"]
+    sharded = [part for part in parts if isinstance(of_part(run.optimizer, part), Adafactor)]
+    if sharded and run.train is not None and run.train.distribution != "ddp":
+        wrong += ["optimizer of kind 'adafactor' cannot be sharded by PyTorch: use train.distribution = 'ddp'"]
+    return wrong
+
+
+def cannot_learn(family: str, task: str, data: Any) -> str:
+    """Why a family cannot learn a task, or not from this data; empty where it can."""
+    row = FAMILIES[family]
+    if not can_learn(family, task):
+        return f"a {family} cannot {task}; it takes a model of the {learners(task, data)} family"
+    if data is not None and set(row.takes) != set(source_of(data).media):
+        return f"a {family} cannot read data of kind {data.kind!r}"
+    return ""
+
+
+def learners(task: str, data: Any) -> str:
+    """The families that can learn a task from data of a kind, or of any where it is not known."""
+    media = None if data is None else set(source_of(data).media)
+    able = [name for name, row in FAMILIES.items() if can_learn(name, task) and media in (None, set(row.takes))]
+    return " or ".join(able)
+
+
+def misfit_of_start(run: Run) -> list[str]:
+    """[start] names the model, and its tokens; without it, [model] does."""
+    if run.start is None:
+        return [] if run.model is None else model_flaws(run.model)
+    if run.start.part:
+        given = () if run.task is None else goal_of(run.task).given
+        wrong = [] if run.model is None else model_flaws(run.model)
+        if run.task is not None and run.start.part not in given:
+            able = ", ".join(given) or "none"
+            wrong += [f"start.part: the task {run.task.kind!r} takes no such part from another model; it takes {able}"]
+        return wrong
+    wrong = ["model.name: the model is that of [start]"] if "name" in (run.model or {}) else []
+    if run.data is not None:
+        wrong += source_of(run.data).preparation.not_with_start(run.data)
+    return wrong
 
 
 def model_flaws(model: Mapping[str, Any]) -> list[str]:
@@ -105,47 +153,6 @@ def model_flaws(model: Mapping[str, Any]) -> list[str]:
 def blamed(problem: str, changes: Mapping[str, Any]) -> str:
     """The key that a problem of several is told of: the first that the run file gives."""
     return next((f"model.{key}" for key in changes if re.search(rf"\b{re.escape(key)}\b", problem)), "model")
-
-
-SEERS = (  # families that see images
-    *("vit", "deit", "cait", "volo", "swin", "swinv2", "levit", "mixer", "perceiver", "workspace", "resnet", "mlp"),
-)
-DETECTORS = ("detr",)
-SEEN = ("images", "digits", "boxes", "shapes")  # kinds of data that are images
-LEARNS = {
-    "translate": ("transformer", "rnn", "t5", "switch"),
-    "language": ("gpt", "switchlm", "reformer", "recurrent"),
-    "classify": (*SEERS, "bert", "recurrent"),
-    "describe": ("captioner",),
-    "tag": ("bert", "recurrent"),
-    "answer": ("bert",),
-    "masked": ("bert",),
-    "spans": ("t5", "switch", "transformer"),
-    "similar": ("bert",),
-    "detect": DETECTORS,
-}
-ROUTING = ("switch", "switchlm")  # who has experts
-SERVES = {
-    "translate": ("pairs", "reverse"),
-    "language": ("text",),
-    "classify": ("images", "digits", "labelled"),
-    "describe": ("captions", "scenes"),
-    "tag": ("tagged",),
-    "answer": ("answers",),
-    "masked": ("text",),
-    "spans": ("text",),
-    "similar": ("pairs",),
-    "detect": ("boxes", "shapes"),
-}
-
-
-def sees(family: str) -> bool:
-    return family in (*SEERS, *DETECTORS)
-
-
-def learners(task: str, data: str | None) -> str:
-    """The families that can learn a task from data of a kind, or of any where it is not known."""
-    return " or ".join(x for x in LEARNS[task] if data is None or sees(x) == (data in SEEN))
 
 
 def read_run(path: Path, overrides: tuple[str, ...] = ()) -> Run:

@@ -31,7 +31,7 @@ def analysed(look: Look, name: str, asked: AnalysisQuery) -> dict[str, Any]:
 
 def few_squares(look: Look, name: str) -> int | None:
     """Pixels a side of what is covered, if the net's own patches would be too many to be covered one by one."""
-    shown = look.trace.shown
+    shown = look.trace.example
     if name != "occlusion" or shown is None or shown.image is None:
         return None
     side = min(shown.image.shape[-2:])
@@ -40,7 +40,7 @@ def few_squares(look: Look, name: str) -> int | None:
 
 def refuse_dear(trace: Trace[Any], name: str, asked: AnalysisQuery) -> None:
     longest = max((site.columns.size for site in trace.sites.values()), default=0)
-    image = trace.shown is not None and trace.shown.image is not None
+    image = trace.example is not None and trace.example.image is not None
     if longest > LONGEST.get(name, longest) and not (image and name == "occlusion"):
         raise InputError(f"{name} of so many positions takes too long", got=str(longest), expected=f"{LONGEST[name]}")
     if name == "flow":

@@ -3,8 +3,9 @@
 Each endpoint reads what it is asked, hands the work to the queue, and gives what comes back.
 """
 
+import re
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, TypeVar
 
@@ -15,15 +16,18 @@ from fastapi.responses import Response
 from regard import __version__
 from regard.errors import InputError
 from regard.look.analyses import ANALYSES
+from regard.look.changes import Change
 from regard.look.document import cell
+from regard.modalities.page_input import Border, PageGiven, Shown
+from regard.modalities.page_inputs import shown_to
+from regard.model import Model
 
 from .analyses import analysed
 from .comparing import compared
 from .exporting import exported
 from .gallery import Gallery
-from .giving import given
-from .guard import TOLD, Application, Guard, fault
-from .limits import Limits
+from .guard import TOLD, Application, Guard, Raw, fault
+from .limits import UPLOAD, Limits
 from .looks import Look, Looks
 from .pages import NO_PAGE, known
 from .reference import POLICY, page
@@ -48,9 +52,11 @@ from .schema import (
     RunRequest,
     SiteName,
     StreamRequest,
+    Uploaded,
 )
 from .shelf import Shelf
 from .streaming import Streamed, Writing
+from .uploads import ADDRESS, Uploads, sent_as, type_of
 from .work import Batch, Work, crowded
 
 T = TypeVar("T")
@@ -67,6 +73,13 @@ REFUSED: dict[int | str, dict[str, Any]] = {
     503: {"model": Failure, "description": "a fault of the server"},
 }
 DROPPED: dict[int | str, dict[str, Any]] = {410: {"model": Failure, "description": "not kept any more: post it again"}}
+UNREAD: dict[int | str, dict[str, Any]] = {415: {"model": Failure, "description": "no file that can be read"}}
+RAW_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in sent_as()},
+    }
+}
 KEPT = {"Cache-Control": "private, max-age=600"}  # the numbers of a look never change
 SVG_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
 
@@ -82,9 +95,13 @@ class Service:
         self.shelf, self.limits = shelf, limits
         self.work = Work(limits)
         self.drawing = Work(limits)  # of figures: a gallery of them takes seconds, for which no look shall wait
-        self.looks = Looks(shelf, limits.looks)
+        self.uploads = Uploads(limits.uploads)
+        self.looks = Looks(shelf, limits.looks, self.uploads)
         self.gallery = Gallery()
         self.streams: set[Writing] = set()  # that are being written
+
+    def shown(self, model: Model, asked: PageGiven, changes: Sequence[Change] = ()) -> Shown:
+        return shown_to(asked, Border(model, changes, uploaded=self.uploads.get))
 
     async def computed(self, request: Request, run: Callable[[], T], batch: Batch[T] | None = None) -> T:
         return await self.work.do(run, request.receive, batch=batch)
@@ -128,7 +145,7 @@ def application(shelf: Shelf, limits: Limits | None = None) -> Application:
     app.include_router(showing(service, app), prefix="/api/v1")
     add_page(app)
     add_refusals(app)
-    return Guard(app, limits)
+    return Guard(app, limits, {ADDRESS: Raw(sent_as(), UPLOAD)})
 
 
 # What models answer ------------------------------------------------------------------------------
@@ -155,18 +172,26 @@ def answering(service: Service) -> APIRouter:
 
         def alone() -> dict[str, Any]:
             with service.shelf.using(asked.model) as loaded:
-                shown = given(loaded.model, asked.input, changes)
+                shown = service.shown(loaded.model, asked.input, changes)
                 return answer(loaded.model, shown, changes, asked.settings)
 
         def together(items: Any) -> list[dict[str, Any]]:
             with service.shelf.using(asked.model) as loaded:
-                shown = [given(loaded.model, item) for item in items]
+                shown = [service.shown(loaded.model, item) for item in items]
                 return answers(loaded.model, shown, asked.settings)
 
         key = (asked.model, asked.settings, asked.input.kind)
         drawn = asked.settings is not None and asked.settings.temperature > 0  # chance goes by places in a batch
         batch = None if changes or drawn else Batch(key, asked.input, together)
         return answered({"answer": await service.computed(request, alone, batch)})
+
+    @routes.post("/upload", response_model=Uploaded, responses=UNREAD, openapi_extra=RAW_BODY)
+    async def upload(request: Request, asked: Annotated[NoQuery, Query()]) -> Response:
+        """The bytes of a file as they are. What it is, its first bytes tell. An input may then name it by its id; the
+        oldest are dropped when newer ones need their room."""
+        body = await request.body()
+        found = type_of(body, request.headers["content-type"].partition(";")[0].strip().lower())
+        return answered({"id": service.uploads.put(body), "type": found, "bytes": len(body)})
 
     @routes.post("/stream", responses=raw("server-sent events", "text/event-stream"))
     async def stream(request: Request, asked: StreamRequest) -> Any:
@@ -251,7 +276,7 @@ def looking(service: Service) -> APIRouter:
     async def analyses(
         request: Request,
         id: LookId,
-        name: Annotated[str, Path(pattern=f"^({'|'.join(ANALYSES)})$")],
+        name: Annotated[str, Path(pattern=f"^({'|'.join(map(re.escape, ANALYSES))})$")],
         asked: Annotated[AnalysisQuery, Query()],
     ) -> Response:
         """What can be computed from a look, with its equation and what it does not tell."""
@@ -284,7 +309,7 @@ def showing(service: Service, app: FastAPI) -> APIRouter:
 
     @routes.get("/figures", response_model=list[FigureRow])
     async def figures(request: Request, asked: Annotated[NoQuery, Query()]) -> Response:
-        """The lectures' figures, and whether what each claims was found to hold."""
+        """The lectures' figures: what each expected, what was found, and the verdict."""
         return answered(await service.drawing.do(service.gallery.rows, request.receive))
 
     @routes.get("/figures/{id}.svg", response_class=Response, responses=raw("a picture", "image/svg+xml"))

@@ -9,7 +9,8 @@ import asyncio
 import hmac
 import sys
 import traceback
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any
 
@@ -23,8 +24,9 @@ Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 HERE = ("127.0.0.1", "localhost", "[::1]")
-POLICY = (
-    "default-src 'self'; img-src 'self' data: blob:; style-src 'self'; script-src 'self'; object-src 'none'; "
+POLICY = (  # what media need comes from here or from the page itself (blobs); nothing comes from elsewhere
+    "default-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; worker-src 'self' blob:; "
+    "style-src 'self'; script-src 'self'; connect-src 'self'; font-src 'self'; object-src 'none'; frame-src 'none'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 ALWAYS = {
@@ -38,11 +40,19 @@ ALWAYS = {
 }
 
 
-class Guard:
-    """An ASGI application around another."""
+@dataclass(frozen=True)
+class Raw:
+    """An address that takes the bytes of a file: what they may be called, and how many there may be."""
 
-    def __init__(self, application: Application, limits: Limits) -> None:
-        self.application, self.limits = application, limits
+    kinds: tuple[str, ...]
+    most: int
+
+
+class Guard:
+    """An ASGI application around another. All that is posted is JSON, but for the addresses that are ``raw``."""
+
+    def __init__(self, application: Application, limits: Limits, raw: Mapping[str, Raw] | None = None) -> None:
+        self.application, self.limits, self.raw = application, limits, raw or {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -54,8 +64,9 @@ class Guard:
         sending = Sending(send)
         try:
             welcome(scope, self.limits.token)
-            check(scope, self.limits.token)
-            body = await read(scope, receive, self.limits.body_seconds)
+            raw = self.raw.get(scope["path"])
+            check(scope, self.limits.token, raw)
+            body = await read(scope, receive, self.limits.body_seconds, BODY if raw is None else raw.most)
             await self.application(scope, replayed(body, receive), sending)
         except RefusedError as refused:
             if not sending.begun:
@@ -100,7 +111,7 @@ class Sending:
         await self.send(message)
 
 
-def check(scope: Scope, token: str) -> None:
+def check(scope: Scope, token: str, raw: Raw | None) -> None:
     """Everything that can be told without the body."""
     headers: list[tuple[bytes, bytes]] = list(scope["headers"])
     if len(headers) > HEADERS or sum(len(name) + len(value) for name, value in headers) > HEADER_BYTES:
@@ -118,8 +129,11 @@ def check(scope: Scope, token: str) -> None:
                 headers={"WWW-Authenticate": "Bearer"},
             )  # fmt: skip
     if scope["method"] == "POST":
-        kinds = only(headers, b"content-type")
-        if len(kinds) != 1 or kinds[0].split(b";")[0].strip().lower() != b"application/json":
+        kinds = [kind.split(b";")[0].strip().lower().decode("latin-1") for kind in only(headers, b"content-type")]
+        if raw is not None and (len(kinds) != 1 or kinds[0] not in raw.kinds):
+            expected = f"Content-Type: {', '.join(raw.kinds)}"
+            raise RefusedError(415, "this is no file that can be read", got=", ".join(kinds), expected=expected)
+        if raw is None and kinds != ["application/json"]:
             raise RefusedError(400, "a request is written in JSON", expected="Content-Type: application/json")
 
 
@@ -143,13 +157,13 @@ def only(headers: list[tuple[bytes, bytes]], name: bytes) -> list[bytes]:
     return [value for key, value in headers if key.lower() == name]
 
 
-async def read(scope: Scope, receive: Receive, seconds: float) -> bytes:
-    """The whole body."""
+async def read(scope: Scope, receive: Receive, seconds: float, most: int) -> bytes:
+    """The whole body. One that is too large is refused by the length that it states, or as soon as it is."""
     sizes = only(list(scope["headers"]), b"content-length")
     if any(not size.isdigit() for size in sizes) or len(sizes) > 1:
         raise RefusedError(400, "the request does not say how long it is")
-    if sizes and (len(sizes[0]) > 12 or int(sizes[0]) > BODY):
-        raise too_large()
+    if sizes and (len(sizes[0]) > 12 or int(sizes[0]) > most):
+        raise too_large(most)
     body = bytearray()
     try:
         async with asyncio.timeout(seconds):
@@ -158,8 +172,8 @@ async def read(scope: Scope, receive: Receive, seconds: float) -> bytes:
                 if message["type"] == "http.disconnect":
                     raise RefusedError(408, "the client has left")
                 body += message.get("body", b"")
-                if len(body) > BODY:
-                    raise too_large()
+                if len(body) > most:
+                    raise too_large(most)
                 if not message.get("more_body", False):
                     return bytes(body)
     except TimeoutError:
@@ -168,9 +182,9 @@ async def read(scope: Scope, receive: Receive, seconds: float) -> bytes:
         ) from None
 
 
-def too_large() -> RefusedError:
-    what, most = "the request is too large", f"at most {BODY >> 20} MB"
-    return RefusedError(413, what, expected=most, headers={"Connection": "close"})
+def too_large(most: int) -> RefusedError:
+    expected = f"at most {most >> 20} MB"
+    return RefusedError(413, "the request is too large", expected=expected, headers={"Connection": "close"})
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:

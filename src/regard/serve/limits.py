@@ -1,15 +1,13 @@
-"""How much of everything: what a request may ask for, and what the server keeps."""
+"""How much of everything: what a request may ask for, and what the server keeps.
+
+What an input of one medium may have (letters, tokens, pixels) stands with its modality, in its ``page.py``.
+"""
 
 from dataclasses import dataclass
 
-LETTERS = 4096  # of a text
-TOKENS = 2048  # of a text
-REWEIGHTED = 512  # of a text whose weights are changed: those maps are kept whole
-INFLUENCED = 160  # of a text whose net mixes without weights: each position's influence takes a pass of its own
-PIXELS = 16_000_000  # of an image
-PLAIN_PIXELS = 1_000_000  # of an image for a net that takes it as large as it is
 CHANGES = 32
 BODY = 8 << 20  # bytes
+UPLOAD = 8 << 20  # bytes of a file
 ADDRESS = 4096  # letters
 HEADERS, HEADER_BYTES = 64, 16 << 10
 
@@ -28,4 +26,5 @@ class Limits:
     pause: float = 0.004  # seconds in which others may join a batch
     looks: int = 1 << 29  # bytes of looks that are kept
     models: int = 1 << 30  # bytes of weights that are kept
+    uploads: int = 1 << 26  # bytes of uploaded files that are kept
     token: str = ""  # that every request must bring; none is asked for if it is empty

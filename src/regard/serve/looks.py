@@ -11,6 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
+from regard.look.answers import Answer
 from regard.look.document import (
     About,
     data_of,
@@ -27,14 +28,15 @@ from regard.look.document import (
     weights_of,
 )
 from regard.look.trace import Trace
+from regard.modalities.page_input import Border
+from regard.modalities.page_inputs import shown_to
 from regard.model import Model
-from regard.tasks.telling import Answer
 
-from .giving import check_looked, given
 from .limits import Limits
 from .refusals import RefusedError
 from .schema import LookRequest
 from .shelf import Shelf
+from .uploads import Uploads
 
 REMEMBERED = 2048  # requests whose looks are known by their ids
 
@@ -91,8 +93,9 @@ class Look:
 
 
 class Looks:
-    def __init__(self, shelf: Shelf, room: int = Limits.looks) -> None:
+    def __init__(self, shelf: Shelf, room: int = Limits.looks, uploads: Uploads | None = None) -> None:
         self.shelf, self.room = shelf, room
+        self.uploads = Uploads() if uploads is None else uploads
         self.kept: OrderedDict[str, Look] = OrderedDict()
         self.known: OrderedDict[str, str] = OrderedDict()  # hashes of requests -> ids
         self.lock = threading.RLock()
@@ -137,8 +140,7 @@ class Looks:
             return self.get(known.id)
         changes = [one.change() for one in asked.changes]
         with self.shelf.using(asked.model, asked.attention) as loaded:
-            shown = given(loaded.model, asked.input, changes)
-            check_looked(loaded.model, shown)
+            shown = shown_to(asked.input, Border(loaded.model, changes, True, self.uploads.get))
             found = loaded.model.look(*shown, changes=changes)
             before = self.before(asked) if changes else None
             document = described(found, loaded.about, before, asked.attention)

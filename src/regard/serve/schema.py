@@ -1,64 +1,36 @@
 """What comes over the border: every field known, every number in a range, every text of a length."""
 
-from typing import Annotated, Any, Literal
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from regard.look.changes import Change, Head, Temperature, Token
+from regard.modalities.page_answers import PAGE_ANSWERS
+from regard.modalities.page_input import PageGiven, Strict, UploadId
+from regard.modalities.page_inputs import every_input
 
-from .limits import BODY, CHANGES, LETTERS
+from .limits import CHANGES
 
-Letters = Annotated[str, StringConstraints(max_length=LETTERS)]
 ModelName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:+-]{0,119}$")]
 SiteName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.@]{1,200}$")]
 AxisName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_. ]{1,200}$")]
 LookId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{20}$")]
 HeadNumber = Annotated[str, StringConstraints(pattern=r"^(mean|[0-9]{1,4})$")]
-DataAddress = Annotated[
-    str, StringConstraints(max_length=BODY, pattern=r"^data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/]*={0,2}$")
-]
-Size = Annotated[int, Field(ge=1, le=65535)]
 Place = Annotated[int, Field(ge=0, le=65535)]
-
-
-class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
 # Inputs ------------------------------------------------------------------------------------------
 
-
-class TextInput(Strict):
-    kind: Literal["text"]
-    text: Letters
-
-
-class PairInput(Strict):
-    """A text and what it became; without a target the model writes it."""
-
-    kind: Literal["pair"]
-    source: Letters
-    target: Letters | None = None
-
-
-class ImageInput(Strict):
-    """PNG, JPEG, GIF or WebP. Width and height may stand here as in an answer; the file alone counts."""
-
-    kind: Literal["image"]
-    png: DataAddress
-    width: Size | None = None
-    height: Size | None = None
-
-
-class CaptionInput(Strict):
-    """An image and a sentence about it; without a target the model writes it."""
-
-    kind: Literal["caption"]
-    image: ImageInput
-    target: Letters | None = None
-
-
-Input = Annotated[TextInput | PairInput | ImageInput | CaptionInput, Field(discriminator="kind")]
+if TYPE_CHECKING:
+    Input = PageGiven
+    StreamedInput = PageGiven
+    AnyAnswer = BaseModel
+else:  # what the tables hold, in their order
+    Input = Annotated[reduce(or_, every_input()), Field(discriminator="kind")]
+    StreamedInput = Annotated[reduce(or_, (one for one in every_input() if one.streamed)), Field(discriminator="kind")]
+    AnyAnswer = reduce(or_, PAGE_ANSWERS.values())
 
 
 # Changes -----------------------------------------------------------------------------------------
@@ -121,13 +93,13 @@ class RunRequest(Strict):
 
     model: ModelName
     input: Input
-    changes: Changes = []
+    changes: Changes = Field(default_factory=list)
     settings: Settings | None = None
 
 
 class StreamRequest(Strict):
     model: ModelName
-    input: TextInput | PairInput = Field(discriminator="kind")
+    input: StreamedInput
     settings: Settings | None = None
 
 
@@ -136,7 +108,7 @@ class LookRequest(Strict):
 
     model: ModelName
     input: Input
-    changes: Changes = []
+    changes: Changes = Field(default_factory=list)
     attention: Annotated[str | None, StringConstraints(pattern=r"^[a-z0-9-]{1,40}$")] = None
 
 
@@ -197,66 +169,16 @@ class Failure(BaseModel):
     error: Problem
 
 
-class WrittenToken(BaseModel):
-    text: str
-    logp: float
-
-
-class WrittenAnswer(BaseModel):
-    """Of a translator, a captioner, a decoder that goes on."""
-
-    kind: Literal["text"]
-    text: str
-    tokens: list[WrittenToken]
-
-
-class LabelsAnswer(BaseModel):
-    kind: Literal["labels"]
-    labels: list[tuple[str, float]]
-
-
-class NextAnswer(BaseModel):
-    kind: Literal["next"]
-    tokens: list[tuple[str, float]]
-
-
-class FilledPlace(BaseModel):
-    token: int
-    tokens: list[tuple[str, float]]
-
-
-class FilledAnswer(BaseModel):
-    kind: Literal["filled"]
-    places: list[FilledPlace]
-
-
-class Box(BaseModel):
-    label: str
-    score: float
-    box: list[float]
-
-
-class BoxesAnswer(BaseModel):
-    """Boxes are left, top, right, bottom, in pixels of the image as the net sees it, of this width and height."""
-
-    kind: Literal["boxes"]
-    width: int
-    height: int
-    boxes: list[Box]
-
-
-class NoAnswer(BaseModel):
-    kind: Literal["none"]
-
-
-AnyAnswer = WrittenAnswer | LabelsAnswer | NextAnswer | FilledAnswer | BoxesAnswer | NoAnswer
-
-
 class Ran(BaseModel):
     answer: AnyAnswer
 
 
-Takes = Literal["text", "pair", "image", "image+text"]
+class Uploaded(BaseModel):
+    """A file that can be named by its id in an input, as ``upload``."""
+
+    id: UploadId
+    type: str
+    bytes: int
 
 
 class ModelRow(BaseModel):
@@ -264,15 +186,22 @@ class ModelRow(BaseModel):
     title: str
     family: str
     task: str | None
-    takes: Takes
+    takes: str  # a word of the table of inputs: "text", "pair", "image", "image+text"
     parameters: int
     source: Literal["shipped", "run", "zoo"]
     example: dict[str, Any]
     lectures: list[str]  # sentences of the decks, for a model that reads them
 
 
+class Time(BaseModel):
+    """The moments of a look; a site of one of them has its number as ``time``."""
+
+    unit: str  # "step", "frame", "recycling"
+    count: int
+
+
 class Document(BaseModel):
-    """One look: all but its numbers."""
+    """One look: all but its numbers. Without ``time`` there is one moment."""
 
     format: int
     id: str
@@ -283,6 +212,7 @@ class Document(BaseModel):
     before: AnyAnswer | None
     axes: dict[str, dict[str, Any]]
     sites: list[dict[str, Any]]
+    time: Time | None = None
 
 
 class HeadDifference(BaseModel):
@@ -311,5 +241,10 @@ class FigureRow(BaseModel):
     claim: str
     command: str
     conclusion: str | None  # of the decks, that it makes a check of
+    expected: str  # before the run
+    found: str
+    verdict: Literal["confirmed", "partly", "contradicted", "quoted"] | None  # None if it was never computed in full
+    agreement: str  # "4 of 5" starts, if there were several
+    stale: bool  # the file that computed it has changed since
     holds: bool | None
     checks: list[dict[str, Any]]

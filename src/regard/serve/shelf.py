@@ -11,66 +11,36 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from regard.data.captions import KIND as CAPTIONS
-from regard.data.captions import Captions
-from regard.data.images import Images
+from regard.building import build
 from regard.errors import InputError
 from regard.folders import load
 from regard.look.document import About
-from regard.model import DETECTORS, Model, build
+from regard.look.example import takes
+from regard.modalities.page_inputs import PAGE_INPUTS
+from regard.modalities.processors import kind_for
+from regard.model import Model
 from regard.nn.mechanisms import MECHANISMS
+from regard.plugins import require
 from regard.swapping import fits, swapped
-from regard.zoo import PRESETS, bare, parameters, read_config, shipped
+from regard.zoo import FAMILIES, bare, parameters, read_config, shipped
 
-from .examples import ENGLISH, LECTURES, TEXTS, example
 from .limits import Limits
 from .refusals import RefusedError
-from .schema import ModelRow, Takes
+from .schema import ModelRow
 from .work import still_wanted, stoppable
 
 RUN = "run:"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
+FIRST = ("tatoeba-en-de", "tatoeba-de-en", "recall", "shakespeare")  # of those that ship
 SEED = 0  # of random weights and features: the same in every process
 
-# Sizes that are quick enough to play with, and how many parameters they have. Those for text read the words of a model
-# that ships.
-TRANSLATORS = {
-    "transformer-small": 7_065_600,
-    "synthesizer-base": 53_501_976,
-    "rnn-bahdanau": 65_571_000,
-    "t5-small": 47_129_088,
-}
-READERS = {
-    "gpt-tiny": 834_944,
-    "llama-15m": 5_995_584,
-    "performer-small": 5_274_368,
-    "reformer-tiny": 789_445,
-    "switch-lm-tiny": 2_669_440,
-    "bert-tiny": 487_936,
-    "linformer-tiny": 463_429,
-    "fnet-tiny": 372_608,
-}
-SEERS = {
-    "vit-tiny": 5_717_416,
-    "vit-cifar": 2_697_226,
-    "deit-tiny": 5_910_800,
-    "cait-xxs24": 11_956_264,
-    "volo-d1": 26_632_040,
-    "swin-cifar": 567_046,
-    "swinv2-tiny": 28_347_154,
-    "levit-cifar": 1_450_218,
-    "perceiver-mnist": 139_212,
-    "mixer-cifar": 441_066,
-    "detr-small": 262_248,
-}
-TELLERS = {"captioner-tiny": 212_800}  # of images, in words
-ZOO = TRANSLATORS | READERS | SEERS | TELLERS
 MOST = 70_000_000  # parameters of a model with random weights
 
 
@@ -99,11 +69,11 @@ class Shelf:
     def rows(self) -> list[ModelRow]:
         """One for each model, the first that a page opens with first; a run that cannot be read is left out."""
         there = shipped()
-        names = [*(name for name in TEXTS if name in there), *(name for name in there if name not in TEXTS)]
+        names = [*(name for name in FIRST if name in there), *(name for name in there if name not in FIRST)]
         home = files("regard").joinpath("pretrained")
         found = [self.row(name, "shipped", home.joinpath(name, "regard.json")) for name in names]
         found += [self.row(f"{RUN}{name}", "run", folder / "model" / "regard.json") for name, folder in self.finished()]
-        return [row for row in found if row is not None] + [zoo_row(name, count) for name, count in ZOO.items()]
+        return [row for row in found if row is not None] + [zoo_row(name) for name in offered()]
 
     def row(self, name: str, source: Any, file: Any) -> ModelRow | None:
         try:
@@ -126,6 +96,8 @@ class Shelf:
                 found.append((folder, "its name must be letters a to z, digits and . _ + -, at most 100: rename it"))
             elif not self.inside(folder):
                 found.append((folder, "it leads out of the folder of runs: move it there"))
+            elif why := without_plugin(folder / "model" / "regard.json"):
+                found.append((folder, why))
         return [f"the run {folder.name!r} is not offered; {why}" for folder, why in found]
 
     def ended(self) -> list[Path]:
@@ -198,7 +170,7 @@ class Shelf:
         """Names are looked up in lists, and never made into paths."""
         if name in shipped():
             return self.opened(name, lambda: load(name))
-        if name in ZOO:
+        if name in offered():
             return random(name)
         folder = self.folder(name)
         if folder is None:
@@ -214,6 +186,17 @@ class Shelf:
             raise RefusedError(422, "this model cannot be loaded", fix="the terminal of the server tells why") from None
 
 
+def without_plugin(file: Path) -> str:
+    """The plug-in that a run was trained with and that is not here, or is another one; empty where all are here."""
+    try:
+        require(json.loads(file.read_text("utf-8")).get("plugins", []), str(file))
+    except InputError as error:
+        return f"{error.what}: {error.fix}"
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return ""  # told when it is asked for
+    return ""
+
+
 @contextmanager
 def taking(lock: threading.RLock) -> Iterator[None]:
     """Whoever waits for a lock may be forgotten meanwhile."""
@@ -225,35 +208,38 @@ def taking(lock: threading.RLock) -> Iterator[None]:
         lock.release()
 
 
+@cache
+def offered() -> dict[str, str]:
+    """The family of each named size that is quick enough to play with, untrained."""
+    return {name: family for family, row in FAMILIES.items() for name in row.offered}
+
+
 def row_of(name: str, source: Any, data: dict[str, Any]) -> ModelRow:
     """From regard.json alone."""
+    require(data.get("plugins", []), name)
     family, config = data["model"], read_config(data["model"], data["config"], name)
-    net = Model(family, bare(family, config), task=data["task"])
-    captions = (data["processor"] or {}).get("kind") == CAPTIONS
-    kind: Takes = "image+text" if captions else takes(net)
+    net, kind = bare(family, config), takes(FAMILIES[family].takes)
     return ModelRow(
-        name=name, title=name.removeprefix(RUN), family=family, task=net.task, takes=kind,
-        parameters=parameters(net.net), source=source, example=example(name, kind), lectures=lectures(name, kind),
+        name=name, title=name.removeprefix(RUN), family=family, task=data["task"], takes=kind,
+        parameters=parameters(net), source=source,
+        example=PAGE_INPUTS[kind].example(name), lectures=list(PAGE_INPUTS[kind].lectures(name)),
     )  # fmt: skip
 
 
-def zoo_row(name: str, count: int) -> ModelRow:
-    kinds: dict[Takes, dict[str, int]] = {"pair": TRANSLATORS, "text": READERS, "image": SEERS, "image+text": TELLERS}
-    kind = next(kind for kind, names in kinds.items() if name in names)
+def zoo_row(name: str) -> ModelRow:
+    family = offered()[name]
+    row, words = FAMILIES[family], wording(name)
+    kind = takes(row.takes)
     return ModelRow(
-        name=name, title=f"{name}, not trained", family=PRESETS[name], task=None, takes=kind,
-        parameters=count, source="zoo", example=example(wording(name) or name, kind),
-        lectures=lectures(wording(name), kind),
+        name=name, title=f"{name}, not trained", family=family, task=None, takes=kind,
+        parameters=row.offered[name], source="zoo",
+        example=PAGE_INPUTS[kind].example(words or name), lectures=list(PAGE_INPUTS[kind].lectures(words)),
     )  # fmt: skip
-
-
-def lectures(name: str, takes: Takes) -> list[str]:
-    return list(LECTURES) if name in ENGLISH and takes in ("text", "pair") else []
 
 
 def wording(name: str) -> str:
-    """The model that ships whose words one of the zoo reads."""
-    return "tatoeba-en-de" if name in TRANSLATORS else "" if name in SEERS else "shakespeare"
+    """The model that ships whose words one with random weights reads or writes."""
+    return PAGE_INPUTS[takes(FAMILIES[offered()[name]].takes)].words
 
 
 def words_of(name: str) -> dict[str, Any]:
@@ -264,16 +250,10 @@ def words_of(name: str) -> dict[str, Any]:
     return {"vocab": json.loads(file.read_text("utf-8"))["config"]["vocab"]}
 
 
-def takes(model: Model) -> Takes:
-    if model.sees():
-        return "image" if model.processor is None or isinstance(model.processor, Images) else "image+text"
-    return "pair" if model.translates() else "text"
-
-
 def about(name: str, model: Model) -> About:
     size = sum(x.numel() for x in model.parameters())
-    source = "zoo" if name in ZOO else "run" if name.startswith(RUN) else "shipped"
-    return About(name, model.family, model.task, size, takes(model), name.removeprefix(RUN), source)
+    source = "zoo" if name in offered() else "run" if name.startswith(RUN) else "shipped"
+    return About(name, model.family, model.task, size, takes(model.takes), name.removeprefix(RUN), source)
 
 
 def random(name: str) -> Model:
@@ -281,11 +261,6 @@ def random(name: str) -> Model:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)
         made = build(name, **words_of(name)).eval()
-    known = load(base) if (base := wording(name)) else None
-    if known is not None:
-        made = replace(made, processor=known.processor, symbols=known.symbols)
-    if not made.sees():
-        return made
-    size = getattr(made.config, "image", None) or 96
-    images = Images(size=size, channels=made.config.channels, fit="within" if made.family in DETECTORS else "stretch")
-    return replace(made, processor=images if known is None else Captions(images, known.text()))
+    family, known = FAMILIES[made.family], load(base) if (base := wording(name)) else None
+    processor = kind_for(family).blank(family, made.config, None if known is None else known.processor)
+    return replace(made, processor=processor, symbols=made.symbols if known is None else known.symbols)

@@ -10,11 +10,14 @@ from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from typing import Any
 
 from regard.errors import InputError
-from regard.look.document import answer_data
-from regard.tasks.telling import Wrote
-from regard.tasks.translating import LONGEST
+from regard.look.answers import answer_data
+from regard.modalities.page_input import Border
+from regard.modalities.page_inputs import shown_to
+from regard.modalities.verb import Verb
+from regard.modalities.verb_table import VERBS
+from regard.modalities.verbs import function
+from regard.model import Model
 
-from .giving import Given, given
 from .refusals import RefusedError, refusal
 from .replying import decoding_of
 from .schema import Settings, StreamRequest
@@ -33,18 +36,24 @@ class Writing:
     def __init__(self, shelf: Shelf, asked: StreamRequest) -> None:
         self.shelf, self.asked = shelf, asked
         self.pieces: Iterator[str] | None = None
+        self.source: Any = None
         self.text = ""
 
     def begin(self) -> None:
         """What is wrong with a request is known before anything is sent."""
         with self.shelf.using(self.asked.model) as loaded:
-            shown = given(loaded.model, self.asked.input)
-            if len(shown) > 1:
+            self.source, *more = shown_to(self.asked.input, Border(loaded.model))
+            if more:
                 raise InputError("what is written cannot be given", got="a target")
-            (source,) = shown
-            if not isinstance(source, str) or not (loaded.model.translates() or loaded.model.continues()):
-                raise InputError("this model writes no texts", got=self.asked.model)
-            self.pieces = loaded.model.stream(source, decoding=decoding_of(self.asked.settings or Settings()))
+            decoding = decoding_of(self.asked.settings or Settings())
+            self.pieces = function(self.writer(loaded.model).stream)(loaded.model, self.source, decoding)
+
+    def writer(self, model: Model) -> Verb:
+        """The verb that this model writes by."""
+        for verb in (VERBS[name] for name in model.verbs()):
+            if verb.stream:
+                return verb
+        raise InputError("this model writes no texts", got=self.asked.model)
 
     def turn(self) -> tuple[str, bool]:
         """What was written in this turn, and whether that was the last."""
@@ -63,15 +72,9 @@ class Writing:
         return new, False
 
     def answer(self) -> dict[str, Any]:
-        """With the tokens of a translation that can be read at once; of what goes on with a text, the text alone."""
-        tokens: Any = ()
         with self.shelf.using(self.asked.model) as loaded:
-            shown: Given = given(loaded.model, self.asked.input)
-            if loaded.model.translates() and isinstance(shown[0], str) and shown[0].strip() and self.text:
-                ids = loaded.model.translating().encode([shown[0]])[0]
-                found = loaded.model.look(shown[0], self.text).answer if len(ids) <= LONGEST else None
-                tokens = found.tokens if isinstance(found, Wrote) else ()
-        return answer_data(Wrote(self.text, tokens))
+            written = function(self.writer(loaded.model).written)
+            return answer_data(written(loaded.model, self.source, self.text))
 
 
 class Streamed:

@@ -8,7 +8,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.data.framed import Texts
 from regard.models.deit import Answers
 
 from .adversarial import PASSES, adversarial_losses
@@ -25,9 +24,16 @@ class Labelled:
     inputs: Tensor  # (b, ...)
     labels: Tensor  # (b,); or a share for each class, (b, classes)
 
+    def logits(self, net: Any) -> Tensor:
+        """What a net says to it.  -> (b, classes)"""
+        found: Tensor = net(self.inputs)
+        return found
+
 
 class Classify(Task):
-    """``harder`` is the step up to which images are made harder (``tasks.adversarial``)."""
+    """A batch has ``labels``, and ``logits(net)``: it knows how a net is asked about it.
+
+    ``harder`` is the step up to which images are made harder (``tasks.adversarial``)."""
 
     goal = "-accuracy"
 
@@ -56,7 +62,7 @@ class Classify(Task):
             yield Loss("net", {"loss": Term(loss, "examples")})
             return
         with torch.no_grad():
-            theirs = self.logits(self.teacher.net, batch)
+            theirs = batch.logits(self.teacher.net)
         yield Loss("net", self.teacher.terms(loss, said.teacher, theirs, "examples"))
 
     def made_harder(self, batch: Any) -> Iterator[Loss]:
@@ -73,13 +79,8 @@ class Classify(Task):
         if self.teacher is not None and getattr(self.net, "teacher_head", None) is not None:
             answers: Answers = self.net.answers(batch.inputs)
             return answers
-        logits = self.logits(self.net, batch)
+        logits = batch.logits(self.net)
         return Answers(logits, logits)
-
-    def logits(self, net: Any, batch: Any) -> Tensor:
-        """-> (b, c)"""
-        found: Tensor = net(batch.inputs)
-        return found
 
     def to(self, device: torch.device) -> None:
         super().to(device)
@@ -87,7 +88,7 @@ class Classify(Task):
             self.teacher.net.to(device)
 
     def evaluate(self, batch: Any) -> Mapping[str, Tensor]:
-        logits = self.logits(self.net, batch)
+        logits = batch.logits(self.net)
         return {
             "loss": F.cross_entropy(logits, batch.labels, reduction="sum"),
             "right": (logits.argmax(-1) == batch.labels).sum(),
@@ -100,17 +101,9 @@ class Classify(Task):
 
     @torch.no_grad()
     def show(self, batch: Any) -> str:
-        guesses = self.logits(self.net, batch)[:SHOWN].argmax(-1)
+        guesses = batch.logits(self.net)[:SHOWN].argmax(-1)
         told = [
             f"{self.names[int(label)]} -> {self.names[int(guess)]}"
             for label, guess in zip(batch.labels[:SHOWN], guesses, strict=True)
         ]
         return "label -> guess: " + ", ".join(told)
-
-
-class ClassifyText(Classify):
-    """The same for texts, or pairs of them."""
-
-    def logits(self, net: Any, batch: Texts) -> Tensor:
-        found: Tensor = net.labelled(batch.ids, segments=batch.segments, keys=batch.keys)
-        return found

@@ -1,6 +1,6 @@
 """What is learned: a task turns a batch into losses, and into sums for its metrics. It knows no files and no logs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +58,11 @@ class Task:
     def show(self, batch: Any) -> str:
         """A few examples for people to look at; empty when there is nothing to see."""
         return ""
+
+    def gather(self, step: int, there: int) -> Sequence[Mapping[str, Any]]:
+        """New rows for a task that fills its own data (``data.replay``), before each step, when ``there`` are some
+        already: what it did with the weights as they are. All chance in it is drawn from torch's generator."""
+        raise NotImplementedError
 
     def state(self) -> dict[str, Tensor]:
         """What is no module and must outlive a crash: a replay memory, an environment."""

@@ -20,8 +20,8 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from regard.errors import CheckpointError
-from regard.interop.texts import json_bytes, read_json
-from regard.interop.writing import ready, whole, write
+from regard.storage.atomic import ready, whole, write
+from regard.storage.documents import json_bytes, read_json
 
 from .distribution import World
 from .shards import read_shards, sharded, write_shards

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn.utils import clip_grads_with_norm_
 
 from regard.data.loader import Loader, Piece
+from regard.data.replay import Replay
 from regard.data.rows import Data
 from regard.errors import ElsewhereError, InputError
 from regard.tasks.task import Loss, Task
@@ -37,6 +38,7 @@ from .shards import by_place, fill, is_shard, plain, spread, total_norm
 from .stop import signals
 from .update import Update, gather, means, moved, sow
 
+GATHERED = 1  # of the random numbers of a step: those with which a task fills its own data
 DRAWN = 60.0  # seconds between two drawings of the curves
 
 
@@ -63,17 +65,22 @@ class Engine:
         *,
         settings: Train,
         optimizer: Mapping[str, optimizers.Settings],
-        schedule: Schedule,
+        schedule: Mapping[str, Schedule],
         seed: int,
         folder: Path,
         world: World,
         reporter: Reporter,
     ) -> None:
         self.task, self.data, self.held_out = task, data, held_out
-        self.settings, self.schedule, self.seed = settings, schedule, seed
+        self.settings, self.schedules, self.seed = settings, schedule, seed
         self.world, self.reporter = world, reporter
         self.folder, self.journal = folder, Journal(folder) if world.first else None
         self.checkpoints = Checkpoints(folder / "checkpoints", world)
+        self.replay = data if isinstance(data, Replay) else None  # what the task itself fills
+        if self.replay is not None:
+            self.replay.attach(folder / "replay")
+            if world.size > 1:
+                raise InputError("a task that fills its own data is trained by one process", got=f"{world.size}")
         self.state = State()
         self.shadows: dict[str, Moving] = {}
         self.saved_at: float | None = None
@@ -114,7 +121,7 @@ class Engine:
                 world=self.world.size,
                 seed=self.seed,
             )
-            for step, pieces in loader:
+            for step, pieces in self.filled(loader):
                 update = self.update(step, pieces, bool(interrupted))
                 state.step = step + 1
                 self.collect(update)
@@ -137,6 +144,19 @@ class Engine:
                     break
         return state
 
+    def filled(self, loader: Loader) -> Iterator[tuple[int, tuple[Piece, ...]]]:
+        """The batches of all steps. Where the task fills its own data, it does so before each of them is drawn."""
+        if self.replay is None:
+            yield from loader
+            return
+        for step in loader.steps:
+            sow(self.seed, step, self.world.rank, GATHERED)
+            for part in self.task.parts.values():
+                part.eval()
+            with torch.no_grad():
+                self.replay.append(self.task.gather(step, self.replay.count))
+            yield step, loader.maker.pieces(step)
+
     def ended(self) -> str:
         """Why there is nothing left to do; empty while there is."""
         state, settings = self.state, self.settings
@@ -153,12 +173,11 @@ class Engine:
             part.train()
         batches = [moved(piece.batch, self.world.device) for piece in pieces]
         totals, stop = self.totals(batches, pieces, stop)
-        factor = self.schedule.factor(step, self.settings.steps)
-        update = Update(step, totals, stop, rate=factor)
+        update = Update(step, totals, stop)
         rounds = [self.task.losses(batch, step) for batch in batches]
         while (loss := self.gradient(rounds, pieces, totals, update)) is not None:
             if loss.update:
-                self.descend(loss.part, factor, update, batches)
+                self.descend(loss.part, update, batches)
         for part in self.task.parts.values():
             part.zero_grad(set_to_none=True)
         for shadow in self.shadows.values():
@@ -222,7 +241,7 @@ class Engine:
         for x, gradient in zip(others, kept, strict=True):
             x.grad = gradient
 
-    def descend(self, name: str, factor: float, update: Update, batches: Sequence[Any]) -> None:
+    def descend(self, name: str, update: Update, batches: Sequence[Any]) -> None:
         """Add the processes' gradients, clip them, and take the step of one part's optimizer."""
         part = self.task.parts[name]
         trained = [x for x in part.parameters() if x.requires_grad]
@@ -234,9 +253,12 @@ class Engine:
             raise self.not_finite(name, update, batches)
         self.clip(trained, norm)
         optimizer = self.optimizers[name]
-        optimizers.set_rate(optimizer, self.peaks[name] * factor)
+        optimizers.set_rate(optimizer, self.rate(name, update.step))
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
+
+    def rate(self, part: str, step: int) -> float:
+        return self.peaks[part] * self.schedules[part].factor(step, self.settings.steps)
 
     def clip(self, trained: list[nn.Parameter], norm: Tensor) -> None:
         if self.settings.clip is not None:
@@ -287,8 +309,7 @@ class Engine:
         self.state.window = None
         if self.journal is None:
             return
-        rate = self.schedule.factor(self.state.step - 1, self.settings.steps)
-        rates = {self.named(part, "rate"): peak * rate for part, peak in self.peaks.items()}
+        rates = {self.named(part, "rate"): self.rate(part, self.state.step - 1) for part in self.peaks}
         epoch = self.state.step / max(len(self.data), 1)
         self.journal.record({"step": self.state.step, "epoch": round(epoch, 4), **means(window), **rates})
         self.journal.time({"step": self.state.step, **pace.measured(), "memory": memory()})
@@ -379,6 +400,7 @@ class Engine:
             "processes": self.world.size,
             "optimizers": {name: type(optimizer).__name__ for name, optimizer in self.optimizers.items()},
             "journal": {} if self.journal is None else self.journal.position(),
+            **({} if self.replay is None else {"replay": self.replay.sync()}),
         }
         data.pop("step")
         self.checkpoints.save(
@@ -424,6 +446,8 @@ class Engine:
             )
         told = self.world.tell("" if path is None else str(path))
         position = self.restore(Path(told)) if told else {}
+        if self.replay is not None and not told:
+            self.replay.cut(0)
         if self.journal is not None and (lost := self.journal.cut(position)):
             self.reporter.note(lost)
         return self.state.step
@@ -448,6 +472,8 @@ class Engine:
                     "this checkpoint was made by another optimizer", where=str(path), got=kind, fix="set it back"
                 )
         data.pop("processes")
+        if self.replay is not None:
+            self.replay.cut(data.pop("replay"))
         position: dict[str, int] = data.pop("journal")
         self.state = State(step=found.step, **data)
         self.state.finished = self.ended()  # the settings may have changed: more steps, more patience

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from regard.errors import CheckpointError, InputError
-from regard.interop.writing import sync
+from regard.storage.atomic import sync
 
 from .words import finite
 

@@ -25,7 +25,7 @@ class AdamW:
     rate: float = setting(5e-4, "the learning rate at its peak")
     betas: tuple[float, ...] = setting((0.9, 0.98), "how long the two moments remember")
     eps: float = setting(1e-9, "added to the root of the second moment")
-    decay: float = setting(0.01, "of the weights; norms, biases and other vectors have none")
+    decay: float = setting(0.01, "weight decay; norms, biases and other vectors have none")
 
     def __post_init__(self) -> None:
         refuse(not_above_zero(self, "rate", "eps"), not_shares(self, "decay"), not_betas(self.betas))
@@ -44,7 +44,7 @@ class Adam:
     rate: float = setting(5e-4, "the learning rate at its peak")
     betas: tuple[float, ...] = setting((0.9, 0.98), "how long the two moments remember")
     eps: float = setting(1e-9, "added to the root of the second moment")
-    decay: float = setting(0.0, "added to the gradient; norms, biases and other vectors have none")
+    decay: float = setting(0.0, "weight decay, added to the gradient; norms, biases and other vectors have none")
 
     def __post_init__(self) -> None:
         refuse(not_above_zero(self, "rate", "eps"), not_shares(self, "decay"), not_betas(self.betas))
@@ -60,7 +60,7 @@ class SGD:
     kind: Literal["sgd"] = "sgd"
     rate: float = setting(0.1, "the learning rate at its peak")
     momentum: float = setting(0.9, "how much of the last step goes on")
-    decay: float = setting(0.0, "added to the gradient; norms, biases and other vectors have none")
+    decay: float = setting(0.0, "weight decay, added to the gradient; norms, biases and other vectors have none")
 
     def __post_init__(self) -> None:
         refuse(not_above_zero(self, "rate"), not_shares(self, "momentum", "decay"))
@@ -75,7 +75,7 @@ class Adafactor:
 
     kind: Literal["adafactor"] = "adafactor"
     rate: float = setting(0.01, "the learning rate at its peak, relative to the size of each weight")
-    decay: float = setting(0.0, "of the weights; norms, biases and other vectors have none")
+    decay: float = setting(0.0, "weight decay; norms, biases and other vectors have none")
 
     def __post_init__(self) -> None:
         refuse(not_above_zero(self, "rate"), not_shares(self, "decay"))

@@ -15,7 +15,7 @@ not say stays as it is by default. Where None is allowed, the text "none" says i
 import math
 import re
 import tomllib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from datetime import date, time
 from os import PathLike
@@ -24,6 +24,7 @@ from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hin
 
 from regard.errors import ConfigError, RunFileError
 from regard.nn.config import MANY, fits, literals, misfit, near, objections, shown, words
+from regard.nn.synonyms import meant_in_run
 
 from .places import DEEPEST, Path, Scanner, scan
 
@@ -258,6 +259,8 @@ class Reading:
         choices = kinds(hint)
         if given == NONE and NoneType in get_args(hint) and (choices or not fits(given, hint)):
             return None
+        if isinstance(hint, PerPart) and isinstance(given, dict):
+            return self.parts(choices, given, default, path)
         if choices:
             return self.choice(choices, given, default, path)
         origin = self.origins.get(path)
@@ -290,6 +293,19 @@ class Reading:
         kind = choices[name]
         return self.table(kind, given, default if isinstance(default, kind) else None, path)
 
+    def parts(self, choices: Mapping[str, type], given: dict[str, Any], default: object, path: Path) -> object:
+        """What all parts have in common, and what is different in those that have a table of their own."""
+        known = {one.name for kind in choices.values() for one in fields(kind)}
+        own = {key: item for key, item in given.items() if isinstance(item, dict) and key not in known}
+        base = default.usual if isinstance(default, Parts) else default
+        usual = self.choice(choices, {key: x for key, x in given.items() if key not in own}, base, path)
+        if not own or usual is None:
+            return usual
+        before = default.own if isinstance(default, Parts) else {}
+        return Parts(
+            usual, {part: self.choice(choices, x, before.get(part, usual), (*path, part)) for part, x in own.items()}
+        )
+
     def plain(self, value: object, path: Path) -> bool:
         """Whether JSON and TOML can both hold it: no dates, no endless numbers, at any depth."""
         if isinstance(value, dict | list):
@@ -309,6 +325,8 @@ class Reading:
         """The key that was perhaps meant: one like it in the same table, or the same in another."""
         if len(self.problems) >= MANY:
             return ""  # nobody will see it
+        if same := meant_in_run(str(path[-1]), {dotted(other) for other in every_key(self.kind)}):
+            return same
         elsewhere = [repr(dotted(other)) for other in every_key(self.kind) if other[-1] == path[-1] and other != path]
         other = f"; did you mean {elsewhere[0]}?" if elsewhere else f"; known are {', '.join(known)}"
         return near(path[-1], known) or other
@@ -335,8 +353,55 @@ def options(hint: Any) -> list[Any]:
     ]
 
 
-def kinds(hint: Any) -> dict[str, type]:
+class Kinds(Mapping[str, type]):
+    """A type for a field: one table of settings for each row of a table, which says them when it is asked for."""
+
+    def __init__(self, names: Callable[[], Iterator[str]], settings: Callable[[str], type]) -> None:
+        self.names, self.settings = names, settings
+
+    def __getitem__(self, name: str) -> type:
+        if name not in set(self.names()):
+            raise KeyError(name)
+        return self.settings(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return self.names()
+
+    def __len__(self) -> int:
+        return len(list(self.names()))
+
+    def __contains__(self, name: object) -> bool:
+        return name in set(self.names())
+
+    __hash__ = object.__hash__
+
+
+class PerPart:
+    """A type for a field: one of several tables, in which there may be one more for each part of a task, under the
+    part's name, that says what is different for it: [optimizer.generator]."""
+
+    def __init__(self, hint: Any) -> None:
+        self.hint = hint
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Settings that are not the same for all parts of a task."""
+
+    usual: Any
+    own: Mapping[str, Any]
+
+
+def of_part(settings: Any, part: str) -> Any:
+    return settings.own.get(part, settings.usual) if isinstance(settings, Parts) else settings
+
+
+def kinds(hint: Any) -> Mapping[str, type]:
     """The tables of settings that a type allows, by the names of their kinds. One alone needs no name."""
+    if isinstance(hint, Kinds):
+        return hint
+    if isinstance(hint, PerPart):
+        return kinds(hint.hint)
     tables = [option for option in options(hint) if isinstance(option, type) and is_dataclass(option)]
     if len(tables) == 1:
         return {"": tables[0]}

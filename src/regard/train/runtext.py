@@ -16,7 +16,7 @@ from regard.errors import ConfigError
 from regard.nn.config import fits, literals, shown
 
 from .places import Path
-from .runfile import NONE, default_of, dotted, explanation_of, is_free, kinds, options, read, settled, wanted
+from .runfile import NONE, Parts, default_of, dotted, explanation_of, is_free, kinds, options, read, settled, wanted
 
 WIDTH = 120
 COLUMN = 28  # where explanations begin, if there is room
@@ -93,7 +93,14 @@ def section(one: "Field[Any]", hint: Any, value: Any, default: Any, path: Path) 
         lines += [f"{key(name)} = {literal(item, (*path, name))}" for name, item in free.items()]
     elif absent:
         lines += table(next(iter(choices.values())), None, None, path)
-    elif type(value) in choices.values():
+    elif isinstance(value, Parts):
+        lines += table(
+            type(value.usual), value.usual, default if isinstance(default, type(value.usual)) else None, path
+        )
+        for part, own in value.own.items():
+            base = value.usual if isinstance(value.usual, type(own)) else None
+            lines += ["", f"[{dotted((*path, part))}]", *table(type(own), own, base, (*path, part))]
+    elif type(value) is choices.get(getattr(value, "kind", "") if len(choices) > 1 else ""):
         lines += table(type(value), value, default if isinstance(default, type(value)) else None, path)
     else:
         refuse(path, value, f"is not a table of {one.name}")

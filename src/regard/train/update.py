@@ -17,7 +17,6 @@ class Update:
     step: int
     totals: dict[str, float]
     stop: bool
-    rate: float
 
     def __post_init__(self) -> None:
         self.sums: dict[str, float] = {}
@@ -53,9 +52,9 @@ def means(window: Mapping[str, float]) -> dict[str, float]:
     return {name: value / count for name, value in sums.items() if (count := window[f"count {name}"])}
 
 
-def sow(seed: int, step: int, rank: int) -> None:
-    """All random numbers of a step are a function of these three."""
-    numbers = np.random.SeedSequence([seed, step, rank]).generate_state(3, np.uint64)
+def sow(seed: int, step: int, rank: int, *use: int) -> None:
+    """All random numbers of a step are a function of these three, and of what they are for, where that is told."""
+    numbers = np.random.SeedSequence([seed, step, rank, *use]).generate_state(3, np.uint64)
     torch.manual_seed(int(numbers[0]) >> 1)
     random.seed(int(numbers[1]))
     np.random.seed(int(numbers[2]) & 0xFFFFFFFF)

@@ -6,15 +6,18 @@ import { mountLook, PARTS } from './js/look.js';
 import { createStore } from './js/store.js';
 import { followTheme } from './js/theme.js';
 
+/** @type {(keyof State)[]} */
 const SHARED = ['site', 'head', 'view', 'query', 'key', 'withSite', 'withHead', 'contrast', 'changes'];
 
-/** Traits go both ways: choosing a head in the notebook sets it in Python, and setting it there moves the picture. */
+/** Traits go both ways: choosing a head in the notebook sets it in Python, and setting it there moves the picture.
+    @param {WidgetModel} model @param {Store} store */
 function connect(model, store) {
   const stops = SHARED.map((name) => {
     const receive = () => store.set({ [name]: model.get(name) });
     model.on(`change:${name}`, receive);
     return () => model.off(`change:${name}`, receive);
   });
+  /** @param {State} state */
   const send = (state) => {
     for (const name of SHARED) if (model.get(name) !== undefined) model.set(name, state[name]);
     model.save_changes();
@@ -22,6 +25,7 @@ function connect(model, store) {
   return [...stops, store.watch(SHARED, send, { now: false })];
 }
 
+/** @param {{ model: WidgetModel; el: HTMLElement }} facts */
 function render({ model, el }) {
   const data = model.get('data');
   const source = new EmbeddedSource(data);
@@ -34,6 +38,7 @@ function render({ model, el }) {
   const root = document.createElement('div');
   root.className = 'regard';
   el.append(root);
+  /** @type {(() => void)[]} */
   let stops = [];
   const start = () => {
     if (!root.isConnected) return requestAnimationFrame(start); // some notebooks attach the element later

@@ -3,7 +3,8 @@
 import { element, fresh, tableBehind, walkable } from './dom.js';
 import { FINDINGS } from './findings.js';
 import { inForce } from './matrix.js';
-import { inWords } from './source.js';
+import { formOf } from './media/index.js';
+import { inWords, isAbort } from './source.js';
 
 export const TABS = [
   ['rollout', 'Rollout'],
@@ -21,42 +22,50 @@ const LONGEST_MAP = 256;
 const LAYERED = ['rollout', 'flow', 'distance']; // they need self-attention
 const ANSWERED = ['occlusion', 'gradient', 'importance']; // they need an answer
 
-/** Rollout and flow follow self-attention: for a site that looks elsewhere, that of what it looks at. */
+/** Rollout and flow follow self-attention: for a site that looks elsewhere, that of what it looks at.
+    @param {Force} facts */
 function rolledSite({ look, site }) {
   if (site.role === 'self') return site.name;
   const selves = look.document.sites.filter((one) => one.role === 'self');
-  return (selves.findLast((one) => one.rows === site.columns) ?? selves.at(-1)).name;
+  return (selves.findLast((one) => one.rows === site.columns) ?? selves.at(-1))?.name ?? site.name;
 }
 
-/** The position that a flow starts from: the chosen query, or the key that another kind of site looks at. */
+/** The position that a flow starts from: the chosen query, or the key that another kind of site looks at.
+    @param {Force} facts @param {string} name */
 function start({ look, site, query, key }, name) {
-  const { rows } = look.sites.get(name);
+  const { rows } = look.at(name);
   if (site.role === 'self') return { output: query };
   return rows === site.columns ? { output: key } : {};
 }
 
-const detects = ({ look }) => look.document.answer.kind === 'boxes';
-const rowsAreQueries = ({ rowAxis }) => rowAxis.kind === 'queries';
+/** Some answer once for each position of one axis (a detector, for each of its queries): the chosen one is asked about,
+    where it is a row. @param {Force} facts */
+const speakerOf = ({ look }) => formOf(look.document.answer)?.speaker;
+/** @param {Force} force */
+const asker = (force) => (force.rowAxis.kind === speakerOf(force) ? { output: force.query } : {});
 
-/** A detector answers once for each of its queries: the chosen one is asked about, where the rows are queries. */
-const asker = (force) => (detects(force) && rowsAreQueries(force) ? { output: force.query } : {});
+/** Whether there is nothing to ask about: no one answered, and no row is one who could. @param {Force} force */
+const silent = (force) =>
+  force.rowAxis.kind !== speakerOf(force) && formOf(force.look.document.answer)?.nothing?.(force.look.document.answer);
 
-/** What each wants to know beside the look. */
+/** What each wants to know beside the look. @type {Record<string, (force: Force) => Asked>} */
 const ASKED = {
-  rollout: (force) => ({ site: rolledSite(force) }),
-  flow: (force) => ({ site: rolledSite(force), ...start(force, rolledSite(force)) }),
-  spectrum: ({ site, head }) => ({ site: site.name, head }),
+  rollout: (/** @type {Force} */ force) => ({ site: rolledSite(force) }),
+  flow: (/** @type {Force} */ force) => ({ site: rolledSite(force), ...start(force, rolledSite(force)) }),
+  spectrum: (/** @type {Force} */ { site, head }) => ({ site: site.name, head }),
   occlusion: asker,
-  gradient: (force) => ({ site: force.site.name, head: force.head, ...asker(force) }),
+  gradient: (/** @type {Force} */ force) => ({ site: force.site.name, head: force.head, ...asker(force) }),
   importance: asker,
 };
 
+/** @param {Store} store */
 export function analysis(store) {
   const finding = element('p', { class: 'prose' });
   const plot = element('div', { class: 'plot-holder' });
   const equation = element('p', { class: 'formula' });
   const limit = element('p', { class: 'limit' });
   const panelId = fresh('analysis');
+  /** @type {(Part & { tab: string }) | null} */
   let made = null;
   let turnOf = 0;
   let seen = false; // nothing is asked for before the panel comes into view
@@ -92,13 +101,14 @@ export function analysis(store) {
     panel,
   );
 
-  const controls = () => [...plot.querySelectorAll('canvas, button')];
+  const controls = () => /** @type {HTMLElement[]} */ ([...plot.querySelectorAll('canvas, button')]);
 
+  /** @param {Found} found @param {State} state @param {Force} force @param {Asked} asked */
   function present(found, state, force, asked) {
     const wide = Math.min(660, Math.max(280, plot.clientWidth || 620));
     made = { ...FINDINGS[found.name]({ found, force, asked, state, wide, store }), tab: found.name };
     finding.replaceChildren(...made.finding);
-    const focus = controls().indexOf(document.activeElement);
+    const focus = controls().findIndex((one) => one === document.activeElement);
     plot.replaceChildren(made.plot);
     made.shown?.();
     controls()[focus]?.focus(); // who walks over the picture stays on it
@@ -108,6 +118,7 @@ export function analysis(store) {
     table.refresh();
   }
 
+  /** @param {string} words */
   function refuse(words) {
     made = null;
     finding.textContent = words;
@@ -117,10 +128,11 @@ export function analysis(store) {
     table.root.hidden = true;
   }
 
+  /** @param {State} state */
   async function draw(state) {
     tabs.forEach((tab) => {
       const on = tab.dataset.tab === state.tab;
-      tab.setAttribute('aria-selected', on);
+      tab.setAttribute('aria-selected', String(on));
       tab.tabIndex = on ? 0 : -1;
       if (on) panel.setAttribute('aria-labelledby', tab.id);
     });
@@ -129,17 +141,19 @@ export function analysis(store) {
     const mine = (turnOf += 1);
     if (LAYERED.includes(state.tab) && !force.look.document.sites.some((site) => site.role === 'self'))
       return refuse('This goes through layers that look at their own positions, and there is none here.');
-    if (ANSWERED.includes(state.tab) && detects(force) && !rowsAreQueries(force) && !force.look.document.answer.boxes.length)
+    if (ANSWERED.includes(state.tab) && silent(force))
       return refuse('Nothing was found here. Choose a head of the decoder: its rows are queries, and the chosen one is asked.');
     const asked = ASKED[state.tab]?.(force) ?? {}; // after that: it looks for a layer which does so
-    if (WHOLE_MAPS.includes(state.tab) && Math.max(...force.look.shape(asked.site)) > LONGEST_MAP)
+    if (WHOLE_MAPS.includes(state.tab) && Math.max(...force.look.shape(asked.site ?? force.site.name)) > LONGEST_MAP)
       return refuse(`A whole map is worked out here, for at most ${LONGEST_MAP} positions. Give it a shorter input.`);
     panel.setAttribute('aria-busy', 'true');
     if (made && made.tab !== state.tab) refuse('…'); // another's plot must not stand under this name
     try {
       const found = await force.look.analysis(state.tab, asked);
-      if (mine === turnOf) present(found, store.state, inForce(store.state), asked);
+      const now = inForce(store.state);
+      if (mine === turnOf && now) present(found, store.state, now, asked);
     } catch (error) {
+      if (mine === turnOf && isAbort(error)) return; // the page went on; what follows draws again
       if (mine === turnOf) refuse(inWords(error, 'What came as the answer cannot be drawn here.'));
     }
     if (mine === turnOf) panel.removeAttribute('aria-busy');

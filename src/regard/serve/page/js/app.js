@@ -10,7 +10,8 @@ import { keyboard } from './keyboard.js';
 import { loader } from './loader.js';
 import { mountLook } from './look.js';
 import { lookupView } from './lookup.js';
-import { exampleOf, HELD, inputFrom, keepHash, readHash } from './permalink.js';
+import { exampleOf, mediumOf } from './media/index.js';
+import { HELD, keepHash, readHash } from './permalink.js';
 import { millions } from './picker.js';
 import { ServerSource } from './server.js';
 import { createStore, INITIAL } from './store.js';
@@ -18,7 +19,8 @@ import { followTheme } from './theme.js';
 import { makeTour } from './tour.js';
 
 const page = document.body;
-const part = (name) => page.querySelector(`[data-part=${name}]`);
+/** @param {string} name */
+const part = (name) => /** @type {HTMLElement} */ (page.querySelector(`[data-part=${name}]`));
 const source = new ServerSource();
 const store = createStore({ permalink: true });
 const toggleTheme = followTheme(page, store);
@@ -28,18 +30,19 @@ const AGAIN = 2000; // milliseconds: a server that is busy now may not be then
 /** The view that the address means; without one, the first model with its own example. Where there is nothing to show
     yet, it is tried once more by itself, and then by the button. */
 async function restore(retry = true) {
-  let models = [];
+  /** @type {ModelRow[]} */
+  let models;
   try {
     models = await source.models();
   } catch (error) {
     const blank = !store.state.model;
-    store.set({ error: `${error.message}${blank && !retry ? ' Press Look to try again.' : ''}` });
+    store.set({ error: `${/** @type {Error} */ (error).message}${blank && !retry ? ' Press Look to try again.' : ''}` });
     if (blank && retry) setTimeout(() => store.state.model || restore(false), AGAIN);
     return;
   }
-  const { patch, text, png } = readHash(location.hash);
+  const { patch, given } = readHash(location.hash);
   const many = (patch.changes?.length ?? 0) > MOST_CHANGES;
-  if (many) patch.changes = patch.changes.slice(0, MOST_CHANGES);
+  if (many) patch.changes = patch.changes?.slice(0, MOST_CHANGES);
   const model =
     models.find((one) => one.name === patch.model) ?? models.find((one) => one.source === 'shipped') ?? models[0];
   if (!model) return store.set({ error: 'The server knows no model.' });
@@ -47,11 +50,12 @@ async function restore(retry = true) {
   const fresh = Object.fromEntries(
     HELD.filter((name) => name !== 'model' && name !== 'input').map((name) => [name, INITIAL[name]]),
   );
+  const example = exampleOf(model);
   store.set({
     ...fresh,
     ...(known ? patch : {}),
     model: model.name,
-    input: inputFrom(exampleOf(model), known ? text : null, png),
+    input: known ? mediumOf(example).restore(example, given) : example,
   });
   const lost = many ? `The address holds more than ${MOST_CHANGES} changes; these are the first.` : '';
   store.set({ notice: known ? lost : `There is no model named ${patch.model} here; this is ${model.name}.` });
@@ -78,10 +82,10 @@ store.watch(['look'], ({ look }) => {
 const tour = makeTour(store, page, source);
 const keys = keyboard(store, { page, tour, toggleTheme, tabs: TABS });
 page.append(tour.root, keys.dialog);
-for (const link of page.querySelectorAll('.skip, .top a[href^="#"]')) {
+for (const link of /** @type {NodeListOf<HTMLAnchorElement>} */ (page.querySelectorAll('.skip, .top a[href^="#"]'))) {
   link.addEventListener('click', (event) => {
     event.preventDefault(); // the address holds the view, not the place on the page
-    const target = page.querySelector(link.hash);
+    const target = /** @type {HTMLElement} */ (page.querySelector(link.hash));
     target.scrollIntoView({ behavior: calm() ? 'auto' : 'smooth' });
     target.focus({ preventScroll: true });
   });

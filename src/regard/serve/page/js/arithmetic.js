@@ -6,10 +6,21 @@ import { inForce } from './matrix.js';
 import { rowOfBars } from './vectors.js';
 import { carried, heatOf, multiplied, normalised, scaled, takeApart } from './working.js';
 
+/** The keys of a row, each with its score and its weight. @param {CellFacts} facts */
+const rowsIn = ({ labels, numbers, share }) =>
+  labels.map((label, index) => {
+    const score = numbers.scores?.[index];
+    const told = score === null ? 'masked' : score === undefined ? '' : number(score);
+    const weight = numbers.weights[index];
+    return [`${index} ${label}`, told, share ? percent(weight, 2) : weight.toPrecision(3)];
+  });
+
+/** @param {Store} store */
 export function arithmetic(store) {
   const body = element('div');
   const title = element('h2', { tabindex: -1 });
   const place = element('p', { class: 'hint' });
+  /** @type {CellFacts | null} */
   let facts = null;
   const behind = tableBehind(
     'Numbers of this row',
@@ -17,21 +28,14 @@ export function arithmetic(store) {
       facts && {
         caption: `Query ${facts.rowName}: scores and weights`,
         columns: ['key', 'score', 'weight'],
-        rows: facts.labels.map((label, index) => [
-          `${index} ${label}`,
-          facts.numbers.scores
-            ? facts.numbers.scores[index] === null
-              ? 'masked'
-              : number(facts.numbers.scores[index])
-            : '',
-          facts.share ? percent(facts.numbers.weights[index], 2) : facts.numbers.weights[index].toPrecision(3),
-        ]),
+        rows: rowsIn(facts),
       },
   );
 
+  /** @param {OpenCell} cell */
   function explain(cell) {
     const { axes } = cell.look.document;
-    const site = cell.look.sites.get(cell.site);
+    const site = cell.look.at(cell.site);
     const heat = heatOf(cell.look.document.changes, cell.site);
     const [rowName, columnName] = [wordsFor(axes[site.rows], cell.query), wordsFor(axes[site.columns], cell.key)];
     const { numbers, key } = cell;
@@ -52,17 +56,19 @@ export function arithmetic(store) {
         element('p', { class: 'formula' }, numbers.equation ?? ''),
         rowOfBars(share ? numbers.weights : scaledDown(numbers.weights), key, facts.labels, share ? percent : String),
       ];
-    facts.parts = takeApart(numbers, key, heat);
-    const { gap } = facts.parts;
+    const whole = /** @type {WholeCell} */ (numbers);
+    const parts = takeApart(whole, key, heat);
+    const { gap } = parts;
+    const work = { ...facts, numbers: whole, parts };
     const crossed = cell.look.document.changes.some((one) => one.kind === 'token');
     return [
       element(
         'ol',
         { class: 'steps' },
-        multiplied(facts),
-        scaled(facts),
-        normalised(facts),
-        carried(facts),
+        multiplied(work),
+        scaled(work),
+        normalised(work),
+        carried(work),
         element(
           'li',
           { class: 'check' },
@@ -72,6 +78,7 @@ export function arithmetic(store) {
     ];
   }
 
+  /** @param {Force} force */
   function averaged(force) {
     return element(
       'div',
@@ -95,6 +102,7 @@ export function arithmetic(store) {
     );
   }
 
+  /** @param {State} state */
   function draw(state) {
     const force = inForce(state);
     if (!force) return;
@@ -102,13 +110,13 @@ export function arithmetic(store) {
     const whole = state.head === 'mean';
     const shown = whole ? { look: force.look, site: force.site.name, query: force.query, key: force.key } : cell;
     if (!shown) return;
-    const site = shown.look.sites.get(shown.site);
+    const site = shown.look.at(shown.site);
     const { axes } = shown.look.document;
     title.replaceChildren(
       element('span', {}, fromTo(wordsFor(axes[site.rows], shown.query), wordsFor(axes[site.columns], shown.key))),
     );
-    place.textContent = sentenceCase(headWord(site, whole ? 'mean' : cell.head));
-    body.replaceChildren(...(whole ? [averaged(force)] : explain(cell)));
+    place.textContent = sentenceCase(headWord(site, whole || !cell ? 'mean' : cell.head));
+    body.replaceChildren(...(whole || !cell ? [averaged(force)] : explain(cell)));
     behind.root.hidden = whole;
     behind.refresh();
   }
@@ -118,7 +126,7 @@ export function arithmetic(store) {
     const axis = facts?.site.columns;
     body
       .querySelectorAll('.softmax span')
-      .forEach((bar) =>
+      .forEach((/** @type {any} */ bar) =>
         bar.toggleAttribute(
           'data-hover',
           hover?.key?.axis === axis && String(hover?.key?.position) === bar.dataset.place,
@@ -141,7 +149,7 @@ export function arithmetic(store) {
   return root;
 }
 
-/** Influences as parts of the largest, so that they can be drawn as bars. */
+/** Influences as parts of the largest, so that they can be drawn as bars. @param {number[]} values */
 function scaledDown(values) {
   const top = furthest(values) || 1;
   return values.map((value) => Math.abs(value) / top);

@@ -1,119 +1,61 @@
-// The input line: the model, and what it is given. A text is looked at as it is written; a picture can be dropped,
-// pasted, chosen or drawn.
+// The input line: the model, and what it is given, by the control of its medium. A file can be dropped or pasted.
 
-import { pictureOf, sizesOf, writtenOf } from './axes.js';
-import { button, element } from './dom.js';
-import { drawingPad } from './drawing.js';
+import { sizesOf } from './axes.js';
+import { element } from './dom.js';
+import { mediumOf } from './media/index.js';
 import { modelPicker } from './picker.js';
+import { Trouble } from './source.js';
 
-const PAUSE = 350; // milliseconds without a key, then it is sent
-const LARGEST_SIDE = 1024; // a larger picture is made smaller before it is sent
-
-/** A picture as a PNG of a size that the server takes. */
-async function readPicture(blob) {
-  const bitmap = await createImageBitmap(blob);
-  const shrink = Math.min(1, LARGEST_SIDE / Math.max(bitmap.width, bitmap.height));
-  const canvas = element('canvas', {
-    width: Math.round(bitmap.width * shrink),
-    height: Math.round(bitmap.height * shrink),
-  });
-  canvas.getContext('2d').drawImage(bitmap, 0, 0, canvas.width, canvas.height);
-  return canvas.toDataURL('image/png');
-}
-
+/** @param {Store} store @param {Source} source @param {() => unknown} begin */
 export function askLine(store, source, begin) {
-  let timer = 0;
-  const field = element('input', {
-    id: 'sentence',
-    type: 'text',
-    autocomplete: 'off',
-    spellcheck: 'false',
-    enterkeyhint: 'go',
-    maxlength: 4096,
-    onBlur: () => finish(),
-    onInput: () => {
-      clearTimeout(timer);
-      timer = setTimeout(sendText, PAUSE);
-    },
-  });
   const note = element('p', { class: 'hint', role: 'status' });
   const trouble = element('p', { class: 'trouble', role: 'alert', hidden: true });
-  const preview = element('img', { class: 'preview', alt: 'The picture that was given' });
-  const file = element('input', {
-    type: 'file',
-    accept: 'image/*',
-    class: 'unseen',
-    tabindex: -1,
-    'aria-label': 'Choose a picture',
-    onChange: () => file.files[0] && givePicture(file.files[0]),
-  });
-  const pad = drawingPad((png) => give(png));
-  const pictures = element(
-    'div',
-    { class: 'ask-picture' },
-    preview,
-    element('span', { class: 'ask-drop' }, 'Drop or paste a picture here'),
-    file,
-    button('plain', 'Choose…', () => file.click()),
-    button('plain', 'Draw', () => pad.open()),
-  );
+  const picker = modelPicker(store, source);
+  const line = element('div', { class: 'ask-line' }, picker.root);
+  /** @type {Map<Medium, Control>} */
+  const controls = new Map(); // by medium, each made when it is first needed
 
-  /** The input in the form that this model takes. */
-  function shaped(patch) {
-    const { input } = store.state;
-    if (patch.png)
-      return input?.kind === 'caption'
-        ? { ...input, image: { kind: 'image', png: patch.png } }
-        : { kind: 'image', png: patch.png };
-    return input?.kind === 'pair' ? { kind: 'pair', source: patch.text } : { kind: 'text', text: patch.text };
-  }
-
-  /** Crossed-out places mean nothing in another input; heads and temperature stay. */
-  function put(input, draft = 0) {
+  /** Crossed-out places mean nothing in another input; heads and temperature stay. @param {Input} input */
+  const give = (input, draft = 0) =>
     store.set({ input, draft, changes: store.state.changes.filter((one) => one.kind !== 'token') });
-  }
 
-  let writing = 1;
-  let sent = null;
-
-  function sendText() {
-    clearTimeout(timer);
-    const words = field.value.trim();
-    if (!words || (!store.state.error && words === writtenOf(store.state.input ?? {}))) return;
-    sent = words;
-    put(shaped({ text: words }), writing);
-  }
-
-  function finish() {
-    writing += 1;
-    store.set({ draft: 0 });
-  }
-
-  const give = (png) => put(shaped({ png }));
-
-  async function givePicture(blob) {
+  /** @param {File} file */
+  async function take(file) {
+    const { input } = store.state;
+    if (!input) return;
+    const medium = mediumOf(input);
     try {
-      give(await readPicture(blob));
-    } catch {
-      store.set({ error: 'This file is no picture that the browser can read. PNG, JPEG, GIF and WebP work.' });
+      const made = await medium.fromFile(file, source, input);
+      if (store.state.input === input) give(made); // else another was chosen meanwhile
+    } catch (error) {
+      store.set({ error: error instanceof Trouble ? error.message : medium.refused });
     }
   }
 
-  const takesPicture = () => Boolean(store.state.input && pictureOf(store.state.input));
-  const pictureIn = (data) => [...(data?.files ?? [])].find((one) => one.type.startsWith('image/'));
-  document.addEventListener('paste', (event) => {
-    const found = pictureIn(event.clipboardData);
-    if (found && takesPicture()) givePicture(found);
-  });
-  pictures.addEventListener('dragover', (event) => event.preventDefault());
-  pictures.addEventListener('drop', (event) => {
-    event.preventDefault();
-    const found = pictureIn(event.dataTransfer);
-    if (found) givePicture(found);
-  });
+  /** @param {Medium} medium */
+  function controlOf(medium) {
+    const known = controls.get(medium);
+    if (known) return known;
+    const made = medium.control({ store, source, give, take });
+    controls.set(medium, made);
+    line.append(...made.nodes);
+    return made;
+  }
 
-  const look = element('button', { type: 'submit', class: 'strong' }, 'Look');
-  const picker = modelPicker(store, source);
+  /** @param {Input | null} input */
+  function show(input) {
+    const own = mediumOf(input);
+    const control = controlOf(own);
+    for (const [medium, { nodes }] of controls) for (const node of nodes) node.hidden = medium !== own;
+    if (input) control.show(input);
+  }
+
+  /** The first of some files that what is asked for can be made of. @param {DataTransfer | null} data */
+  const fileIn = (data) => {
+    const { input } = store.state;
+    return input && [...(data?.files ?? [])].find((one) => mediumOf(input).accepts(one));
+  };
+
   const form = element(
     'form',
     {
@@ -121,32 +63,31 @@ export function askLine(store, source, begin) {
       onSubmit: (event) => {
         event.preventDefault();
         if (!store.state.model) return begin(); // the list of models did not come
-        sendText();
-        writing += 1;
+        controlOf(mediumOf(store.state.input)).send();
+      },
+      onDragover: (event) => event.preventDefault(),
+      onDrop: (event) => {
+        event.preventDefault(); // else the browser would leave the page for the file
+        const found = fileIn(event.dataTransfer);
+        if (found) take(found);
       },
     },
-    element('label', { for: 'sentence', class: 'unseen' }, 'Text'),
-    element('div', { class: 'ask-line' }, picker.root, field, pictures, look),
+    line,
     element('div', { class: 'ask-notes' }, note, picker.note),
     trouble,
-    pad.dialog,
   );
-  store.watch(['input'], ({ input }) => {
-    if (!input) return;
-    const picture = pictureOf(input);
-    pictures.hidden = !picture;
-    field.hidden = Boolean(picture);
-    look.hidden = Boolean(picture);
-    if (picture) preview.src = picture.png;
-    else if (writtenOf(input) === sent) sent = null; // from here: who writes is not disturbed
-    else field.value = writtenOf(input);
-    field.placeholder = input.kind === 'pair' ? 'Write a sentence to translate' : 'Write a text';
+  document.addEventListener('paste', (event) => {
+    const found = fileIn(event.clipboardData);
+    if (found) take(found);
   });
+
+  show(null);
+  store.watch(['input'], ({ input }) => input && show(input));
   store.watch(['busy', 'error', 'notice', 'look'], ({ busy, error, notice, look: found }) => {
     trouble.hidden = !error && !notice;
     trouble.textContent = error || notice;
     form.toggleAttribute('data-busy', busy);
-    document.body.setAttribute('aria-busy', busy);
+    document.body.setAttribute('aria-busy', String(busy));
     note.textContent = busy && !found ? 'Reading the maps…' : sizesOf(found?.document.axes ?? {});
   });
   return form;

@@ -1,11 +1,12 @@
 // What the positions of a map are called, and where they are in a picture.
 
+/** @param {LookLike} look @param {string} name */
 export const axisOf = (look, name) => look.document.axes[name];
 
-/** A token that would not be seen gets a sign: a space, the end of a line. */
+/** A token that would not be seen gets a sign: a space, the end of a line. @param {string} text */
 export const visible = (text) => (text.trim() !== '' ? text : text.includes('\n') ? '⏎' : '␣');
 
-/** One position in words. */
+/** One position in words. @param {Axis} axis @param {number} index */
 export function labelOf(axis, index) {
   if (axis.labels) return visible(axis.labels[index]);
   if (!axis.grid) return String(index);
@@ -14,40 +15,43 @@ export function labelOf(axis, index) {
   return `${row}, ${column}`;
 }
 
+/** @type {WeakMap<Axis, string[]>} */
 const kept = new WeakMap();
 
-/** All of them; the same list every time, so that it can be compared. */
+/** All of them; the same list every time, so that it can be compared. @param {Axis} axis */
 export function labelsOf(axis) {
-  if (!kept.has(axis))
-    kept.set(
-      axis,
-      Array.from({ length: axis.size }, (_, index) => labelOf(axis, index)),
-    );
-  return kept.get(axis);
+  const known = kept.get(axis);
+  if (known) return known;
+  const made = Array.from({ length: axis.size }, (_, index) => labelOf(axis, index));
+  kept.set(axis, made);
+  return made;
 }
 
-/** Row and column of a patch in its grid. */
+/** Row and column of a patch in its grid. @param {Gridded} axis @param {number} index */
 export function patchOf(axis, index) {
   const place = index - axis.special;
-  return [Math.floor(place / axis.grid[1]), place % axis.grid[1]];
+  const wide = axis.grid?.[1] ?? 1;
+  return [Math.floor(place / wide), place % wide];
 }
 
-/** Longer, for screen readers and sentences: "patch 3, 5". */
+/** Longer, for screen readers and sentences: "patch 3, 5". @param {Axis} axis @param {number} index */
 export const wordsFor = (axis, index) =>
   axis.grid && index >= axis.special ? `patch ${labelOf(axis, index)}` : labelOf(axis, index);
 
-export const isPicture = (axis) => axis.kind === 'image' && axis.grid?.length === 2;
+/** Whether positions lie beside and below each other. @param {Axis} axis */
+export const isGrid = (axis) => axis.grid?.length === 2;
 
-/** How far two positions that have a place are apart: in tokens, or in patches of the picture. */
+/** How far two positions that have a place are apart: in tokens, or in patches of the picture. @param {Axis} axis */
 export function gapOf(axis) {
-  if (!isPicture(axis)) return (row, column) => Math.abs(row - column);
-  return (row, column) => {
+  if (!isGrid(axis)) return (/** @type {number} */ row, /** @type {number} */ column) => Math.abs(row - column);
+  return (/** @type {number} */ row, /** @type {number} */ column) => {
     const [a, b] = [patchOf(axis, row), patchOf(axis, column)];
     return Math.hypot(a[0] - b[0], a[1] - b[1]);
   };
 }
 
-/** How many positions there are, axis by axis; layers that have axes of their own count as one kind. */
+/** How many positions there are, axis by axis; layers that have axes of their own count as one kind.
+    @param {Record<string, Axis>} axes */
 export function sizesOf(axes) {
   const found = new Map();
   for (const [name, { size }] of Object.entries(axes)) {
@@ -57,22 +61,19 @@ export function sizesOf(axes) {
   return [...found].map(([kind, sizes]) => `${kind} ${sizes.join(', ')}`).join(' · ');
 }
 
-/** The picture of an input, if it has one. */
-export const pictureOf = (input) => (input.kind === 'caption' ? input.image : input.kind === 'image' ? input : null);
-
-/** The words of an input, as a person would write them into the line. */
-export const writtenOf = (input) => input.text ?? input.source ?? '';
-
-/** The module of a site: one that ran several times is there once a call, as "name@0", "name@1". */
+/** The module of a site: one that ran several times is there once a call, as "name@0", "name@1".
+    @param {string} name */
 export const moduleOf = (name) => name.split('@')[0];
 
+/** @param {string} name */
 const callOf = (name) => name.split('@')[1];
 
-/** The site that an answer means; where a module ran several times, it speaks of the last call. */
+/** The site that an answer means; where a module ran several times, it speaks of the last call.
+    @param {LookLike} look @param {string} name */
 export const siteCalled = (look, name) =>
   look.sites.get(name) ?? look.document.sites.findLast((site) => moduleOf(site.name) === name);
 
-/** A site in words: "encoder 2", "decoder 1, cross", "stage 0, layer 1", "layer 0, call 3". */
+/** A site in words: "encoder 2", "decoder 1, cross", "stage 0, layer 1", "layer 0, call 3". @param {Site} site */
 export function siteName(site) {
   const numbered = /\d$/.test(site.part) ? `${site.part}, layer` : site.part;
   const part = numbered || (site.layer === null || site.layer === undefined ? site.name : 'layer');
@@ -81,20 +82,24 @@ export function siteName(site) {
   return `${part}${layer}${site.role === 'cross' ? ', cross' : ''}${call === undefined ? '' : `, call ${call}`}`;
 }
 
-/** The name of a row of the grid: the layer; where one module ran several times, also the call, or the call alone. */
+/** The name of a row of the grid: the layer; where one module ran several times, also the call, or the call alone.
+    @param {Site} site @param {Site[]} sites @param {number} place */
 export function gridName(site, sites, place) {
   const call = callOf(site.name);
-  if (call === undefined) return String(site.layer ?? place);
+  if (call === undefined || site.time !== undefined) return String(site.layer ?? place); // the slider tells the moment
   const alone = sites.every((other) => moduleOf(other.name) === moduleOf(site.name));
   return alone ? call : `${site.layer ?? place}.${call}`;
 }
 
+/** @param {Site} site @param {Head} head */
 export const headWord = (site, head) =>
   site.heads === 1 ? siteName(site) : `${siteName(site)}, ${head === 'mean' ? 'mean of heads' : `head ${head}`}`;
 
+/** @param {string} text */
 export const sentenceCase = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** Groups of sites that belong together, in the order in which they ran: encoder self, decoder self, decoder cross. */
+/** Groups of sites that belong together, in the order in which they ran: encoder self, decoder self, decoder cross.
+    @param {Site[]} sites */
 export function groupsOf(sites) {
   const groups = new Map();
   for (const site of sites) {

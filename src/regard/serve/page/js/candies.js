@@ -5,6 +5,7 @@ import { scoresOf, softmax, weightedSum } from './numeric.js';
 
 export const JAR = { rows: 4, columns: 6 };
 
+/** @type {[name: string, lightness: number, chroma: number, hue: number][]} */
 const FLAVOURS = [
   ['cherry', 0.62, 0.21, 25],
   ['orange', 0.76, 0.16, 62],
@@ -26,20 +27,23 @@ export const CANDIES = ORDER.map((flavour, index) => {
   return { name, colour, row: Math.floor(index / JAR.columns), column: index % JAR.columns };
 });
 
+/** @param {number} place @param {number} period */
 const circle = (place, period) => [Math.cos((2 * Math.PI * place) / period), Math.sin((2 * Math.PI * place) / period)];
 
 export const HEADS = {
-  colour: ({ colour: [, a, b] }) => [18 * a, 18 * b, 0, 0],
-  lightness: ({ colour: [lightness] }) => [8 * (lightness - 0.65), 0, 0, 0],
-  neighbours: ({ row, column }) =>
+  colour: (/** @type {Candy} */ { colour: [, a, b] }) => [18 * a, 18 * b, 0, 0],
+  lightness: (/** @type {Candy} */ { colour: [lightness] }) => [8 * (lightness - 0.65), 0, 0, 0],
+  neighbours: (/** @type {Candy} */ { row, column }) =>
     [...circle(row, 2 * JAR.rows), ...circle(column, 2 * JAR.columns)].map((value) => 2.6 * value),
 };
 
 export const WIDTH = 4;
 
-/** softmax(q·k / (√4 T)) over the candies that are not masked, and the mean colour under those weights. */
+/** softmax(q·k / (√4 T)) over the candies that are not masked, and the mean colour under those weights.
+    @param {CandyAsked} facts */
 export function candyAttention({ query, head, temperature, masked = new Set(), causal = false }) {
   const vectors = CANDIES.map(HEADS[head]);
+  /** @param {number} index */
   const hidden = (index) => masked.has(index) || (causal && index > query);
   const raw = scoresOf(vectors[query], vectors.flat(), WIDTH ** -0.5);
   const scores = raw.map((score, index) => (hidden(index) ? null : score / temperature));

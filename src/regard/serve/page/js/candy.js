@@ -4,10 +4,13 @@ import { CANDIES, candyAttention, HEADS, JAR } from './candies.js';
 import { button, choices, element, fresh, largest, number, percent, tableBehind } from './dom.js';
 import { temperatureOf } from './numeric.js';
 
+/** @param {number[]} facts */
 const css = ([lightness, a, b]) => `oklab(${lightness.toFixed(4)} ${a.toFixed(4)} ${b.toFixed(4)})`;
+/** @param {number} index */
 const nameOf = (index) => `${CANDIES[index].name} ${CANDIES[index].row}, ${CANDIES[index].column}`;
 
 export function candyCorner() {
+  /** @type {CandyState} */
   const state = { query: 2, head: 'colour', temperature: 1, masked: new Set(), causal: false, hiding: false };
   const swatch = element('span', { class: 'swatch', role: 'img' });
   const told = element('p', { class: 'readout', role: 'status' });
@@ -33,7 +36,8 @@ export function candyCorner() {
   });
   const causal = button('toggle', 'only earlier ones', () => set({ causal: !state.causal }));
   const clear = button('plain', 'Show all', () => set({ masked: new Set(), causal: false }));
-  let numbers = null;
+  /** @type {ReturnType<typeof candyAttention>} */
+  let numbers = candyAttention(state);
 
   const candies = CANDIES.map((candy, index) => {
     const node = button('candy', null, () => press(index), { style: `--candy: ${css(candy.colour)}` });
@@ -55,6 +59,7 @@ export function candyCorner() {
     ]),
   }));
 
+  /** @param {number} index */
   function press(index) {
     if (!state.hiding) return set({ query: index });
     const masked = new Set(state.masked);
@@ -62,17 +67,19 @@ export function candyCorner() {
     if (masked.size < CANDIES.length) set({ masked }); // somebody must be left to look at
   }
 
+  /** @param {Partial<CandyState>} patch */
   function set(patch) {
     Object.assign(state, patch);
     numbers = candyAttention(state);
     const most = largest(numbers.weights);
     candies.forEach((node, index) => {
       const hidden = numbers.scores[index] === null;
-      node.style.setProperty('--weight', numbers.weights[index]);
-      node.lastChild.textContent = numbers.weights[index] >= 0.05 ? Math.round(100 * numbers.weights[index]) : '';
+      node.style.setProperty('--weight', String(numbers.weights[index]));
+      const share = Math.round(100 * numbers.weights[index]);
+      if (node.lastChild) node.lastChild.textContent = share >= 5 ? String(share) : '';
       node.toggleAttribute('data-query', index === state.query);
       node.toggleAttribute('data-hidden', hidden);
-      node.setAttribute('aria-pressed', index === state.query);
+      node.setAttribute('aria-pressed', String(index === state.query));
       node.setAttribute('aria-label', `${nameOf(index)}, ${hidden ? 'hidden' : percent(numbers.weights[index], 0)}`);
       node.tabIndex = index === state.query ? 0 : -1;
     });
@@ -92,16 +99,18 @@ export function candyCorner() {
     );
     shownHeat.textContent = state.temperature.toFixed(2);
     heads.choose(state.head);
-    hide.setAttribute('aria-pressed', state.hiding);
-    causal.setAttribute('aria-pressed', state.causal);
+    hide.setAttribute('aria-pressed', String(state.hiding));
+    causal.setAttribute('aria-pressed', String(state.causal));
     clear.disabled = state.masked.size === 0 && !state.causal;
-    root.numbers = numbers; // for whoever wants to check them against the library
+    Object.assign(root, { numbers }); // for whoever wants to check them against the library
     table.refresh();
   }
 
   jar.addEventListener('keydown', (event) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: JAR.columns, ArrowUp: -JAR.columns }[event.key];
-    const here = candies.indexOf(event.target);
+    /** @type {Record<string, number>} */
+    const steps = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: JAR.columns, ArrowUp: -JAR.columns };
+    const step = steps[event.key];
+    const here = candies.findIndex((one) => one === event.target);
     if (!step || here < 0) return;
     event.preventDefault();
     const next = candies[here + step];

@@ -2,11 +2,13 @@
 
 import { labelOf, moduleOf, siteName } from './axes.js';
 
+/** @param {LookLike} look @param {string} name */
 const siteWords = (look, name) => {
   const site = look.document.sites.find((one) => one.name === name || one.name.startsWith(`${name}@`));
   return site ? siteName({ ...site, name }) : name;
 };
 
+/** @param {LookLike} look @param {Change} change */
 function oneChange(look, change) {
   if (change.kind === 'token') {
     const axis = look.document.axes[change.axis];
@@ -19,13 +21,13 @@ function oneChange(look, change) {
   return `temperature ${change.value.toFixed(2)}${change.site === '*' ? '' : ` in ${siteWords(look, change.site)}`}`;
 }
 
-/** "Changed: without dog (source 7); temperature 0.50"; of a look as it is, nothing. */
+/** "Changed: without dog (source 7); temperature 0.50"; of a look as it is, nothing. @param {LookLike} look */
 export function changedWords(look) {
   const { changes } = look.document;
   return changes.length ? `Changed: ${changes.map((change) => oneChange(look, change)).join('; ')}` : '';
 }
 
-/** Whether a change is about something that this look has. */
+/** Whether a change is about something that this look has. @param {LookLike} facts @param {Change} change */
 export function fitsLook({ document: { axes, sites } }, change) {
   if (change.kind === 'token') return change.position < (axes[change.axis]?.size ?? 0);
   const own = sites.filter((site) => moduleOf(site.name) === change.site);
@@ -35,7 +37,7 @@ export function fitsLook({ document: { axes, sites } }, change) {
 
 const LONGEST_NAME = 60;
 
-/** The same as a part of the name of a file. */
+/** The same as a part of the name of a file. @param {LookLike} look */
 export const changedName = (look) =>
   changedWords(look)
     .replace(/[^\p{L}\p{N}.]+/gu, '-')
@@ -43,10 +45,10 @@ export const changedName = (look) =>
     .toLowerCase()
     .slice(0, LONGEST_NAME);
 
-/** Which positions of an axis nobody looks at any more. */
+/** Which positions of an axis nobody looks at any more. @param {LookLike} look @param {string} name */
 export const crossedOut = (look, name) =>
   new Set(
-    look.document.changes
-      .filter((change) => change.kind === 'token' && change.axis === name)
-      .map((change) => change.position),
+    look.document.changes.flatMap((change) =>
+      change.kind === 'token' && change.axis === name ? [change.position] : [],
+    ),
   );

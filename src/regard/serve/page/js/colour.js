@@ -3,6 +3,7 @@
 
 const SHADES = 256;
 
+/** @param {string} text */
 function stopsOf(text) {
   return [...text.matchAll(/oklch\(([^)]+)\)/g)].map(([, numbers]) => {
     const [lightness, chroma, hue] = numbers.trim().split(/\s+/).map(Number);
@@ -11,6 +12,7 @@ function stopsOf(text) {
   });
 }
 
+/** @param {number[]} facts */
 function toBytes([lightness, a, b]) {
   const long = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3;
   const medium = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3;
@@ -25,8 +27,10 @@ function toBytes([lightness, a, b]) {
   });
 }
 
+/** @param {number[]} bytes */
 const written = (bytes) => `rgb(${bytes.join(', ')})`;
 
+/** @param {number[][]} stops */
 function ramp(stops) {
   const colours = Array.from({ length: SHADES }, (_, step) => {
     const place = (step / (SHADES - 1)) * (stops.length - 1);
@@ -34,6 +38,7 @@ function ramp(stops) {
     const part = place - index;
     return toBytes(stops[index].map((value, axis) => value * (1 - part) + stops[index + 1][axis] * part));
   });
+  /** @param {number} place */
   const css = (place) => written(colours[Math.max(0, Math.min(SHADES - 1, Math.round(place * (SHADES - 1))))]);
   return {
     css,
@@ -42,10 +47,13 @@ function ramp(stops) {
   };
 }
 
-/** Read the tokens of the theme in force at this element. Colours are written as rgb, so that saved SVG opens anywhere. */
+/** Read the tokens of the theme in force at this element. Colours are written as rgb, so that saved SVG opens anywhere.
+    @param {Element} root */
 export function palette(root) {
   const style = getComputedStyle(root);
+  /** @param {string} name */
   const stops = (name) => stopsOf(style.getPropertyValue(name));
+  /** @param {string} name */
   const colour = (name) => written(toBytes(stops(name)[0]));
   return {
     weight: ramp(stops('--ramp-weight')),
@@ -65,6 +73,7 @@ export function palette(root) {
 
 const byName = new Map(); // a scale is made once, so that it can be compared
 
+/** @param {string} name @param {() => Scale} make */
 function madeOnce(name, make) {
   if (!byName.has(name)) byName.set(name, make());
   return byName.get(name);
@@ -72,26 +81,26 @@ function madeOnce(name, make) {
 
 /** How a number becomes a place on a ramp (0 to 1), and which ticks its legend shows. */
 export const scales = {
-  linear: { place: (weight) => weight, ticks: [0, 0.25, 0.5, 0.75, 1], ramp: 'weight', share: true },
-  root: { place: (weight) => Math.sqrt(weight), ticks: [0, 0.05, 0.2, 0.5, 1], ramp: 'weight', share: true },
+  linear: { place: (/** @type {number} */ weight) => weight, ticks: [0, 0.25, 0.5, 0.75, 1], ramp: 'weight', share: true },
+  root: { place: (/** @type {number} */ weight) => Math.sqrt(weight), ticks: [0, 0.05, 0.2, 0.5, 1], ramp: 'weight', share: true },
   /** An influence has no natural end: the ramp goes to the largest one of its map. */
-  influence: (limit, contrast) =>
+  influence: (/** @type {number} */ limit, /** @type {Contrast} */ contrast) =>
     madeOnce(`influence ${limit} ${contrast}`, () => ({
       place: contrast === 'root' ? (value) => Math.sqrt(value / limit) : (value) => value / limit,
       ticks: [0, limit],
       ramp: 'weight',
     })),
-  difference: (limit) =>
+  difference: (/** @type {number} */ limit) =>
     madeOnce(`difference ${limit}`, () => ({
-      place: (value) => (value / limit + 1) / 2,
+      place: (/** @type {number} */ value) => (value / limit + 1) / 2,
       ticks: [-limit, 0, limit],
       ramp: 'difference',
     })),
 };
 
-/** A limit that is round enough to be read: the next 1, 2 or 5 of its power of ten. */
+/** A limit that is round enough to be read: the next 1, 2 or 5 of its power of ten. @param {number} value */
 export function roundLimit(value) {
   if (!(value > 0)) return 0.1;
   const power = 10 ** Math.floor(Math.log10(value));
-  return Number(([1, 2, 5, 10].find((step) => step * power >= value * 0.999) * power).toPrecision(1));
+  return Number((([1, 2, 5, 10].find((step) => step * power >= value * 0.999) ?? 10) * power).toPrecision(1));
 }

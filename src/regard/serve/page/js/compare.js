@@ -6,22 +6,27 @@ import { button, element, fromTo, percent, signed } from './dom.js';
 import { heatMap } from './heatmap.js';
 import { differenceOf } from './loader.js';
 import { currentMatrix, inForce, MATRIX, scaleOf, secondWord } from './matrix.js';
+import { inWords } from './source.js';
 
-/** How far two maps of weights are apart: the share that lies elsewhere, and the cell where they differ most. */
+/** How far two maps of weights are apart: the share that lies elsewhere, and the cell where they differ most.
+    @param {SheetLike} sheet */
 function apartness(sheet) {
+  const exact = sheet.exact ?? new Float32Array(1);
   let [far, sum] = [0, 0];
-  sheet.exact.forEach((value, index) => {
+  exact.forEach((value, index) => {
     sum += Math.abs(value) / 2 / sheet.rows;
-    if (Math.abs(value) > Math.abs(sheet.exact[far])) far = index;
+    if (Math.abs(value) > Math.abs(exact[far])) far = index;
   });
-  return { share: sum, query: Math.floor(far / sheet.columns), key: far % sheet.columns, value: sheet.exact[far] };
+  return { share: sum, query: Math.floor(far / sheet.columns), key: far % sheet.columns, value: exact[far] };
 }
 
+/** @param {Store} store @param {Source} source */
 export function comparison(store, source) {
   const maps = [heatMap({ label: 'first map', small: true }), heatMap({ label: 'second map', small: true })];
   const names = [element('span', { class: 'pair-name first' }), element('span', { class: 'pair-name second' })];
   const finding = element('p', { class: 'prose' });
   const ranking = element('ol', { class: 'ranking' });
+  /** @type {string | null} */
   let offered = null; // the model whose list of others is shown
   const heads = element('select', {
     'aria-label': 'Second map',
@@ -44,7 +49,9 @@ export function comparison(store, source) {
     store.set({ other: kind ? { [kind]: name } : null });
   }
 
+  /** @param {string} value @param {string} text */
   const option = (value, text) => element('option', { value }, text);
+  /** @param {string} label @param {Child} options */
   const group = (label, options) => element('optgroup', { label }, options);
 
   store.watch(['look'], ({ look }) => {
@@ -59,7 +66,8 @@ export function comparison(store, source) {
     );
   });
 
-  /** Asked for when a comparison is opened: the server has to see which mechanisms the weights fit under. */
+  /** Asked for when a comparison is opened: the server has to see which mechanisms the weights fit under.
+      @param {string} model */
   async function offer(model) {
     offered = model;
     try {
@@ -81,10 +89,11 @@ export function comparison(store, source) {
       others.value = otherValue(store.state);
     } catch (error) {
       offered = null; // the next time
-      store.set({ error: error.message });
+      store.set({ error: inWords(error, 'The others cannot be listed.') });
     }
   }
 
+  /** @param {State} facts */
   const otherValue = ({ other }) => (other ? Object.entries(other)[0].join(' ') : '');
 
   if (source.can.compare)
@@ -92,16 +101,17 @@ export function comparison(store, source) {
       if (view === 'compare' && model && model !== offered) offer(model);
     });
 
+  /** @param {State} state @param {Force} force */
   function rank(state, force) {
     const sites = state.other && state.second?.other === state.other ? state.second.sites : [];
     const all = sites.flatMap((one) => one.heads.map((pair) => ({ site: one.first, ...pair })));
     const told = all.filter((one) => one.divergence !== null); // weights below 0 are no shares, and have none
-    const most = told.sort((a, b) => b.divergence - a.divergence).slice(0, 5);
+    const most = told.sort((a, b) => (b.divergence ?? 0) - (a.divergence ?? 0)).slice(0, 5);
     ranking.hidden = most.length === 0;
     ranking.replaceChildren(
       ...most.map((one) => {
-        const site = force.look.sites.get(one.site);
-        const text = `${headWord(site, one.first)}: ${one.divergence.toFixed(2)} bits apart`;
+        const site = force.look.at(one.site);
+        const text = `${headWord(site, one.first)}: ${one.divergence?.toFixed(2)} bits apart`;
         return element(
           'li',
           {},
@@ -124,7 +134,7 @@ export function comparison(store, source) {
     const second = state.secondSheet;
     names[1].textContent = second ? sentenceCase(secondWord(state)) : '…';
     const shown = [{ site: force.site, look: force.look, sheet: force.sheet }];
-    if (second) shown.push({ site: second.look.sites.get(second.site), look: second.look, sheet: second.sheet });
+    if (second) shown.push({ site: second.look.at(second.site), look: second.look, sheet: second.sheet });
     requestAnimationFrame(() =>
       shown.forEach(({ site, look, sheet }, index) => {
         const { axes } = look.document;
@@ -146,7 +156,7 @@ export function comparison(store, source) {
       finding.textContent = 'The difference is drawn below; point at a cell for its exact value.';
     else {
       const { share, query, key, value } = apartness(difference);
-      const weights = currentMatrix(state).site.kind === 'weights';
+      const weights = currentMatrix(state)?.site.kind === 'weights';
       finding.replaceChildren(
         weights
           ? `On average ${percent(share, 0)} of a query’s attention lies elsewhere. Furthest apart: `

@@ -8,7 +8,8 @@ import { dots } from './plots.js';
 import { Trouble } from './source.js';
 import { spectrumPart } from './spectrum.js';
 
-/** A site in words; a block by its layer; a place that is neither, by its own name. */
+/** A site in words; a block by its layer; a place that is neither, by its own name.
+    @param {LookLike} look @param {string} name */
 function placeName(look, name) {
   const site = siteCalled(look, name);
   if (site) return siteName({ ...site, name }); // of a module, without a call
@@ -17,7 +18,8 @@ function placeName(look, name) {
   return block ? siteName(block) : name.replaceAll('.', ' ');
 }
 
-/** Places in words, in the order in which they ran; one that ran several times is numbered. */
+/** Places in words, in the order in which they ran; one that ran several times is numbered.
+    @param {LookLike} look @param {string[]} names */
 function placeNames(look, names) {
   return names.map((name, index) => {
     const several = names.indexOf(name) !== names.lastIndexOf(name);
@@ -26,7 +28,7 @@ function placeNames(look, names) {
   });
 }
 
-/** As many layers as the answer went through; a page that was saved earlier does not say. */
+/** As many layers as the answer went through; a page that was saved earlier does not say. @param {PartFacts} facts */
 function pathWords(facts) {
   const { layers, site } = facts.found;
   const last = facts.force.site.role === 'self' ? 'this layer' : placeName(facts.force.look, site);
@@ -35,13 +37,15 @@ function pathWords(facts) {
   return `${insteadOf(facts)}Attention followed back through ${through} up to ${last}, `;
 }
 
-/** The sites that have a number for one of their heads at least, and these numbers. */
+/** The sites that have a number for one of their heads at least, and these numbers.
+    @param {Record<string, (number | null)[]>} sites @returns {[string[], (number | null)[][]]} */
 function measured(sites) {
   const some = Object.entries(sites).filter(([, group]) => group?.some((value) => Number.isFinite(value)));
   if (!some.length) throw new Trouble({ what: 'No head here has such a number' });
   return [some.map(([name]) => name), some.map(([, group]) => group)];
 }
 
+/** @param {PartFacts & { yName: string; write: (value: number) => string; intro: (Node | string)[] }} facts */
 function headsPart({ found, force, wide, store, yName, write, intro }) {
   const counts = Number.isFinite;
   const [names, groups] = measured(found.sites);
@@ -49,13 +53,13 @@ function headsPart({ found, force, wide, store, yName, write, intro }) {
   const flat = groups
     .flatMap((group, place) => group.map((value, head) => ({ place, head, value })))
     .filter(({ value }) => counts(value));
-  const best = flat[largest(flat.map((one) => Math.abs(one.value)))];
+  const best = flat[largest(flat.map((one) => Math.abs(one.value ?? 0)))];
   const some = Object.keys(found.sites).length > names.length || groups.flat().length > flat.length;
   return {
     finding: [
       ...intro,
       some ? 'Heads that have no such number are left out. ' : '',
-      `The largest is ${titles[best.place]}, head ${best.head}: ${write(best.value)}. Click a dot to see its map.`,
+      `The largest is ${titles[best.place]}, head ${best.head}: ${write(best.value ?? 0)}. Click a dot to see its map.`,
     ],
     plot: dots({
       wide,
@@ -67,23 +71,24 @@ function headsPart({ found, force, wide, store, yName, write, intro }) {
       xName: '',
       yName,
       chosen: { place: names.findIndex((name) => moduleOf(name) === moduleOf(force.site.name)), head: force.head },
-      onChoose: (place, head) => store.set({ site: siteCalled(force.look, names[place]).name, head }),
+      onChoose: (/** @type {number} */ place, /** @type {Head} */ head) => store.set({ site: siteCalled(force.look, names[place])?.name ?? null, head }),
     }),
     table: {
       caption: found.name,
       columns: ['site', ...numbered(Math.max(...groups.map((group) => group.length))).map((head) => `head ${head}`)],
-      rows: groups.map((group, place) => [titles[place], ...group.map((value) => (counts(value) ? value.toPrecision(3) : '–'))]),
+      rows: groups.map((group, place) => [titles[place], ...group.map((value) => (counts(value) ? Number(value).toPrecision(3) : '–'))]),
     },
   };
 }
 
-/** Distances are of layers that look at their own positions by shares. */
+/** Distances are of layers that look at their own positions by shares. @param {PartFacts} facts */
 function leftOut({ found, force }) {
   const own = force.look.document.sites.filter((site) => site.role === 'self');
   const missing = own.filter((site) => !(site.name in found.sites));
   return missing.length ? `Left out, as their rows are no shares: ${missing.map(siteName).join('; ')}. ` : '';
 }
 
+/** @param {PartFacts} facts */
 function lensPart({ found, force, state }) {
   const count = found.layers[0].tokens.length;
   const first = found.layers[0].first ?? 0; // of a long text only the end is told
@@ -91,8 +96,10 @@ function lensPart({ found, force, state }) {
   const axis = named?.size === first + count ? named : null;
   const ramp = state.colours.weight;
   const places = placeNames(force.look, found.layers.map((layer) => layer.site));
+  /** @param {number} index */
   const name = (index) =>
     axis ? labelOf(axis, first + index) : count === 1 ? 'answer' : String(first + index);
+  /** @param {Chance[]} choices */
   const cell = (choices) => {
     const [token, chance] = choices[0];
     const strong = scales.root.place(chance) > 0.62;
@@ -130,37 +137,38 @@ function lensPart({ found, force, state }) {
     columns: ['after', ...Array.from({ length: count }, (_, index) => name(index))],
     rows: found.layers.map((layer, index) => [
       places[index],
-      ...layer.tokens.map(([[token, chance]]) => `${token} ${percent(chance)}`),
+      ...layer.tokens.map((/** @type {Chance[]} */ [[token, chance]]) => `${token} ${percent(chance)}`),
     ]),
   };
   return { finding: ['What the model would say if it had to stop after each layer; the stronger the colour, the surer.'], plot, table };
 }
 
+/** @type {Record<string, (facts: PartFacts) => Part>} */
 export const FINDINGS = {
-  rollout: (facts) =>
+  rollout: (/** @type {PartFacts} */ facts) =>
     mapPart({
       ...facts,
       before: [`${pathWords(facts)}the residual path counted as one half. `],
       after: ' comes most from ',
     }),
   flow: flowPart,
-  distance: (facts) =>
+  distance: (/** @type {PartFacts} */ facts) =>
     headsPart({
       ...facts,
       yName: `${facts.found.unit} away`,
-      write: (value) => `${value.toFixed(2)} ${facts.found.unit}`,
+      write: (/** @type {number} */ value) => `${value.toFixed(2)} ${facts.found.unit}`,
       intro: [`How far each head looks, on average. ${leftOut(facts)}`],
     }),
   spectrum: spectrumPart,
   occlusion: occlusionPart,
-  gradient: (facts) =>
+  gradient: (/** @type {PartFacts} */ facts) =>
     mapPart({
       ...facts,
       signedValues: true,
       before: ['Each weight times the slope of ', ...askedAbout(facts), ', along it. For '],
       after: ' the most is at ',
     }),
-  importance: (facts) =>
+  importance: (/** @type {PartFacts} */ facts) =>
     headsPart({
       ...facts,
       yName: 'loss in nats',

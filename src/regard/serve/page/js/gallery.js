@@ -1,9 +1,10 @@
-// The lectures' figures: each with its claim, the numbers that were checked, and the command that makes it.
+// The lectures' figures: each with its claim, what was expected and found, the verdict, and the command that makes it.
 
 import { button, element, plural } from './dom.js';
 
 const FIRST = 12;
 const ENDS = 'conclusions';
+const VERDICTS = ['confirmed', 'partly', 'contradicted', 'quoted'];
 
 function checkLine({ name, got, expected, ok }) {
   const number = typeof got === 'number' && !Number.isInteger(got) ? Number(got.toPrecision(4)) : got;
@@ -18,8 +19,8 @@ function checkLine({ name, got, expected, ok }) {
 }
 
 /** What was never computed in full has no picture: nothing is asked for. */
-function drawnFigure({ id, title, claim, holds }, source) {
-  if (holds === null) return element('p', { class: 'figure-none hint' }, 'Not computed yet.');
+function drawnFigure({ id, title, claim, verdict }, source) {
+  if (verdict === null) return element('p', { class: 'figure-none hint' }, 'Not computed yet.');
   const image = element('img', {
     src: source.figureAddress(id),
     loading: 'lazy',
@@ -41,10 +42,16 @@ function drawnFigure({ id, title, claim, holds }, source) {
   );
 }
 
+const TINTS = { confirmed: 'holds', contradicted: 'fails' };
+
+/** "confirmed", with the starts that agree if there were several. */
+function badgeOf({ verdict, agreement }) {
+  const words = agreement ? `${verdict} (${agreement} starts)` : (verdict ?? 'not computed');
+  return element('span', { class: `badge ${TINTS[verdict] ?? ''}` }, words);
+}
+
 function cardOf(figure, source) {
-  const { deck, title, claim, command, conclusion, holds, checks } = figure;
-  const verdict =
-    holds === null || holds === undefined ? ['', 'not checked'] : holds ? ['holds', 'holds'] : ['fails', 'fails'];
+  const { deck, title, claim, command, conclusion, expected, found, stale, checks } = figure;
   return element(
     'figure',
     { class: 'card figure' },
@@ -56,10 +63,13 @@ function cardOf(figure, source) {
         'p',
         { class: 'figure-head' },
         element('b', {}, title),
-        element('span', { class: `badge ${verdict[0]}` }, verdict[1]),
+        badgeOf(figure),
       ),
       conclusion ? element('p', { class: 'hint' }, `The decks conclude: “${conclusion}”`) : null,
       element('p', {}, claim),
+      expected === claim ? null : element('p', { class: 'hint' }, `Expected: ${expected}`),
+      found ? element('p', { class: 'hint' }, `Found: ${found}`) : null,
+      stale ? element('p', { class: 'hint' }, 'Stale: the code that computed it has changed since.') : null,
       element(
         'details',
         { class: 'behind' },
@@ -108,11 +118,12 @@ export function gallery(source) {
       words.every((word) => `${one.id} ${one.title} ${one.claim}`.toLowerCase().includes(word)) &&
       (!decks.value || (decks.value === ENDS ? one.conclusion : one.deck.split(' ').includes(decks.value)));
     const found = figures.filter(fits);
-    const computed = found.filter((one) => one.holds !== null);
-    const held = computed.filter((one) => one.holds).length;
+    const computed = found.filter((one) => one.verdict !== null);
     const others = found.length - computed.length;
+    const counts = VERDICTS.map((word) => [computed.filter((one) => one.verdict === word).length, word]);
+    const verdicts = counts.filter(([count]) => count).map(([count, word]) => `${count} ${word}`);
     told.textContent = [
-      `${plural(computed.length, 'figure')}, each from a real computation; ${held} of their claims hold.`,
+      `${plural(computed.length, 'figure')}, each from a real computation${verdicts.length ? ': ' : ''}${verdicts.join(', ')}.`,
       others ? `${others} more are not computed yet.` : '',
     ].join(' ');
     grid.replaceChildren(...found.slice(0, limit).map((one) => cardOf(one, source)));

@@ -7,22 +7,30 @@ import { element, plural, percent } from './dom.js';
 import { mean } from './numeric.js';
 import { pictureOfRow, rowCopies } from './onerow.js';
 import { thumbnail } from './tiles.js';
+import { sitesAt } from './time.js';
 
+/** @type {Record<string, number[]>} */
 const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
+/** @param {Store} store */
 export function headGrid(store) {
   const holder = element('div', { class: 'grids' });
   const read = element('p', { class: 'readout', 'aria-live': 'polite' });
   const total = element('p', { class: 'hint' });
+  /** @type {{ site: Site; head: Head; node: HTMLElement; layer: number; place: number }[]} */
   let tiles = []; // { site, head, node, lines }
+  /** @type {Map<string, Copy[]> | null} */
   let copies = null;
-  let shown = null;
+  /** @type {LookLike} */
+  let shown = /** @type {any} */ (null); // there is one before anything is drawn
 
+  /** @param {string} site @param {Head} head @param {boolean} other */
   function choose(site, head, other) {
     if (other) store.set({ withSite: site, withHead: head, other: null, view: 'compare' });
     else store.set({ site, head });
   }
 
+  /** @param {Site} site @param {Head} head @param {number} layer @param {number} place */
   function tileOf(site, head, layer, place) {
     const node = element(
       'button',
@@ -43,9 +51,12 @@ export function headGrid(store) {
     return node;
   }
 
+  /** @param {{ name: string; sites: Site[] }} facts */
   function gridOf({ name, sites }) {
     const heads = Math.max(...sites.map((site) => site.heads));
-    const columns = [...Array(heads).keys(), ...(heads > 1 ? ['mean'] : [])];
+    /** @type {Head[]} */
+    const columns = [...Array(heads).keys(), ...(heads > 1 ? [/** @type {const} */ ('mean')] : [])];
+    /** @param {number} layer @param {number} place @param {string} text */
     const nameAt = (layer, place, text, look = '') =>
       element('span', { class: `grid-name ${look}`, style: `--layer: ${layer}; --head: ${place}` }, text);
     const rows = sites.map((site, layer) =>
@@ -87,6 +98,7 @@ export function headGrid(store) {
     );
   }
 
+  /** @param {KeyboardEvent} event @param {HTMLElement} grid */
   function walk(event, grid) {
     const move = MOVES[event.key];
     const here = tiles.findIndex((tile) => tile.node === event.target);
@@ -95,7 +107,7 @@ export function headGrid(store) {
     const turned = getComputedStyle(grid).getPropertyValue('--turned').trim() === '1'; // CSS decides which way layers run
     const [down, across] = turned ? [move[1], move[0]] : move;
     const { site, place } = tiles[here];
-    const names = [...shown.sites.keys()];
+    const names = sitesAt(shown.document.sites, store.state.time).map((one) => one.name);
     const next = names[names.indexOf(site.name) + down] ?? site.name;
     const row = tiles.filter((tile) => tile.site.name === next);
     const target = row[Math.min(row.length - 1, Math.max(0, place + across))];
@@ -103,8 +115,10 @@ export function headGrid(store) {
     target.node.focus();
   }
 
+  /** @param {Site} site @param {Head} head */
   function describe(site, head) {
     const copy = copyOf(site, head);
+    /** @type {(Node | string)[]} */
     const parts = [element('b', {}, sentenceCase(headWord(site, head))), element('br')];
     if (copy && site.kind === 'weights') {
       const sums = new Float32Array(copy.columns);
@@ -124,32 +138,39 @@ export function headGrid(store) {
     read.replaceChildren(...parts);
   }
 
+  /** @param {Site} site @param {Head} head @returns {Copy | undefined} */
   function copyOf(site, head) {
     const own = copies?.get(site.name);
-    if (!own || head !== 'mean') return own?.[head];
+    if (!own) return undefined;
+    if (head !== 'mean') return own[head];
     return { ...own[0], values: mean(own.map((copy) => copy.values)) };
   }
 
+  /** @param {State} facts */
   function paintAll({ colours, contrast }) {
     if (!copies) return;
     for (const { site, head, node } of tiles) {
       const copy = copyOf(site, head);
+      if (!copy) continue;
       const stretched = site.kind === 'influence' || pictureOfRow(shown, site);
       const { place } = stretched ? scales.influence(Math.max(...copy.values) || 1, contrast) : scales[contrast];
-      thumbnail(node.firstChild, copy, colours.weight, place);
+      thumbnail(/** @type {HTMLCanvasElement} */ (node.firstChild), copy, colours.weight, place);
     }
   }
 
-  store.watch(['look'], (state) => {
+  let drawn = ''; // which sites the grid has, as text
+  store.watch(['look', 'time'], (state) => {
     const { look } = state;
     if (!look) return;
-    const alike = shown && JSON.stringify(shown.document.sites) === JSON.stringify(look.document.sites);
+    const sites = sitesAt(look.document.sites, state.time);
+    const alike = shown && drawn === JSON.stringify(sites);
     shown = look;
+    drawn = JSON.stringify(sites);
     if (!alike) {
       tiles = [];
-      holder.replaceChildren(...groupsOf(look.document.sites).map(gridOf));
+      holder.replaceChildren(...groupsOf(sites).map(gridOf));
       requestAnimationFrame(() => lines.measure());
-      const heads = look.document.sites.reduce((sum, site) => sum + site.heads, 0);
+      const heads = sites.reduce((sum, site) => sum + site.heads, 0);
       total.textContent = `${plural(heads, 'map')}, counted from 0; x̄ is the mean.`;
     }
     Promise.all([look.thumbnails(), rowCopies(look)]).then(
@@ -168,13 +189,14 @@ export function headGrid(store) {
   const lines = crosshair(holder, () => tiles);
   store.watch(['hover', 'look'], ({ hover, look, colours }) => lines.draw(hover, look, colours));
 
-  store.watch(['look', 'site', 'head', 'withSite', 'withHead', 'view', 'other', 'changes'], (state) => {
+  store.watch(['look', 'time', 'site', 'head', 'withSite', 'withHead', 'view', 'other', 'changes'], (state) => {
     const comparing = state.view === 'compare' && !state.other;
+    /** @param {Site} site @param {Head} head */
     const off = (site, head) =>
       state.changes.some((one) => one.kind === 'head' && one.site === moduleOf(site.name) && one.head === head);
     for (const { site, head, node } of tiles) {
       const on = site.name === state.site && head === state.head;
-      node.setAttribute('aria-pressed', on);
+      node.setAttribute('aria-pressed', String(on));
       node.toggleAttribute('data-other', comparing && site.name === state.withSite && head === state.withHead);
       node.toggleAttribute('data-off', off(site, head));
       node.tabIndex = on ? 0 : -1;

@@ -1,6 +1,6 @@
 // One map on a canvas: the large view, the comparison and the analyses all use it. It knows nothing of attention.
 
-import { calm, clamp, element } from './dom.js';
+import { calm, clamp, drawingOn, element } from './dom.js';
 import { gestures } from './gestures.js';
 import { measure, paint } from './paint.js';
 import { Sheet } from './sheet.js';
@@ -15,8 +15,7 @@ const FRAME = 560;
  * heatMap({ label, onHover, onPick, onOpen, small }) -> { root, show, move, zoomBy, box }
  * show({ sheet, rows, columns, scale, colours, hover, cursor, patches }): rows and columns are lists of texts;
  * patches.query(index), patches.key(index) -> { image, x, y, width, height } where a picture says more than a text.
- * small: only the cells, no names, no keyboard.
- */
+ * small: only the cells, no names, no keyboard. @param {MapAsked} facts */
 export function heatMap({ label, onHover = () => {}, onPick = () => {}, onOpen = () => {}, small = false }) {
   const canvas = element('canvas', {
     class: 'heatmap',
@@ -25,11 +24,15 @@ export function heatMap({ label, onHover = () => {}, onPick = () => {}, onOpen =
     'aria-label': label,
     'aria-roledescription': small ? undefined : 'attention map',
   });
-  const context = canvas.getContext('2d');
-  let asked = null; // what show() was last given
+  const context = drawingOn(canvas);
+  /** @type {ShownMap} */
+  let asked = /** @type {any} */ (null); // what show() was last given
+  /** @type {Float32Array | null} */
   let values = null; // the weights on the screen, on their way to those of asked.sheet; null where it has no exact ones
+  /** @type {Tiles | null} */
   let tiles = null;
-  let box = null;
+  /** @type {MapBox} */
+  let box = /** @type {any} */ (null); // as asked, it is there before anything uses it
   let view = { x: 0, y: 0, zoom: 1 };
   let timer = 0;
   let frame = 0;
@@ -52,26 +55,30 @@ export function heatMap({ label, onHover = () => {}, onPick = () => {}, onOpen =
     context.setTransform(density, 0, 0, density, 0, 0);
   }
 
+  /** @param {SheetLike} sheet */
   function put(sheet) {
     values = sheet.exact;
     tiles = new Tiles(sheet, asked.colours[asked.scale.ramp], asked.scale.place);
     draw();
   }
 
+  /** @param {Float32Array} from @param {SheetLike} given */
   function travel(from, { rows, columns, exact }) {
     const start = performance.now();
+    /** @param {number} time */
     const step = (time) => {
       const part = clamp((time - start) / TRAVEL, 0, 1);
       const eased = 1 - (1 - part) ** 3;
       if (part >= 1) return put(asked.sheet);
       put(
-        new Sheet({ rows, columns, exact: exact.map((value, index) => from[index] + (value - from[index]) * eased) }),
+        new Sheet({ rows, columns, exact: (exact ?? from).map((value, index) => from[index] + (value - from[index]) * eased) }),
       );
       timer = requestAnimationFrame(step);
     };
     timer = requestAnimationFrame(step);
   }
 
+  /** @param {ShownMap} next */
   function show(next) {
     const before = asked;
     asked = next;
@@ -82,23 +89,27 @@ export function heatMap({ label, onHover = () => {}, onPick = () => {}, onOpen =
       before?.scale.ramp === next.scale.ramp && before?.columns === next.columns && before?.rows === next.rows;
     if (!tiles || !alike || before.patches !== next.patches) fit();
     if (other) cancelAnimationFrame(timer);
-    const both = values && next.sheet.exact && values.length === next.sheet.exact.length;
-    if (tiles && other && alike && both && !calm() && values.length < LARGE) travel(values, next.sheet);
+    const from = next.sheet.exact && values?.length === next.sheet.exact.length ? values : null;
+    if (tiles && other && alike && from && !calm() && from.length < LARGE) travel(from, next.sheet);
     else if (!tiles || other || before.colours !== next.colours || before.scale !== next.scale) put(next.sheet);
     else draw();
   }
 
+  /** @param {MouseEvent} event */
   function cellAt(event) {
     if (!box) return null;
     const bounds = canvas.getBoundingClientRect();
     const [wide, tall] = [box.size * view.zoom, box.tall * view.zoom];
+    /** @param {number} place @param {number} count */
     const inside = (place, count) => (place >= 0 && place < count ? place : null);
     const key = inside(Math.floor((event.clientX - bounds.left - box.left - view.x) / wide), asked.columns.length);
     const query = inside(Math.floor((event.clientY - bounds.top - box.top - view.y) / tall), asked.rows.length);
     return query === null && key === null ? null : { query, key };
   }
 
+  /** @param {number} x @param {number} y */
   function move(x, y, zoom = view.zoom) {
+    /** @param {number} space @param {number} cells */
     const least = (space, cells) => Math.min(0, space - cells * zoom);
     view = {
       zoom,
@@ -108,20 +119,23 @@ export function heatMap({ label, onHover = () => {}, onPick = () => {}, onOpen =
     draw();
   }
 
+  /** @param {number} factor */
   function zoomBy(factor, x = box.width / 2, y = box.height / 2) {
     const zoom = clamp(view.zoom * factor, 1, Math.max(1, 40 / box.size));
     const grown = zoom / view.zoom;
     move(x - (x - view.x) * grown, y - (y - view.y) * grown, zoom);
   }
 
-  /** Keep the cursor in the frame when it walks out of it. */
+  /** Keep the cursor in the frame when it walks out of it. @param {{ query: number; key: number }} facts */
   function follow({ query, key }) {
     if (view.zoom === 1) return;
+    /** @param {number} offset @param {number} place @param {number} space @param {number} side */
     const inside = (offset, place, space, side) => clamp(offset, -place * side, space - (place + 1) * side);
     const { zoom } = view;
     move(inside(view.x, key, box.width, box.size * zoom), inside(view.y, query, box.height, box.tall * zoom));
   }
 
+  /** @param {number[]} facts */
   function stepBy([down, across]) {
     const { cursor, rows, columns } = asked;
     const next = {
@@ -136,11 +150,11 @@ export function heatMap({ label, onHover = () => {}, onPick = () => {}, onOpen =
     framed: () => frame > 0,
     zoomed: () => view.zoom > 1,
     origin: () => box,
-    drag: (x, y) => move(view.x + x, view.y + y),
+    drag: (/** @type {number} */ x, /** @type {number} */ y) => move(view.x + x, view.y + y),
     zoomBy,
     reset: () => move(0, 0, 1),
-    hover: (event) => onHover(event && asked ? cellAt(event) : null),
-    pick: (event) => asked && onPick(cellAt(event)),
+    hover: (/** @type {PointerEvent | null} */ event) => onHover(event && asked ? cellAt(event) : null),
+    pick: (/** @type {MouseEvent} */ event) => asked && onPick(cellAt(event)),
     open: onOpen,
     step: stepBy,
   });

@@ -1,7 +1,7 @@
 // Change something and look again: cross out a token, switch a head off, turn the temperature.
 // A saved page has no model: there only the temperature works, map by map, and the rest says why it waits.
 
-import { isPicture, labelOf, moduleOf, siteName, wordsFor } from './axes.js';
+import { isGrid, labelOf, moduleOf, siteName, wordsFor } from './axes.js';
 import { changedAnswer } from './answer.js';
 import { heatOf } from './working.js';
 import { button, element, fresh, plural } from './dom.js';
@@ -14,31 +14,37 @@ const MANY_CHIPS = 80;
 
 export const MOST_CHANGES = 32; // that the server takes at once
 
-/** Whatever was chosen to be changed; too much of it is refused here, in words. */
+/** Whatever was chosen to be changed; too much of it is refused here, in words.
+    @param {Store} store @param {Change[]} changes */
 export function alter(store, changes) {
   const fits = changes.length <= MOST_CHANGES || changes.length < store.state.changes.length;
   store.set(fits ? { changes } : { error: `At most ${MOST_CHANGES} things can be changed at once. Undo some first.` });
 }
 
-/** The list with one change put in, or taken out where it was there. */
+/** The list with one change put in, or taken out where it was there.
+    @param {Change[]} changes @param {Change} change */
 export function toggled(changes, change) {
   const rest = changes.filter((one) => !sameChange(one, change));
   return rest.length < changes.length ? rest : [...changes, change];
 }
 
-const sameChange = (first, second) =>
-  first.kind === second.kind &&
-  first.axis === second.axis &&
-  first.position === second.position &&
-  first.site === second.site &&
-  first.head === second.head;
+/** What a change is about, whatever it makes of it. @param {Change} change */
+function subjectOf(change) {
+  if (change.kind === 'token') return `token ${change.axis} ${change.position}`;
+  return change.kind === 'head' ? `head ${change.site} ${change.head}` : `temperature ${change.site}`;
+}
 
-/** One temperature for all sites: what was set before goes. */
+/** @param {Change} first @param {Change} second */
+const sameChange = (first, second) => subjectOf(first) === subjectOf(second);
+
+/** One temperature for all sites: what was set before goes. 
+    @param {Change[]} changes @param {number} value @returns {Change[]} */
 export function heated(changes, value) {
   const rest = changes.filter((one) => one.kind !== 'temperature');
   return value === 1 ? rest : [...rest, { kind: 'temperature', site: '*', value }];
 }
 
+/** @param {Store} store @param {Source} source */
 export function interveneStrip(store, source) {
   const live = source.can.intervene;
   const tokens = element('div', { class: 'chips', role: 'group', 'aria-label': 'Cross out tokens' });
@@ -59,6 +65,7 @@ export function interveneStrip(store, source) {
   const pictureNote = element('p', { class: 'hint' });
   let timer = 0;
 
+  /** @param {number} octaves */
   function warm(octaves) {
     const heat = temperatureOf(octaves);
     value.textContent = heat.toFixed(2);
@@ -67,21 +74,28 @@ export function interveneStrip(store, source) {
   }
 
   function switchHead() {
-    const { head: which, changes, look } = store.state;
-    const site = moduleOf(store.state.site); // a change is about the module, in all of its calls
-    const count = look.sites.get(store.state.site).heads;
+    const { head: which, changes } = store.state;
+    const own = siteOf(store.state);
+    if (!own) return;
+    const site = moduleOf(own.name); // a change is about the module, in all of its calls
+    const count = own.heads;
     const heads = which === 'mean' ? Array.from({ length: count }, (_, one) => one) : [which];
     const off = isOff(store.state);
     const others = changes.filter((one) => one.kind !== 'head' || one.site !== site || !heads.includes(one.head));
-    alter(store, off ? others : [...others, ...heads.map((one) => ({ kind: 'head', site, head: one, factor: 0 }))]);
+    /** @type {Change[]} */
+    const silenced = heads.map((one) => ({ kind: 'head', site, head: one, factor: 0 }));
+    alter(store, off ? others : [...others, ...silenced]);
   }
 
+  /** @param {State} facts */
   const isOff = ({ changes, site, head: which }) =>
-    changes
-      .filter((one) => one.kind === 'head' && one.site === moduleOf(site))
-      .some((one) => which === 'mean' || one.head === which);
+    changes.some(
+      (one) => one.kind === 'head' && one.site === moduleOf(site ?? '') && (which === 'mean' || one.head === which),
+    );
 
+  /** @param {string} axisName @param {Axis} axis @param {number} index */
   function chip(axisName, axis, index) {
+    /** @type {Change} */
     const change = { kind: 'token', axis: axisName, position: index };
     const out = store.state.changes.some((one) => sameChange(one, change));
     return button(
@@ -96,32 +110,32 @@ export function interveneStrip(store, source) {
     );
   }
 
-  /** Chips for a sentence; of a picture or a long text those around the chosen key. */
+  /** Chips for a sentence; of a picture or a long text those around the chosen key. @param {State} state */
   function draw(state) {
     const site = siteOf(state);
     if (!site) return;
     const axis = site.columnAxis;
-    const spread = axis.size > MANY_CHIPS || isPicture(axis);
+    const spread = axis.size > MANY_CHIPS || isGrid(axis);
     const near = spread
       ? [...new Set([state.key, ...crossedOn(state, site.columns)])]
       : Array.from({ length: axis.size }, (_, index) => index);
-    const focus = [...tokens.children].indexOf(document.activeElement);
+    const focus = [...tokens.children].findIndex((one) => one === document.activeElement);
     tokens.replaceChildren(
       ...near.filter((index) => index < axis.size).map((index) => chip(site.columns, axis, index)),
     );
-    tokens.children[focus]?.focus();
+    /** @type {HTMLElement | undefined} */ (tokens.children[focus])?.focus();
     pictureNote.textContent = spread
       ? 'The chosen key, and those that are out. Choose another in the map.'
       : `Nobody looks at it any more (${site.columns}).`;
     const off = isOff(state);
-    head.setAttribute('aria-checked', !off);
+    head.setAttribute('aria-checked', String(!off));
     head.textContent = `${siteName({ ...site, name: moduleOf(site.name) })}, ${state.head === 'mean' ? 'all heads' : `head ${state.head}`} ${off ? 'off' : 'on'}`;
     const heat = heatOf(state.changes, site.name);
-    slider.value = Math.log2(heat);
+    slider.value = String(Math.log2(heat));
     slider.setAttribute('aria-valuetext', `temperature ${heat.toFixed(2)}`);
     value.textContent = heat.toFixed(2);
     undo.disabled = state.changes.length === 0;
-    const before = live ? 0 : state.look.document.changes.length - state.changes.length;
+    const before = live ? 0 : (state.look?.document.changes.length ?? 0) - state.changes.length;
     told.textContent =
       state.changes.length === 0
         ? before
@@ -132,11 +146,14 @@ export function interveneStrip(store, source) {
           : 'Each map is recomputed alone; later layers do not hear of it.';
   }
 
+  /** @param {State} facts @param {string} axis */
   const crossedOn = ({ changes }, axis) =>
-    changes.filter((one) => one.kind === 'token' && one.axis === axis).map((one) => one.position);
+    changes.flatMap((one) => (one.kind === 'token' && one.axis === axis ? [one.position] : []));
 
   store.watch(['look', 'site', 'head', 'changes', 'key'], draw);
+  /** @param {string} title @param {Child} note @param {...Child} rest */
   const field = (title, note, ...rest) => element('div', { class: 'field' }, element('h3', {}, title), note, rest);
+  /** @param {string} words */
   const hint = (words) => element('p', { class: 'hint' }, words);
   return element(
     'section',

@@ -5,6 +5,7 @@ import { heatOf } from './working.js';
 import { alter, heated, toggled } from './intervene.js';
 import { temperatureOf } from './numeric.js';
 import { siteOf, turn } from './store.js';
+import { moved } from './time.js';
 
 const KEYS_LIST = [
   ['/', 'write a text'],
@@ -14,6 +15,7 @@ const KEYS_LIST = [
   ['a', 'mean of heads'],
   ['m  l  c', 'map, lines, compare'],
   ['q  w', 'previous, next query'],
+  ['b  f', 'back, forth in time, where there is one'],
   ['arrows', 'move in the grid, the map, the sentence, the picture'],
   ['Enter', 'in the map: the arithmetic of the cell'],
   ['+  −  0', 'in a large map: zoom'],
@@ -32,6 +34,7 @@ const KEYS_LIST = [
   ['Esc', 'close'],
 ];
 
+/** @param {Store} store @param {KeyboardFacts} given */
 export function keyboard(store, { page, tour, toggleTheme, tabs }) {
   let active = true;
   const list = element(
@@ -47,6 +50,7 @@ export function keyboard(store, { page, tour, toggleTheme, tabs }) {
     ]),
   );
   const check = element('input', { type: 'checkbox', checked: true, onChange: () => (active = check.checked) });
+  /** @type {HTMLDialogElement} */
   const dialog = element(
     'dialog',
     { class: 'sheet keys', 'aria-labelledby': 'keys-title' },
@@ -60,19 +64,22 @@ export function keyboard(store, { page, tour, toggleTheme, tabs }) {
     element('label', { class: 'row' }, check, 'one-letter keys are on'),
   );
 
-  const press = (selector) => page.querySelector(selector)?.click();
+  /** @param {string} selector */
+  const press = (selector) => /** @type {HTMLElement | null} */ (page.querySelector(selector))?.click();
+  /** @param {number} by */
   const warm = (by) => {
     const { changes, site } = store.state;
     if (site) alter(store, heated(changes, temperatureOf(Math.log2(heatOf(changes, site)) + by)));
   };
   const cross = () => {
     const site = siteOf(store.state);
-    const change = { kind: 'token', axis: site?.columns, position: store.state.key };
-    if (site) alter(store, toggled(store.state.changes, change));
+    if (!site) return;
+    alter(store, toggled(store.state.changes, { kind: 'token', axis: site.columns, position: store.state.key }));
   };
 
+  /** @type {Record<string, () => unknown>} */
   const actions = {
-    '/': () => page.querySelector('#sentence')?.focus(),
+    '/': () => /** @type {HTMLElement | null} */ (page.querySelector('#sentence'))?.focus(),
     o: () => press('.picker-open'),
     '[': () => turn(store, 'site', -1),
     ']': () => turn(store, 'site', 1),
@@ -84,6 +91,8 @@ export function keyboard(store, { page, tour, toggleTheme, tabs }) {
     c: () => store.set({ view: 'compare' }),
     q: () => turn(store, 'query', -1),
     w: () => turn(store, 'query', 1),
+    b: () => store.set(moved(store.state, -1)),
+    f: () => store.set(moved(store.state, 1)),
     s: () => store.set({ contrast: store.state.contrast === 'root' ? 'linear' : 'root' }),
     z: cross,
     h: () => press('.intervene .switch'),
@@ -100,7 +109,7 @@ export function keyboard(store, { page, tour, toggleTheme, tabs }) {
   };
 
   document.addEventListener('keydown', (event) => {
-    const typing = event.target.closest?.('input:not([type=range], [type=checkbox]), textarea, select, dialog');
+    const typing = event.target instanceof Element && event.target.closest('input:not([type=range], [type=checkbox]), textarea, select, dialog');
     if (event.key === 'Escape' && tour.running()) return tour.stop();
     if (!active || typing || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     const action = actions[event.key];

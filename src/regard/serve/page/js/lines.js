@@ -11,14 +11,16 @@ const TOP = 30;
 const LEAST = 0.02;
 const MOST = 64; // tokens; above, one row alone
 const FEW = 24; // keys of that row
+/** @param {number} width */
 const ends = (width) => [width * 0.28, width * (width < 420 ? 0.6 : 0.72)]; // narrow: more room for the weights on the right
 
-/** The keys that one row looks at most, in their own order. */
+/** The keys that one row looks at most, in their own order. @param {Numbers} row */
 function strongest(row) {
   const order = Array.from(row.keys()).sort((first, second) => row[second] - row[first]);
   return order.slice(0, FEW).sort((first, second) => first - second);
 }
 
+/** @param {Store} store */
 export function linesView(store) {
   const root = element('div', {
     class: 'lines',
@@ -27,8 +29,11 @@ export function linesView(store) {
     'aria-roledescription': 'attention lines',
     'aria-label': 'Lines from query tokens to key tokens. Up and down choose a query.',
   });
+  /** @type {DrawnLines | null} */
   let parts = null;
 
+  /** @param {string} text @param {number} index @param {number} height @param {string} side @param {number} width
+      @param {Site} site */
   function token(text, index, height, side, width, site) {
     const left = side === 'query';
     const [start, end] = ends(width);
@@ -57,14 +62,17 @@ export function linesView(store) {
     );
   }
 
+  /** @param {Force} force @param {WantedLines} wanted */
   function build(force, wanted) {
     const { site, rowAxis, columnAxis } = force;
     const { queries, keys } = wanted;
     const width = Math.max(260, root.clientWidth || 520);
     const tallest = Math.max(queries.length, keys.length);
+    /** @param {number} count */
     const down = (count) => (tallest - count) / 2; // the shorter side stands in the middle
     const [start, end] = ends(width);
     const middle = (start + end) / 2;
+    /** @param {number} place @param {number} count */
     const y = (place, count) => TOP + (down(count) + place + 0.5) * STEP;
     const paths = queries.flatMap((query, i) =>
       keys.map((key, j) => {
@@ -79,6 +87,7 @@ export function linesView(store) {
     const right = keys.map((index, j) =>
       token(labelOf(columnAxis, index), index, down(keys.length) + j, 'key', width, site),
     );
+    /** @param {string} text @param {number} x @param {string} anchor */
     const heading = (text, x, anchor) =>
       shape('text', { class: 'line-heading', x, y: 14, 'text-anchor': anchor }, text);
     root.replaceChildren(
@@ -101,10 +110,13 @@ export function linesView(store) {
         right,
       ),
     );
-    parts = { ...wanted, paths, left, right, width, sheet: force.sheet };
+    const { look, sheet } = force;
+    parts = { ...wanted, paths, left, right, width, look, sheet, rows: site.rows, columns: site.columns };
   }
 
+  /** @param {Force} facts */
   function wantedOf({ rowAxis, columnAxis, query, sheet }) {
+    /** @param {Axis} axis */
     const all = (axis) => Array.from({ length: axis.size }, (_, index) => index);
     if (Math.max(rowAxis.size, columnAxis.size) <= MOST)
       return { queries: all(rowAxis), keys: all(columnAxis), whole: true };
@@ -112,6 +124,7 @@ export function linesView(store) {
     return row && { queries: [query], keys: strongest(row), whole: false, query };
   }
 
+  /** @param {Force} force @param {WantedLines} wanted */
   const stale = (force, wanted) =>
     !parts ||
     parts.look !== force.look ||
@@ -120,35 +133,35 @@ export function linesView(store) {
     Math.abs(parts.width - root.clientWidth) > 2 ||
     (!wanted.whole && (parts.query !== wanted.query || parts.sheet !== force.sheet));
 
+  /** @param {State} state */
   function draw(state) {
     const force = inForce(state);
     if (state.view !== 'lines' || !force) return;
     const wanted = wantedOf(force);
     if (!wanted) return;
-    if (stale(force, wanted)) {
-      build(force, wanted);
-      Object.assign(parts, { look: force.look, rows: force.site.rows, columns: force.site.columns });
-    }
+    if (stale(force, wanted)) build(force, wanted);
+    const drawn = parts;
+    if (!drawn) return;
     const { sheet, site, columnAxis } = force;
     const top = site.kind === 'weights' || !sheet.exact ? 1 : furthest(sheet.exact) || 1;
     const focus = pointed(state.hover, site) ?? { query: force.query, key: null };
-    for (const { path, query, key } of parts.paths) {
+    for (const { path, query, key } of drawn.paths) {
       const weight = (sheet.value(query, key) ?? 0) / top;
       const chosen =
         (focus.query === query && (focus.key === null || focus.key === key || site.rows === site.columns)) ||
         (focus.query === null && focus.key === key);
-      path.setAttribute('visibility', weight < LEAST && parts.whole ? 'hidden' : 'visible');
+      path.setAttribute('visibility', weight < LEAST && drawn.whole ? 'hidden' : 'visible');
       path.setAttribute('stroke-width', (1 + 9 * weight).toFixed(2));
       path.setAttribute('stroke-opacity', (chosen ? 0.35 + 0.65 * weight : 0.04 + 0.16 * weight).toFixed(3));
       path.setAttribute('class', chosen ? (focus.query === null ? 'line key' : 'line query') : 'line');
     }
-    parts.left.forEach((node, place) => node.toggleAttribute('data-on', focus.query === parts.queries[place]));
-    parts.right.forEach((node, place) => {
-      const key = parts.keys[place];
+    drawn.left.forEach((node, place) => node.toggleAttribute('data-on', focus.query === drawn.queries[place]));
+    drawn.right.forEach((node, place) => {
+      const key = drawn.keys[place];
       const weight = focus.query === null ? 0 : (sheet.value(focus.query, key) ?? 0) / top;
-      const told = weight >= 0.1 || (!parts.whole && weight >= 0.005);
+      const told = weight >= 0.1 || (!drawn.whole && weight >= 0.005);
       node.toggleAttribute('data-on', focus.key === key || weight >= 0.1);
-      node.lastChild.textContent =
+      if (node.lastChild) node.lastChild.textContent =
         labelOf(columnAxis, key) +
         (told && site.kind === 'weights' ? `  ${percent(weight, weight < 0.1 ? 1 : 0)}` : '');
     });

@@ -4,37 +4,46 @@
 import { fitsLook } from './changed.js';
 import { clamp, largest, plural } from './dom.js';
 import { differenceSheet } from './sheet.js';
-import { inWords } from './source.js';
+import { inWords, isAbort } from './source.js';
+import { siteAt, sitesAt, timeOf } from './time.js';
 
-/** The site to begin with: where a translator's words look at their source, else the last that mixes by weights. */
-export function firstSite(look) {
-  const { sites } = look.document;
+/** The site to begin with: where a translator's words look at their source, else the last that mixes by weights.
+    @param {LookLike} look @param {Time | null} time */
+export function firstSite(look, time = null) {
+  const sites = sitesAt(look.document.sites, time);
   const cross = sites.filter((site) => site.role === 'cross');
   return (cross.at(-1) ?? sites.findLast((site) => site.arithmetic) ?? sites.at(-1))?.name ?? null;
 }
 
-/** The state, made to fit a look: names that it has, places that exist. */
+/** The state, made to fit a look: names that it has, places that exist.
+    @param {State} state @param {LookLike} look */
 function fitted(state, look) {
-  const name = look.sites.has(state.site) ? state.site : firstSite(look);
+  const time = timeOf(look.document, state.time?.index);
+  const name = look.sites.has(state.site) ? siteAt(look.document.sites, state.site, time) : firstSite(look, time);
   const site = look.sites.get(name);
-  if (!site) return { site: null };
-  const [rows, columns] = look.shape(name);
-  const within = (head, of) => (head === 'mean' ? head : clamp(head, 0, of.heads - 1));
-  const withSite = look.sites.has(state.withSite) ? state.withSite : name;
+  const { head, query, key, withHead } = state;
+  if (!site) return { site: null, time, head, query, key, withHead };
+  const [rows, columns] = look.shape(site.name);
+  /** @param {Head} one @param {Site} of */
+  const within = (one, of) => (one === 'mean' ? one : clamp(one, 0, of.heads - 1));
+  const withSite = look.sites.has(state.withSite) ? state.withSite : site.name;
   return {
-    site: name,
+    time,
+    site: site.name,
     head: within(state.head, site),
     query: clamp(state.query, 0, rows - 1),
     key: clamp(state.key, 0, columns - 1),
     withSite,
-    withHead: within(state.withHead, look.sites.get(withSite)),
+    withHead: within(state.withHead, look.at(withSite)),
   };
 }
 
-/** A cell worth opening with: in the head that is most decided, the row in the middle, and where that looks. */
+/** A cell worth opening with: in the head that is most decided, the row in the middle, and where that looks.
+    @param {LookLike} look @param {string} name */
 async function firstCell(look, name) {
-  const copies = (await look.thumbnails()).get(name);
+  const copies = (await look.thumbnails()).get(name) ?? [];
   const [rows] = look.shape(name);
+  /** @param {Copy} facts */
   const peaks = ({ values, columns }) => {
     let sum = 0;
     for (let start = 0; start < values.length; start += columns)
@@ -42,7 +51,7 @@ async function firstCell(look, name) {
     return sum;
   };
   const head = largest(copies.map(peaks));
-  const { grid, special } = look.document.axes[look.sites.get(name).rows];
+  const { grid, special } = look.document.axes[look.at(name).rows];
   const query = grid ? special + Math.floor(grid[0] / 2) * grid[1] + Math.floor(grid[1] / 2) : Math.floor(rows / 2);
   return { head, query, key: largest(await look.fetchRow(name, head, query)) }; // a copy may be halved
 }
@@ -50,18 +59,22 @@ async function firstCell(look, name) {
 /** One task at a time of each kind: a newer one makes the older one's result worthless. */
 function newest() {
   let turnOf = 0;
-  return (promise, use, fail = () => {}) => {
+  /** @template T @param {Promise<T>} promise @param {(value: T) => void} use @param {(error: unknown) => void} fail */
+  return (promise, use, fail) => {
     const mine = (turnOf += 1);
     promise.then(
       (value) => mine === turnOf && use(value),
-      (error) => mine === turnOf && error.name !== 'AbortError' && fail(error),
+      (error) => mine === turnOf && !isAbort(error) && fail(error),
     );
   };
 }
 
+/** @param {Store} store @param {Source} source */
 export function loader(store, source) {
   const [lookTask, sheetTask, secondTask, compareTask, cellTask] = Array.from({ length: 5 }, newest);
+  /** @type {AbortController | null} */
   let abort = null;
+  /** @type {AbortController | null} */
   let compareAbort = null;
   let timer = 0;
   let waiting = false;
@@ -73,19 +86,25 @@ export function loader(store, source) {
       store.set({ arrived: store.state.arrived + 1 });
     });
   };
+  /** @param {unknown} error */
   const words = (error) => inWords(error, 'This look cannot be shown here.');
+  /** What stays on the screen was left when another look was asked for: what it still lacks is asked for again. */
+  const stayed = () => (store.state.look ? { look: store.state.look.again() } : {});
+  /** @param {unknown} error */
   const report = (error) => store.set({ busy: false, error: words(error) });
 
-  /** A model that cannot be looked into: what was there before stays, under its own name. */
+  /** A model that cannot be looked into: what was there before stays, under its own name. @param {unknown} error */
   const failed = (error) => {
     const before = store.state.look?.request;
-    if (!before || before.model === store.state.model) return report(error);
+    if (!before || before.model === store.state.model)
+      return store.set({ busy: false, error: words(error), ...stayed() });
     store.set({ ...before, site: null, busy: false, notice: words(error) });
   };
 
-  /** Changes that the model was refused with: those about what it does not have are dropped, and it is looked at again. */
+  /** Changes that the model was refused with: those about what it does not have are dropped, and it is looked at again.
+      @param {LookRequest} facts @param {unknown} error @param {AbortSignal | undefined} signal @returns {Promise<LookLike>} */
   async function dropped({ model, input, changes }, error, signal) {
-    if (error.name === 'AbortError' || !changes.length) throw error;
+    if (isAbort(error) || !changes.length) throw error;
     const plain = await source.open({ model, input, changes: [] }, signal);
     const kept = changes.filter((change) => fitsLook(plain, change));
     if (kept.length === changes.length && store.state.look) throw error;
@@ -99,25 +118,31 @@ export function loader(store, source) {
     if (!model || !input) return;
     abort?.abort();
     abort = new AbortController();
+    store.state.look?.leave(); // nobody waits for the numbers of the old one any more
     store.set({ busy: true });
+    /** @param {AbortSignal} signal */
     const open = async (signal) => {
       const asked = { model, input, changes };
       const look = await source.open(asked, signal).catch((error) => dropped(asked, error, signal));
-      const untouched = store.state.site === null && firstSite(look);
+      const untouched = store.state.site === null && firstSite(look, timeOf(look.document, store.state.time?.index));
       return { look, first: untouched ? await firstCell(look, untouched) : {} };
     };
-    const use = ({ look, first }) =>
+    /** @param {{ look: LookLike, first: Partial<State> }} facts */
+    const use = ({ look: found, first }) => {
+      const look = found === store.state.look ? found.again() : found; // it was left a moment ago
       store.set({ look, ...fitted({ ...store.state, ...first }, look), busy: false, error: '', hover: null });
+    };
     lookTask(open(abort.signal), use, failed);
   });
 
   store.watch(['look', 'site', 'head'], (state) => {
     const { look, head } = state;
     const site = look?.sites.get(state.site);
-    if (!site) return;
-    const fits = fitted(state, look);
-    if (!state.busy) store.set({ head: fits.head, query: fits.query, key: fits.key }); // else they may be of the look to come
-    if (fits.head !== head) return; // this watcher runs again with the head that exists
+    if (!look || !site) return;
+    const { head: own, query, key } = fitted(state, look);
+    if (!state.busy) store.set({ head: own, query, key }); // else they may be of the look to come
+    if (own !== head) return; // this watcher runs again with the head that exists
+    /** @param {SheetLike} sheet */
     const use = (sheet) => {
       sheet.onArrival = arrival;
       store.set({ sheet: { look, site: site.name, head, sheet } });
@@ -131,6 +156,7 @@ export function loader(store, source) {
     compareAbort?.abort();
     compareAbort = new AbortController();
     const first = { model, input, changes };
+    /** @param {{ look: LookLike, sites: Differences[] }} second */
     const use = (second) => store.set({ second: { ...second, other }, error: '' });
     compareTask(source.compare(first, { ...first, ...other }, compareAbort.signal), use, (error) => {
       store.set({ other: null, error: words(error) });
@@ -143,43 +169,49 @@ export function loader(store, source) {
     const other = state.other && state.second?.other; // whose it is: a newer one may be on its way
     const pair = state.other ? partner(state) : { site: state.withSite, head: state.withHead };
     const site = look?.sites.get(pair?.site);
-    if (!site) return store.set({ secondSheet: null });
+    if (!look || !pair || !site) return store.set({ secondSheet: null });
+    const shown = { look, other, site: site.name, head: pair.head };
+    /** @param {SheetLike} sheet */
     const use = (sheet) => {
       sheet.onArrival = arrival;
-      store.set({ secondSheet: { look, other, ...pair, sheet } });
+      store.set({ secondSheet: { ...shown, sheet } });
     };
     secondTask(look.sheet(site.name, pair.head), use, report);
   });
 
   store.watch(['look', 'site', 'head', 'query', 'key'], ({ look, site, head, query, key }) => {
     clearTimeout(timer);
-    if (!look?.sites.has(site) || head === 'mean') return;
+    if (!look || !site || !look.sites.has(site) || head === 'mean') return;
     const [rows, columns] = look.shape(site);
     if (query >= rows || key >= columns) return;
+    /** @param {CellNumbers} numbers */
     const use = (numbers) => store.set({ cell: { look, site, head, query, key, numbers } });
     timer = setTimeout(() => cellTask(look.cell(site, head, query, key), use, report), store.state.cell ? 40 : 0);
   });
 }
 
-/** The map of the other model that stands for ours: the one that the server matched, else the one of that name. */
+/** The map of the other model that stands for ours: the one that the server matched, else the one of that name.
+    @param {State} facts */
 function partner({ site, head, second }) {
   if (!second) return null;
   const match = second.sites.find((one) => one.first === site);
   const name = match?.second ?? site;
   if (!second.look.sites.has(name)) return null;
   if (head === 'mean') return { site: name, head };
-  const { heads } = second.look.sites.get(name);
+  const { heads } = second.look.at(name);
   return { site: name, head: match?.heads.find((one) => one.first === head)?.second ?? Math.min(head, heads - 1) };
 }
 
+/** @type {{ first?: SheetLike, second?: SheetLike, sheet?: SheetLike }} */
 let lastPair = {}; // so that hovering does not subtract again
 
-/** The difference of the two maps in force, where both have the same sides; else null. */
+/** The difference of the two maps in force, where both have the same sides; else null. @param {State} state */
 export function differenceOf(state) {
   const [first, second] = [state.sheet?.sheet, state.secondSheet?.sheet];
   if (!first || !second || first.rows !== second.rows || first.columns !== second.columns) return null;
-  if (lastPair.first !== first || lastPair.second !== second)
-    lastPair = { first, second, sheet: differenceSheet(first, second) };
-  lastPair.sheet.onArrival = first.onArrival;
-  return lastPair.sheet;
+  const known = lastPair.first === first && lastPair.second === second ? lastPair.sheet : null;
+  const sheet = known ?? differenceSheet(first, second);
+  lastPair = { first, second, sheet };
+  sheet.onArrival = first.onArrival;
+  return sheet;
 }

@@ -10,7 +10,8 @@ const KEYS = [
 const VALUES = [10, 50];
 const REACH = 2; // the query is longer than the keys, so that a choice can be clear
 
-/** All numbers of the demonstration, for a place from 0 (the first key) to 1 (the second). */
+/** All numbers of the demonstration, for a place from 0 (the first key) to 1 (the second).
+    @param {number} place @param {number} temperature */
 export function softLookup(place, temperature) {
   const angle = (place * Math.PI) / 2;
   const query = [REACH * Math.cos(angle), REACH * Math.sin(angle)];
@@ -21,7 +22,9 @@ export function softLookup(place, temperature) {
 
 function picture() {
   const [middle, radius] = [24, 150];
+  /** @param {number[]} facts */
   const tip = ([x, y], length = 1) => [middle + x * radius * length * 0.5, 190 - y * radius * length * 0.5];
+  /** @param {string} look @param {number[]} at */
   const arrow = (look, at) => shape('line', { class: `arrow ${look}`, x1: middle, y1: 190, x2: at[0], y2: at[1] });
   const query = arrow('query', tip([1, 0], REACH));
   const name = shape('text', { class: 'query' }, 'q');
@@ -40,18 +43,20 @@ function picture() {
     query,
     name,
   );
+  /** @param {number[]} vector */
   const turn = (vector) => {
     const [x, y] = tip([vector[0] / REACH, vector[1] / REACH], REACH);
-    query.setAttribute('x2', x);
-    query.setAttribute('y2', y);
-    name.setAttribute('x', x - 4);
-    name.setAttribute('y', y - 8);
+    query.setAttribute('x2', String(x));
+    query.setAttribute('y2', String(y));
+    name.setAttribute('x', String(x - 4));
+    name.setAttribute('y', String(y - 8));
   };
   return { svg, turn };
 }
 
 export function lookupView() {
   const { svg, turn } = picture();
+  /** @param {string} name @param {Properties} properties */
   const slider = (name, properties) =>
     element('input', { id: fresh('lookup'), type: 'range', 'aria-label': name, onInput: () => draw(), ...properties });
   const place = slider('Where the query points, from the first key to the second', {
@@ -64,7 +69,8 @@ export function lookupView() {
   const bars = KEYS.map(() => ({ bar: element('span', { class: 'part-bar' }), told: element('span', {}) }));
   const result = element('p', { class: 'readout', role: 'status' });
   const [shownPlace, shownHeat] = [element('output', {}), element('output', {})];
-  let numbers = null;
+  /** @type {ReturnType<typeof softLookup>} */
+  let numbers = softLookup(0, 1);
   const table = tableBehind('Numbers of the look-up', () => ({
     caption: 'Two keys, their scores, weights and values',
     columns: ['key', 'score', 'weight', 'value'],
@@ -83,7 +89,7 @@ export function lookupView() {
     shownPlace.textContent = Number(place.value).toFixed(2);
     shownHeat.textContent = temperature.toFixed(2);
     bars.forEach(({ bar, told }, index) => {
-      bar.style.setProperty('--weight', numbers.weights[index]);
+      bar.style.setProperty('--weight', String(numbers.weights[index]));
       told.textContent = percent(numbers.weights[index]);
     });
     const [first, second] = numbers.weights;
@@ -94,6 +100,7 @@ export function lookupView() {
     table.refresh();
   }
 
+  /** @param {string} label @param {HTMLElement} input @param {Child} more */
   const line = (label, input, more) =>
     element(
       'div',

@@ -1,75 +1,87 @@
 // Analyses whose finding is a map, or what each position is worth: drawn as any other map, or as bars.
 
-import { isPicture, labelOf, labelsOf, pictureOf, sentenceCase, siteCalled, siteName, wordsFor } from './axes.js';
+import { labelOf, labelsOf, sentenceCase, siteCalled, siteName, wordsFor } from './axes.js';
 import { roundLimit, scales } from './colour.js';
 import { element, furthest, hasSign, largest, percent, role, signed } from './dom.js';
 import { heatMap } from './heatmap.js';
-import { SHARES, SIGNED } from './overlay.js';
-import { pictureView, stillPicture } from './picture.js';
+import { SHARES, SIGNED } from './light.js';
+import { placesOf } from './media/index.js';
 import { bars } from './plots.js';
 import { Sheet } from './sheet.js';
+import { Trouble } from './source.js';
 
-/** Why another stack is shown than that of the chosen site; nothing where it is the same. */
+/** Why another stack is shown than that of the chosen site; nothing where it is the same. @param {PartFacts} facts */
 export function insteadOf({ found, force }) {
   if (force.site.role === 'self') return '';
-  const { rows } = siteCalled(force.look, found.site);
+  const rows = siteCalled(force.look, found.site)?.rows;
   const which = rows === force.site.columns ? 'the stack that it looks at' : 'the last stack that does';
   return `${sentenceCase(siteName(force.site))} does not look at its own positions; this is ${which}. `;
 }
 
-/** What the answer is that was asked about; of a detector, whose. */
+/** What the answer is that was asked about; of a detector, whose. @param {PartFacts} facts */
 export const askedAbout = ({ found, asked }) => [
   element('b', {}, `“${found.what}”`),
   asked.output === undefined ? '' : `, the likeliest to query ${asked.output}`,
 ];
 
-/** Differences of log-probabilities. */
+/** Differences of log-probabilities. @param {number} value */
 export const inNats = (value) => `${signed(value)} nats`;
 
+/** @param {number} count */
 export const numbered = (count) => Array.from({ length: count }, (_, index) => String(index));
+/** @param {Axis | undefined} axis @param {number} count @returns {string[]} */
 const namesFor = (axis, count) => (axis && axis.size === count ? labelsOf(axis) : numbered(count));
 
-/** One row of what was found, laid over the picture that its columns are; null where they are none. The patch that is
-    chosen in it is chosen everywhere. */
+/** One row of what was found, laid over the input that its columns are parts of; null where it cannot be. What is chosen
+    in it is chosen everywhere.
+    @param {PartFacts} facts @param {Site | undefined} site @param {Float32Array} row @param {number} query
+    @param {Over} over */
 function laidOver({ force, store }, site, row, query, over) {
   const { look, key } = force;
-  const axis = look.document.axes[site?.columns];
-  if (!axis || !isPicture(axis) || !pictureOf(look.document.input) || axis.size !== row.length) return null;
+  if (!site) return null;
+  const axis = look.document.axes[site.columns];
+  const places = placesOf(axis);
+  if (!places?.lays(look, axis) || axis.size !== row.length) return null;
   const chooses = site.rows === site.columns && site.rows === force.site.rows;
-  const view = pictureView(store, site.columns, axis, { chooses, bars: true, look, over });
+  const view = places.strip(store, site.columns, axis, { chooses, bars: true, look, over });
   view.update(row, query, site.columns === force.site.columns ? key : null);
-  const on = (place) => place?.axis === site.columns;
-  const point = (hover) => view.point([hover?.query, hover?.key].filter(on).map((place) => place.position));
+  /** @param {Hover | null} hover */
+  const point = (hover) => 
+    view.point([hover?.query, hover?.key].flatMap((spot) => (spot?.axis === site.columns ? [spot.position] : [])));
   return { root: view.root, point };
 }
 
-/** A map that the API sent as lists: drawn as any other; where it looks at a picture, the chosen row over that too. */
+/** A map that the API sent as lists: drawn as any other; where it looks at a picture, the chosen row over that too.
+    @param {PartFacts & { before: (Node | string)[]; after: string; signedValues?: boolean }} facts */
 export function mapPart(facts) {
   const { found, force, state, before, after } = facts;
   const rows = found.map.length;
   const columns = found.map[0].length;
-  const sheet = new Sheet({ rows, columns, exact: Float32Array.from(found.map.flat()) });
-  const signedValues = facts.signedValues || hasSign(sheet.exact);
+  const exact = Float32Array.from(found.map.flat());
+  const sheet = new Sheet({ rows, columns, exact });
+  const signedValues = facts.signedValues || hasSign(exact);
   const map = heatMap({ label: `${found.name}, ${rows} by ${columns}` });
   const { axes } = force.look.document;
   const site = siteCalled(force.look, found.site);
-  const [rowNames, columnNames] = [namesFor(axes[site?.rows], rows), namesFor(axes[site?.columns], columns)];
+  const [rowAxis, columnAxis] = site ? [axes[site.rows], axes[site.columns]] : [];
+  const [rowNames, columnNames] = [namesFor(rowAxis, rows), namesFor(columnAxis, columns)];
   const chosen = { [force.site.columns]: force.key, [force.site.rows]: force.query }; // one axis: the query
-  const place = Math.min(chosen[site?.rows] ?? 0, rows - 1);
-  const scale = signedValues ? scales.difference(roundLimit(furthest(sheet.exact))) : scales[state.contrast];
+  const place = Math.min((site && chosen[site.rows]) ?? 0, rows - 1);
+  const scale = signedValues ? scales.difference(roundLimit(furthest(exact))) : scales[state.contrast];
   const cursor = { query: place, key: null };
   const show = () =>
     map.show({ sheet, rows: rowNames, columns: columnNames, scale, colours: state.colours, hover: null, cursor });
+  /** @param {Axis | undefined} axis @param {string[]} names @param {number} index */
   const word = (axis, names, index) => (axis?.size === names.length ? wordsFor(axis, index) : names[index]);
-  const row = sheet.row(place);
+  const row = exact.subarray(place * columns, (place + 1) * columns);
   const best = largest(row);
   const over = laidOver(facts, site, row, place, signedValues ? SIGNED : SHARES);
   return {
     finding: [
       ...before,
-      role('query', word(axes[site?.rows], rowNames, place)),
+      role('query', word(rowAxis, rowNames, place)),
       after,
-      role('key', word(axes[site?.columns], columnNames, best)),
+      role('key', word(columnAxis, columnNames, best)),
       `, ${(signedValues ? SIGNED : SHARES).write(row[best])}.`,
     ],
     plot: over ? element('div', { class: 'over-picture' }, over.root, map.root) : map.root,
@@ -78,19 +90,21 @@ export function mapPart(facts) {
     table: {
       caption: found.name,
       columns: ['', ...columnNames],
-      rows: rowNames.map((name, index) => [name, ...Array.from(sheet.row(index), (value) => value.toFixed(3))]),
+      rows: rowNames.map((name, index) => [name, ...found.map[index].map((value) => value.toFixed(3))]),
     },
   };
 }
 
-/** Occlusion over a sentence: bars. Over a picture: what each of its squares is worth, laid over it. */
+/** Occlusion over a sentence: bars. Over a picture: what each of its squares is worth, laid over it.
+    @param {PartFacts} facts */
 export function occlusionPart(facts) {
   const { found, force, wide } = facts;
   const worth = found.worth.flat();
-  const across = found.worth[0].length; // squares are no patches: there may be fewer of them
+  const across = Array.isArray(found.worth[0]) ? found.worth[0].length : 0; // squares are no patches: there may be fewer of them
   const grid = across ? [found.worth.length, across] : null;
   const best = largest(worth);
   const axis = force.look.document.axes[found.axis];
+  /** @param {number} index */
   const word = (index) =>
     grid ? `square ${Math.floor(index / across)}, ${index % across}` : axis ? labelOf(axis, index) : String(index);
   const finding = [
@@ -118,21 +132,24 @@ export function occlusionPart(facts) {
         marked: best,
       }),
     };
-  const label = `Worth of each of ${worth.length} squares of the picture`;
-  const values = Float32Array.from(worth);
-  return { finding, table, plot: stillPicture(facts.store, force.look, { values, grid, best, label, over: { ...SIGNED, write: inNats } }) };
+  const label = `Worth of each of ${worth.length} squares`;
+  const shown = { values: Float32Array.from(worth), grid, best, label, over: { ...SIGNED, write: inNats } };
+  const still = Object.values(force.look.document.axes).flatMap((one) => placesOf(one)?.still ?? [])[0];
+  return { finding, table, plot: still ? still(facts.store, force.look, shown) : '' };
 }
 
-/** That others are worth as much: by name where they are few. */
+/** That others are worth as much: by name where they are few. @param {string[]} others */
 function tied(others) {
   if (!others.length) return '';
   return `, and just as much from ${others.length > 3 ? `each of ${others.length} others` : others.join(', ')}`;
 }
 
-/** What could have come to one position, had all passed that could: bars over a text, light over a picture. */
+/** What could have come to one position, had all passed that could: bars over a text, light over a picture.
+    @param {PartFacts} facts */
 export function flowPart(facts) {
   const { found, force, wide } = facts;
   const site = siteCalled(force.look, found.site);
+  if (!site) throw new Trouble({ what: 'There is no such layer here' });
   const axis = force.look.document.axes[site.columns];
   const names = namesFor(axis, found.flow.length);
   const best = largest(found.flow);

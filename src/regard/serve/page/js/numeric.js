@@ -1,11 +1,12 @@
 // The mathematics of the page, on flat row-major arrays. Pure functions, no DOM.
 
-/** Temperatures go in quarter octaves from 1/4 to 4, so that 1 is the middle and equal steps feel equal. */
+/** Temperatures go in quarter octaves from 1/4 to 4, so that 1 is the middle and equal steps feel equal.
+    @param {number} octaves */
 export function temperatureOf(octaves) {
   return Number((2 ** (Math.round(4 * Math.min(2, Math.max(-2, octaves))) / 4)).toFixed(2));
 }
 
-/** Weights that sum to 1; a score of null is masked and gets none. */
+/** Weights that sum to 1; a score of null is masked and gets none. @param {Iterable<number | null>} scores */
 export function softmax(scores) {
   let top = -Infinity;
   for (const score of scores) if (score !== null && score > top) top = score;
@@ -14,13 +15,15 @@ export function softmax(scores) {
   return { weights: powers.map((power) => power / total), powers, total, top };
 }
 
+/** @param {Numbers} first @param {Numbers} second */
 export function dot(first, second) {
   let sum = 0;
   for (let index = 0; index < first.length; index += 1) sum += first[index] * second[index];
   return sum;
 }
 
-/** One query against all keys: q·k times the scale. */
+/** One query against all keys: q·k times the scale.
+    @param {Numbers} query @param {Numbers} keys @param {number} scale */
 export function scoresOf(query, keys, scale) {
   const width = query.length;
   return Array.from({ length: keys.length / width }, (_, place) => {
@@ -30,7 +33,7 @@ export function scoresOf(query, keys, scale) {
   });
 }
 
-/** Σ w_j v_j */
+/** Σ w_j v_j @param {Numbers} weights @param {Numbers} values @param {number} width */
 export function weightedSum(weights, values, width) {
   const result = new Float64Array(width);
   weights.forEach((weight, place) => {
@@ -39,7 +42,8 @@ export function weightedSum(weights, values, width) {
   return result;
 }
 
-/** Weights at another temperature: w^(1/T), made to sum to 1 again, is softmax(scores / T). Zeros stay zeros. */
+/** Weights at another temperature: w^(1/T), made to sum to 1 again, is softmax(scores / T). Zeros stay zeros.
+    @param {Float32Array} map @param {number} columns @param {number} temperature */
 export function warmed(map, columns, temperature) {
   const result = new Float32Array(map.length);
   for (let start = 0; start < map.length; start += columns) {
@@ -54,6 +58,7 @@ export function warmed(map, columns, temperature) {
   return result;
 }
 
+/** @param {Float32Array[]} arrays */
 export function mean(arrays) {
   const result = new Float32Array(arrays[0].length);
   for (const array of arrays)
@@ -63,6 +68,7 @@ export function mean(arrays) {
   return result;
 }
 
+/** @param {Numbers} left @param {Numbers} right @param {number} count */
 export function multiply(left, right, count) {
   const result = new Float32Array(count * count);
   for (let row = 0; row < count; row += 1) {
@@ -76,16 +82,18 @@ export function multiply(left, right, count) {
   return result;
 }
 
-/** Attention rollout (Abnar and Zuidema, 2020): half the mean map, half the residual, layer after layer. */
+/** Attention rollout (Abnar and Zuidema, 2020): half the mean map, half the residual, layer after layer.
+    @param {Numbers[]} layers @param {number} count */
 export function rollout(layers, count) {
-  return layers.reduce((before, map) => {
-    const mixed = map.map((value, index) => value / 2 + (index % (count + 1) === 0 ? 0.5 : 0));
-    return before ? multiply(mixed, before, count) : mixed;
-  }, null);
+  /** @param {Numbers} map */
+  const mixed = (map) => Float32Array.from(map, (value, index) => value / 2 + (index % (count + 1) === 0 ? 0.5 : 0));
+  return layers.slice(1).reduce((before, map) => multiply(mixed(map), before, count), mixed(layers[0]));
 }
 
 /** How far a head looks, on average over its rows; `gap(row, column)` says how far two positions are apart. The first
-    `special` ones have no place: they are left out, as in the library, and rows sum to 1 again without them. */
+    `special` ones have no place: they are left out, as in the library, and rows sum to 1 again without them.
+    @param {Numbers} map @param {number} count @param {number} special
+    @param {(row: number, column: number) => number} gap */
 export function distance(map, count, special, gap) {
   let [sum, placed] = [0, 0];
   for (let row = special; row < count; row += 1) {
@@ -102,13 +110,15 @@ export function distance(map, count, special, gap) {
   return sum / placed;
 }
 
-/** Mean entropy of the rows, in bits: 0 is one position, log2(n) is all alike. */
+/** Mean entropy of the rows, in bits: 0 is one position, log2(n) is all alike.
+    @param {Numbers} map @param {number} rows */
 export function entropy(map, rows) {
   let sum = 0;
   for (const weight of map) if (weight > 0) sum -= weight * Math.log2(weight);
   return sum / rows;
 }
 
+/** @param {Float64Array} first @param {Float64Array} second */
 function rotate(first, second) {
   const [a, b, c] = [dot(first, first), dot(second, second), dot(first, second)];
   if (Math.abs(c) < 1e-14) return 0;
@@ -123,9 +133,10 @@ function rotate(first, second) {
   return Math.abs(c);
 }
 
-/** Singular values by one-sided Jacobi rotations: short, and exact enough for a small map. */
+/** Singular values by one-sided Jacobi rotations: short, and exact enough for a small map.
+    @param {Numbers} map @param {number} rows @param {number} columns */
 export function singularValues(map, rows, columns) {
-  const sides = Array.from({ length: columns }, (_, column) =>
+  const sides = Array.from({ length: columns }, (__, column) =>
     Float64Array.from({ length: rows }, (_, row) => map[row * columns + column]),
   );
   for (let sweep = 0; sweep < 30; sweep += 1) {
@@ -139,7 +150,8 @@ export function singularValues(map, rows, columns) {
   return values.slice(0, Math.min(rows, columns));
 }
 
-/** exp(entropy of the normalised singular values): how many directions the map really uses. */
+/** exp(entropy of the normalised singular values): how many directions the map really uses.
+    @param {number[]} values */
 export function effectiveRank(values) {
   const total = values.reduce((sum, value) => sum + value, 0);
   return Math.exp(-values.reduce((sum, value) => sum + (value > 0 ? (value / total) * Math.log(value / total) : 0), 0));

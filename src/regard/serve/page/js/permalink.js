@@ -1,15 +1,19 @@
 // The view in the address: #model=tatoeba-en-de&text=She+has...&site=decoder.1.cross&head=1&view=map&row=3&column=2 ...
 
-import { moduleOf, pictureOf, writtenOf } from './axes.js';
-import { clamp, element } from './dom.js';
+import { moduleOf } from './axes.js';
+import { clamp } from './dom.js';
 import { FINDINGS } from './findings.js';
+import { mediumOf } from './media/index.js';
 import { INITIAL } from './store.js';
 
 const VIEWS = ['map', 'lines', 'compare'];
-const SHORT = 6000; // letters; a longer picture does not go into an address
+/** What of an address is the view; all else is what was given, in the words of its medium. */
+const OWN_WORDS = ['model', 'site', 'head', 'view', 'row', 'column', 'with', 'other', 'changes', 'scale', 'tab', 'time'];
 
-/** t.source.3~h.blocks.1.mixer.2~T.*.0.50: a temperature has exactly one point in it, so that sites may have numbers. */
+/** t.source.3~h.blocks.1.mixer.2~T.*.0.50: a temperature has exactly one point in it, so that sites may have numbers.
+    @param {Change[]} changes */
 export function writeChanges(changes) {
+  /** @param {Change} change */
   const one = (change) => {
     if (change.kind === 'token') return `t.${change.axis}.${change.position}`;
     if (change.kind === 'head') return `h.${change.site}.${change.head}`;
@@ -18,8 +22,9 @@ export function writeChanges(changes) {
   return changes.map(one).join('~');
 }
 
+/** @param {string} text */
 export function readChanges(text) {
-  return text.split('~').flatMap((part) => {
+  return text.split('~').flatMap((/** @returns {Change[]} */ (part) => {
     const token = part.match(/^t\.(.+)\.(\d+)$/);
     if (token) return [{ kind: 'token', axis: token[1], position: Number(token[2]) }];
     const head = part.match(/^h\.(.+)\.(\d+)$/);
@@ -27,25 +32,27 @@ export function readChanges(text) {
     const heat = part.match(/^T\.(.+)\.(\d+\.\d+)$/);
     if (heat) return [{ kind: 'temperature', site: moduleOf(heat[1]), value: clamp(Number(heat[2]), 0.05, 20) }];
     return [];
-  });
+  }));
 }
 
-export const fitsAddress = (input) => (pictureOf(input)?.png.length ?? 0) < SHORT;
+/** Whether the address can hold what was given. @param {Input} input */
+export const fitsAddress = (input) => mediumOf(input).address(input) !== null;
 
+/** @param {State} state */
 export function writeHash(state) {
   const { input, view } = state;
   const pairs = new URLSearchParams();
   if (state.model) pairs.set('model', state.model);
-  if (input && writtenOf(input)) pairs.set('text', writtenOf(input));
-  const picture = input && pictureOf(input);
-  if (picture && fitsAddress(input)) pairs.set('png', picture.png);
+  const given = input && mediumOf(input).address(input);
+  for (const [name, words] of Object.entries(given ?? {})) pairs.set(name, words);
   if (state.site) pairs.set('site', state.site);
-  pairs.set('head', state.head);
+  pairs.set('head', String(state.head));
   pairs.set('view', view);
-  pairs.set('row', state.query);
-  pairs.set('column', state.key);
+  pairs.set('row', String(state.query));
+  pairs.set('column', String(state.key));
   if (view === 'compare' && state.withSite) pairs.set('with', `${state.withSite}:${state.withHead}`);
   if (view === 'compare' && state.other) pairs.set('other', Object.entries(state.other)[0].join(':'));
+  if (state.time) pairs.set('time', String(state.time.index));
   if (state.changes.length) pairs.set('changes', writeChanges(state.changes));
   if (state.contrast !== 'root') pairs.set('scale', state.contrast);
   if (state.tab !== INITIAL.tab) pairs.set('tab', state.tab);
@@ -54,7 +61,7 @@ export function writeHash(state) {
 
 const BODY = '<body class="regard page">';
 
-/** A saved page that opens on this view. */
+/** A saved page that opens on this view. @param {Blob} page @param {State} state */
 export async function withView(page, state) {
   const view = writeHash({ ...state, input: null, changes: [] }).replaceAll('&', '&amp;'); // both are in the page
   const text = await page.text();
@@ -64,55 +71,45 @@ export async function withView(page, state) {
 /** What a saved page opens on; another model is not in it. */
 export function savedView({ view = '' }) {
   const { patch } = readHash(view);
-  const { model, other, ...rest } = patch;
-  return other ? { ...rest, view: 'map' } : rest;
+  const saved = patch.other ? { ...patch, view: 'map' } : patch;
+  delete saved.model;
+  delete saved.other;
+  return saved;
 }
 
+/** @param {string | null | undefined} text */
 const headFrom = (text) => (text === 'mean' ? 'mean' : /^\d+$/.test(text ?? '') ? Number(text) : null);
 
-/** A patch of the state; what is malformed is left out, what does not exist is mended when the look is here. */
+/** A patch of the state; what is malformed is left out, what does not exist is mended when the look is here.
+    @param {string} hash */
 export function readHash(hash) {
   const given = new URLSearchParams(hash.replace(/^#/, ''));
+  /** @type {Partial<State>} */
   const patch = {};
+  /** @param {string} name @param {unknown} value */
   const put = (name, value) => {
-    if (value !== null && value !== undefined) patch[name] = value;
+    if (value !== null && value !== undefined) Object.assign(patch, { [name]: value });
   };
+  /** @param {string} name */
   const whole = (name) => (/^\d+$/.test(given.get(name) ?? '') ? Number(given.get(name)) : null);
   put('model', given.get('model'));
   put('site', given.get('site'));
   put('head', headFrom(given.get('head')));
   put('query', whole('row'));
   put('key', whole('column'));
-  put('view', VIEWS.includes(given.get('view')) ? given.get('view') : null);
-  put('contrast', ['root', 'linear'].includes(given.get('scale')) ? given.get('scale') : null);
+  put('view', VIEWS.includes(given.get('view') ?? '') ? given.get('view') : null);
+  put('contrast', ['root', 'linear'].includes(given.get('scale') ?? '') ? given.get('scale') : null);
   put('tab', Object.hasOwn(FINDINGS, given.get('tab') ?? '') ? given.get('tab') : null);
-  put('changes', given.has('changes') ? readChanges(given.get('changes')) : null);
+  put('changes', given.has('changes') ? readChanges(given.get('changes') ?? '') : null);
   const second = given.get('with')?.match(/^(.+):(mean|\d+)$/);
   if (second) Object.assign(patch, { withSite: second[1], withHead: headFrom(second[2]) });
   const other = given.get('other')?.match(/^(model|attention):(.+)$/);
   if (other) patch.other = { [other[1]]: other[2] };
-  const png = given.get('png');
-  return { patch, text: given.get('text'), png: png?.startsWith('data:image/') ? png : null };
+  put('time', whole('time') === null ? null : { unit: '', count: 0, index: whole('time') }); // the look tells the rest
+  return { patch, given: Object.fromEntries([...given].filter(([name]) => !OWN_WORDS.includes(name))) };
 }
 
-/** What a model is shown first: its own example, or something of the kind that it takes. */
-export function exampleOf(model) {
-  if (model.example) return model.example;
-  if (model.takes === 'text') return { kind: 'text', text: 'A short text to begin with.' };
-  if (model.takes === 'pair') return { kind: 'pair', source: 'Where are my keys?' };
-  const png = element('canvas', { width: 28, height: 28 }).toDataURL('image/png');
-  return model.takes === 'image' ? { kind: 'image', png } : { kind: 'caption', image: { kind: 'image', png } };
-}
-
-/** The input that an address means for a model: in the form of the model's own example. */
-export function inputFrom(example, text, png) {
-  if (!example) return null;
-  if (example.kind === 'image') return png ? { kind: 'image', png } : example;
-  if (example.kind === 'caption') return png ? { ...example, image: { kind: 'image', png } } : example;
-  if (!text) return example;
-  return example.kind === 'pair' ? { kind: 'pair', source: text } : { kind: 'text', text };
-}
-
+/** What of the state the address holds. @type {(keyof State)[]} */
 export const HELD = [
   'model',
   'input',
@@ -127,22 +124,26 @@ export const HELD = [
   'other',
   'contrast',
   'tab',
+  'time',
 ];
 
-/** What an address is about: another model, or another input, is a step that the browser can go back from. */
+/** What an address is about: another model, or another input, is a step that the browser can go back from.
+    @param {string} hash */
 function shownIn(hash) {
-  const given = new URLSearchParams(hash.slice(1));
-  return JSON.stringify(['model', 'text', 'png'].map((name) => given.get(name)));
+  const { patch, given } = readHash(hash);
+  return JSON.stringify([patch.model, given]);
 }
 
-/** Whether the look that was asked for has come. */
+/** Whether the look that was asked for has come. @param {State} facts */
 function isShown({ look, model, input }) {
   if (!look || look.request.model !== model) return false;
   return look.request.input === input || JSON.stringify(look.request.input) === JSON.stringify(input);
 }
 
-/** Keep the address as the view is; `restore` is called when the reader changes it by hand or goes back. */
+/** Keep the address as the view is; `restore` is called when the reader changes it by hand or goes back.
+    @param {Store} store @param {() => void} restore */
 export function keepHash(store, restore) {
+  /** @type {string | null} */
   let own = null; // what stands there by our hand; null where the reader put it there
   let draft = 0;
   let timer = 0;

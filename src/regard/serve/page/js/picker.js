@@ -1,7 +1,8 @@
 // Which model: a button that opens a list with a search box. What has random weights says so.
 
 import { button, element, fresh } from './dom.js';
-import { exampleOf } from './permalink.js';
+import { exampleOf } from './media/index.js';
+import { inWords } from './source.js';
 
 const GROUPS = [
   ['shipped', 'Shipped'],
@@ -9,9 +10,11 @@ const GROUPS = [
   ['zoo', 'Zoo, random weights'],
 ];
 
+/** @param {number} count */
 export const millions = (count) =>
   count >= 1e6 ? `${(count / 1e6).toFixed(1)} M` : count ? `${Math.round(count / 1e3)} k` : '';
 
+/** @param {Store} store @param {Source} source */
 export function modelPicker(store, source) {
   const list = element('ul', { id: fresh('models'), role: 'listbox', class: 'picker-list', 'aria-label': 'Models' });
   const search = element('input', {
@@ -31,10 +34,13 @@ export function modelPicker(store, source) {
   const open = button('plain picker-open', null, () => show(), { 'aria-haspopup': 'dialog' });
   open.append(name, element('span', { 'aria-hidden': 'true' }, '▾'));
   const note = element('span', { class: 'badge', hidden: true }, 'random weights: what you see is not learned');
+  /** @type {ModelRow[]} */
   let models = [];
   let marked = 0;
+  /** @type {{ model: ModelRow; node: HTMLElement }[]} */
   let shown = [];
 
+  /** @param {ModelRow} model */
   function choose(model) {
     dialog.close();
     if (model.name !== store.state.model)
@@ -43,6 +49,7 @@ export function modelPicker(store, source) {
         input: exampleOf(model),
         changes: [],
         notice: '',
+        time: null,
         other: null,
         site: null,
         head: 0,
@@ -53,6 +60,7 @@ export function modelPicker(store, source) {
     open.focus();
   }
 
+  /** @param {ModelRow} model */
   function optionOf(model) {
     const node = element(
       'li',
@@ -70,17 +78,18 @@ export function modelPicker(store, source) {
 
   function fill() {
     const words = search.value.trim().toLowerCase().split(/\s+/);
+    /** @param {ModelRow} model */
     const fits = (model) =>
       words.every((word) =>
         `${model.name} ${model.title} ${model.family} ${model.task ?? ''} ${model.takes}`.toLowerCase().includes(word),
       );
     shown = [];
-    const groups = GROUPS.map(([kind, title]) => [
+    const groups = GROUPS.map(([kind, title]) => ({
       title,
-      models.filter((model) => model.source === kind && fits(model)),
-    ]).filter(([, found]) => found.length);
+      found: models.filter((model) => model.source === kind && fits(model)),
+    })).filter(({ found }) => found.length);
     list.replaceChildren(
-      ...groups.map(([title, found]) => {
+      ...groups.map(({ title, found }) => {
         const heading = element('span', { id: fresh('group'), class: 'picker-group' }, title);
         return element(
           'li',
@@ -106,9 +115,10 @@ export function modelPicker(store, source) {
     );
   }
 
+  /** @param {number} index */
   function mark(index) {
     marked = index;
-    shown.forEach(({ node }, place) => node.setAttribute('aria-selected', place === index));
+    shown.forEach(({ node }, place) => node.setAttribute('aria-selected', String(place === index)));
     const node = shown[index]?.node;
     node?.scrollIntoView({ block: 'nearest' });
     if (node) search.setAttribute('aria-activedescendant', node.id);
@@ -137,7 +147,7 @@ export function modelPicker(store, source) {
     try {
       models = await source.models();
     } catch (error) {
-      return store.set({ error: error.message });
+      return store.set({ error: inWords(error, 'The models cannot be listed.') });
     }
     const own = models.find((one) => one.name === model);
     name.textContent = own?.title ?? model ?? 'choose a model';

@@ -5,16 +5,17 @@ import { shape } from './dom.js';
 export const TALL_PLOT = 250;
 export const EDGE = { left: 62, right: 44, top: 14, bottom: 36 };
 
-/** Round ticks from low to high, about five of them. */
+/** Round ticks from low to high, about five of them. @param {number} low @param {number} high */
 export function ticksOf(low, high) {
   const rough = (high - low || 1) / 4;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].find((each) => each * power >= rough) * power;
+  const step = ([1, 2, 5, 10].find((each) => each * power >= rough) ?? 10) * power;
   const first = Math.floor(low / step);
   const last = Math.ceil(high / step - 1e-9);
   return Array.from({ length: last - first + 1 }, (_, index) => Number(((first + index) * step).toPrecision(6)));
 }
 
+/** @param {PlotAxes} facts */
 export function axesOf({ wide, x, y, xTicks, yTicks, xName, yName }) {
   const middle = (TALL_PLOT - EDGE.bottom + EDGE.top) / 2;
   return [
@@ -42,8 +43,10 @@ export function axesOf({ wide, x, y, xTicks, yTicks, xName, yName }) {
   ];
 }
 
-export const straight = (from, to, start, end) => (value) => start + ((value - from) / (to - from || 1)) * (end - start);
+/** @param {number} from @param {number} to @param {number} start @param {number} end */
+export const straight = (from, to, start, end) => (/** @type {number} */ value) => start + ((value - from) / (to - from || 1)) * (end - start);
 
+/** @param {number} wide @param {string} label @param {...Child} children */
 export function plotOf(wide, label, ...children) {
   return shape(
     'svg',
@@ -52,18 +55,20 @@ export function plotOf(wide, label, ...children) {
   );
 }
 
-/** Dots in columns: one column per site, one dot per head, a line through the means; a head without a number has none. */
+/** Dots in columns: one column per site, one dot per head, a line through the means; a head without a number has none.
+    @param {DotsFacts} facts */
 export function dots({ wide, label, groups, names, xName, yName, chosen, onChoose }) {
-  const known = (group) => group.filter((value) => Number.isFinite(value));
+  /** @param {(number | null)[]} group */
+  const known = (group) => group.flatMap((value) => (value !== null && Number.isFinite(value) ? [value] : []));
   const flat = known(groups.flat());
   const ticks = ticksOf(Math.min(0, ...flat), Math.max(...flat, 1e-6));
   const x = straight(0, Math.max(1, groups.length - 1), EDGE.left + 22, wide - EDGE.right - 14);
-  const y = straight(ticks[0], ticks.at(-1), TALL_PLOT - EDGE.bottom, EDGE.top);
+  const y = straight(ticks[0], ticks[ticks.length - 1], TALL_PLOT - EDGE.bottom, EDGE.top);
   const means = groups.map(known).map((group) => group.reduce((sum, value) => sum + value, 0) / group.length);
   const path = means.map((value, index) => `${index ? 'L' : 'M'}${x(index)} ${y(value)}`).join('');
   const marks = groups.flatMap((group, place) =>
     group.flatMap((value, head) => {
-      if (!Number.isFinite(value)) return [];
+      if (value === null || !Number.isFinite(value)) return [];
       const spread = group.length > 1 ? ((head * 7) % group.length) / group.length - 0.5 : 0;
       const on = chosen.place === place && chosen.head === head;
       return shape(
@@ -80,7 +85,9 @@ export function dots({ wide, label, groups, names, xName, yName, chosen, onChoos
     }),
   );
   const every = Math.ceil((groups.length * 62) / wide);
-  const xTicks = names.map((name, index) => [index, name]).filter(([index]) => index % every === 0);
+  /** @type {[number, string][]} */
+  const named = names.map((name, index) => [index, name]);
+  const xTicks = named.filter(([index]) => index % every === 0);
   return plotOf(
     wide,
     label,
@@ -92,7 +99,7 @@ export function dots({ wide, label, groups, names, xName, yName, chosen, onChoos
       {
         class: 'direct',
         x: Math.min(wide - 40, x(groups.length - 1) + 16),
-        y: y(means.at(-1)),
+        y: y(means[means.length - 1]),
         'dominant-baseline': 'central',
       },
       'mean',
@@ -100,11 +107,11 @@ export function dots({ wide, label, groups, names, xName, yName, chosen, onChoos
   );
 }
 
-/** Bars over tokens, up or down from zero. */
+/** Bars over tokens, up or down from zero. @param {BarsFacts} facts */
 export function bars({ wide, label, values, names, yName, marked }) {
   const ticks = ticksOf(Math.min(0, ...values), Math.max(1e-9, ...values));
   const x = straight(0, values.length, EDGE.left, wide - EDGE.right);
-  const y = straight(ticks[0], ticks.at(-1), TALL_PLOT - EDGE.bottom - 22, EDGE.top);
+  const y = straight(ticks[0], ticks[ticks.length - 1], TALL_PLOT - EDGE.bottom - 22, EDGE.top);
   const width = Math.max(1, (x(1) - x(0)) * 0.76);
   const room = x(1) - x(0);
   const every = Math.max(1, Math.ceil(14 / room));

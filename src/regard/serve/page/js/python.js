@@ -1,11 +1,13 @@
 // The view as Python: the same numbers, in the library's own words.
 
-import { labelOf, moduleOf, writtenOf } from './axes.js';
+import { labelOf, moduleOf } from './axes.js';
 import { inForce } from './matrix.js';
+import { mediumOf } from './media/index.js';
 
+/** @param {unknown} value */
 const text = (value) => JSON.stringify(value);
 
-/** A run is loaded from its folder; random weights are made again, by the same seed. */
+/** A run is loaded from its folder; random weights are made again, by the same seed. @param {Model} facts */
 function modelCall({ name, source, title }) {
   if (!source) return 'regard.load("path/to/the/model")'; // a saved look does not know where it came from
   if (source === 'run') return `regard.load(${text(`runs/${title}`)})`;
@@ -13,7 +15,8 @@ function modelCall({ name, source, title }) {
 }
 
 /** One map of a trace. Calls of a module that ran several times, and windows (only they have axes that are named after
-    their module), are not in trace.maps as they are shown here. */
+    their module), are not in trace.maps as they are shown here.
+    @param {string} from @param {Site} given @param {Head} head */
 function mapText(from, { name, rows }, head) {
   if (name !== moduleOf(name) || rows.includes('.'))
     return `weights_of(${from}, ${text(name)})${head === 'mean' ? '.mean(0)' : `[${head}]`}`;
@@ -22,27 +25,31 @@ function mapText(from, { name, rows }, head) {
 
 const KINDS = { token: 'Token', head: 'Head', temperature: 'Temperature' };
 
+/** @param {Change} change */
 const changeText = (change) => {
   if (change.kind === 'token') return `Token(${text(change.axis)}, ${change.position})`;
   if (change.kind === 'head') return `Head(${text(change.site)}, ${change.head}, ${change.factor})`;
   return `Temperature(${change.value}, ${text(change.site)})`;
 };
 
-/** The call that looks: a text as it was written, a picture by the name of a file that the reader has. */
+/** The call that looks: a text as it was written, a picture by the name of a file that the reader has.
+    @param {Input} input @param {Change[]} changes */
 function lookCall(input, changes) {
-  const given = input.kind === 'image' || input.kind === 'caption' ? '"picture.png"' : text(writtenOf(input));
   const altered = changes.length ? `, changes=[${changes.map(changeText).join(', ')}]` : '';
-  return `model.look(${given}${altered})`;
+  return `model.look(${mediumOf(input).python(input)}${altered})`;
 }
 
-/** The model that a second map comes from, if it is another one. */
+/** The model that a second map comes from, if it is another one. @param {ShownSheet} facts */
 function otherOf({ other, look }) {
   if (!other) return null;
   return other.model ? modelCall(look.document.model) : `regard.swapped(model, ${text(other.attention)})`;
 }
 
+/** @param {State} state */
 export function pythonFor(state) {
-  const { look, site, head, rowAxis, columnAxis, query, key } = inForce(state);
+  const force = inForce(state);
+  if (!force) return '';
+  const { look, site, head, rowAxis, columnAxis, query, key } = force;
   const { document } = look;
   const lines = [
     `model = ${modelCall(document.model)}${document.model.source === 'run' ? '  # or wherever this run is' : ''}`,
@@ -53,7 +60,7 @@ export function pythonFor(state) {
     const second = state.secondSheet;
     const other = otherOf(second);
     if (other) lines.push(`other = ${other}.${lookCall(document.input, document.changes).slice(6)}`);
-    const shown = mapText(other ? 'other' : 'trace', second.look.sites.get(second.site), second.head);
+    const shown = mapText(other ? 'other' : 'trace', second.look.at(second.site), second.head);
     lines.push(`difference = weights - ${shown}`);
   }
   lines.push(`weights[${query}, ${key}]  # ${labelOf(rowAxis, query)} -> ${labelOf(columnAxis, key)}`);

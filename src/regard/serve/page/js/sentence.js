@@ -1,17 +1,13 @@
 // What was read and written, with the row of the chosen query: bars over tokens, or an overlay on a picture.
 // Where rows and columns are different things (a translation, a caption), both stand here, the columns above.
 
-import { headWord, isPicture, pictureOf, wordsFor } from './axes.js';
+import { headWord, wordsFor } from './axes.js';
 import { element, largest, percent, role, signed } from './dom.js';
+import { OVERS } from './light.js';
 import { inForce } from './matrix.js';
-import { OVERS } from './overlay.js';
-import { pictureView } from './picture.js';
-import { profileStrip } from './profile.js';
-import { tokenStrip } from './strip.js';
+import { stripOf } from './media/index.js';
 
-const LONG = 160; // tokens; more of them are not written one by one
-
-/** How the caption speaks of a row, by the kind of its map. */
+/** How the caption speaks of a row, by the kind of its map. @type {Record<string, [string, string, string, (value: number) => string]>} */
 const WORDS_OF = {
   weights: ['Where ', ' looks in ', ': most at ', (weight) => `, ${percent(weight)}.`],
   influence: [
@@ -28,21 +24,24 @@ const WORDS_OF = {
   ],
 };
 
+/** @param {Store} store */
 export function sentenceView(store) {
   const holder = element('div', { class: 'sentence-strips' });
   const caption = element('p', { class: 'strip-caption', 'aria-live': 'polite' });
+  /** @type {(Strip & { name: string; whole: HTMLElement })[]} */
   let strips = [];
+  /** @type {{ look?: LookLike; rows?: string; columns?: string; kind?: string }} */
   let built = {};
 
+  /** @param {LookLike} look @param {string} name @param {Omit<Roles, 'look'>} roles */
   function stripFor(look, name, roles) {
     const axis = look.document.axes[name];
-    const drawn = isPicture(axis) && pictureOf(look.document.input);
-    const make = drawn ? pictureView : axis.size > LONG ? profileStrip : tokenStrip;
-    const strip = make(store, name, axis, { ...roles, look });
+    const strip = stripOf(look, axis)(store, name, axis, { ...roles, look });
     const label = element('span', { class: 'strip-label' }, name);
     return { ...strip, name, ...roles, whole: element('div', { class: 'strip-line' }, label, strip.root) };
   }
 
+  /** @param {Force} facts */
   function build({ look, site }) {
     const [share, over] = [site.kind === 'weights', OVERS[site.kind]];
     const alike = site.rows === site.columns;
@@ -56,9 +55,10 @@ export function sentenceView(store) {
     holder.replaceChildren(...strips.map((strip) => strip.whole));
     holder.toggleAttribute('data-pair', !alike);
     built = { look, rows: site.rows, columns: site.columns, kind: site.kind };
-    if (hadFocus) holder.querySelector('[tabindex="0"]')?.focus();
+    if (hadFocus) /** @type {HTMLElement | null} */ (holder.querySelector('[tabindex="0"]'))?.focus();
   }
 
+  /** @param {State} state */
   function draw(state) {
     const force = inForce(state);
     if (!force) return;
@@ -84,8 +84,8 @@ export function sentenceView(store) {
   store.watch(['sheet', 'arrived', 'query', 'key', 'colours', 'overlay'], draw);
   store.watch(['hover'], ({ hover }) => {
     for (const strip of strips) {
-      const marks = [hover?.query, hover?.key].filter((place) => place?.axis === strip.name);
-      strip.point(marks.map((place) => place.position));
+      const marks = [hover?.query, hover?.key].flatMap((place) => (place?.axis === strip.name ? [place.position] : []));
+      strip.point(marks);
     }
   });
   return element('section', { class: 'sentence', 'aria-label': 'What it read' }, holder, caption);

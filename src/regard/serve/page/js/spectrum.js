@@ -7,9 +7,12 @@ import { axesOf, EDGE, plotOf, straight, TALL_PLOT, ticksOf } from './plots.js';
 const MOST_DOTS = 40; // values; more of them are a line
 const BOTTOM = TALL_PLOT - EDGE.bottom;
 
-/** One line over 1, 2, 3 ...; its dots say their number. */
+/** One line over 1, 2, 3 ...; its dots say their number.
+    @param {SpectrumLine} facts @param {(value: number) => number} x @param {(value: number) => number} y */
 function line({ name, values, look, write }, x, y) {
+  /** @param {number} value @param {number} index */
   const at = (value, index) => `${x(index + 1).toFixed(1)} ${y(value).toFixed(1)}`;
+  /** @param {number} value @param {number} index */
   const dot = (value, index) =>
     shape(
       'circle',
@@ -22,16 +25,18 @@ function line({ name, values, look, write }, x, y) {
   ];
 }
 
-/** Values read on the left, shares on the right. */
+/** Values read on the left, shares on the right.
+    @param {{ wide: number; values: SpectrumLine[]; shares: SpectrumLine }} facts */
 function falling({ wide, values, shares }) {
   const count = shares.values.length;
   const ticks = ticksOf(0, Math.max(...values.flatMap((one) => one.values)));
   const x = straight(1, Math.max(2, count), EDGE.left + 10, wide - EDGE.right - 10);
-  const y = straight(0, ticks.at(-1), BOTTOM, EDGE.top);
+  const y = straight(0, ticks[ticks.length - 1], BOTTOM, EDGE.top);
   const right = straight(0, 1, BOTTOM, EDGE.top);
-  const xTicks = ticksOf(1, count)
-    .filter((tick) => tick >= 1 && tick <= count && Number.isInteger(tick))
-    .map((tick) => [tick, String(tick)]);
+  const places = ticksOf(1, count).filter((tick) => tick >= 1 && tick <= count && Number.isInteger(tick));
+  /** @type {[number, string][]} */
+  const xTicks = places.map((tick) => [tick, String(tick)]);
+  /** @param {number} tick */
   const share = (tick) =>
     shape(
       'text',
@@ -47,6 +52,7 @@ function falling({ wide, values, shares }) {
   );
 }
 
+/** @param {SpectrumLine} facts */
 const signOf = ({ name, look }) =>
   element(
     'span',
@@ -60,7 +66,8 @@ const signOf = ({ name, look }) =>
     name,
   );
 
-/** What eigenvalues tell; there are none (null) where positions do not go on to themselves, and a saved page has none. */
+/** What eigenvalues tell; there are none (null) where positions do not go on to themselves, and a saved page has none.
+    @param {number[] | null | undefined} moduli */
 function eigenWords(moduli) {
   if (moduli === undefined) return '';
   if (!moduli) return ' What looks is not what is looked at, so it has no eigenvalues.';
@@ -69,13 +76,15 @@ function eigenWords(moduli) {
   return ` The largest eigenvalue has modulus ${first}, the next ${next}: the nearer to 1, the longer it lasts when the map is applied again and again.`;
 }
 
+/** @param {PartFacts} facts */
 export function spectrumPart({ found, force, wide }) {
   const { singular, mass, rank } = found;
-  const moduli = siteCalled(force.look, found.site).role === 'cross' ? null : found.moduli; // square by chance, at most
+  const moduli = siteCalled(force.look, found.site)?.role === 'cross' ? null : found.moduli; // square by chance, at most
   const count = singular.length;
   const enough = mass.findIndex((share) => share >= 0.9) + 1;
+  /** @param {number} value */
   const exactly = (value) => value.toFixed(4);
-  const shares = { name: 'mass of the singular values', values: mass, look: 'faint', write: (share) => percent(share) };
+  const shares = { name: 'mass of the singular values', values: mass, look: 'faint', write: (/** @type {number} */ share) => percent(share) };
   const values = [
     { name: 'singular value', values: singular, look: '', write: exactly },
     ...(moduli ? [{ name: '|eigenvalue|', values: moduli, look: 'other', write: exactly }] : []),

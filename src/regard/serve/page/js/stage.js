@@ -7,12 +7,13 @@ import { comparison } from './compare.js';
 import { heatMap } from './heatmap.js';
 import { linesView } from './lines.js';
 import { currentMatrix, MATRIX, tickOf, writerOf } from './matrix.js';
-import { patchesFor } from './picture.js';
+import { placesOf } from './media/index.js';
 import { hoverCell, pointed, siteOf, turn } from './store.js';
 import { takeAway } from './takeaway.js';
 
 const TABLE = 64; // rows and columns that a table shows
 
+/** @param {Store} store */
 function legendOf(store) {
   const bar = element('span', { class: 'legend-bar' });
   const ticks = element('span', { class: 'legend-ticks' });
@@ -21,13 +22,16 @@ function legendOf(store) {
     if (!matrix) return;
     const { scale } = matrix;
     bar.style.background = `linear-gradient(to right, ${state.colours[scale.ramp].gradient()})`;
+    /** @param {number} value */
     const tick = (value) => element('span', { style: `left: ${100 * scale.place(value)}%` }, tickOf(scale, value));
     ticks.replaceChildren(...scale.ticks.map(tick));
   });
   return element('div', { class: 'legend', 'aria-hidden': 'true' }, bar, ticks);
 }
 
+/** @param {Store} store */
 function steppers(store) {
+  /** @param {'site' | 'head'} name */
   const pair = (name) =>
     element(
       'span',
@@ -39,12 +43,13 @@ function steppers(store) {
   return element('div', { class: 'steppers' }, pair('site'), pair('head'));
 }
 
-/** The corner of a matrix as a table: of a large one, around the chosen cell. */
-function tableOf(state) {
-  const { sheet, rows, columns, name, query, key, differs } = currentMatrix(state);
+/** The corner of a matrix as a table: of a large one, around the chosen cell. @param {Matrix} facts */
+function tableOf({ sheet, rows, columns, name, query, key, differs }) {
+  /** @param {number} place @param {number} count */
   const from = (place, count) => Math.max(0, Math.min(place - TABLE / 2, count - TABLE));
   const [top, left] = [from(query, rows.length), from(key, columns.length)];
   const shown = columns.slice(left, left + TABLE);
+  /** @param {number | null | undefined} value */
   const write = (value) => (value === null || value === undefined ? '…' : value.toFixed(differs ? 2 : 3));
   const part = rows.length > TABLE || columns.length > TABLE ? ', the part around the chosen cell' : '';
   return {
@@ -56,6 +61,7 @@ function tableOf(state) {
   };
 }
 
+/** @param {Store} store @param {Source} source */
 export function stage(store, source) {
   const title = element('h2', { 'aria-live': 'polite' });
   const average = button(
@@ -87,11 +93,14 @@ export function stage(store, source) {
   const map = heatMap({
     label: 'Attention map. Arrow keys move from cell to cell; Enter goes to the arithmetic of the cell.',
     onOpen: openCell,
-    onHover: (cell) => {
+    onHover: (/** @type {Place | null} */ cell) => {
       const site = siteOf(store.state);
       if (site) store.set({ hover: hoverCell(site, cell) });
     },
-    onPick: (cell) => cell && store.set({ query: cell.query ?? store.state.query, key: cell.key ?? store.state.key }),
+    onPick: (/** @type {Place | null} */ cell) => {
+      const { query, key: column } = store.state;
+      if (cell) store.set({ query: cell.query ?? query, key: cell.key ?? column });
+    },
   });
   const toCell = button('plain to-cell', 'Arithmetic', openCell);
   const lines = linesView(store);
@@ -100,25 +109,34 @@ export function stage(store, source) {
   const kind = element('p', { class: 'hint kind' });
   const key = element('div', { class: 'stage-scale' }, contrast.root, legendOf(store));
   const thin = element('p', { class: 'hint' });
-  const table = tableBehind('Table of this view', () => currentMatrix(store.state) && tableOf(store.state));
+  const table = tableBehind('Table of this view', () => {
+    const matrix = currentMatrix(store.state);
+    return matrix && tableOf(matrix);
+  });
+  /** @type {{ query?: Ticks, key?: Ticks, look?: LookLike, rowAxis?: Axis, columnAxis?: Axis, waits?: boolean }} */
   let patches = {}; // kept, so that the map sees that nothing changed
 
+  /** @param {Force} facts */
   function patchesOf({ look, rowAxis, columnAxis }) {
     if (patches.look !== look || patches.rowAxis !== rowAxis || patches.columnAxis !== columnAxis || patches.waits) {
       const again = () => store.set({ arrived: store.state.arrived + 1 });
-      const made = { query: patchesFor(look, rowAxis, again), key: patchesFor(look, columnAxis, again) };
+      /** @param {Axis} axis */
+      const ticks = (axis) => placesOf(axis)?.ticks?.(look, axis, again);
+      const made = { query: ticks(rowAxis), key: ticks(columnAxis) };
+      /** @param {Axis} axis */
+      const drawn = (axis) => placesOf(axis)?.ticks && placesOf(axis)?.lays(look, axis);
       patches = {
         ...made,
         look,
         rowAxis,
         columnAxis,
-        waits:
-          look.document.input.kind !== 'text' && !made.query && !made.key && Boolean(rowAxis.grid || columnAxis.grid),
+        waits: !made.query && !made.key && Boolean(drawn(rowAxis) || drawn(columnAxis)), // they are not decoded yet
       };
     }
     return patches;
   }
 
+  /** @param {Matrix} facts */
   function explain({ site, apart }) {
     if (apart) return 'The two maps have different sides; this is the first.';
     if (site.kind === 'influence')
@@ -133,10 +151,10 @@ export function stage(store, source) {
     views.choose(state.view);
     contrast.choose(state.contrast);
     if (!matrix) return;
-    const { sheet, site, rows, columns, scale, differs, rowAxis, columnAxis } = matrix;
+    const { sheet, site, rows, columns, scale, rowAxis, columnAxis } = matrix;
     const inLines = state.view === 'lines';
     title.textContent = matrix.name;
-    average.setAttribute('aria-pressed', state.head === 'mean');
+    average.setAttribute('aria-pressed', String(state.head === 'mean'));
     average.hidden = site.heads === 1;
     contrast.root.hidden = scale.ramp === 'difference';
     key.hidden = inLines;

@@ -4,13 +4,13 @@ import { element, button } from './dom.js';
 import { EmbeddedSource } from './embedded.js';
 import { loader } from './loader.js';
 import { mountLook } from './look.js';
+import { mediumOf } from './media/index.js';
 import { savedView } from './permalink.js';
 import { createStore } from './store.js';
 import { followTheme } from './theme.js';
-import { writtenOf } from './axes.js';
 
 function startAlone() {
-  const raw = JSON.parse(document.getElementById('regard-data').textContent);
+  const raw = JSON.parse(document.getElementById('regard-data')?.textContent ?? '');
   const { model, input } = raw.document;
   const embedded = new EmbeddedSource(raw);
   const state = createStore({ ...savedView(document.body.dataset), model: model.name, input });
@@ -28,7 +28,7 @@ function startAlone() {
         ' ',
         element('span', { class: 'subtitle' }, 'look inside'),
       ),
-      element('p', { class: 'model' }, [model.title, writtenOf(input)].filter(Boolean).join(' · ')),
+      element('p', { class: 'model' }, [model.title, mediumOf(input).describe(input)].filter(Boolean).join(' · ')),
       element('nav', { 'aria-label': 'Page' }, button('plain', 'Light or dark', switchTheme)),
     ),
     holder,

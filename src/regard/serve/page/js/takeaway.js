@@ -8,15 +8,18 @@ import { fitsAddress, withView, writeHash } from './permalink.js';
 import { pythonFor } from './python.js';
 import { inWords } from './source.js';
 
+/** @param {Store} store @param {Source} source */
 export function takeAway(store, source) {
   const said = element('span', { class: 'said', role: 'status' });
   let timer = 0;
+  /** @param {string} words */
   const say = (words) => {
     said.textContent = words;
     clearTimeout(timer);
     timer = setTimeout(() => (said.textContent = ''), Math.max(2500, 60 * words.length)); // long enough to be read
   };
 
+  /** @param {string} words @param {string} done */
   async function copy(words, done) {
     try {
       await navigator.clipboard.writeText(words);
@@ -26,8 +29,11 @@ export function takeAway(store, source) {
     }
   }
 
+  /** What is on the screen; these actions wait until there is something. */
+  const onScreen = () => /** @type {Matrix} */ (currentMatrix(store.state));
+
   function drawing() {
-    const matrix = currentMatrix(store.state);
+    const matrix = onScreen();
     const facts = {
       ...matrix,
       colours: store.state.colours,
@@ -37,9 +43,10 @@ export function takeAway(store, source) {
     return store.state.view === 'lines' && matrix.sheet.exact ? linesFigure(facts) : mapFigure(facts);
   }
 
+  /** @param {Blob} blob @param {string} ending */
   function save(blob, ending, note = '') {
     const { site, head, view, sheet } = store.state;
-    const parts = ['regard', site, head, view, changedName(sheet.look)].filter((part) => part !== '');
+    const parts = ['regard', site, head, view, sheet ? changedName(sheet.look) : ''].filter((part) => part !== '');
     const link = element('a', {
       href: URL.createObjectURL(blob),
       download: `${parts.join('-')}.${ending}`,
@@ -53,20 +60,22 @@ export function takeAway(store, source) {
     link: () =>
       copy(
         `${location.href.split('#')[0]}${writeHash(store.state)}`,
-        fitsAddress(store.state.input) ? 'Link copied' : 'Link copied, without the picture: it is too large for one',
+        !store.state.input || fitsAddress(store.state.input) ? 'Link copied' : 'Link copied, without the picture: it is too large for one',
       ),
     python: () => copy(pythonFor(store.state), 'Python copied'),
     png: async () => save(await rasterise(await drawing()), 'png'),
     svg: async () => save(new Blob([await drawing()], { type: 'image/svg+xml' }), 'svg'),
-    html: async () => save(await withView(await store.state.look.page(), store.state), 'html'),
+    html: async () => save(await withView(await onScreen().look.page(), store.state), 'html'),
     csv: () => {
-      const matrix = currentMatrix(store.state);
+      const matrix = onScreen();
       const note = matrix.sheet.exact ? '' : ': only the row of the chosen query, the whole map is too large';
       save(new Blob([matrixText(matrix)], { type: 'text/csv' }), 'csv', note);
     },
   };
+  /** @param {keyof typeof actions} name @param {string} words */
   const act = (name, words) =>
     button('plain', words, () => store.state.sheet && tried(actions[name]), { 'data-action': name });
+  /** @param {() => unknown} action */
   const tried = async (action) => {
     try {
       await action();

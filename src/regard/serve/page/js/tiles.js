@@ -3,22 +3,27 @@
 const SIDE = 256;
 
 export class Tiles {
+  /** @param {SheetLike | null} sheet @param {Ramp} ramp @param {(value: number) => number} place */
   constructor(sheet, ramp, place) {
     this.sheet = sheet;
     this.ramp = ramp;
     this.place = place;
+    /** @type {Map<string, OffscreenCanvas>} */
     this.cache = new Map();
   }
 
+  /** @param {number} index @param {Copy} found @param {number} down @param {number} across */
   tile(index, found, down, across) {
     const name = `${index} ${down} ${across}`;
-    if (!this.cache.has(name)) {
-      if (this.cache.size > 160) this.cache.clear();
-      this.cache.set(name, this.shade(found, down * SIDE, across * SIDE));
-    }
-    return this.cache.get(name);
+    const known = this.cache.get(name);
+    if (known) return known;
+    if (this.cache.size > 160) this.cache.clear();
+    const made = this.shade(found, down * SIDE, across * SIDE);
+    this.cache.set(name, made);
+    return made;
   }
 
+  /** @param {Copy} facts @param {number} top @param {number} left */
   shade({ values, rows, columns }, top, left) {
     const [tall, wide] = [Math.min(SIDE, rows - top), Math.min(SIDE, columns - left)];
     const image = new ImageData(wide, tall);
@@ -32,14 +37,15 @@ export class Tiles {
       }
     }
     const canvas = new OffscreenCanvas(wide, tall);
-    canvas.getContext('2d').putImageData(image, 0, 0);
+    canvas.getContext('2d')?.putImageData(image, 0, 0);
     return canvas;
   }
 
-  /** Paint cells that are `size` pixels wide and `tall` high, the corner of cell (0, 0) at (x, y), inside width x height. */
+  /** Paint cells that are `size` pixels wide and `tall` high, the corner of cell (0, 0) at (x, y), inside width x height.
+      @param {CanvasRenderingContext2D} context @param {TileFacts} given */
   paint(context, { x, y, size, tall, width, height, density = 1 }) {
     const least = Math.min(size, tall) * density;
-    const best = this.sheet.level(Math.max(0, Math.floor(Math.log2(1 / least))));
+    const best = this.sheet?.level(Math.max(0, Math.floor(Math.log2(1 / least))));
     if (!best) return;
     const { index, found } = best;
     const [wide, high] = [size * 2 ** index, tall * 2 ** index];
@@ -62,10 +68,12 @@ export class Tiles {
   }
 }
 
-/** A thumbnail: one pixel per cell (or per halved cell); CSS scales it up without smoothing. */
+/** A thumbnail: one pixel per cell (or per halved cell); CSS scales it up without smoothing.
+    @param {HTMLCanvasElement} canvas @param {Copy} copy @param {Ramp} ramp
+    @param {(value: number) => number} place */
 export function thumbnail(canvas, copy, ramp, place) {
   const tile = new Tiles(null, ramp, place).shade(copy, 0, 0);
   if (canvas.width !== tile.width) canvas.width = tile.width;
   if (canvas.height !== tile.height) canvas.height = tile.height;
-  canvas.getContext('2d').drawImage(tile, 0, 0);
+  canvas.getContext('2d')?.drawImage(tile, 0, 0);
 }

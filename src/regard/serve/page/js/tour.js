@@ -1,24 +1,29 @@
 // A walk through attention on live numbers, at the site that is open.
 
-import { writtenOf } from './axes.js';
 import { button, calm, element, fresh, largest } from './dom.js';
-import { inputFrom } from './permalink.js';
+import { mediumOf } from './media/index.js';
 import { facts, STEPS } from './steps.js';
 
-/** A site whose cells can be taken apart: the one in force, or the last that has an arithmetic. */
+/** A site whose cells can be taken apart: the one in force, or the last that has an arithmetic.
+    @param {State} facts */
 function teachable({ look, site }) {
-  const sites = look.document.sites.filter((one) => one.arithmetic);
+  const sites = look?.document.sites.filter((one) => one.arithmetic) ?? [];
   return sites.find((one) => one.name === site) ?? sites.at(-1) ?? null;
 }
 
-/** Wait until the cell that is open is the one that was asked for. */
+/** Whether two inputs say the same. @param {Input | null | undefined} first @param {Input | null} second */
+const alike = (first, second) =>
+  !first || !second || mediumOf(second).describe(first) === mediumOf(second).describe(second);
+
+/** Wait until the cell that is open is the one that was asked for. @param {Store} store */
 function settled(store, limit = 6000) {
   const start = performance.now();
   return new Promise((resolve) => {
     const check = () => {
       const { cell, site, head, query, key, look, input } = store.state;
       const there =
-        writtenOf(look.document.input) === writtenOf(input) &&
+        Boolean(look && input) &&
+        alike(look?.document.input, input) &&
         cell?.look === look &&
         cell.site === site &&
         cell.head === head &&
@@ -31,8 +36,10 @@ function settled(store, limit = 6000) {
   });
 }
 
+/** @param {Store} store @param {HTMLElement} page @param {Source} source */
 export function makeTour(store, page, source) {
   let index = -1;
+  /** @type {HTMLElement | null} */
   let back = null;
   const title = element('h2', { id: fresh('tour'), tabindex: -1 });
   const text = element('p', { class: 'prose', 'aria-live': 'polite' });
@@ -70,9 +77,11 @@ export function makeTour(store, page, source) {
     back?.focus();
   }
 
-  /** The tour begins anew on a sentence of the lectures. */
+  /** The tour begins anew on a sentence of the lectures. @param {string} sentence */
   async function take(sentence) {
-    store.set({ input: inputFrom(store.state.input, sentence, null), changes: [], query: 0, key: 0 });
+    const { input } = store.state;
+    if (!input) return;
+    store.set({ input: mediumOf(input).restore(input, { text: sentence }), changes: [], query: 0, key: 0 });
     if ((await settled(store)) && index === 0) show(STEPS[0]); // who has gone on meanwhile goes on
   }
 
@@ -90,13 +99,14 @@ export function makeTour(store, page, source) {
     examples.hidden = false;
   }
 
-  /** Where the query looks most: a cell that is worth taking apart. */
+  /** Where the query looks most: a cell that is worth taking apart. @param {Site} site */
   async function begin(site) {
     const head = store.state.head === 'mean' || store.state.site !== site.name ? 0 : store.state.head;
     const query = store.state.site === site.name ? store.state.query : 0;
-    const sheet = await store.state.look.sheet(site.name, head);
+    const sheet = await store.state.look?.sheet(site.name, head);
+    if (!sheet) return;
     const row = sheet.row(Math.min(query, sheet.rows - 1));
-    const kept = store.state.site === site.name && row?.[store.state.key] > 0;
+    const kept = store.state.site === site.name && (row?.[store.state.key] ?? 0) > 0;
     store.set({
       site: site.name,
       head,
@@ -107,9 +117,10 @@ export function makeTour(store, page, source) {
     });
   }
 
+  /** @param {number} to */
   async function go(to) {
     if (to >= STEPS.length || !store.state.look) return stop();
-    if (index < 0) back = document.activeElement;
+    if (index < 0) back = /** @type {HTMLElement | null} */ (document.activeElement);
     const first = index < 0;
     index = Math.max(0, to);
     const site = teachable(store.state);
@@ -126,10 +137,12 @@ export function makeTour(store, page, source) {
     show(STEPS[index]);
   }
 
+  /** @param {Step} step */
   function show(step) {
     root.hidden = false;
     title.textContent = step.title;
-    text.textContent = step.text(facts(store.state));
+    const { cell } = store.state;
+    text.textContent = cell?.numbers.scores ? step.text(facts(cell)) : '';
     count.textContent = `${index + 1} of ${STEPS.length}`;
     [...marks.children].forEach((mark, place) => mark.toggleAttribute('data-on', place <= index));
     previous.disabled = index === 0;

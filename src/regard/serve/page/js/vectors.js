@@ -2,7 +2,8 @@
 
 import { element, shape } from './dom.js';
 
-/** Small bars around a middle line; `limit` keeps several drawings on one scale. */
+/** Small bars around a middle line; `limit` keeps several drawings on one scale.
+    @param {Numbers} values @param {string} className @param {string} label */
 export function vectorBars(values, className, label, limit = 0) {
   const numbers = Array.from(values);
   const top = limit || Math.max(...numbers.map(Math.abs)) || 1;
@@ -33,7 +34,9 @@ export function vectorBars(values, className, label, limit = 0) {
 
 const WIDEST = 96;
 
-/** Weights of one row as bars; of a long row those that are largest, in their order. */
+/** Weights of one row as bars; of a long row those that are largest, in their order.
+    @param {number[]} weights @param {number} chosen @param {string[]} labels
+    @param {(value: number) => string} write */
 export function rowOfBars(weights, chosen, labels, write) {
   let places = weights.map((_, index) => index);
   if (places.length > WIDEST) {

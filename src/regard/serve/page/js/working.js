@@ -5,16 +5,19 @@ import { element, number, percent } from './dom.js';
 import { softmax } from './numeric.js';
 import { rowOfBars, vectorBars } from './vectors.js';
 
+/** @param {string} name @param {string} title @param {Child} formula @param {...Child} rest */
 const stepItem = (name, title, formula, ...rest) =>
   element('li', { 'data-step': name }, element('h3', {}, title), element('p', { class: 'formula' }, formula), rest);
 
-/** The temperature that is in force at a site: the last change that names it wins. */
+/** The temperature that is in force at a site: the last change that names it wins.
+    @param {Change[]} changes @param {string} site */
 export function heatOf(changes, site) {
   const names = [moduleOf(site), '*'];
-  return changes.findLast((one) => one.kind === 'temperature' && names.includes(one.site))?.value ?? 1;
+  return changes.flatMap((one) => (one.kind === 'temperature' && names.includes(one.site) ? [one.value] : [])).at(-1) ?? 1;
 }
 
-/** All numbers that the steps show, from those of the API. */
+/** All numbers that the steps show, from those of the API.
+    @param {WholeCell} numbers @param {number} key @param {number} heat */
 export function takeApart(numbers, key, heat) {
   const { weights, powers, total, top } = softmax(
     numbers.scores.map((score) => (score === null ? null : score / heat)),
@@ -25,6 +28,7 @@ export function takeApart(numbers, key, heat) {
   return { weights, power: powers[key], total, top, hidden, products, gap };
 }
 
+/** @param {WorkFacts} facts */
 export function multiplied({ numbers, parts, rowName, columnName }) {
   const width = numbers.query.length;
   return stepItem(
@@ -44,6 +48,7 @@ export function multiplied({ numbers, parts, rowName, columnName }) {
   );
 }
 
+/** @param {WorkFacts} facts */
 export function scaled({ numbers, heat }) {
   const biased = Math.abs(numbers.bias) > 1e-6;
   const width = numbers.query.length;
@@ -59,6 +64,7 @@ export function scaled({ numbers, heat }) {
   ]);
 }
 
+/** @param {WorkFacts} facts */
 export function normalised({ numbers, parts, heat, key, labels }) {
   if (numbers.masked)
     return stepItem('softmax', 'Masked', [
@@ -79,6 +85,7 @@ export function normalised({ numbers, parts, heat, key, labels }) {
   );
 }
 
+/** @param {WorkFacts} facts */
 export function carried({ numbers, columnName, rowName }) {
   const share = Array.from(numbers.value, (value) => value * numbers.weight);
   const limit = Math.max(...Array.from(numbers.mixed, Math.abs), ...share.map(Math.abs)) || 1;

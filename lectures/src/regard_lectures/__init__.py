@@ -1,0 +1,1 @@
+"""One file a lecture figure or a paper's claim: compute, draw, checks."""

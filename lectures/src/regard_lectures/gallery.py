@@ -1,0 +1,85 @@
+"""Draw figures for the gallery and record what they found: python -m regard_lectures.gallery lectures/gallery [ID ...]
+
+Pictures and a page of them go to the folder, records to ``results/`` beside this file, from where
+``regard figure --list`` reads them. With --redraw nothing is computed: what was recorded is judged and drawn again.
+"""
+
+import io
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+
+from PIL import Image, ImageChops
+
+from regard_lectures import records
+from regard_lectures.records import Record
+from regard_lectures.table import FIGURES, module, picture, record, rows, text_of
+
+VERDICTS = ("confirmed", "partly", "contradicted", "quoted")
+FAR, DOT = 30, 100  # levels of 256; pixels
+
+
+def show(folder: Path, names: list[str], record_of: Callable[[str], Record]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names or list(FIGURES):
+        start = perf_counter()
+        found = record_of(name)
+        records.replaced(folder / f"{name}.png", smaller(picture(found, "png")))
+        records.write(records.RESULTS / f"{name}.json", found)
+        print(f"{name:6} {perf_counter() - start:6.1f} s  {records.words(found)}", flush=True)
+
+
+def computed(name: str) -> Record:
+    made = records.made(text_of(name))
+    return records.judged(name, module(name), module(name).compute(), made)
+
+
+def recorded(name: str) -> Record:
+    found = record(name)
+    assert found is not None, f"{name} is not recorded"
+    return records.judged(name, module(name), found["numbers"], found["made"])
+
+
+def smaller(raw: bytes) -> bytes:
+    """256 colours do for most drawings and take half the room; not where a small red dot would become a brown one."""
+    with Image.open(io.BytesIO(raw)) as image:
+        full = image.convert("RGB")
+    few = full.quantize(256, dither=Image.Dither.NONE)
+    moved = ImageChops.difference(full, few.convert("RGB")).convert("L")
+    far = sum(moved.histogram()[FAR:])  # pixels that changed so much
+    saved = io.BytesIO()
+    (few if far < DOT else full).save(saved, "png", optimize=True)
+    return saved.getvalue()
+
+
+def index(folder: Path) -> None:
+    """The page of the gallery: every figure with its claim, what was expected and found, and its command."""
+    table = [row for row in rows() if row["verdict"] is not None]
+    counts = {word: sum(row["verdict"] == word for row in table) for word in VERDICTS}
+    lines = [
+        "# The gallery",
+        "",
+        "Every picture is computed by the library. What the lecture or the paper expects was fixed before the run; the",
+        "verdict follows from the numbers of the run, and says in how many starts, where there were several.",
+        "",
+        f"{', '.join(f'{count} {word}' for word, count in counts.items())}; of {len(table)} figures.",
+        "Stale: the file that computed the numbers has changed since.",
+        "",
+        "`python -m regard_lectures.gallery lectures/gallery` computes and draws them all again and writes this page;",
+        "with `--redraw` what is recorded is drawn again.",
+    ]
+    for row in table:
+        lines += ["", f"## {row['id']} {row['title']}", "", f"{row['claim']}", ""]
+        lines += [f"![{row['title']}]({row['id']}.png)", ""]
+        lines += [f"Expected: {row['expected']}", ""] if row["expected"] != row["claim"] else []
+        lines += [f"Found: {row['found']}", ""] if row["found"] else []
+        old = ", stale" if row["stale"] else ""
+        lines += [f"**{row['last']}**{old}. Decks {row['deck']}. `{row['command']} --check`, about {row['cost']:g} s."]
+    records.replaced(folder / "README.md", ("\n".join(lines) + "\n").encode())
+
+
+if __name__ == "__main__":
+    words = [word for word in sys.argv[1:] if word != "--redraw"]
+    show(Path(words[0]), words[1:], recorded if "--redraw" in sys.argv else computed)
+    index(Path(words[0]))

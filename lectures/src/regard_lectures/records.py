@@ -1,0 +1,102 @@
+"""What was found, one small file a figure in ``results/``: the numbers, what follows from them, how they were made."""
+
+import json
+import os
+from dataclasses import asdict
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard import __version__
+from regard_lectures import source
+
+if TYPE_CHECKING:
+    from regard_lectures.figure import FigureModule, Numbers
+
+RESULTS = Path(__file__).parent / "results"
+Record = dict[str, Any]
+
+
+def read(name: str) -> Record | None:
+    """None if the figure was never computed in full."""
+    path = RESULTS / f"{name}.json"
+    found: Record | None = json.loads(path.read_text(encoding="utf8")) if path.is_file() else None
+    return found
+
+
+def made(text: str) -> Record:
+    """How numbers are made that are computed now by a file of this text."""
+    from regard.run.environment import commit, environment_now
+
+    now = environment_now()
+    machine = f"{now['platform']}, {os.cpu_count()} cores"
+    told = {"regard": __version__, "commit": commit(Path(__file__).parent) or None, "date": date.today().isoformat()}
+    told |= {"torch": now["torch"], "machine": machine, "threads": now["threads"]}
+    return told | {"seeds": source.starts(text), "digest": source.digest(text)}
+
+
+def judged(name: str, code: "FigureModule", numbers: "Numbers", made: Record) -> Record:
+    """A record: the verdict follows from the numbers and from nothing else."""
+    from regard_lectures.figure import agreement, verdict
+
+    checks = code.checks(numbers)
+    found = verdict(checks)
+    record: Record = {"id": name, "title": code.TITLE, "verdict": found, "agreement": agreement(checks)}
+    record |= {"holds": None if found is None else found == "confirmed"}
+    record |= {"failed": [one.name for one in checks if not one.ok], "decks": list(code.DECKS), "claim": code.CLAIM}
+    record |= {"expected": getattr(code, "EXPECTED", code.CLAIM), "found": getattr(code, "FOUND", "")}
+    record |= {"command": command(name), "seed": code.SEED, "regard": made["regard"], "made": made}
+    return record | {"checks": [told(asdict(one)) for one in checks], "numbers": numbers}
+
+
+def told(check: Record) -> Record:
+    """Without what it does not say; a tuple is a list in JSON."""
+    return {
+        key: list(value) if isinstance(value, tuple) else value for key, value in check.items() if value is not None
+    }
+
+
+def words(record: Record) -> str:
+    """The verdict as it is read: with how many checks hold if only some do, and in how many starts."""
+    checks = record["checks"]
+    held = sum(check["ok"] for check in checks)
+    text = record["verdict"] or "quoted"
+    if text == "partly":
+        text += f": {held} of {len(checks)} checks"
+    return f"{text} ({record['agreement']} starts)" if record["agreement"] else text
+
+
+def stale(record: Record, text: str) -> bool:
+    """Whether the file of the figure, whose text this is, would compute something else by now."""
+    return bool(record["made"]["digest"] != source.digest(text))
+
+
+def command(name: str) -> str:
+    return f"regard figure {name}"
+
+
+def write(path: Path, record: Record) -> None:
+    """A list of numbers on one line."""
+    replaced(path, (compact(record) + "\n").encode())
+
+
+def replaced(path: Path, raw: bytes) -> None:
+    """A file, whole or not at all."""
+    part = path.with_suffix(f".part{path.suffix}")
+    part.write_bytes(raw)
+    os.replace(part, path)
+
+
+def compact(value: object, indent: str = "") -> str:
+    """JSON that a person can read: objects one entry a line, lists without objects on one line."""
+    inner = indent + "  "
+    if isinstance(value, dict) and value:
+        lines = [f"{inner}{json.dumps(name)}: {compact(part, inner)}" for name, part in value.items()]
+        return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
+    if isinstance(value, list) and any(isinstance(part, dict) for part in value):
+        return (
+            "[\n"
+            + ",\n".join(inner + json.dumps(part, ensure_ascii=False, allow_nan=False) for part in value)
+            + f"\n{indent}]"
+        )
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)

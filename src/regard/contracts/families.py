@@ -1,0 +1,247 @@
+"""Every family in small: its config, batches, padding, the future, maps, save and load, and that it learns."""
+
+import inspect
+import json
+import tempfile
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.building import prepare
+from regard.errors import ConfigError
+from regard.folders import load, save
+from regard.model import Model
+from regard.models.family import Family
+from regard.nn.cache import Cache
+from regard.nn.config import parse
+from regard.nn.tap import capture
+from regard.zoo import FAMILIES, bare, config_data, read_config
+
+from .report import BrokenError, Contract, NothingError, demand, demand_close
+from .samples import stirred
+
+STEPS = 300  # at most, to learn one batch by heart
+
+
+def inputs(row: Family, config: Any, batch: int = 3, n: int = 6) -> dict[str, Tensor]:
+    """What the family's forward asks for, by name: images, values, ids; each text is longer than the one before."""
+    if row.inputs is not None:
+        return dict(row.inputs(config, batch))
+    found: dict[str, Tensor] = {}
+    for name, parameter in inspect.signature(row.net.forward).parameters.items():  # type: ignore[attr-defined]
+        if name == "images":
+            side = getattr(config, "image", 8)  # some take any
+            found[name] = torch.randn(batch, config.channels, side, side, dtype=torch.float64)
+        elif name == "values":
+            found[name] = torch.randn(batch, n, dtype=torch.float64)
+        elif name != "self" and parameter.default is inspect.Parameter.empty:
+            if not hasattr(config, "vocab"):
+                raise BrokenError(f"nobody knows what its input {name!r} is: say it, by Family(inputs=...)")
+            found[name] = torch.randint(config.vocab, (batch, n + len(found)))
+    return found
+
+
+def words(given: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The inputs that are ids of tokens, and so may be padded."""
+    return {name: x for name, x in given.items() if not x.is_floating_point()}
+
+
+def tensors(output: object) -> dict[str, Tensor]:
+    """An output as named tensors, whether it is one or a dataclass of some; a number of the batch is none."""
+    if isinstance(output, Tensor):
+        return {"": output}
+    return {name: x for name, x in vars(output).items() if isinstance(x, Tensor) and x.ndim}
+
+
+def logits_of(output: object) -> Tensor:
+    """What it answers, of all that it gives."""
+    found = tensors(output)
+    return next(found[name] for name in ("words", "logits", "", *found) if name in found)
+
+
+def small(row: Family) -> nn.Module:
+    return stirred(row.net(row.example())).eval()
+
+
+def through_files(family: str, config: Any) -> None:
+    data = config_data(config)
+    for kind, back in (("JSON", json.loads(json.dumps(data))), ("TOML", tomllib.loads(tomlkit.dumps(data)))):
+        found = read_config(family, back, "")
+        demand(found == config, f"through {kind} it comes back as {found}, expected {config}")
+
+
+def presets_built(family: str, row: Family) -> None:
+    for name, config in row.presets.items():
+        demand(isinstance(config, row.config), f"the preset {name} is a {type(config).__name__}")
+        through_files(family, config)
+        bare(family, config)
+
+
+def bad_keys(family: str, row: Family) -> None:
+    good = config_data(row.example())
+    for key in good:
+        try:
+            read_config(family, good | {f"{key}x": 1}, "")
+        except ConfigError as error:
+            demand(f"{key}x" in error.got, f"the unknown key {key}x is not named: {error.got}")
+        else:
+            raise BrokenError(f"the unknown key {key}x is not refused")
+    try:
+        parse(row.config, good)
+    except ValueError as error:
+        raise BrokenError(f"its own example is refused: {error}") from None
+
+
+def saved_and_loaded(family: str, row: Family) -> None:
+    net = row.net(row.example()).eval()
+    given = as_floats(inputs(row, row.example()))
+    wanted = tensors(net(**given))
+    with tempfile.TemporaryDirectory() as folder:
+        save(Model(family, net), Path(folder) / "model")
+        again = load(Path(folder) / "model")
+    demand(again.family == family, f"it was saved as {family} and loaded as {again.family}")
+    for name, x in tensors(again.net(**given)).items():
+        demand_close(x, wanted[name], f"the output {name or 'tensor'} after save and load", "what it was", 1e-6)
+
+
+def as_floats(given: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: x.float() if x.is_floating_point() else x for name, x in given.items()}
+
+
+def repeated(row: Family) -> None:
+    net, given = small(row), inputs(row, row.example())
+    one, two = tensors(net(**given)), tensors(net(**given))
+    for name, x in one.items():
+        demand(torch.equal(x, two[name]), f"two equal calls give {name or 'outputs'} that are not equal to the bit")
+
+
+def one_of_many(net: nn.Module, given: Mapping[str, Tensor]) -> None:
+    many = tensors(net(**given))
+    for row in range(len(next(iter(given.values())))):
+        one = tensors(net(**{name: x[row : row + 1] for name, x in given.items()}))
+        for part in many:
+            what = f"row {row} of the output {part or 'tensor'} in a batch of its own"
+            demand_close(one[part][0], many[part][row], what, "that row of many")
+
+
+def padded(net: nn.Module, given: Mapping[str, Tensor], side: str, vocab: int) -> None:
+    """Whatever stands there; every input may be padded, all at once."""
+    keys = {}
+    for part, x in words(given).items():
+        places, lengths = torch.arange(x.shape[1]), torch.tensor((4, 6, 1))[:, None]
+        keys[part] = places < lengths if side == "right" else places >= x.shape[1] - lengths
+    last = list(given)[-1]  # the one that the output follows; others are named, as source_keys
+    masks = {"keys" if part == last else f"{part}_keys": x for part, x in keys.items()}
+    found = tensors(net(**given, **masks))
+    for row in range(3):
+        own = {part: x[row : row + 1] for part, x in given.items()}
+        alone = tensors(net(**own | {part: own[part][:, keys[part][row]] for part in keys}))
+        for part, x in alone.items():
+            along = found[part][row]
+            what = f"row {row} of the output {part or 'tensor'} with padding on the {side}"
+            along = along[keys[last][row]] if along.ndim == 2 else along
+            demand_close(along, x[0], what, "the same row without padding", 1e-9)
+    garbage = {**given} | {part: torch.where(keys[part], x, (x + 5) % vocab) for part, x in words(given).items()}
+    for part, x in tensors(net(**garbage, **masks)).items():
+        same, before = (x[keys[last]], found[part][keys[last]]) if x.ndim == 3 else (x, found[part])
+        demand_close(same, before, f"with other tokens at the padding on the {side}, what is real", "what it was")
+
+
+def no_future(net: nn.Module, ids: Tensor, vocab: int) -> None:
+    """Of a net that goes on with a text."""
+    y = logits_of(net(ids))
+    for i in range(ids.shape[1] - 1):
+        later = torch.arange(ids.shape[1]) > i
+        moved = logits_of(net(torch.where(later, (ids + 5) % vocab, ids)))
+        what = f"with the tokens after {i} changed, the logits up to it"
+        demand_close(moved[:, : i + 1], y[:, : i + 1], what, "what they were", 1e-9)
+
+
+def cached(net: nn.Module, ids: Tensor) -> None:
+    full, cache, parts = logits_of(net(ids)), Cache(), list[Tensor]()
+    for i in range(ids.shape[1]):
+        parts.append(logits_of(net(ids[:, i : i + 1], cache=cache)))
+    demand_close(torch.cat(parts, 1), full, "decoding token by token with a cache", "all at once", 1e-8)
+
+
+def looked_at(row: Family) -> None:
+    net, given = small(row), inputs(row, row.example())
+    plain = tensors(net(**given))
+    try:
+        with capture(net, "*") as seen:
+            looked = tensors(net(**given))
+    except KeyError:
+        raise NothingError("it has no taps") from None
+    for part, x in plain.items():
+        demand_close(looked[part], x, f"the output {part or 'tensor'} while somebody looks", "what it is else", 1e-6)
+    for name, records in seen.items():
+        if name.endswith(".weights"):
+            place = name.removesuffix(".weights")
+            values, mixed = seen.get(f"{place}.values"), seen.get(f"{place}.mixed")
+            if values and mixed and records[0].shape[-3] == values[0].shape[-3]:
+                what = f"what the heads of {place} bring"
+                demand_close(mixed[0], records[0] @ values[0], what, "their recorded weights @ values", 1e-6)
+
+
+def learned(row: Family, config: Any, steps: int, enough: float = 0.0) -> tuple[float, float]:
+    """The loss on one batch, before and after so many steps, or once it is below this share of the first."""
+    net, given = row.net(config).train(), as_floats(inputs(row, config))
+    optimizer, losses = torch.optim.Adam(net.parameters(), lr=1e-2), list[float]()
+
+    first = logits_of(net(**given))
+    labels = torch.randint(first.shape[-1], first.shape[:-1])
+    for _ in range(steps):
+        loss = F.cross_entropy(logits_of(net(**given)).flatten(0, -2), labels.flatten())
+        losses.append(loss.item())
+        if losses[-1] < enough * losses[0]:
+            break
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return losses[0], losses[-1]
+
+
+def overfits(row: Family) -> None:
+    still = {one.name: 0.0 for one in fields(row.config) if "drop" in one.name}
+    start, end = learned(row, replace(row.example(), **still), STEPS, 0.05)
+    demand(end < 0.05 * start, f"in {STEPS} steps on one batch the loss went from {start:.3g} to {end:.3g}, not to 5%")
+
+
+def prepared(family: str, row: Family) -> None:
+    net, given = small(row), inputs(row, row.example())
+    wanted, twin = tensors(net(**given)), prepare(Model(family, net)).net
+    for name, x in tensors(twin(**given)).items():
+        demand_close(x, wanted[name], f"the output {name or 'tensor'} once prepared for inference", "what it was")
+
+
+def contracts(family: str) -> Iterator[Contract]:
+    row = FAMILIES[family]
+    config, accepted = row.example(), inspect.signature(row.net.forward).parameters  # type: ignore[attr-defined]
+    yield Contract("its example passes through JSON and TOML", partial(through_files, family, config))
+    yield Contract("its presets pass through files and can be built", partial(presets_built, family, row))
+    yield Contract("an unknown key is refused by its name", partial(bad_keys, family, row))
+    yield Contract("it is saved and loaded", partial(saved_and_loaded, family, row))
+    yield Contract("equal calls give equal bits", partial(repeated, row))
+    yield Contract("a batch of one is a row of many", lambda: one_of_many(small(row), inputs(row, config)))
+    for side in ("left", "right") if "keys" in accepted else ():
+        says = f"padding on the {side} never changes a real output"
+        yield Contract(says, lambda s=side: padded(small(row), inputs(row, config), s, config.vocab))  # type: ignore[misc]
+    if row.takes == ("text",) and "generate" in row.verbs(config, None):
+        yield Contract("nothing of the future is seen", lambda: no_future(small(row), ids_of(row), config.vocab))
+        if "cache" in accepted:
+            yield Contract("cached is full", lambda: cached(small(row), ids_of(row)))
+    yield Contract("who looks moves nothing, and sees what is mixed", partial(looked_at, row))
+    yield Contract("prepared for inference it is the same", partial(prepared, family, row))
+    yield Contract("it learns one batch by heart", partial(overfits, row))
+
+
+def ids_of(row: Family) -> Tensor:
+    return next(iter(words(inputs(row, row.example())).values()))

@@ -1,0 +1,251 @@
+"""Every attention or mixer at its place in a block and in a model: what it is asked for it serves or refuses in words;
+gradients, the future, the cache, padding, maps, save and load."""
+
+import re
+import tempfile
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.errors import ConfigError
+from regard.folders import load, save
+from regard.model import Model
+from regard.nn.attention import Mixer, MultiHeadAttention
+from regard.nn.block import Block
+from regard.nn.cache import Cache
+from regard.nn.feedforward import MLP
+from regard.nn.mask import ALL, CAUSAL, Given, Mask
+from regard.nn.mechanisms import Choice, Traits, build_mixer
+from regard.nn.residual import Branch, Placement, build_residual
+from regard.nn.site import Site
+from regard.nn.tap import Tap, capture
+from regard.zoo import FAMILIES, bare
+
+from . import kernels
+from .report import BrokenError, Contract, NothingError, demand, demand_close
+from .samples import DIM, HEADS, gradients, numbers, ragged, some_pairs, stirred
+
+SITES: dict[str, dict[str, Any]] = {
+    "causal": {"causal": True},
+    "context": {"cross": True},
+    "dropout": {"dropout": 0.1},
+    "length": {"length": None},
+}
+
+
+def built(choice: Choice) -> Mixer:
+    return stirred(build_mixer(choice, Site(dim=DIM, heads=HEADS, length=128)))
+
+
+def refusals(choice: Choice) -> set[str]:
+    """What it refuses, found by asking: causal, context, dropout, length, pairs, bias."""
+    found = set()
+    for what, changes in SITES.items():
+        try:
+            build_mixer(choice, Site(**{"dim": DIM, "heads": HEADS, "length": 64} | changes))
+        except ValueError:
+            found.add(what)
+    mixer, x = built(choice).eval(), numbers(2, 4, DIM)
+    for what, mask, bias in (
+        ("pairs", Mask(pairs=some_pairs(2, 4, 4)), None),
+        ("bias", ALL, Given(numbers(HEADS, 4, 4))),
+    ):
+        try:
+            mixer(x, mask=mask, bias=bias)
+        except ValueError:
+            found.add(what)
+    return found
+
+
+def site_refusal(choice: Choice, what: str) -> None:
+    """Refused when a model is built, not when it runs, by an error that says what."""
+    word = "longest input|length" if what == "length" else what
+    try:
+        build_mixer(choice, Site(**{"dim": DIM, "heads": HEADS, "length": 64} | SITES[what]))
+    except ValueError as error:
+        said = re.search(f"attention '.*': .*({word})", str(error), re.DOTALL)
+        demand(said is not None, f"the error does not say {what!r}: {error}")
+        return
+    raise BrokenError(f"it is not refused: {what}")
+
+
+def block(
+    choice: Choice, *, placement: Placement = "pre", dropout: float = 0.0, causal: bool = False, cross: bool = False
+) -> Block:
+    site = Site(dim=DIM, heads=HEADS, length=16, causal=causal, dropout=dropout)
+    beyond = Site(dim=DIM, heads=HEADS, length=16, cross=True, dropout=dropout)
+    return Block(
+        build_mixer(choice, site),
+        MLP(DIM, 24),
+        lambda: build_residual(placement, nn.LayerNorm(DIM), Branch(DIM), DIM),
+        cross=build_mixer(choice, beyond) if cross else None,
+    )
+
+
+def shape_and_gradients(choice: Choice, cross: bool) -> None:
+    """Every weight and every position takes part; with a context too."""
+    layer = stirred(block(choice, cross=cross))
+    x, context = numbers(2, 9, DIM, grad=True), numbers(2, 7, DIM, grad=True)
+    keys = ragged(2, 7, "right")
+    y = layer(x, context, context_mask=Mask(keys=keys)) if cross else layer(x)
+    demand(y.shape == x.shape, f"a block gives the shape {tuple(y.shape)}, expected {tuple(x.shape)}")
+    names, parameters = zip(*layer.named_parameters(), strict=True)
+    of_x, of_context, *found = gradients(y, x, context, *parameters)
+    for name, gradient in zip(names, found, strict=True):
+        demand(bool(gradient.isfinite().all()), f"the gradient of {name} is not finite")
+        unseen = name.endswith(".k.bias")  # a softmax does not see that one
+        demand(unseen or bool(gradient.abs().sum() > 0), f"the gradient of {name} is 0: it takes no part")
+    demand(bool(of_x.abs().sum(-1).all()), "a position has no gradient: it takes no part")
+    if cross:
+        looked = of_context.abs().sum(-1) > 0
+        demand(not looked[~keys].any(), "padding of the context has a gradient")
+        demand(bool(looked.any(-1).all()), "a context takes no part")
+
+
+def no_future(choice: Choice) -> None:
+    """Of a block at a causal place: what comes later moves nothing, whatever it is."""
+    layer, x = stirred(block(choice, causal=True)).eval(), numbers(2, 7, DIM)
+    y = layer(x, mask=CAUSAL)
+    for i in range(6):
+        later = torch.arange(7)[:, None] > i
+        moved = layer(torch.where(later, 3 * numbers(2, 7, DIM), x), mask=CAUSAL)
+        what = f"with the positions after {i} changed, the output up to it (causal, 7 positions)"
+        demand_close(moved[:, : i + 1], y[:, : i + 1], what, "what it was", 1e-9)
+
+
+def cached(choice: Choice, steps: tuple[int, ...]) -> None:
+    """Step by step with a cache is all at once; or a cache is refused at the first step."""
+    layer, x, keys = stirred(block(choice, causal=True)).eval(), numbers(2, 6, DIM), ragged(2, 6, "left")
+    full, cache, parts, start = layer(x, mask=Mask(causal=True, keys=keys)), Cache(), list[Tensor](), 0
+    try:
+        for n in steps:
+            part = slice(start, start + n)
+            parts.append(layer(x[:, part], mask=cache.take(n, keys[:, part]), cache=cache))
+            start += n
+    except ValueError as error:
+        demand(not parts, f"a cache is refused after {len(parts)} steps, not at the first: {error}")
+        return
+    what = f"decoding {' + '.join(map(str, steps))} positions with a cache"
+    demand_close(torch.cat(parts, 1)[keys], full[keys], what, "all at once")
+
+
+def padded(choice: Choice, side: str, causal: bool) -> None:
+    """A row is what it is alone, whatever stands at the padding, a NaN included."""
+    layer, x, keys = stirred(block(choice, causal=causal)).eval(), numbers(3, 6, DIM), ragged(3, 6, side)
+    y = layer(x, mask=Mask(causal=causal, keys=keys))
+    for row in range(3):
+        alone = layer(x[row : row + 1, keys[row]], mask=Mask(causal=causal))
+        what = f"row {row} with padding on the {side} ({int(keys[row].sum())} of 6 positions are real)"
+        demand_close(y[row, keys[row]], alone[0], what, "the same row without padding", 1e-9)
+    bad = torch.where(keys[..., None], x, 1e3)
+    found = layer(bad, mask=Mask(causal=causal, keys=keys))
+    demand_close(found[keys], y[keys], f"with large numbers at the padding on the {side}, what is real", "what it was")
+
+
+def one_of_many(choice: Choice) -> None:
+    layer, x = stirred(block(choice)).eval(), numbers(3, 6, DIM)
+    many = layer(x)
+    for row in range(3):
+        demand_close(
+            layer(x[row : row + 1])[0], many[row], f"row {row} in a batch of its own", "that row of many", 1e-9
+        )
+
+
+def looked_at(choice: Choice, causal: bool) -> None:
+    """Who looks moves nothing, and sees the weights that the definition gives."""
+    layer, x = (
+        stirred(build_mixer(choice, Site(dim=DIM, heads=HEADS, length=16, causal=causal))).eval(),
+        numbers(2, 6, DIM),
+    )
+    mask = Mask(causal=causal)
+    plain = layer(x, mask=mask)
+    if not any(isinstance(module, Tap) for module in layer.modules()):
+        raise BrokenError("it tells nothing to who looks: give it a tap, such as influence (regard.nn.influence.tell)")
+    with capture(layer, "*") as seen:
+        looked = layer(x, mask=mask)
+    demand_close(looked, plain, "the output while somebody looks", "the output while nobody does", 1e-8)
+    if isinstance(layer, MultiHeadAttention):
+        demand("weights" in seen, f"nothing is told of its weights; its taps are {', '.join(seen)}")
+        wanted = layer.kernel.weights(seen["queries"][0], seen["keys"][0], mask)
+        demand_close(seen["weights"][0], wanted, "the map that is recorded", "weights(q, k)", 1e-9)
+
+
+def without_memory(choice: Choice, causal: bool) -> None:
+    with torch.device("meta"):
+        layer, x = block(choice, causal=causal), torch.empty(2, 5, DIM)
+        y = layer(x, mask=Mask(causal=causal, keys=torch.ones(2, 5, dtype=torch.bool)))
+    demand(y.device.type == "meta", "on the meta device, where models are measured, it computes somewhere else")
+
+
+def dropped(choice: Choice) -> None:
+    layer, x = stirred(block(choice, dropout=0.5)), numbers(2, 6, DIM)
+    demand(
+        not torch.allclose(layer.train()(x), layer(x)), "dropout was asked for, and two passes in training are equal"
+    )
+    demand(torch.equal(layer.eval()(x), layer(x)), "two passes in evaluation are not equal to the bit")
+
+
+def in_model(choice: Choice, family: str) -> None:
+    """Built, saved, loaded and looked at; it learns one batch."""
+    row = FAMILIES[family]
+    config = row.reconfigured(row.example(), {"attention": choice, "depth": 1})
+    try:
+        bare(family, config)
+    except ConfigError as error:
+        raise NothingError(f"a {family} cannot take it: {error.got}") from None
+    net: Any = row.net(config)
+    ids = torch.randint(config.vocab, (3, 6))
+    with tempfile.TemporaryDirectory() as folder:
+        save(Model(family, net), Path(folder) / "model")
+        again = load(Path(folder) / "model").net
+    demand_close(
+        words_of(again(ids)), words_of(net.eval()(ids)), f"a {family} that was saved and loaded", "the same", 1e-6
+    )
+    optimizer, losses, labels = torch.optim.Adam(net.parameters(), lr=1e-2), list[float](), torch.randint(13, (3, 6))
+    net.train()
+    for _ in range(15):
+        loss = F.cross_entropy(words_of(net(ids)).flatten(0, 1), labels.flatten())
+        losses.append(loss.item())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    told = f"in 15 steps on one batch the loss of a {family} went from {losses[0]:.3g} to {losses[-1]:.3g}"
+    demand(losses[-1] < 0.5 * losses[0], f"{told}, not below half")
+
+
+def words_of(output: Any) -> Tensor:
+    found: Tensor = output if isinstance(output, Tensor) else output.words
+    return found
+
+
+def contracts(choice: Choice, traits: Traits) -> Iterator[Contract]:
+    """All of them, those of a kernel first where it is one."""
+    mixer, refuses = built(choice), refusals(choice)
+    causal = "causal" not in refuses
+    if isinstance(mixer, MultiHeadAttention):
+        yield from kernels.contracts(mixer.kernel, traits, refuses)
+    for what in SITES:
+        if what in refuses:
+            yield Contract(f"a place that asks for it is refused in words: {what}", partial(site_refusal, choice, what))
+    yield Contract("every weight and position takes part", partial(shape_and_gradients, choice, False))
+    if "context" not in refuses:
+        yield Contract("every weight takes part, with a context", partial(shape_and_gradients, choice, True))
+    if causal:
+        yield Contract("nothing of the future is seen in a block", partial(no_future, choice))
+        for steps in ((2, 3, 1), (1,) * 6):
+            says = f"cached is full, or a cache is refused, in {len(steps)} steps"
+            yield Contract(says, partial(cached, choice, steps))
+    for side in ("left", "right"):
+        yield Contract(f"padding on the {side} never changes a real output", partial(padded, choice, side, causal))
+    yield Contract("a batch of one is a row of many", partial(one_of_many, choice))
+    yield Contract("the map that is recorded is the explicit one", partial(looked_at, choice, causal))
+    yield Contract("it can be measured without memory", partial(without_memory, choice, causal))
+    if "dropout" not in refuses:
+        yield Contract("weights are dropped in training alone", partial(dropped, choice))
+    for family in ("gpt", "bert"):
+        yield Contract(f"a {family} with it is saved, loaded and learns", partial(in_model, choice, family))

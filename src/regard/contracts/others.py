@@ -1,0 +1,157 @@
+"""What is asked of a checkpoint table, a processor, a verb, an analysis and a figure."""
+
+import importlib
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regard.errors import InputError
+from regard.figures import Collection, homes
+from regard.interop.kinds import KINDS, read_foreign, tried
+from regard.interop.rules import exported
+from regard.look.analyses import ANALYSES, Asked, analysed
+from regard.modalities.processor import Home
+from regard.modalities.processors import PROCESSORS
+from regard.modalities.verb_table import VERBS
+from regard.zoo import FAMILIES
+
+from .reach import model_of, shown
+from .report import BrokenError, Contract, demand
+
+SUBJECTS = ("bert", "gpt", "vit", "transformer")  # whose traces an analysis is asked about
+
+
+# A checkpoint table ------------------------------------------------------------------------------
+
+
+def there_and_back(name: str) -> None:
+    """The family's example, exported and read again, is the same in its config and in every number."""
+    kind = KINDS[name]
+    demand(kind.family in FAMILIES, f"its family {kind.family!r} is not known")
+    row = FAMILIES[kind.family]
+    config = row.example() if kind.example is None else kind.example()
+    state = row.net(config).state_dict()
+    _, data, run, lost = tried(kind, config, state)
+    differing = ", ".join(f"{key} = {ours!r} comes back as {said!r}" for key, (ours, said) in lost.items())
+    demand(not lost, f"its config cannot say all of the example of {kind.family}: {differing}")
+    tensors = run.finish("our tensors cannot be exported")
+    data = json.loads(json.dumps(data))
+    demand(data.get("model_type", name) == name, f"the config it writes is of the kind {data.get('model_type')!r}")
+    header = {key: tuple(x.shape) for key, x in tensors.items()}
+    found = read_foreign(data, {}, header, lambda names: {key: tensors[key] for key in names if key in tensors}, Path())
+    demand(found.config == config, f"the config comes back as {found.config}, expected {config}")
+    for key, x in state.items():
+        demand(key in found.state, f"the tensor {key} does not come back")
+        demand(torch.equal(found.state[key], x), f"the tensor {key} comes back with other numbers")
+
+
+def strict(name: str) -> None:
+    """A tensor that is missing, and one that is too many, are refused by name."""
+    kind = KINDS[name]
+    row = FAMILIES[kind.family]
+    config = row.example() if kind.example is None else kind.example()
+    data = json.loads(json.dumps(kind.export_config(config)))
+    tensors = exported(row.net(config).state_dict(), kind.rules(config, None)).finish("cannot be exported")
+    gone = next(iter(tensors))
+    for what, some in {
+        "is missing": {key: x for key, x in tensors.items() if key != gone},
+        "is too many": {**tensors, "surely.unknown": torch.zeros(2)},
+    }.items():
+        odd = gone if what == "is missing" else "surely.unknown"
+        refused(data, some, f"the tensor {odd} {what}", odd)
+
+
+def refused(data: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], what: str, name: str) -> None:
+    header = {key: tuple(x.shape) for key, x in tensors.items()}
+    try:
+        read_foreign(data, {}, header, lambda names: {key: x for key, x in tensors.items() if key in names}, Path())
+    except InputError as error:
+        demand(name in str(error), f"{what}, and the error does not name it: {error}")
+        return
+    raise BrokenError(f"{what}, and it is read all the same")
+
+
+def checkpoint_contracts(name: str) -> Iterator[Contract]:
+    yield Contract("export and import are the identity", partial(there_and_back, name))
+    yield Contract("a missing and an extra tensor are refused by name", partial(strict, name))
+
+
+# The others --------------------------------------------------------------------------------------
+
+
+def prepared(name: str) -> None:
+    """Of a family of its media: the plainest one is written to a folder and read back."""
+    kind = PROCESSORS[name]
+    family = next((one for one, row in FAMILIES.items() if set(row.takes) == kind.media), None)
+    demand(family is not None, f"no family takes what it prepares: {', '.join(sorted(kind.media))}")
+    assert family is not None
+    model = model_of(family)
+    assert model.processor is not None
+    data = json.loads(json.dumps(model.processor.to_data()))
+    demand(data.get("kind") == name, f"to_data tells the kind {data.get('kind')!r}, expected {name!r}")
+    with tempfile.TemporaryDirectory() as place:
+        for file, content in model.processor.files().items():
+            (Path(place) / file).write_bytes(content)
+        again = kind.read(data, Home(Path(place), FAMILIES[family], model.config))
+    demand(again.to_data() == model.processor.to_data(), "what is read back is not what was written")
+    demand(set(again.media) == kind.media, f"it prepares {', '.join(again.media)}, expected {', '.join(kind.media)}")
+
+
+def runs_for(name: str) -> None:
+    verb = VERBS[name]
+    for place in (*verb.runners.values(), verb.command, *([verb.example] if verb.example else [])):
+        module, _, function = place.partition(":")
+        demand(callable(getattr(importlib.import_module(module), function, None)), f"there is no function {place}")
+
+
+def analysed_somewhere(name: str) -> None:
+    """Of one of the usual models at least, and what comes out is JSON. Others may refuse it in words."""
+    one, refusals = ANALYSES[name], []
+    demand(bool(one.equation) and bool(one.limit), "it lacks its equation, or what it does not tell")
+    for family in SUBJECTS:
+        row, model = FAMILIES[family], model_of(family)
+        found = model.look(*shown(row)[: 1 if row.takes == ("text", "text") else None])
+        try:
+            told = analysed(found, name, Asked())
+        except InputError as error:
+            refusals.append(f"{family}: {error.what}")
+            continue
+        json.dumps(told, allow_nan=False)
+        return
+    raise BrokenError(f"every model refuses it: {'; '.join(refusals)}")
+
+
+def drawn(collection: Collection, name: str) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        result = collection.run(name, Path(place), True)
+        json.dumps(result, allow_nan=False)
+        for kind in ("png", "svg"):
+            file = Path(place) / f"{name}.{kind}"
+            demand(file.is_file() and file.stat().st_size > 0, f"{file.name} was not drawn")
+    demand(result["holds"] is not False, f"what is expected was not found: {', '.join(result['failed'])}")
+
+
+def figure_contracts(name: str) -> Iterator[Contract]:
+    yield Contract("it is computed, drawn and checked", lambda: drawn(homes()[name], name))
+
+
+def collection_contracts(collection: Collection) -> Iterator[Contract]:
+    for name in collection.names():
+        yield Contract(f"{name} is computed, drawn and checked", partial(drawn, collection, name))
+
+
+def processor_contracts(name: str) -> Iterator[Contract]:
+    yield Contract("it is written to a folder and read back", partial(prepared, name))
+
+
+def verb_contracts(name: str) -> Iterator[Contract]:
+    yield Contract("who does the work is there", partial(runs_for, name))
+
+
+def analysis_contracts(name: str) -> Iterator[Contract]:
+    yield Contract("it can be asked of a model, and tells JSON", partial(analysed_somewhere, name))

@@ -1,0 +1,265 @@
+"""One contract over all families: each is reached by build, save, load, look, its lens, serve, and a small run of each
+task that it names, after which it can be asked.
+
+Without it a row could be listed and yet not be trained, served or read by a lens.
+"""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+import torch
+from PIL import Image
+
+from regard.look.analyses import Asked, analysed
+from regard.look.document import title
+from regard.look.example import takes
+from regard.look.lens import through_lens
+from regard.modalities.goals import GOALS, batches_of
+from regard.modalities.inputs import Picture
+from regard.modalities.learning import Goal
+from regard.modalities.page_inputs import PAGE_INPUTS
+from regard.modalities.processors import PROCESSORS, kind_for
+from regard.modalities.sources import SOURCES
+from regard.modalities.text.vocabulary import Vocabulary, symbols_of
+from regard.modalities.verb_table import VERBS
+from regard.model import Model
+from regard.models.family import Family
+from regard.nn.config import parse
+from regard.run.evaluation import measured
+from regard.run.training import train
+from regard.serve.shelf import Shelf
+from regard.train.progress import Silent
+from regard.zoo import FAMILIES, config_data, family_of
+
+from .families import inputs, logits_of, saved_and_loaded, tensors
+from .report import BrokenError, Contract, NothingError, demand, demand_close
+
+SENTENCE, QUESTION = "the dog sees a cat", "who runs"
+WORDS = ["the dog sees a cat", "who runs today"]
+WAVE = [float(i % 7) for i in range(40)]
+FOLLOWS = (
+    "vocab",
+    "target_vocab",
+    "classes",
+    "head",
+    "horizon",
+    "quantiles",
+)  # keys that follow from the data or the task
+LENGTH, SIDE = 32, 16  # of texts in the runs; of images for a net that takes any
+
+
+def shown(row: Family) -> list[Picture]:
+    """One input of each medium."""
+    forms: dict[str, Any] = {"text": SENTENCE, "image": Image.new("RGB", (24, 24), (196, 62, 40)), "series": WAVE}
+    if unknown := [medium for medium in row.takes if medium not in forms]:
+        raise NothingError(f"there is no example of {', '.join(unknown)}")
+    return [forms[medium] for medium in row.takes]
+
+
+def model_of(family: str) -> Model:
+    """The family's example with random weights and the plainest processor."""
+    row = FAMILIES[family]
+    config, media = row.example(), set(row.takes)
+    if not any(kind.media == media for kind in PROCESSORS.values()):
+        known = "; ".join(", ".join(sorted(kind.media)) for kind in PROCESSORS.values())
+        raise BrokenError(f"no processor prepares what it takes, {', '.join(row.takes)}; there are those of: {known}")
+    if "text" not in media:
+        processor = kind_for(row).blank(row, config, None)
+        if not row.has("image") and hasattr(processor, "size"):  # it takes any, and small ones are quick
+            processor = replace(processor, size=SIDE)
+        return Model(family, row.net(config).eval(), processor)
+    text = Vocabulary("words", config.vocab - 4).learn(WORDS)
+    return Model(family, row.net(config).eval(), kind_for(row).blank(row, config, text), symbols=symbols_of(text))
+
+
+def own_net(family: str) -> None:
+    """A net tells its family, by which a lens is found: two rows cannot share one."""
+    row = FAMILIES[family]
+    found = family_of(row.net(row.example()))
+    if found is not row:
+        other = next((name for name, one in FAMILIES.items() if one is found), "no family")
+        raise BrokenError(f"its net {row.net.__name__} is that of {other}: make a class of its own")
+
+
+def looked(family: str) -> None:
+    row, model = FAMILIES[family], model_of(family)
+    if not row.axes:
+        raise NothingError("it names no axes: nothing of it looks anywhere")
+    found = model.look(*shown(row)[: 1 if row.takes == ("text", "text") else None])
+    demand(bool(tensors(found.output)), "it gives no output for an example of its media")
+    demand(bool(found.sites), f"its row names axes, {', '.join(row.axes)}, and nothing can be looked at")
+
+
+def lensed(family: str) -> None:
+    """After the last block it is the net's own answer."""
+    row = FAMILIES[family]
+    if row.lens is None:
+        raise NothingError("it names none")
+    net: Any = row.net(row.example()).eval()
+    if not row.lens.headed(net):
+        raise NothingError("its example has no head for it")
+    given = {name: x.float() if x.is_floating_point() else x for name, x in inputs(row, row.example()).items()}
+    layers = list(through_lens(net, lambda: net(**given)))
+    demand(bool(layers), "its lens finds no block")
+    answer = logits_of(net(**given))
+    if row.lens.beside is None and layers[-1].logits.shape == answer.shape:
+        demand_close(layers[-1].logits, answer, "what the lens reads after the last block", "the net's answer", 1e-5)
+
+
+def served(family: str) -> None:
+    """The page has a form of input for it, and the shelf can make and show it."""
+    row = FAMILIES[family]
+    medium = takes(row.takes)
+    demand(medium in PAGE_INPUTS, f"the page has no input for what it takes: {medium}")
+    demand(bool(PAGE_INPUTS[medium].example(family)), f"the page opens with no example of {medium}")
+    model_of(family)
+    for name in row.offered:
+        demand(name in row.presets, f"the page is to offer {name}, which is none of its presets")
+
+
+def verbs_known(family: str) -> None:
+    """Each has a way for what it takes."""
+    row = FAMILIES[family]
+    for task in (None, *row.tasks):
+        verbs = row.verbs(row.example(), task)
+        for verb in verbs:
+            demand(verb in VERBS, f"its verb {verb!r} is not known; there are {', '.join(VERBS)}")
+            able = ", ".join(VERBS[verb].runners)
+            demand(row.takes[0] in VERBS[verb].runners, f"{verb!r} takes {able}, and it takes {', '.join(row.takes)}")
+
+
+def names_tasks(family: str) -> None:
+    row = FAMILIES[family]
+    demand(bool(row.tasks), "it names no task, so nothing can train it")
+    for task in row.tasks:
+        demand(task in GOALS, f"its task {task!r} is not known; there are {', '.join(GOALS)}")
+
+
+def data_for(task: str, row: Family) -> list[str]:
+    """The kinds of data that serve a goal and are of what a family takes; examples can be written of the first."""
+    fitting = [name for name in batches_of(task) if name in SOURCES and set(SOURCES[name].media) == set(row.takes)]
+    return sorted(fitting, key=lambda name: SOURCES[name].example is None)
+
+
+def run_text(family: str, task: str, data: str, folder: Path, steps: int) -> str:
+    """A run file of the family's example, on a little data that is written into the folder."""
+    row, source = FAMILIES[family], SOURCES[data]
+    assert source.example is not None
+    settings = {key: x for key, x in config_data(row.example()).items() if key not in FOLLOWS}
+    if "length" in settings and "text" in row.takes:
+        settings["length"] = LENGTH
+    elif "series" in row.takes:
+        settings.pop("length", None)  # it follows from the data's window
+    given = asked_of_data(GOALS[task], data) | source.example(folder)
+    if not row.has("image") and hasattr(source.settings, "size"):
+        given["size"] = SIDE
+    document = {
+        "folder": str(folder / "run"),
+        "task": {"kind": task},
+        "data": {"kind": data} | given,
+        "model": {"name": nearest(row, settings)} | settings,
+        "train": {"steps": steps, "evaluate": steps, "save": 2, "log": 1, "keep": 9},
+        "optimizer": {"kind": "adamw", "rate": 0.001},
+        "schedule": {"kind": "constant"},
+    }
+    return tomlkit.dumps(document)
+
+
+def asked_of_data(goal: Goal, data: str) -> dict[str, Any]:
+    """What a goal's own run file says of data of this kind, where that is no path and not the default."""
+    said = next((one.data for one in goal.templates.values() if one.data.kind == data), None)
+    if said is None:
+        return {}
+    usual = {one.name: one.default for one in fields(said)}
+    plain = {key: x for key, x in vars(said).items() if isinstance(x, str | int | float | bool)}
+    return {key: x for key, x in plain.items() if x != usual[key] and key not in SOURCES[data].paths}
+
+
+def nearest(row: Family, settings: dict[str, Any]) -> str:
+    """The preset from which these keys make the example: one that sets no other key."""
+    demand(bool(row.presets), "it has no preset, and a run file names one")
+    for name, preset in row.presets.items():
+        try:
+            made: Any = parse(row.config, config_data(preset) | settings)
+        except ValueError:
+            continue
+        if all(getattr(made, key) == x for key, x in vars(row.example()).items() if key not in (*FOLLOWS, "length")):
+            return name
+    return next(iter(row.presets))
+
+
+def little_data(family: str, task: str) -> str:
+    """A kind of data from which the family can learn the task, and which can write an example of itself."""
+    row = FAMILIES[family]
+    demand(task in GOALS, f"its task {task!r} is not known")
+    fitting = data_for(task, row)
+    if not fitting:
+        known = ", ".join(batches_of(task))
+        raise BrokenError(f"no kind of data for {task} ({known}) is of what it takes: {', '.join(row.takes)}")
+    demand(SOURCES[fitting[0]].example is not None, f"no kind of data for {task} can write an example of itself")
+    return fitting[0]
+
+
+def trained(family: str, task: str, data: str = "") -> None:
+    """A run of two steps, measured; its model is loaded, offered by the shelf, looked at and asked."""
+    row, data = FAMILIES[family], data or little_data(family, task)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        file = folder / "run.toml"
+        file.write_text(run_text(family, task, data, folder, 2), "utf-8")
+        ended = train(file, (), Silent())
+        demand(bool(ended.finished), f"the run stopped at step {ended.step}")
+        found = measured(ended.folder, "held_out", Silent())
+        demand(bool(found.metrics), "its evaluation measures nothing")
+        model = Shelf(folder).get("run:run").model
+        verbs = model.verbs()
+        cannot = f"trained to {task}, it cannot be asked to: its verbs are {', '.join(verbs) or 'none'}"
+        demand(task not in VERBS or task in verbs, cannot)
+        for verb in verbs:
+            asked(model, verb, row)
+        if row.axes:
+            demand(
+                bool(model.look(*shown(row)[: 1 if row.takes == ("text", "text") else None]).sites), "it shows no map"
+            )
+
+
+def asked(model: Model, verb: str, row: Family) -> None:
+    """One of the library's verbs; others have arguments of their own."""
+    ask = getattr(model, verb, None)
+    if ask is None:
+        return
+    given: Sequence[Any] = (QUESTION, SENTENCE) if verb == "answer" else shown(row)[:1]
+    with torch.inference_mode():
+        demand(ask(*given) is not None, f"asked to {verb}, it says nothing")
+
+
+def analyses_of(family: str) -> None:
+    """The spectrum needs nothing but a map; the smallest is enough."""
+    model, row = model_of(family), FAMILIES[family]
+    if not row.axes:
+        raise NothingError("it names no axes")
+    found = model.look(*shown(row)[: 1 if row.takes == ("text", "text") else None])
+    sized = [(site.rows.size * site.columns.size, name) for name, site in found.sites.items() if site.kind == "weights"]
+    if not sized:
+        raise NothingError("it has no maps of weights")
+    smallest = found.sites[min(sized)[1]]
+    analysed(found, "spectrum", Asked(site=title(smallest.name, 0, smallest)))
+
+
+def contracts(family: str) -> Iterator[Contract]:
+    row = FAMILIES[family]
+    yield Contract("it is built, saved and loaded", partial(saved_and_loaded, family, row))
+    yield Contract("its net is its own", partial(own_net, family))
+    yield Contract("it can be looked at", partial(looked, family))
+    yield Contract("its maps can be analysed", partial(analyses_of, family))
+    yield Contract("its lens ends in its own answer", partial(lensed, family))
+    yield Contract("it can be served", partial(served, family))
+    yield Contract("it names tasks that are known", partial(names_tasks, family))
+    yield Contract("its verbs are known, and take what it takes", partial(verbs_known, family))
+    for task in row.tasks:
+        yield Contract(f"a run to {task} is trained, measured, loaded and asked", partial(trained, family, task))

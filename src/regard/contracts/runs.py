@@ -1,0 +1,135 @@
+"""Every task and every kind of data, by little runs: trained, measured, and resumed to the same end."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import fields
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regard.folders import load
+from regard.modalities.goals import GOALS, batches_of, can_learn
+from regard.modalities.learning import Plan
+from regard.modalities.sources import SOURCES
+from regard.run.settings import read_run
+from regard.run.templates import run_of
+from regard.run.training import resume, train
+from regard.train.progress import Silent
+from regard.train.runtext import write
+from regard.zoo import FAMILIES
+
+from .reach import data_for, little_data, run_text, trained
+from .report import BrokenError, Contract, demand
+
+STEPS = 4
+
+
+def learner_of(task: str) -> str:
+    """A family that can learn a task from data that can write an example of itself."""
+    able = [name for name in FAMILIES if can_learn(name, task)]
+    demand(bool(able), f"no family can learn it: none names {task!r}, and its row names no learners")
+    for name in able:
+        kinds = data_for(task, FAMILIES[name])
+        if kinds and SOURCES[kinds[0]].example is not None:
+            return name
+    known = ", ".join(batches_of(task)) or "none"
+    raise BrokenError(f"no data for it ({known}) is of what {', '.join(able)} takes and can write an example of itself")
+
+
+def templates_read(task: str) -> None:
+    demand(bool(GOALS[task].templates), "it has no template, so `regard init` cannot print a run file")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, template in GOALS[task].templates.items():
+            file = Path(folder) / f"{name}.toml"
+            file.write_text(write(run_of(template)), "utf-8")
+            found = read_run(file)
+            demand(found.task == template.task, f"the run file {name} is read back as {found.task}")
+            demand(found.data == template.data, f"the run file {name} is read back as {found.data}")
+
+
+def begun_and_trained(task: str) -> None:
+    trained(learner_of(task), task)
+
+
+def resumed(family: str, task: str) -> None:
+    """From the checkpoint in the middle to the same end, to the bit."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        file = folder / "run.toml"
+        file.write_text(run_text(family, task, little_data(family, task), folder, STEPS), "utf-8")
+        whole = train(file, (), Silent()).folder
+        before = load(whole / "model").state_dict()
+        last = max(whole.glob("checkpoints/step-*"), key=lambda path: int(path.name.removeprefix("step-")))
+        demand(last.name.endswith(str(STEPS)), f"the last checkpoint is {last.name}, expected that of step {STEPS}")
+        shutil.rmtree(last)
+        shutil.rmtree(whole / "model")
+        resume(whole, Silent())
+        after = load(whole / "model").state_dict()
+    for key, x in before.items():
+        gap = float((after[key] - x).abs().max()) if x.numel() else 0.0
+        demand(torch.equal(after[key], x), f"resumed from the middle, {key} differs by up to {gap:.3g}, expected 0")
+
+
+def goal_contracts(task: str) -> Iterator[Contract]:
+    yield Contract("its run files are read as they are written", partial(templates_read, task))
+    yield Contract("a run is trained, measured, loaded and asked", partial(begun_and_trained, task))
+    yield Contract("a run that is resumed ends as if it had not stopped", lambda: resumed(learner_of(task), task))
+
+
+def opened(name: str, folder: Path) -> Any:
+    row = SOURCES[name]
+    demand(row.example is not None, "it cannot write an example of itself: say how, by DataKind(example=...)")
+    assert row.example is not None
+    known = {one.name for one in fields(row.settings)}
+    given = row.example(folder)
+    demand(given.keys() <= known, f"its example gives {', '.join(sorted(given.keys() - known))}, which are no settings")
+    return given
+
+
+def example_written(name: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        opened(name, Path(folder))
+
+
+def rows_read(name: str) -> None:
+    """By the run of a task that it serves, every row twice alike."""
+    task, family = server_of(name)
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        file = folder / "run.toml"
+        file.write_text(run_text(family, task, name, folder, 2), "utf-8")
+        run = read_run(file)
+        config = FAMILIES[family].example()
+        plan = Plan(run.task, run.data, 0, 2, folder, family, config, {}, None, load)
+        found = SOURCES[name].open(plan)
+        demand("train" in found.splits, f"it opens {', '.join(found.splits)}, and nothing to train on")
+        for split, rows in found.splits.items():
+            demand(len(rows) > 0, f"of {split} there are no rows")
+            demand(bool(str(rows.where(0))), f"of {split}, nobody knows where the first row stands")
+            same = repr(rows[0]) == repr(rows[0])
+            demand(same, f"of {split}, the first row is another one each time that it is read")
+
+
+def server_of(name: str) -> tuple[str, str]:
+    """A task that this kind of data serves, and a family that learns it."""
+    for task in GOALS:
+        if name in batches_of(task):
+            for family, row in FAMILIES.items():
+                if can_learn(family, task) and set(row.takes) == set(SOURCES[name].media):
+                    return task, family
+    media = ", ".join(SOURCES[name].media)
+    raise BrokenError(f"it serves no task that a family learns which takes {media}: name some, by DataKind(serves=...)")
+
+
+def served(name: str) -> None:
+    task, family = server_of(name)
+    trained(family, task, name)
+
+
+def data_contracts(name: str) -> Iterator[Contract]:
+    yield Contract("it writes an example of itself", partial(example_written, name))
+    yield Contract("its rows are read, each twice alike", partial(rows_read, name))
+    yield Contract("a run on it is trained, measured, loaded and asked", partial(served, name))

@@ -1,1 +1,0 @@
-"""One file a lecture figure or a paper's claim: compute, draw, holds."""

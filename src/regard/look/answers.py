@@ -1,0 +1,116 @@
+"""What a net's output says, in words that can be shown: a text, labels, the next token, the tokens behind masks.
+
+Each answer tells itself three times: ``data`` for JSON, ``headline`` for a title, ``subject`` for what an analysis asks
+about. A modality may have answers of its own kind, such as boxes.
+
+Shapes: c classes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from torch import Tensor
+
+MOST = 10  # choices that are told
+
+Choices = tuple[tuple[str, float], ...]  # each with its probability, the likeliest first
+
+
+class Answer(Protocol):
+    def data(self) -> dict[str, Any]:
+        """For JSON; "kind" says which answer it is."""
+
+    def headline(self) -> str:
+        """In a few words; empty where there is nothing to tell."""
+
+    def subject(self) -> str:
+        """What "how sure is the model of this?" is about."""
+
+
+@dataclass(frozen=True)
+class WrittenText:
+    """A text that the net wrote, and of each of its tokens the log-probability."""
+
+    text: str
+    tokens: Choices
+
+    def data(self) -> dict[str, Any]:
+        tokens = [{"text": token, "logp": logp} for token, logp in self.tokens]
+        return {"kind": "text", "text": self.text, "tokens": tokens}
+
+    def headline(self) -> str:
+        return self.text or "(nothing)"
+
+    def subject(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Labels:
+    choices: Choices
+
+    def data(self) -> dict[str, Any]:
+        return {"kind": "labels", "labels": listed(self.choices)}
+
+    def headline(self) -> str:
+        return likeliest(self.choices)
+
+    def subject(self) -> str:
+        return self.choices[0][0]
+
+
+@dataclass(frozen=True)
+class NextToken:
+    """What may follow a text."""
+
+    choices: Choices
+
+    def data(self) -> dict[str, Any]:
+        return {"kind": "next", "tokens": listed(self.choices)}
+
+    def headline(self) -> str:
+        return likeliest(self.choices)
+
+    def subject(self) -> str:
+        return self.choices[0][0]
+
+
+@dataclass(frozen=True)
+class FilledMasks:
+    """What may stand at each place that is masked."""
+
+    places: tuple[tuple[int, Choices], ...]
+
+    def data(self) -> dict[str, Any]:
+        rows = [{"token": place, "tokens": listed(choices)} for place, choices in self.places]
+        return {"kind": "filled", "places": rows}
+
+    def headline(self) -> str:
+        return ", ".join(choices[0][0].strip() for _, choices in self.places)
+
+    def subject(self) -> str:
+        return self.places[0][1][0][0] if self.places else ""
+
+
+def answer_data(answer: Answer | None) -> dict[str, Any]:
+    return {"kind": "none"} if answer is None else answer.data()
+
+
+def listed(choices: Choices) -> list[list[str | float]]:
+    return [list(one) for one in choices]
+
+
+def likeliest(choices: Choices) -> str:
+    return f"{choices[0][0].strip()}, {100 * choices[0][1]:.0f} %" if choices else ""
+
+
+def ranked(logits: Tensor) -> list[tuple[int, float]]:
+    """Classes and how likely each is, the likeliest first.  (c,)"""
+    chances = logits.softmax(-1)
+    return [(i, float(chances[i])) for i in chances.argsort(descending=True, stable=True).tolist()]
+
+
+def label_choices(logits: Tensor, names: Sequence[str]) -> Labels:
+    """(c,)"""
+    return Labels(tuple((names[i] if names else str(i), chance) for i, chance in ranked(logits)[:MOST]))

@@ -1,0 +1,78 @@
+"""A set of boxes with their classes."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from regard.data.rows import Rows, Some
+from regard.modalities.inputs import Asked
+from regard.modalities.learning import Goal, Plan, Sources, Template
+from regard.nn.config import below, not_above_zero, refuse
+from regard.tasks.task import Task
+from regard.train.optimizers import AdamW
+from regard.train.runfile import setting
+from regard.train.schedules import Cosine
+from regard.train.settings import Train
+
+from .annotations import BoxedImages
+from .detection import Detect, Weights
+from .sources.files import SHOWN, BoxFiles
+
+
+@dataclass(frozen=True)
+class Detection:
+    """A set of boxes with their classes."""
+
+    kind: Literal["detect"] = "detect"
+    label: float = setting(1.0, "weight of the class, in the loss and in the matching")
+    box: float = setting(5.0, "weight of the distance of two boxes")
+    overlap: float = setting(2.0, "weight of what they have in common")
+    nothing: float = setting(0.1, "of the class, for queries that shall find nothing")
+    earlier: float = setting(1.0, "weight of what the decoder's earlier layers say; 0: only the last is heard")
+
+    def __post_init__(self) -> None:
+        refuse(below(0, self, "label", "box", "overlap", "earlier"), not_above_zero(self, "nothing"))
+
+
+def task_of(plan: Plan, model: Asked, sources: Sources) -> Task:
+    task = plan.task
+    return Detect(model.net, sources.names, Weights(task.label, task.box, task.overlap, task.nothing, task.earlier))
+
+
+def remarks(plan: Plan, sources: Sources, model: Asked) -> list[str]:
+    return unasked(sources.splits["train"].source, int(model.get("queries")))
+
+
+def unasked(rows: Rows, queries: int) -> list[str]:
+    """Whether images hold more things than there are queries to find them, and which."""
+    indices = rows.indices if isinstance(rows, Some) else np.arange(len(rows))
+    source = rows.source if isinstance(rows, Some) else rows
+    if not isinstance(source, BoxedImages):
+        return []
+    counts = source.things()
+    over = [int(i) for i in indices if counts[i] > queries]
+    if not over:
+        return []
+    named = [f"{source.where(i)} ({counts[i]})" for i in over[:SHOWN]]
+    more = f" and {len(over) - SHOWN} more" if len(over) > SHOWN else ""
+    what = f"{len(over)} images hold more things than model.queries = {queries} can find"
+    return [f"{what}, up to {counts[over].max()}: {', '.join(named)}{more}"]
+
+
+TEMPLATE = Template(
+    task=Detection(),
+    data=BoxFiles(train="annotations.json", images=("images",)),
+    model={"name": "detr-small", "queries": 50, "depths": [1, 1, 1], "dims": [32, 64, 128], "dim": 128},
+    train=Train(steps=20000, clip=0.1, evaluate=500, save=500, log=50),
+    optimizer=AdamW(rate=5e-4, betas=(0.9, 0.999), decay=1e-4),
+    schedule=Cosine(warmup=500),
+)
+BATCHES = "regard.modalities.boxes.batching"
+GOAL = Goal(
+    Detection,
+    {"boxes": f"{BATCHES}:box_batches", "shapes": f"{BATCHES}:shape_batches"},
+    task_of,
+    {"detect": TEMPLATE},
+    remarks=remarks,
+)

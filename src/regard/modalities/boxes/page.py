@@ -1,0 +1,20 @@
+"""Boxes in the answers of the HTTP API."""
+
+from typing import Literal
+
+from pydantic import BaseModel
+
+
+class Box(BaseModel):
+    label: str
+    score: float
+    box: list[float]
+
+
+class BoxesAnswer(BaseModel):
+    """Boxes are left, top, right, bottom, in pixels of the image as the net sees it, of this width and height."""
+
+    kind: Literal["boxes"]
+    width: int
+    height: int
+    boxes: list[Box]

@@ -1,0 +1,149 @@
+"""Images with boxes, in files."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from PIL import Image
+
+from regard.data.faults import printable, tolerate
+from regard.data.files import find_file
+from regard.data.rows import Rows, Some
+from regard.errors import InputError
+from regard.modalities.boxes.annotations import BoxedImages, open_boxes
+from regard.modalities.images.preparation import known_images, not_deviations
+from regard.modalities.images.processor import Images
+from regard.modalities.learning import DataKind, Opened, Plan
+from regard.modalities.splits import SPLITS, apart, checked
+from regard.nn.config import below, not_above_zero, not_positive, not_shares, refuse
+from regard.train.runfile import required, setting
+
+PHOTO_MEAN, PHOTO_DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, as DETR has it
+SHOWN = 5  # images or boxes that are named
+
+
+@dataclass(frozen=True)
+class BoxFiles:
+    """Images with boxes: COCO's JSON, a JSON list, or Pascal VOC's folder of XML files; and the images."""
+
+    kind: Literal["boxes"] = "boxes"
+    train: str = required("COCO's JSON, a JSON list, or a folder of Pascal VOC's XML files")
+    held_out: str = setting("", "the same to evaluate on while training; none: a share of train")
+    test: str = setting("", "the same for `regard evaluate --split test`")
+    images: tuple[str, ...] = required(
+        "their folder or zip archive: one for all, or one each for train, held_out and test"
+    )
+    splits: tuple[str, ...] = setting((), "of a JSON list or VOC: the names of its splits for train, held_out, test")
+    longest: int = setting(320, "pixels that the longer side of an image is scaled to")
+    share: float = setting(0.1, "what is held out of train, where nothing else is")
+    bad: float = setting(0.01, "more than this share of bad images, or of bad boxes, stops the run before it begins")
+    batch: int = setting(8, "batch size in images")
+    mirror: float = setting(0.5, "the chance that left and right are exchanged, in training")
+    cut: float = setting(0.5, "the chance that a random part of the image is cut out, in training")
+    part: float = setting(0.6, "the smallest such part, as a share of each side")
+    scale: float = setting(0.8, "the smallest scale that an image is shown in, in training; the largest is 1")
+    mean: tuple[float, ...] = setting(PHOTO_MEAN, "of the pixels, 0 is black and 1 white")
+    deviation: tuple[float, ...] = setting(PHOTO_DEVIATION, "of the pixels")
+
+    def __post_init__(self) -> None:
+        wrong = not_positive(self, "batch") + ([] if self.train or self.train is None else ["train names no file"])
+        if self.images is not None and len(self.images) not in (1, 3):
+            wrong += [f"images = {list(self.images)} names neither one folder nor three"]
+        if self.splits is not None and len(self.splits) not in (0, 2, 3):
+            wrong += [f"splits = {list(self.splits)} names neither two splits nor three"]
+        if self.splits and len(set(self.splits)) < len(self.splits):
+            wrong += [f"splits = {list(self.splits)} names one of them twice"]
+        if self.splits and (self.held_out or self.test):
+            wrong += ["splits: these are parts of train's file, so held_out and test have none of their own"]
+        wrong += not_deviations(self.deviation)
+        wrong += [
+            f"{name} = {value} is above 1"
+            for name in ("mirror", "cut", "part", "scale")
+            if (value := getattr(self, name)) is not None and value > 1
+        ]
+        refuse(wrong, below(16, self, "longest"), below(0, self, "mirror", "cut"))
+        refuse(not_shares(self, "share", "bad"), not_above_zero(self, "share", "part", "scale"))
+
+    def as_usual(self) -> bool:
+        return self.mean == PHOTO_MEAN and self.deviation == PHOTO_DEVIATION
+
+
+def open_box_files(plan: Plan) -> Opened:
+    data = plan.data
+    images = as_known(
+        plan, Images(size=data.longest, fit="within", mean=data.mean, std=data.deviation), data.as_usual()
+    )
+    splits, names = box_rows(plan, images)
+    apart(splits)
+    opened = checked(splits, data.bad, data.share, plan.seed, images, names, tolerated_boxes)
+    return replace(opened, notes=clipped(opened.splits.values()))
+
+
+def as_known(plan: Plan, images: Images, usual: bool) -> Images:
+    """Each image keeps its form. Pixels become the numbers that the weights of [start] know, unless the run says
+    otherwise."""
+    base = known_images(plan)
+    return replace(images, mean=base.mean, std=base.std, filter=base.filter) if base is not None and usual else images
+
+
+def box_rows(plan: Plan, images: Images) -> tuple[dict[str, Rows], tuple[str, ...]]:
+    """Every split, and the names of the classes, which are those of train."""
+    data, splits = plan.data, dict[str, Rows]()
+    files = (data.train,) * len(data.splits) or (data.train, data.held_out, data.test)
+    names: tuple[str, ...] = ()
+    for i, (split, file) in enumerate(zip(SPLITS, files, strict=False)):
+        if file:
+            folder = find_file(data.images[i % len(data.images)], plan.base)
+            part = data.splits[i] if data.splits else None
+            rows = open_boxes(find_file(file, plan.base), folder, images, split=part, labels=names or None)
+            if split == "train" and not rows.things().any() and not rows.bad_boxes:
+                raise InputError(
+                    "no image of train has a box, so there is nothing to learn",
+                    where=str(find_file(file, plan.base)),
+                    got=f"{len(rows)} images" + (f" of the split {part!r}" if part else ""),
+                    fix="see that data.train and data.splits name what was annotated",
+                )
+            names, splits[split] = rows.labels, rows
+    return splits, names
+
+
+def tolerated_boxes(rows: BoxedImages, bad: float, name: str) -> None:
+    """Images and boxes each by themselves: an image has many boxes, which would hide that every tenth image is bad."""
+    boxes = set(rows.bad_boxes)
+    images = [fault for fault in rows.faults if fault not in boxes]
+    tolerate(images, len(rows) + len(images), bad, name, "image images")
+    if boxes:
+        tolerate(rows.bad_boxes, len(rows.boxes) + len(rows.bad_boxes), bad, name, "box boxes")
+
+
+def clipped(splits: Iterable[Rows]) -> tuple[str, ...]:
+    """How many boxes reached beyond their images, and which."""
+    every = [rows.source if isinstance(rows, Some) else rows for rows in splits]  # of two parts, one source twice
+    sources = {id(rows): rows for rows in every if isinstance(rows, BoxedImages)}.values()
+    names = [name for rows in sources for name in rows.clipped]
+    if not names:
+        return ()
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    total = sum(len(rows.boxes) for rows in sources)
+    what = f"{len(names):,} of {total:,} boxes reach beyond their images, and are clipped to them"
+    return (f"{what}: {'; '.join(map(printable, names[:SHOWN]))}{more}",)
+
+
+def example(folder: Path) -> dict[str, Any]:
+    (folder / "images").mkdir()
+    rows = []
+    for i in range(8):
+        image = Image.new("RGB", (32, 32), (20 * i, 128, 128))
+        image.paste((255, 0, 0), (4, 4, 16, 16))
+        image.save(folder / "images" / f"{i}.png")
+        rows.append({"id": i, "file_name": f"{i}.png", "width": 32, "height": 32})
+    boxes = [{"id": i, "image_id": i, "category_id": 1 + i % 2, "bbox": [4, 4, 12, 12]} for i in range(8)]
+    names = [{"id": 1, "name": "square"}, {"id": 2, "name": "other"}]
+    told = {"images": rows, "annotations": boxes, "categories": names}
+    (folder / "boxes.json").write_text(json.dumps(told), "utf-8")
+    return {"train": "boxes.json", "images": ["images"], "share": 0.25, "batch": 2, "longest": 32}
+
+
+KIND = DataKind(BoxFiles, ("image",), open_box_files, paths=(*SPLITS, "images"), example=example)

@@ -1,0 +1,48 @@
+"""Generated: coloured squares, discs and triangles before a busy background."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from regard.data.rows import Rows
+from regard.modalities.boxes.shapes import KINDS, Shapes
+from regard.modalities.images.processor import Images
+from regard.modalities.learning import DataKind, Opened, Plan
+from regard.modalities.splits import SPLITS
+from regard.nn.config import below, not_positive, refuse
+from regard.train.runfile import setting
+
+from .files import as_known
+
+MEASURED = 300  # images that are held out, and as many to test on
+
+
+@dataclass(frozen=True)
+class DrawnShapes:
+    """Generated: coloured squares, discs and triangles before a busy background."""
+
+    kind: Literal["shapes"] = "shapes"
+    rows: int = setting(20000, "how many images to train on")
+    side: int = setting(64, "pixels of each side")
+    most: int = setting(4, "shapes of an image at most")
+    batch: int = setting(32, "batch size in images")
+
+    def __post_init__(self) -> None:
+        refuse(not_positive(self, "rows", "most", "batch"), below(16, self, "side"))
+
+
+def open_shapes(plan: Plan) -> Opened:
+    data = plan.data
+    images = as_known(plan, Images(size=data.side, fit="within", mean=(0.5,), std=(0.25,)), usual=True)
+    counts = zip(SPLITS, (data.rows, MEASURED, MEASURED), strict=True)
+    splits: dict[str, Rows] = {
+        split: Shapes(count, 3 * plan.seed + i, data.side, data.most) for i, (split, count) in enumerate(counts)
+    }
+    return Opened(splits, prepared=images, names=KINDS)
+
+
+def example(folder: Path) -> dict[str, Any]:
+    return {"rows": 8, "side": 16, "most": 2, "batch": 4}
+
+
+KIND = DataKind(DrawnShapes, ("image",), open_shapes, example=example)

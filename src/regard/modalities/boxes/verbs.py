@@ -1,0 +1,14 @@
+"""What can be asked of a model that finds objects."""
+
+from regard.modalities.verb import Verb
+
+DETECT = Verb(
+    "detect",
+    "Find things in images: a label, how sure it is, and a box in pixels; and draw them.",
+    {"image": "regard.modalities.boxes.asking:detect"},
+    answer="regard.modalities.boxes.detector:Spotted",
+    command="regard.cli.detect:run",
+    cannot="cannot detect objects",
+    use="a detr",
+    example="regard.modalities.boxes.asking:example",
+)

@@ -1,0 +1,31 @@
+"""An image and its caption as an example to look at."""
+
+from regard.look.example import Example, image_record
+from regard.modalities.images.recogniser import read_pixels
+from regard.modalities.inputs import Picture
+from regard.modalities.text.examples import GREEDY, written_text
+from regard.modalities.text.translator import clean
+
+from .captioning import Describing
+
+
+def captioned_image(describing: Describing, picture: Picture, target: str | None) -> Example:
+    """Without a caption, the model writes it."""
+    image = read_pixels(describing.seeing.images, picture)
+    images = describing.seeing.images.normalise(image)[None]
+    if target is None:
+        best = describing.told(images, GREEDY)[0][0]
+        target, ids = best.text, list(best.ids)
+    else:
+        ids = describing.literal.ids([clean(target)])[0]
+    return written_text(
+        describing.text,
+        describing.begin,
+        [*ids, describing.symbols.end[0]],
+        inputs=(images,),
+        media=("image", "text"),
+        record={"kind": "caption", "image": image_record(image), "target": target},
+        texts=(target,),
+        words={},
+        image=image,
+    )

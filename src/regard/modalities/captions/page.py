@@ -1,0 +1,26 @@
+"""Images with sentences about them, on the page and in the HTTP API."""
+
+from typing import Any, Literal
+
+from regard.modalities.images.page import FILES, ImageInput, image_example
+from regard.modalities.page_input import Border, PageGiven, PageInput, Shown
+from regard.modalities.text.page import Letters, readable
+
+
+class CaptionInput(PageGiven):
+    """An image and a sentence about it; without a target the model writes it."""
+
+    kind: Literal["caption"]
+    image: ImageInput
+    target: Letters | None = None
+
+    def given(self, border: Border) -> Shown:
+        target = () if self.target is None else (readable(border, self.target),)
+        return (self.image.picture(border), *target)
+
+
+def caption_example(name: str) -> dict[str, Any]:
+    return {"kind": "caption", "image": image_example(name)}
+
+
+CAPTION = PageInput((ImageInput, CaptionInput), caption_example, files=FILES, words="shakespeare")

@@ -1,0 +1,26 @@
+"""The processor of a run that learns captions: images as the run file says, words as they are learned."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from regard.decode.symbols import Symbols
+from regard.modalities.learning import Opened, Plan, Size
+from regard.modalities.text import preparation as text
+
+from .processor import Captions
+
+
+def processor_of(opened: Opened, files: Mapping[str, bytes]) -> Captions:
+    return Captions(opened.prepared, text.processor_of(opened, files))
+
+
+def sizes(plan: Plan, captions: Captions) -> dict[str, Size]:
+    return text.sizes(plan, captions.text)
+
+
+def symbols(plan: Plan, captions: Captions) -> Symbols:
+    return text.symbols(plan, captions.text)
+
+
+CAPTIONS = replace(text.TEXT, processor=processor_of, sizes=sizes, symbols=symbols)
+GENERATED = replace(text.GENERATED, processor=processor_of, sizes=sizes, symbols=symbols)

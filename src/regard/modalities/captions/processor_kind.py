@@ -1,0 +1,37 @@
+"""The processor of a captioner in its folder: how images are prepared, and the tokenizer."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from regard.errors import CheckpointError, ConfigError
+from regard.modalities.images import processor_kind as images
+from regard.modalities.processor import Foreign, Home, ProcessorKind
+from regard.modalities.text import processor_kind as text
+from regard.models.family import Family
+
+from .processor import Captions
+
+
+def read(data: Mapping[str, Any], home: Home) -> Captions:
+    where = str(home.folder / "regard.json")
+    if set(data) != {"kind", "images"} or not isinstance(data["images"], dict):
+        raise ConfigError("this is no processor of captions", where=where, got=f"keys {', '.join(data)}"[:200])
+    words = text.read_tokenizer(home, "")
+    if words is None:
+        raise CheckpointError("a file of the processor is missing", where=str(home.folder), expected=text.FILE)
+    return Captions(images.read(data["images"], home), words)
+
+
+def read_foreign(data: Mapping[str, Any], kind: str, home: Home) -> None:
+    """No other library's captioner is read."""
+
+
+def export(captions: Captions, folder: Foreign) -> Foreign:
+    return text.export(captions.text, images.export(captions.images, folder))
+
+
+def blank(family: Family, config: Any, words: Any) -> Captions:
+    return Captions(images.blank(family, config, None), words)
+
+
+CAPTIONS = ProcessorKind(frozenset({"image", "text"}), (text.FILE,), read, read_foreign, export, blank)

@@ -1,0 +1,136 @@
+"""Images with captions, in files."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from PIL import Image
+
+from regard.data.files import find_file, table_rows
+from regard.data.fingerprints import fingerprint_named
+from regard.data.places import Place, open_place
+from regard.data.rows import Rows
+from regard.modalities.captions.captioned import CaptionedImages, hold_out_images, image_names, open_captions
+from regard.modalities.captions.preparation import CAPTIONS
+from regard.modalities.images.augmentation import Change
+from regard.modalities.images.preparation import (
+    AUGMENT,
+    DEVIATION,
+    FIT,
+    HALF,
+    MEAN,
+    not_deviations,
+    prepared_images,
+    uncut,
+)
+from regard.modalities.learning import DataKind, Opened, Plan
+from regard.modalities.splits import SPLITS, tolerated
+from regard.modalities.text.preparation import VocabularySettings
+from regard.nn.config import below, not_above_zero, not_positive, not_shares, refuse
+from regard.train.runfile import required, setting
+
+
+@dataclass(frozen=True)
+class CaptionFiles:
+    """Images with captions: a table with the path of an image and a caption in each row, and the images."""
+
+    kind: Literal["captions"] = "captions"
+    train: str = required("a csv, tsv or jsonl file; an image with several captions has several rows")
+    held_out: str = setting("", "the same to evaluate on while training; none: a share of train's images")
+    test: str = setting("", "the same for `regard evaluate --split test`")
+    images: tuple[str, ...] = setting(
+        (),
+        "the folder or zip archive where the paths begin: one for all, or one each for train, held_out and test; "
+        "none: the folder of each file",
+    )
+    image: int | str = setting("image", "the column of the image's path, by name or number; of jsonl: the key")
+    caption: int | str = setting("caption", "the column or key of the caption")
+    share: float = setting(0.1, "of train's images, held out with all of their captions where no file is given")
+    bad: float = setting(0.01, "more than this share of bad rows stops the run before it begins")
+    batch: int = setting(32, "batch size in captions, each with its image")
+    longest: int = setting(64, "tokens of a caption; the rest is cut off")
+    fit: Literal["stretch", "crop"] = setting("stretch", FIT)
+    mean: tuple[float, ...] = setting(HALF, MEAN)
+    deviation: tuple[float, ...] = setting(HALF, DEVIATION)
+    augment: Change = setting(Change(), AUGMENT)
+    vocabulary: VocabularySettings = setting(
+        VocabularySettings(), "how captions are cut into tokens, learned from train"
+    )
+
+    def __post_init__(self) -> None:
+        wrong = not_positive(self, "batch") + ([] if self.train or self.train is None else ["train names no file"])
+        wrong += below(2, self, "longest") + not_deviations(self.deviation)
+        if self.images is not None and len(self.images) not in (0, 1, 3):
+            wrong += [f"images = {list(self.images)} names neither no folder nor one nor three"]
+        if self.image is not None and self.image == self.caption:
+            wrong += [f"caption = {self.caption!r} is the column of the image"]
+        refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
+
+    def as_usual(self) -> bool:
+        return self.mean == self.deviation == HALF and self.fit == "stretch"
+
+
+def open_caption_files(plan: Plan) -> Opened:
+    """No image is in two splits, whatever number of captions it has."""
+    data, images = plan.data, prepared_images(plan)
+    splits: dict[str, CaptionedImages] = {}
+    for split, (table, place) in caption_tables(data, plan.base).items():
+        if split == "train":
+            splits[split] = open_captions(table, place, uncut(images, data.augment.area))
+        else:
+            splits[split] = open_captions(table, place, images, splits["train"].files())
+    faults = tolerated(splits, data.bad)
+    if "held_out" not in splits:
+        splits["train"], splits["held_out"] = hold_out_images(splits["train"], data.share, plan.seed, images)
+    return Opened(dict(splits), faults, images)
+
+
+def caption_tables(data: CaptionFiles, base: Path) -> dict[str, tuple[Rows, Place]]:
+    """Of each split that has one, the table and where its paths begin."""
+    tables: dict[str, tuple[Rows, Place]] = {}
+    for i, (split, name) in enumerate((split, getattr(data, split)) for split in SPLITS):
+        if name:
+            path = find_file(name, base)
+            folder = find_file(data.images[i % len(data.images)], base) if data.images else path.parent
+            tables[split] = table_rows(path, [data.image, data.caption]), open_place(folder)
+    return tables
+
+
+def texts_of(rows: Rows) -> Callable[[int], Sequence[str]]:
+    """Without decoding an image."""
+    assert isinstance(rows, CaptionedImages)
+    return lambda i: [rows.caption(i)]
+
+
+def images_of_tables(data: CaptionFiles) -> list[tuple[str, str]]:
+    """Of the images in folders, those that have a caption: there may be more, such as this run."""
+    found = []
+    for split, (table, place) in caption_tables(data, Path()).items():
+        if place.path.is_dir():
+            found.append((f"images of data.{split}", fingerprint_named(place, sorted(set(image_names(table))))))
+    return found
+
+
+def example(folder: Path) -> dict[str, Any]:
+    rows = ["image,caption\n"]
+    for i in range(12):
+        colour = (40 + 20 * (i % 2) * 8, 64, 128)
+        Image.new("RGB", (8, 8), colour).save(folder / f"{i}.png")
+        rows.append(f"{i}.png,a {'red' if i % 2 else 'dark'} square\n")
+    (folder / "captions.csv").write_text("".join(rows), "utf-8")
+    vocabulary = {"kind": "words", "size": 64}
+    return {"train": "captions.csv", "share": 0.25, "batch": 4, "longest": 10, "vocabulary": vocabulary}
+
+
+KIND = DataKind(
+    CaptionFiles,
+    ("image", "text"),
+    open_caption_files,
+    CAPTIONS,
+    texts_of,
+    paths=(*SPLITS, "images"),
+    listed=("images",),
+    more_files=images_of_tables,
+    example=example,
+)

@@ -1,0 +1,56 @@
+"""How the images of a run are prepared: as its settings say, or as the model was taught that it starts from."""
+
+from dataclasses import replace
+
+from regard.errors import InputError
+from regard.modalities.learning import Plan
+from regard.zoo import FAMILIES
+
+from .processor import Images
+
+MEAN = "of the pixels, 0 is black and 1 white: one, or one a channel"
+DEVIATION = "of the pixels: one, or one a channel"
+SIZE = "both sides of an image, for a model whose config does not tell it; 0: as the config says"
+FIT = "an image that is no square: the whole of it, or a square from its middle"
+AUGMENT = "how images change at random while they are learned"
+HALF = (0.5,)
+
+
+def known_images(plan: Plan) -> Images | None:
+    """How images are prepared for the model that the run starts from."""
+    processor = None if plan.start is None else plan.start.processor
+    images = None if processor is None else processor.media.get("image")
+    return images if isinstance(images, Images) else None
+
+
+def prepared_images(plan: Plan, asked: int = 0) -> Images:
+    """As those of the model that the run starts from, unless it says otherwise; of the size that its config tells, or
+    where that tells none, the data."""
+    data, config = plan.data, plan.config
+    usual = known_images(plan) if data.as_usual() else None
+    own = FAMILIES[plan.family].get(config, "image")
+    size = own or asked or (usual.size if usual is not None else None)
+    if size is None:
+        family = plan.family
+        raise InputError(f"a {family} takes images of any size", where="data.size", fix="set data.size, such as 32")
+    if own and asked and own != asked:
+        got = f"data.size = {asked}, model.image = {own}"
+        raise InputError("data and model differ in the size of images", got=got, fix="leave data.size out")
+    if usual is not None:
+        return replace(usual, size=size, shorter=None, channels=config.channels)
+    try:
+        return Images(size=size, fit=data.fit, channels=config.channels, mean=data.mean, std=data.deviation)
+    except ValueError as error:
+        raise InputError("images cannot be prepared so", where="data.mean, data.deviation", got=str(error)) from None
+
+
+def uncut(images: Images, area: float) -> Images:
+    """How images are read of which parts of this area are cut out: whole, for a part of a small image would be
+    blurred."""
+    return images if area == 1 else replace(images, size=None, fit="stretch", shorter=None)
+
+
+def not_deviations(deviation: tuple[float, ...] | None) -> list[str]:
+    if deviation is None or all(x > 0 for x in deviation):
+        return []
+    return [f"deviation = {list(deviation)} is not above 0"]

@@ -1,0 +1,56 @@
+"""The digits that scikit-learn carries."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from regard.data.rows import Rows
+from regard.modalities.images.augmentation import Augment
+from regard.modalities.images.batching import Prepared, not_batches
+from regard.modalities.images.digits import COUNT, TEST, Digits
+from regard.modalities.images.preparation import AUGMENT, DEVIATION, HALF, MEAN, SIZE, prepared_images, uncut
+from regard.modalities.learning import DataKind, Opened, Plan
+from regard.modalities.splits import checked
+from regard.nn.config import below, not_above_zero, not_positive, not_shares, refuse
+from regard.train.runfile import setting
+
+
+@dataclass(frozen=True)
+class DigitImages:
+    """The 1,797 digits of 8 x 8 pixels that scikit-learn carries, the last 297 of them to test with."""
+
+    fit: ClassVar[Literal["stretch"]] = "stretch"  # they are squares, and none is bad
+    bad: ClassVar[float] = 0.0
+
+    kind: Literal["digits"] = "digits"
+    share: float = setting(0.1, "what is held out of the others")
+    batch: int = setting(64, "batch size in images")
+    size: int = setting(0, SIZE)
+    mean: tuple[float, ...] = setting(HALF, MEAN)
+    deviation: tuple[float, ...] = setting(HALF, DEVIATION)
+    augment: Augment = setting(Augment(), AUGMENT)
+
+    def __post_init__(self) -> None:
+        wrong = not_positive(self, "batch") + below(0, self, "size")
+        wrong += not_batches(self.deviation, self.batch, self.augment)
+        refuse(wrong, not_shares(self, "share"), not_above_zero(self, "share"))
+
+    def as_usual(self) -> bool:
+        return self.mean == self.deviation == HALF
+
+
+def open_digits(plan: Plan) -> Opened:
+    data, images = plan.data, prepared_images(plan, plan.data.size)
+    learned = Digits(uncut(images, data.augment.area), 0, COUNT - TEST)
+    splits: dict[str, Rows] = {"train": learned, "test": Digits(images, COUNT - TEST, COUNT)}
+    opened = checked(splits, data.bad, data.share, plan.seed, images, Digits.labels)
+    if data.augment.area < 1:
+        opened.splits["held_out"] = Prepared(opened.splits["held_out"], images)
+    return opened
+
+
+def example(folder: Path) -> dict[str, Any]:
+    return {"batch": 8}
+
+
+KIND = DataKind(DigitImages, ("image",), open_digits, example=example)

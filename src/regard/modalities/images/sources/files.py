@@ -1,0 +1,128 @@
+"""Images with labels, in files."""
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from PIL import Image
+
+from regard.data.files import find_file
+from regard.data.fingerprints import fingerprint
+from regard.data.rows import Rows
+from regard.errors import InputError
+from regard.modalities.images.augmentation import Augment
+from regard.modalities.images.batching import Prepared, not_batches
+from regard.modalities.images.idx import open_idx
+from regard.modalities.images.preparation import AUGMENT, DEVIATION, FIT, HALF, MEAN, SIZE, prepared_images, uncut
+from regard.modalities.images.processor import Images, open_images
+from regard.modalities.images.sheets import open_sheet
+from regard.modalities.learning import DataKind, Opened, Plan
+from regard.modalities.splits import SPLITS, apart, checked
+from regard.nn.config import below, not_above_zero, not_positive, not_shares, refuse
+from regard.train.runfile import required, setting
+
+
+@dataclass(frozen=True)
+class ImageFiles:
+    """Images with labels: a folder with a folder for each label, or with a table of labels, or with idx files; or a
+    sheet of tiles."""
+
+    kind: Literal["images"] = "images"
+    train: str = required("a folder; or an image of tiles, whose labels NAME_labels.npy stand beside it")
+    held_out: str = setting("", "of the same form, to evaluate on while training; none: a share of train")
+    test: str = setting(
+        "", "of the same form, for `regard evaluate --split test`; of idx files, their test split is the default"
+    )
+    labels: tuple[str, ...] = setting((), "names of the labels, where the data has only numbers")
+    tile: int = setting(0, "the side of a tile, where train is an image of tiles")
+    share: float = setting(0.1, "what is held out of train, where nothing is given")
+    bad: float = setting(0.01, "more than this share of bad images stops the run before it begins")
+    batch: int = setting(64, "batch size in images")
+    size: int = setting(0, SIZE)
+    fit: Literal["stretch", "crop"] = setting("stretch", FIT)
+    mean: tuple[float, ...] = setting(HALF, MEAN)
+    deviation: tuple[float, ...] = setting(HALF, DEVIATION)
+    augment: Augment = setting(Augment(), AUGMENT)
+
+    def __post_init__(self) -> None:
+        wrong = not_positive(self, "batch") + ([] if self.train or self.train is None else ["train names no folder"])
+        wrong += below(0, self, "tile", "size") + not_batches(self.deviation, self.batch, self.augment)
+        if twice := [name for name, count in Counter(self.labels or ()).items() if count > 1]:
+            wrong += [f"labels: {', '.join(map(repr, twice[:3]))} is there more than once"]
+        refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
+
+    def as_usual(self) -> bool:
+        return self.mean == self.deviation == HALF and self.fit == "stretch"
+
+
+def open_image_files(plan: Plan) -> Opened:
+    """What is cut out of images at random is cut out of the whole of them."""
+    data, images = plan.data, prepared_images(plan, plan.data.size)
+    splits, names = image_rows(plan, images)
+    apart(splits)
+    opened = checked(splits, data.bad, data.share, plan.seed, images, names)
+    if data.augment.area < 1 and not data.held_out:
+        opened.splits["held_out"] = Prepared(opened.splits["held_out"], images)
+    return opened
+
+
+def image_rows(plan: Plan, images: Images) -> tuple[dict[str, Rows], tuple[str, ...]]:
+    """The rows of each split that there are files for, and the names of the labels."""
+    data, folder = plan.data, find_file(plan.data.train, plan.base)
+    train = open_split(data, folder, "train", uncut(images, data.augment.area), data.labels or None)
+    if len(train.labels) < 2 and not data.labels:
+        raise InputError(
+            "all images have the same label, so there is nothing to learn",
+            where=str(folder),
+            got=", ".join(map(repr, train.labels)) or "none",
+            expected="a folder for each of several labels, or a table with several",
+        )
+    splits: dict[str, Rows] = {"train": train}
+    for split, name in (("held_out", data.held_out), ("test", data.test)):
+        if name:
+            splits[split] = open_split(data, find_file(name, plan.base), split, images, train.labels)
+    if "test" not in splits and is_idx(folder) and any(x.startswith(("test", "t10k")) for x in os.listdir(folder)):
+        splits["test"] = open_idx(folder, "test", images, train.labels)
+    return splits, tuple(train.labels)
+
+
+def open_split(data: ImageFiles, path: Path, split: str, images: Images, labels: Sequence[str] | None) -> Any:
+    """A sheet of tiles, a folder of idx files, or a folder or archive of images."""
+    if path.is_file() and path.suffix.lower() != ".zip":
+        if not data.tile:
+            fix = "set data.tile to the side of its tiles, or name a folder"
+            raise InputError("this is one file: a sheet of tiles?", where=str(path), fix=fix)
+        return open_sheet(path, (data.tile, data.tile), targets_of(path), images, labels)
+    if is_idx(path):
+        return open_idx(path, split, images, labels)
+    return open_images(path, images, labels, "data.labels" if data.labels else "the training data")
+
+
+def is_idx(folder: Path) -> bool:
+    return folder.is_dir() and any("-ubyte" in name for name in os.listdir(folder))
+
+
+def targets_of(sheet: Path) -> Path:
+    """The labels of a sheet's tiles stand beside it: of train.webp, in train_labels.npy."""
+    return sheet.with_name(f"{sheet.stem}_labels.npy")
+
+
+def labels_of_sheets(data: ImageFiles) -> list[tuple[str, str]]:
+    """The files of labels that stand beside sheets of tiles."""
+    sheets = [getattr(data, split) for split in SPLITS] if data.tile else []
+    files = [targets_of(Path(sheet)) for sheet in sheets if sheet]
+    return [(str(file), fingerprint(file)) for file in files if file.is_file()]
+
+
+def example(folder: Path) -> dict[str, Any]:
+    for i in range(12):
+        name, colour = ("dark", i) if i % 2 else ("light", 240 + i)
+        (folder / "images" / name).mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8), (colour, colour, 128)).save(folder / "images" / name / f"{i}.png")
+    return {"train": "images", "share": 0.25, "batch": 4}
+
+
+KIND = DataKind(ImageFiles, ("image",), open_image_files, paths=SPLITS, more_files=labels_of_sheets, example=example)

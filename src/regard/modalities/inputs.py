@@ -1,0 +1,75 @@
+"""What a verb is given: a model, and one input or several."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from PIL import Image
+from torch import nn
+
+from regard.decode.symbols import Symbols
+from regard.errors import InputError
+
+from .processor import Unprepared
+
+Picture = str | Path | Image.Image  # a file, or an image in memory
+
+
+class Asked(Protocol):
+    """What a verb sees of a model."""
+
+    @property
+    def family(self) -> str: ...
+    @property
+    def net(self) -> nn.Module: ...
+    @property
+    def processor(self) -> Any: ...
+    @property
+    def task(self) -> str | None: ...
+    @property
+    def symbols(self) -> Symbols: ...
+    @property
+    def labels(self) -> tuple[str, ...]: ...
+    @property
+    def unprepared(self) -> Unprepared | None: ...
+    @property
+    def takes(self) -> tuple[str, ...]: ...
+    @property
+    def length(self) -> int | None: ...
+    def verbs(self) -> tuple[str, ...]: ...
+    def can(self, verb: str) -> bool: ...
+    def get(self, key: str) -> Any: ...
+    def look(self, *given: Any) -> Any: ...
+    def __call__(self, *inputs: Any, look: str | None = None) -> Any: ...
+
+
+def is_one(given: object) -> bool:
+    return isinstance(given, str | Path | Image.Image)
+
+
+def several_of(given: Any) -> list[Any]:
+    """Those of a list, or the one that is given. An array may be one image or many, up to 255 or to 1: nobody knows."""
+    if is_one(given):
+        return [given]
+    if isinstance(given, Mapping) or hasattr(given, "__array__") or not isinstance(given, Iterable):
+        raise InputError(
+            "this is neither an image or a text nor a list of them",
+            got=type(given).__name__,
+            expected="a path, a text, an image of Pillow, or a list of these",
+            fix="of an array of pixels, make an image: PIL.Image.fromarray(pixels)",
+        )
+    return list(given)
+
+
+def as_text(given: object) -> str:
+    """A text, where images may stand too."""
+    if not isinstance(given, str):
+        raise InputError("this model reads texts, and sees no images", got=type(given).__name__)
+    return given
+
+
+def counted(model: Asked, given: Sequence[Picture], *wanted: int) -> None:
+    """As many inputs as are looked at together."""
+    if len(given) not in wanted:
+        many = " or ".join(map(str, wanted))
+        raise InputError(f"a {model.family} is shown {many} at a time", got=f"{len(given)}")

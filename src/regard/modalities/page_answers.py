@@ -1,0 +1,25 @@
+"""The table of answers as the HTTP API documents them, by their kind: what ``Answer.data`` of each gives."""
+
+from typing import Literal
+
+from pydantic import BaseModel
+
+from regard.tables import Table
+
+
+class NoAnswer(BaseModel):
+    kind: Literal["none"]
+
+
+PAGE_ANSWERS = Table[type[BaseModel]](
+    "answer",
+    {
+        "text": "regard.modalities.text.page:WrittenAnswer",
+        "labels": "regard.modalities.images.page:LabelsAnswer",
+        "next": "regard.modalities.text.page:NextAnswer",
+        "filled": "regard.modalities.text.page:FilledAnswer",
+        "boxes": "regard.modalities.boxes.page:BoxesAnswer",
+        "forecast": "regard.modalities.series.page:ForecastAnswer",
+        "none": "regard.modalities.page_answers:NoAnswer",
+    },
+)

@@ -1,0 +1,47 @@
+"""The table of processors, by the kind that ``regard.json`` names."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from regard.errors import CheckpointError
+from regard.models.family import Family
+from regard.tables import Table
+
+from .processor import Home, ProcessorKind
+
+PROCESSORS = Table[ProcessorKind](
+    "processor",
+    {
+        "text": "regard.modalities.text.processor_kind:TEXT",
+        "images": "regard.modalities.images.processor_kind:IMAGES",
+        "captions": "regard.modalities.captions.processor_kind:CAPTIONS",
+        "series": "regard.modalities.series.processor_kind:SERIES",
+    },
+)
+
+
+def kind_for(family: Family) -> ProcessorKind:
+    """That which prepares all media that a family takes."""
+    return next(row for row in PROCESSORS.values() if row.media == set(family.takes))
+
+
+def check_kind(data: Any, folder: Path) -> None:
+    """Known, and with its files, before anything large is read."""
+    kind = data.get("kind") if isinstance(data, Mapping) else None
+    if data is None:
+        return
+    if not isinstance(kind, str) or kind not in PROCESSORS:
+        raise CheckpointError(
+            "this processor is not known",
+            where=str(folder / "regard.json"),
+            got=str(data)[:200],
+            expected=f"kind: one of {', '.join(PROCESSORS)}",
+        )
+    for name in PROCESSORS[kind].needs:
+        if not (folder / name).is_file():
+            raise CheckpointError("a file of the processor is missing", where=str(folder), expected=name)
+
+
+def read_processor(data: Mapping[str, Any] | None, home: Home) -> Any:
+    return None if data is None else PROCESSORS[data["kind"]].read(data, home)

@@ -1,0 +1,1 @@
+"""Series: numbers with times, and what comes next."""

@@ -1,0 +1,49 @@
+"""A series as an example to look at: its window, with times on the axes of all maps.
+
+Shapes: m steps ahead, k quantiles.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from regard.look.example import Example
+
+from .foretelling import Foretelling, Foretold
+from .reading import TimeSeries
+
+
+@dataclass(frozen=True, eq=False)
+class Outlook:
+    """What comes next: an answer of its own kind (``look.answers``)."""
+
+    told: Foretold
+
+    def data(self) -> dict[str, Any]:
+        return {"kind": "forecast", **self.told.data()}
+
+    def headline(self) -> str:
+        median, name = self.told.median, f"{self.told.name}: " if self.told.name else ""
+        return f"{name}{median[0]:.4g} next, {median[-1]:.4g} in {len(median)} steps"
+
+    def subject(self) -> str:
+        return f"the forecast from {self.told.times[0]} on"
+
+
+def series_with_times(foretelling: Foretelling, series: TimeSeries) -> Example:
+    values, scale = foretelling.context(series, series.values)
+    config, times = foretelling.config, series.times
+    known = [times.text(moment) for moment in times.moments[-values.shape[1] :]]
+    coming = times.after(config.horizon)
+
+    def tell(output: Tensor) -> Outlook:
+        found = scale.back(output[0].sort(-1).values.double().cpu().numpy())
+        return Outlook(Foretold(series, coming, config.quantiles, found))
+
+    def record() -> dict[str, Any]:
+        shown = series.values[-values.shape[1] :]
+        return {"kind": "series", "name": series.name, "times": known, "values": shown.tolist()}
+
+    words = {"past": tuple(known), "future": tuple(times.text(moment) for moment in coming)}
+    return Example((values,), tell, ("series",), record, words=words)

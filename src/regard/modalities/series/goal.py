@@ -1,0 +1,69 @@
+"""Foretell the next values of a series, as quantiles."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from regard.errors import InputError
+from regard.modalities.inputs import Asked
+from regard.modalities.learning import Goal, Plan, Sources, Template
+from regard.nn.config import refuse
+from regard.nn.series import not_quantiles
+from regard.tasks.task import Task
+from regard.train.optimizers import AdamW
+from regard.train.runfile import setting
+from regard.train.schedules import Cosine
+from regard.train.settings import Train
+from regard.zoo import FAMILIES
+
+from .forecasting import Forecast
+from .measuring import backtest
+from .sources.files import SeriesFiles
+
+
+@dataclass(frozen=True)
+class Forecasting:
+    """Foretell the next values of a series, as quantiles."""
+
+    kind: Literal["forecast"] = "forecast"
+    quantiles: tuple[float, ...] = setting((0.1, 0.5, 0.9), "that are told of each step ahead; 0.5 is the forecast")
+
+    def __post_init__(self) -> None:
+        refuse(not_quantiles(self))
+
+
+def config(plan: Plan) -> dict[str, Any]:
+    """What follows from the data and the task is said there, and only there."""
+    found = {"horizon": plan.data.horizon, "quantiles": tuple(plan.task.quantiles)}
+    if FAMILIES[plan.family].has("length"):
+        found["length"] = plan.data.window
+    homes = {"horizon": "data.horizon", "quantiles": "task.quantiles", "length": "data.window"}
+    for key, value in found.items():
+        if key in plan.asked and plan.asked[key] not in (value, list(plan.task.quantiles)):
+            got = f"{plan.asked[key]}, and {homes[key]} = {value}"
+            raise InputError(
+                f"model.{key} is another", got=got, fix=f"leave model.{key} out: it follows from the other"
+            )
+    return found
+
+
+def task_of(plan: Plan, model: Asked, sources: Sources) -> Task:
+    return Forecast(model.net, plan.data.period)
+
+
+TEMPLATE = Template(
+    task=Forecasting(),
+    data=SeriesFiles(files=("series.csv",)),
+    model={"name": "forecaster-small"},
+    train=Train(steps=2000, evaluate=200, save=200, log=20),
+    optimizer=AdamW(rate=1e-3, betas=(0.9, 0.999), decay=0.01),
+    schedule=Cosine(warmup=100),
+)
+BATCHES = "regard.modalities.series.batching:window_batches"
+GOAL = Goal(
+    Forecasting,
+    {"series": BATCHES, "waves": BATCHES},
+    task_of,
+    {"forecast": TEMPLATE},
+    config=config,
+    measure=backtest,
+)

@@ -1,0 +1,78 @@
+"""Series on the page and in the HTTP API: values with their times, or the text of a csv file."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, StringConstraints, model_validator
+
+from regard.errors import InputError
+from regard.modalities.page_input import Border, PageGiven, PageInput, Shown
+
+from .asking import foretelling_of
+from .reading import Columns, TimeSeries, series_in
+from .waves import wave
+
+LETTERS = 1 << 20  # of a csv file
+VALUES = 4096
+FILE = Path("series.csv")  # what a text without a name is called in errors
+
+Text = Annotated[str, StringConstraints(max_length=LETTERS)]
+Name = Annotated[str, StringConstraints(max_length=200)]
+Time = Annotated[str, StringConstraints(max_length=40)]
+
+
+class SeriesInput(PageGiven):
+    """Either ``csv``, with the ``name`` of one of its series if it has several, or ``times`` and ``values``."""
+
+    kind: Literal["series"]
+    name: Name = ""
+    csv: Text | None = None
+    times: Annotated[list[Time], Field(default_factory=list, max_length=VALUES)]
+    values: Annotated[list[float], Field(default_factory=list, max_length=VALUES)]
+
+    @model_validator(mode="after")
+    def one_source(self) -> "SeriesInput":
+        if (self.csv is None) != bool(self.values) or len(self.times) != len(self.values):
+            raise ValueError("either csv, or as many times as values")
+        return self
+
+    def given(self, border: Border) -> Shown:
+        found: Any = self.series(foretelling_of(border.model).how.columns)
+        return (found,)
+
+    def series(self, columns: Columns) -> TimeSeries:
+        """Times and values are read as a file would be, so that the same faults are told."""
+        if self.csv is None:
+            lines = [f"{time},{value!r}" for time, value in zip(self.times, self.values, strict=True)]
+            (one,) = series_in("\n".join(["time,value", *lines]), FILE, Columns(times=columns.times))
+            return TimeSeries(self.name, one.values, one.times)
+        every = series_in(self.csv, FILE, columns)
+        chosen = [one for one in every if not self.name or one.name == self.name]
+        if not chosen:
+            expected = ", ".join(one.name for one in every[:10])
+            raise InputError("the file has no such series", got=self.name, expected=expected)
+        return chosen[0]
+
+
+def series_example(name: str) -> dict[str, Any]:
+    """A wave."""
+    values = wave(1, 0, 192, (24, 24), 3, 0.05, 0.5).values
+    return {
+        "kind": "series",
+        "name": "wave",
+        "times": [str(i) for i in range(len(values))],
+        "values": [round(x, 4) for x in values.tolist()],
+    }
+
+
+SERIES = PageInput((SeriesInput,), series_example)
+
+
+class ForecastAnswer(BaseModel):
+    """The values of each quantile, by its number, at each time to come."""
+
+    kind: Literal["forecast"]
+    series: str
+    spacing: str
+    times: list[str]
+    quantiles: dict[str, list[float]]

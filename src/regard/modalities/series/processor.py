@@ -1,0 +1,114 @@
+"""How a series is prepared for a net: its last values, scaled, and how a forecast is scaled back.
+
+    scaled = (x - level) / spread,   forecast = level + spread * said
+Level and spread are mean and deviation of the window itself, so that nothing of the future is in them; or, if asked
+for, those of the part of each series that was learned from. A window that does not move has the spread 0: to the net it
+is zeros, and its forecast is its level.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.errors import ConfigError, InputError
+from regard.nn.config import below, flaws, not_positive, parse, refuse
+
+from .reading import Columns, Values
+
+Scaling = Literal["window", "train"]
+FIRST = Columns()
+STILL = 1e-9  # of its level: a deviation below this is rounding
+
+
+@dataclass(frozen=True)
+class Scale:
+    level: float
+    spread: float  # 0 where nothing moves
+
+    def scaled(self, values: Values) -> NDArray[np.float32]:
+        return ((values - self.level) / (self.spread or 1.0) * (self.spread > 0)).astype(np.float32)
+
+    def back(self, said: Values) -> Values:
+        return self.level + self.spread * said
+
+
+def scale_of(values: Values) -> Scale:
+    level, spread = float(values.mean()), float(values.std())
+    return Scale(level, spread if spread > STILL * abs(level) else 0.0)
+
+
+@dataclass(frozen=True)
+class Series:
+    window: int = 96  # values that are read
+    scaling: Scaling = "window"
+    scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # of scaling "train", by series
+    spacing: str = ""  # of the times that were learned from
+    columns: Columns = FIRST
+
+    def __post_init__(self) -> None:
+        refuse(not_positive(self, "window"))
+
+    @property
+    def media(self) -> dict[str, Any]:
+        return {"series": self}
+
+    def scale(self, context: Values, name: str) -> Scale:
+        """Of a window of a series."""
+        if self.scaling == "window":
+            return scale_of(context)
+        if name not in self.scales:
+            raise InputError(
+                "this series was not learned from, so nobody knows its scale",
+                got=name,
+                expected=", ".join(list(self.scales)[:10]),
+                fix="name it as it was called there, or learn with data.scaling = 'window'",
+            )
+        return Scale(*self.scales[name])
+
+    def to_data(self) -> dict[str, Any]:
+        return {
+            "kind": "series",
+            "window": self.window,
+            "scaling": self.scaling,
+            "scales": {name: list(pair) for name, pair in self.scales.items()},
+            "spacing": self.spacing,
+            "columns": self.columns.to_data(),
+        }
+
+    def files(self) -> dict[str, bytes]:
+        return {}
+
+
+def from_data(data: Mapping[str, Any], where: str) -> Series:
+    """Strictly: a file may lie."""
+    given = {key: value for key, value in data.items() if key not in ("kind", "columns", "scales")}
+    columns, scales = data.get("columns", {}), data.get("scales", {})
+    wrong = flaws(Shape, given)
+    wrong += flaws(Columns, columns) if isinstance(columns, Mapping) else ["columns is not a table"]
+    if not isinstance(scales, Mapping) or not all(map(pair, scales.values())):
+        wrong += ["scales is not a table of pairs of numbers"]
+    if wrong:
+        raise ConfigError("this is no processor of series", where=where, got="; ".join(wrong))
+    return Series(
+        **given, columns=parse(Columns, columns), scales={name: (float(a), float(b)) for name, (a, b) in scales.items()}
+    )
+
+
+def pair(given: Any) -> bool:
+    numbers = isinstance(given, list) and len(given) == 2 and all(type(x) in (int, float) for x in given)
+    return numbers and bool(np.isfinite(given).all()) and given[1] >= 0
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is plain in the data of a processor."""
+
+    window: int = 96
+    scaling: Scaling = "window"
+    spacing: str = ""
+
+    def __post_init__(self) -> None:
+        refuse(below(1, self, "window"))

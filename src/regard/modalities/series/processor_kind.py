@@ -1,0 +1,29 @@
+"""How series are prepared for a model, in its folder."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from regard.errors import InputError
+from regard.modalities.processor import Foreign, Home, ProcessorKind, Unprepared
+from regard.models.family import Family
+
+from .processor import Series, from_data
+
+
+def read(data: Mapping[str, Any], home: Home) -> Series:
+    return from_data(data, str(home.folder / "regard.json"))
+
+
+def read_foreign(data: Mapping[str, Any], kind: str, home: Home) -> Unprepared:
+    return Unprepared(str(home.folder), "no other library's series are known", "learn with regard train")
+
+
+def export(series: Series, folder: Foreign) -> Foreign:
+    raise InputError("no other library has such a forecaster", fix="keep the model in its own folder: regard.save")
+
+
+def blank(family: Family, config: Any, words: object) -> Series:
+    return Series(window=family.get(config, "length") or Series().window)
+
+
+SERIES = ProcessorKind(frozenset({"series"}), (), read, read_foreign, export, blank)

@@ -1,0 +1,159 @@
+"""Series from a csv file: a header, a column of times, and columns of values, each a series; or in the long form, one
+column of values and one that names the series of each line. What is no number is told with its line.
+"""
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.data.faults import printable
+from regard.errors import InputError
+from regard.nn.config import near
+
+from .times import Moment, Times, moment_of, times_of
+
+Values = NDArray[np.float64]
+SHOWN = 5  # bad cells that are named
+SIGNS = ",;\t"  # between columns: the one that the header has most of
+
+
+@dataclass(frozen=True)
+class Columns:
+    """How a file is read."""
+
+    time: str = ""  # the name of the column of times; the first
+    values: tuple[str, ...] = ()  # columns of values; all others
+    series: str = ""  # of the long form: the column that names the series
+    times: Literal["regular", "ordered"] = "regular"
+
+    def to_data(self) -> dict[str, Any]:
+        return asdict(self) | {"values": list(self.values)}
+
+
+@dataclass(frozen=True, eq=False)
+class TimeSeries:
+    name: str
+    values: Values
+    times: Times
+    file: str = ""
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def where(self) -> str:
+        return ": ".join(part for part in (self.file, self.name) if part)
+
+
+def read_series(path: Path, columns: Columns) -> list[TimeSeries]:
+    """All series of a file, those of the long form in the order in which they begin."""
+    try:
+        return series_in(path.read_text("utf-8-sig"), path, columns)
+    except UnicodeDecodeError as error:
+        raise InputError("this file is no text in UTF-8", where=str(path), got=error.reason) from None
+
+
+def series_in(text: str, path: Path, columns: Columns) -> list[TimeSeries]:
+    """The same of a text; the path is where faults are told to be."""
+    header, lines = rows_of(text, path)
+    time = position(header, columns.time, path) if columns.time else 0
+    group = position(header, columns.series, path) if columns.series else None
+    places = [position(header, name, path) for name in columns.values]
+    places = places or [i for i in range(len(header)) if i not in (time, group)]
+    if not places:
+        expected = "a column of times, and at least one of values"
+        raise InputError("this file has no column of values", where=str(path), got=", ".join(header), expected=expected)
+    found: dict[str, dict[int, list[str]]] = {}  # of each group its lines, by their numbers
+    for number, line in lines:
+        if len(line) != len(header):
+            got = f"{len(line)} columns, {len(header)} in the header"
+            raise InputError("a line has not the columns of the header", where=f"{path}:{number}", got=got)
+        found.setdefault("" if group is None else line[group], {})[number] = line
+    if not found:
+        raise InputError("this file has no lines below its header", where=str(path))
+    moments = {number: moment(line[time], path, number) for lines in found.values() for number, line in lines.items()}
+    values = {place: numbers_of(found, place, header, path, columns) for place in places}
+    series = []
+    for name, rows in found.items():
+        numbers = list(rows)
+        own = [moments[number] for number in numbers]
+        times = times_of(own, lambda i, at=numbers: f"{path}:{at[i]}", ordered=columns.times == "ordered")  # type: ignore[misc]
+        for place in places:
+            parts = ([name] if name else []) + ([header[place]] if not name or len(places) > 1 else [])
+            own_values = np.array([values[place][number] for number in numbers])
+            series.append(TimeSeries(" ".join(parts), own_values, times, str(path)))
+    return series
+
+
+def rows_of(text: str, path: Path) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    """The header, and each line that is not empty with its number."""
+    first = text.partition("\n")[0]
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(SIGNS, key=first.count))
+    header = [name.strip() for name in next(reader, [])]
+    if len(header) < 2 or all(moment_of(name) is not None for name in header):
+        raise InputError(
+            "a file of series begins with the names of its columns",
+            where=f"{path}:1",
+            got=printable(first[:100]) or "nothing",
+            expected="a line such as time,temperature and below it 2024-01-01,3.5",
+        )
+    if len(set(header)) < len(header):
+        twice = next(name for name in header if header.count(name) > 1)
+        raise InputError("two columns have one name", where=f"{path}:1", got=printable(twice))
+    return header, ((reader.line_num, line) for line in reader if line)
+
+
+def position(header: Sequence[str], name: str, path: Path) -> int:
+    if name not in header:
+        got = f"{name!r}{near(name, header)}"
+        raise InputError("there is no such column", where=f"{path}:1", got=got, expected=", ".join(header))
+    return header.index(name)
+
+
+def moment(text: str, path: Path, number: int) -> Moment:
+    found = moment_of(text)
+    if found is None:
+        raise InputError(
+            "this is no time",
+            where=f"{path}:{number}",
+            got=printable(text[:60]) or "an empty cell",
+            expected="2024-01-31, 2024-01-31 18:00, 2024-01, or a number",
+            fix="name the column of times, if it is not the first: time",
+        )
+    return found
+
+
+def numbers_of(
+    found: Mapping[str, Mapping[int, Sequence[str]]], place: int, header: Sequence[str], path: Path, columns: Columns
+) -> dict[int, float]:
+    """The values of a column by line, or an error that names all that is none."""
+    read = {number: number_of(line[place]) for lines in found.values() for number, line in lines.items()}
+    bad = sorted(number for number, value in read.items() if value is None)
+    if bad:
+        cells = {number: line[place] for lines in found.values() for number, line in lines.items()}
+        told = [f"line {number}: {printable(cells[number][:40]) or 'an empty cell'}" for number in bad[:SHOWN]]
+        more = [f"and {len(bad) - SHOWN} more"] if len(bad) > SHOWN else []
+        words = not columns.series and len(bad) == len(read)
+        long = f"if it names the series of each line: series = {header[place]!r}"
+        raise InputError(
+            f"the column {printable(header[place])!r} has cells that are no numbers",
+            where=f"{path}:{bad[0]}",
+            got="; ".join([*told, *more]),
+            expected="a finite number in every line",
+            fix=long if words else "fill them in, or name the columns to read: values",
+        )
+    return {number: value for number, value in read.items() if value is not None}
+
+
+def number_of(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if isfinite(value) else None

@@ -1,0 +1,67 @@
+"""What the run files of all series say alike: how windows are cut, and how they are scaled."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from regard.errors import InputError
+from regard.modalities.learning import Opened, Plan
+from regard.modalities.series.processor import Series, scale_of
+from regard.modalities.series.reading import Columns, TimeSeries
+from regard.modalities.series.windows import Cut, in_parts, parts
+from regard.nn.config import below, not_above_zero, not_positive
+
+WINDOW = "values that are known of a series when it is foretold"
+HORIZON = "steps ahead that are foretold"
+LEAST = "known values at least; what a window lacks is padded; 0: half of the window"
+SHARE = "of each series: what is held out after train, and as much again at its end to test with"
+STRIDE = "steps from a window of train to the next"
+ROLLING = "steps from a window that is measured on to the next; 0: the horizon, so that each value is foretold once"
+PERIOD = "steps after which a series comes again, such as 24 of hours: to be compared with; 0: none"
+SCALING = "window: each window by its own mean and deviation; train: each series by those of its part to learn from"
+BATCH = "windows of a batch"
+
+
+def not_cut(data: Any) -> list[str]:
+    """For a [data] table: what cannot be."""
+    wrong = not_positive(data, "window", "horizon", "stride", "batch") + below(0, data, "least", "rolling", "period")
+    wrong += not_above_zero(data, "share")
+    if data.share is not None and data.share >= 0.5:
+        wrong += [f"share = {data.share} leaves nothing to learn from: it is taken twice"]
+    if None not in (data.least, data.window) and data.least > data.window:
+        wrong += [f"least = {data.least} is more than window = {data.window}"]
+    return wrong
+
+
+def cut_of(data: Any) -> Cut:
+    least = data.least or max(data.window // 2, 1)
+    rolling = data.rolling or data.horizon
+    return Cut(data.window, data.horizon, least, data.share, data.stride, rolling, data.period)
+
+
+def opened(plan: Plan, series: Sequence[TimeSeries], columns: Columns) -> Opened:
+    """Every part of every series, and what is known of the processor; scales are those of train alone."""
+    data, cut = plan.data, cut_of(plan.data)
+    spacings = list(dict.fromkeys(str(one.times.spacing) for one in series))
+    dated = len(spacings) == 1 and series[0].times.spacing.unit != "number"  # a plain number has no unit to compare
+    scales = {}
+    if data.scaling == "train":
+        if len({one.name for one in series}) < len(series):
+            raise InputError("two series have one name, and each needs a scale of its own", where="data.files")
+        for one in series:
+            scale = scale_of(one.values[: parts(one, cut)[0]])
+            scales[one.name] = (scale.level, scale.spread)
+    how = Series(data.window, data.scaling, scales, spacings[0] if dated else "", columns)
+    return Opened(in_parts(series, cut, how), prepared=how, notes=notes(series, spacings, cut))
+
+
+def notes(series: Sequence[TimeSeries], spacings: Sequence[str], cut: Cut) -> tuple[str, ...]:
+    values = sum(map(len, series))
+    told = [f"{len(series):,} series of {values:,} values, {' or '.join(spacings[:3])} from one to the next"]
+    still = [one.name for one in series if not scale_of(one.values).spread]
+    if still:
+        more = f" and {len(still) - 3} more" if len(still) > 3 else ""
+        told.append(f"these series never change, so nothing is learned from them: {', '.join(still[:3])}{more}")
+    short = sum(parts(one, cut)[0] < cut.window + cut.horizon for one in series)
+    if short:
+        told.append(f"{short:,} series are shorter in train than a window and its horizon: their windows are padded")
+    return tuple(told)

@@ -1,0 +1,56 @@
+"""Series in csv files."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from regard.data.files import find_file
+from regard.modalities.learning import DataKind, Opened, Plan
+from regard.modalities.series.processor import Scaling
+from regard.modalities.series.reading import Columns, read_series
+from regard.nn.config import refuse
+from regard.train.runfile import required, setting
+
+from .common import BATCH, HORIZON, LEAST, PERIOD, ROLLING, SCALING, SHARE, STRIDE, WINDOW, not_cut, opened
+
+
+@dataclass(frozen=True)
+class SeriesFiles:
+    """Numbers with times, in csv files; the last part of each series is held out, and tested on."""
+
+    kind: Literal["series"] = "series"
+    files: tuple[str, ...] = required("csv files with a header: a column of times, and columns of values")
+    time: str = setting("", "the column of times; empty: the first")
+    values: tuple[str, ...] = setting((), "the columns of values; none: all others")
+    series: str = setting("", "the column that names the series of each line, where many stand below each other")
+    times: Literal["regular", "ordered"] = setting(
+        "regular", "regular: a gap is an error; ordered: only the order counts, as of trading days"
+    )
+    window: int = setting(96, WINDOW)
+    horizon: int = setting(24, HORIZON)
+    least: int = setting(0, LEAST)
+    share: float = setting(0.15, SHARE)
+    stride: int = setting(1, STRIDE)
+    rolling: int = setting(0, ROLLING)
+    period: int = setting(0, PERIOD)
+    scaling: Scaling = setting("window", SCALING)
+    batch: int = setting(64, BATCH)
+
+    def __post_init__(self) -> None:
+        refuse(not_cut(self), [] if self.files or self.files is None else ["files names no file"])
+
+
+def open_files(plan: Plan) -> Opened:
+    data = plan.data
+    columns = Columns(data.time, tuple(data.values), data.series, data.times)
+    found = [one for name in data.files for one in read_series(find_file(name, plan.base), columns)]
+    return opened(plan, found, columns)
+
+
+def example(folder: Path) -> dict[str, Any]:
+    lines = [f"{i},{i % 7},{(3 * i) % 11}" for i in range(80)]
+    (folder / "series.csv").write_text("\n".join(["time,one,two", *lines, ""]), "utf-8")
+    return {"files": [str(folder / "series.csv")], "window": 12, "horizon": 3, "batch": 8, "stride": 4}
+
+
+KIND = DataKind(SeriesFiles, ("series",), open_files, paths=("files",), example=example)

@@ -1,0 +1,59 @@
+"""Generated: waves of any form and period, with a trend and noise."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from regard.modalities.learning import DataKind, Opened, Plan
+from regard.modalities.series.processor import Scaling
+from regard.modalities.series.reading import Columns
+from regard.modalities.series.waves import wave
+from regard.nn.config import below, not_positive, refuse
+from regard.train.runfile import setting
+
+from .common import BATCH, HORIZON, LEAST, PERIOD, ROLLING, SCALING, SHARE, STRIDE, WINDOW, not_cut, opened
+
+
+@dataclass(frozen=True)
+class Waves:
+    """Generated: each series has a period, a form that comes again, a trend and noise of its own."""
+
+    kind: Literal["waves"] = "waves"
+    count: int = setting(200, "series")
+    length: int = setting(400, "values of each")
+    shortest: int = setting(12, "steps of the shortest period")
+    longest: int = setting(36, "steps of the longest")
+    harmonics: int = setting(4, "sines that a form is made of; 1: all are plain sines")
+    noise: float = setting(0.1, "its deviation, where the wave's is 1")
+    trend: float = setting(1.0, "the largest rise or fall over the whole length, in the same unit")
+    window: int = setting(96, WINDOW)
+    horizon: int = setting(24, HORIZON)
+    least: int = setting(0, LEAST)
+    share: float = setting(0.15, SHARE)
+    stride: int = setting(1, STRIDE)
+    rolling: int = setting(0, ROLLING)
+    period: int = setting(0, PERIOD)
+    scaling: Scaling = setting("window", SCALING)
+    batch: int = setting(64, BATCH)
+
+    def __post_init__(self) -> None:
+        wrong = not_positive(self, "count", "length", "harmonics") + below(2, self, "shortest")
+        if None not in (self.shortest, self.longest) and self.longest < self.shortest:
+            wrong += [f"longest = {self.longest} is below shortest = {self.shortest}"]
+        refuse(wrong, below(0, self, "noise", "trend"), not_cut(self))
+
+
+def open_waves(plan: Plan) -> Opened:
+    data = plan.data
+    found = [
+        wave(plan.seed, i, data.length, (data.shortest, data.longest), data.harmonics, data.noise, data.trend)
+        for i in range(data.count)
+    ]
+    return opened(plan, found, Columns())
+
+
+def example(folder: Path) -> dict[str, Any]:
+    return {"count": 3, "length": 80, "window": 12, "horizon": 3, "batch": 8, "stride": 4}
+
+
+KIND = DataKind(Waves, ("series",), open_waves, example=example)

@@ -1,0 +1,185 @@
+"""Times, as a file writes them: ISO dates, dates with a time of day, months, or plain numbers; and how far one is from
+the next. A gap, a time that stands twice, an order that is none: each is told with its place.
+"""
+
+import re
+from calendar import monthrange
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from math import isfinite
+from typing import Literal
+
+from regard.errors import InputError
+
+Moment = datetime | float
+Unit = Literal["number", "seconds", "months", "weekdays"]
+
+DAY = 86400.0
+NAMED = ((7 * DAY, "week"), (DAY, "day"), (3600.0, "hour"), (60.0, "minute"), (1.0, "second"))
+CLOSE = 1e-6  # of a step, by which two may differ and still be the same
+
+
+def moment_of(text: str) -> Moment | None:
+    """None, where this is no time."""
+    text = text.strip()
+    if not re.fullmatch(r"\d{8}", text):  # else a date without hyphens
+        try:
+            number = float(text)
+            return number if isfinite(number) else None
+        except ValueError:
+            pass
+    if re.fullmatch(r"\d{4}-\d{2}", text):
+        text += "-01"
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return float(text) if text.isdecimal() else None
+
+
+@dataclass(frozen=True)
+class Spacing:
+    """How far a time is from the next one."""
+
+    unit: Unit
+    size: float
+
+    def after(self, moment: Moment, steps: int) -> Moment:
+        if not isinstance(moment, datetime):
+            return moment + steps * self.size
+        if self.unit == "months":
+            return months_after(moment, steps * int(self.size))
+        if self.unit == "weekdays":
+            return weekdays_after(moment, steps * int(self.size))
+        return moment + timedelta(seconds=steps * self.size)
+
+    def __str__(self) -> str:
+        if self.unit == "number":
+            return f"{self.size:g}"
+        if self.unit == "weekdays":
+            return counted(self.size, "working day")
+        if self.unit == "months":
+            return counted(self.size / 12, "year") if self.size % 12 == 0 else counted(self.size, "month")
+        size, name = next((one for one in NAMED if self.size % one[0] == 0), (1.0, "second"))
+        return counted(self.size / size, name)
+
+
+def counted(size: float, name: str) -> str:
+    return f"{size:g} {name}{'' if size == 1 else 's'}"
+
+
+def months_after(moment: datetime, months: int) -> datetime:
+    """The same day; the last of a month stays the last."""
+    year, month = divmod(moment.year * 12 + moment.month - 1 + months, 12)
+    last = monthrange(year, month + 1)[1]
+    return moment.replace(year=year, month=month + 1, day=last if ends_month(moment) else min(moment.day, last))
+
+
+def ends_month(moment: datetime) -> bool:
+    return moment.day == monthrange(moment.year, moment.month)[1]
+
+
+def weekdays_after(moment: datetime, days: int) -> datetime:
+    weeks, rest = divmod(moment.weekday() + days, 5)
+    return moment + timedelta(days=7 * weeks + rest - moment.weekday())
+
+
+@dataclass(frozen=True, eq=False)
+class Times:
+    """The times of one series, in order."""
+
+    moments: Sequence[Moment]
+    spacing: Spacing
+
+    def after(self, steps: int) -> list[Moment]:
+        """Those that follow the last."""
+        return [self.spacing.after(self.moments[-1], step + 1) for step in range(steps)]
+
+    def text(self, moment: Moment) -> str:
+        """As short as the spacing allows."""
+        if not isinstance(moment, datetime):
+            return f"{moment:.10g}"
+        if self.spacing.unit == "months" and moment.day == 1:
+            return moment.strftime("%Y-%m")
+        midnight = (moment.hour, moment.minute, moment.second, moment.microsecond) == (0, 0, 0, 0)
+        if midnight and (self.spacing.unit in ("months", "weekdays") or self.spacing.size % DAY == 0):
+            return moment.date().isoformat()
+        return moment.isoformat(sep=" ", timespec="minutes" if self.spacing.size % 60 == 0 else "auto")
+
+
+def numbered(count: int) -> Times:
+    """Of values without times: 0, 1, 2 ..."""
+    return Times([float(i) for i in range(count)], Spacing("number", 1.0))
+
+
+def times_of(moments: Sequence[Moment], where: Callable[[int], str], *, ordered: bool = False) -> Times:
+    """Regular times, or an error that says where they are not; if they are only ``ordered``, gaps are none."""
+    kinds = [(isinstance(one, datetime), isinstance(one, datetime) and one.tzinfo is not None) for one in moments]
+    if odd := [i for i, kind in enumerate(kinds) if kind != kinds[0]]:
+        got = f"{moments[odd[0]]}, but {moments[0]} at first"
+        expected = "numbers, or dates, or dates with a zone: one kind in one file"
+        raise InputError("times are of two kinds", where=where(odd[0]), got=got, expected=expected)
+    if len(moments) < 2:
+        raise InputError("a series has at least two times", where=where(0), got=str(len(moments)))
+    steps = [distance(one, other) for one, other in pairwise(moments)]
+    for i, step in enumerate(steps):
+        if step <= 0:
+            what = "a time stands twice" if step == 0 else "times are not in order"
+            fix = "keep one of them; if they are several series, name the column that tells which: series"
+            got = f"{moments[i + 1]} after {moments[i]}"
+            raise InputError(what, where=where(i + 1), got=got, fix="sort the rows" if step < 0 else fix)
+    unit = unit_of(moments, steps)
+    if unit in ("months", "weekdays"):
+        steps = [in_unit(one, other, unit) for one, other in pairwise(moments)]
+    usual = Counter(round(step, 6) for step in steps).most_common(1)[0][0]
+    usual = next(step for step in steps if abs(step - usual) <= 1e-6)
+    spacing = Spacing(unit, usual)
+    if ordered:
+        return Times(moments, spacing)
+    for i, step in enumerate(steps):
+        if abs(step - usual) > CLOSE * usual:
+            raise irregular(where(i + 1), moments[i], moments[i + 1], step / usual, spacing)
+    return Times(moments, spacing)
+
+
+def distance(one: Moment, other: Moment) -> float:
+    step = other - one  # type: ignore[operator]
+    return step.total_seconds() if isinstance(step, timedelta) else float(step)
+
+
+def unit_of(moments: Sequence[Moment], steps: Sequence[float]) -> Unit:
+    """What the times count: where seconds differ, perhaps months or working days do not."""
+    if not isinstance(moments[0], datetime):
+        return "number"
+    dates = [one for one in moments if isinstance(one, datetime)]
+    if len({one.time() for one in dates}) > 1 or len(set(steps)) == 1:
+        return "seconds"
+    if min(steps) >= 28 * DAY and (len({one.day for one in dates}) == 1 or all(map(ends_month, dates))):
+        return "months"
+    daily = Counter(steps).most_common(1)[0][0] == DAY
+    return "weekdays" if daily and all(one.weekday() < 5 for one in dates) else "seconds"
+
+
+def in_unit(one: Moment, other: Moment, unit: Unit) -> float:
+    """Of dates, in months or working days."""
+    assert isinstance(one, datetime)
+    assert isinstance(other, datetime)
+    if unit == "months":
+        return float((other.year - one.year) * 12 + other.month - one.month)
+    weeks = (other - timedelta(days=other.weekday()) - one + timedelta(days=one.weekday())).days // 7
+    return float(5 * weeks + other.weekday() - one.weekday())
+
+
+def irregular(where: str, one: Moment, other: Moment, many: float, spacing: Spacing) -> InputError:
+    missing = round(many) - 1
+    gap = missing > 0 and abs(many - round(many)) < CLOSE
+    what = f"there is a gap: {counted(missing, 'value')} missing" if gap else "times are irregular"
+    return InputError(
+        what,
+        where=where,
+        got=f"{other} after {one}",
+        expected=f"{spacing.after(one, 1)}: the spacing of most is {spacing}",
+        fix="fill in what is missing; or, if only the order counts, as of trading days, set times = 'ordered'",
+    )

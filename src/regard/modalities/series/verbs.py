@@ -1,0 +1,14 @@
+"""What can be asked of a model of series."""
+
+from regard.modalities.verb import Verb
+
+FORECAST = Verb(
+    "forecast",
+    "Foretell the next values of the series in a csv file: a median and an interval for each; and draw them.",
+    {"series": "regard.modalities.series.asking:forecast"},
+    answer="regard.modalities.series.foretelling:Foretold",
+    command="regard.cli.forecast:run",
+    cannot="cannot forecast",
+    use="a forecaster, a seriesrnn or a serieslinear",
+    example="regard.modalities.series.asking:example",
+)

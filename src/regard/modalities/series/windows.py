@@ -1,0 +1,108 @@
+"""Windows of series: what is known at one moment, and what came after it.
+
+Each series is cut in time: its first part is learned from, the next is held out, the last is to test with. A window
+belongs to the part that all of its future lies in; what it knows may reach back into the part before. So no part is
+measured on what was learned from, and nothing known is later than what shall be foretold.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.data.faults import Fault
+from regard.data.rows import Rows
+from regard.errors import InputError
+from regard.modalities.splits import SPLITS
+
+from .processor import Series
+from .reading import TimeSeries, Values
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """One moment of one series."""
+
+    values: NDArray[np.float32]  # known, scaled; as many as the window has places, or fewer
+    truth: Values  # what came after, less the level
+    spread: float
+    unit: float  # the mean change of this series in train, from one period to the next: that of MASE
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How rows are made of series."""
+
+    window: int
+    horizon: int
+    least: int  # known values at least
+    share: float  # that is held out, and as much again to test with
+    stride: int  # steps from a window of train to the next
+    rolling: int  # the same of the others
+    period: int  # 0: none
+
+
+def parts(series: TimeSeries, cut: Cut) -> tuple[int, int]:
+    """Where the part that is held out begins, and where the one to test with."""
+    kept = max(cut.horizon, round(cut.share * len(series)))
+    train = len(series) - 2 * kept
+    if train < cut.least + cut.horizon:
+        needed = 2 * cut.horizon + cut.least + cut.horizon
+        raise InputError(
+            "this series is too short for its window and horizon",
+            where=series.where(),
+            got=f"{len(series)} values, {max(train, 0)} of them to learn from",
+            expected=f"{cut.least} known and {cut.horizon} to foretell in train, and {kept} in each other part",
+            fix=f"lower data.window, data.least or data.horizon; with these, {needed} values or more would do",
+        )
+    return train, train + kept
+
+
+def train_unit(values: Values, period: int) -> float:
+    """The mean change from one period to the next, or from one step to the next."""
+    step = period if 0 < period < len(values) else 1
+    return float(np.abs(values[step:] - values[:-step]).mean())
+
+
+class Windows:
+    """Rows: windows of one part of all series."""
+
+    faults: Sequence[Fault] = ()
+    lengths = None
+
+    def __init__(
+        self, series: Sequence[TimeSeries], places: NDArray[np.int64], units: Sequence[float], cut: Cut, how: Series
+    ) -> None:
+        self.series, self.places, self.units = series, places, units  # places: (rows, 2), a series and its moment
+        self.cut, self.how = cut, how
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, i: int) -> Window:
+        number, now = (int(x) for x in self.places[i])
+        series, cut = self.series[number], self.cut
+        context = series.values[max(now - cut.window, 0) : now]
+        scale = self.how.scale(context, series.name)
+        truth = series.values[now : now + cut.horizon] - scale.level
+        return Window(scale.scaled(context), truth, scale.spread, self.units[number])
+
+    def where(self, i: int) -> str:
+        number, now = (int(x) for x in self.places[i])
+        series = self.series[number]
+        return f"{series.where()} from {series.times.text(series.times.moments[now])} on"
+
+
+def in_parts(series: Sequence[TimeSeries], cut: Cut, how: Series) -> dict[str, Rows]:
+    """Train, held out and test."""
+    places: dict[str, list[NDArray[np.int64]]] = {split: [] for split in SPLITS}
+    units = []
+    for number, one in enumerate(series):
+        held_out, test = parts(one, cut)
+        units.append(train_unit(one.values[:held_out], cut.period))
+        edges = ((cut.least, held_out, cut.stride), (held_out, test, cut.rolling), (test, len(one), cut.rolling))
+        for split, (start, end, step) in zip(SPLITS, edges, strict=True):
+            moments = np.arange(start, end - cut.horizon + 1, step)
+            places[split].append(np.stack((np.full_like(moments, number), moments), 1))
+    return {split: Windows(series, np.concatenate(found), units, cut, how) for split, found in places.items()}

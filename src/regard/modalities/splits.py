@@ -1,0 +1,54 @@
+"""The splits of a run's data, checked: not too many bad rows, a part held out, nothing learned that is measured on."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from regard.data.faults import Fault, tolerate
+from regard.data.rows import Rows, held_out
+from regard.errors import InputError
+
+from .learning import Opened
+
+SPLITS = ("train", "held_out", "test")
+Tolerate = Callable[[Any, float, str], None]  # rows, the share of bad ones that is tolerated, a name
+
+
+def tolerated_rows(rows: Rows, bad: float, name: str) -> None:
+    tolerate(rows.faults, len(rows) + len(rows.faults), bad, name)
+
+
+def checked(
+    splits: dict[str, Rows],
+    bad: float,
+    share: float,
+    seed: int,
+    prepared: Any = None,
+    names: tuple[str, ...] = (),
+    tolerate: Tolerate = tolerated_rows,
+) -> Opened:
+    """Held against the share of bad rows that is tolerated; a part held out where there is none."""
+    faults = tolerated(splits, bad, tolerate)
+    if "held_out" not in splits:
+        splits["train"], splits["held_out"] = held_out(splits["train"], share, seed)
+    return Opened(splits, faults, prepared, names)
+
+
+def tolerated(splits: Mapping[str, Rows], bad: float, tolerate: Tolerate = tolerated_rows) -> list[Fault]:
+    """All that is wrong, unless it is too much."""
+    for split, rows in splits.items():
+        tolerate(rows, bad, f"data.{split}")
+    return [fault for rows in splits.values() for fault in rows.faults]
+
+
+def apart(splits: Mapping[str, Rows]) -> None:
+    """Nothing is measured on what was learned from."""
+    learned = splits["train"]
+    known = {learned.where(i) for i in range(len(learned))} if len(splits) > 1 else set()
+    for split, rows in splits.items():
+        if split != "train" and (same := [place for i in range(len(rows)) if (place := rows.where(i)) in known]):
+            raise InputError(
+                f"images of train stand in {split} too: what was learned from measures nothing",
+                where=f"data.{split}",
+                got=f"{len(same)} of {len(rows)}, such as {same[0]}",
+                fix=f"name others, or leave data.{split} out",
+            )

@@ -1,0 +1,52 @@
+"""Texts put into batches of about as many tokens."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from regard.data.batches import Batches
+from regard.data.order import Order
+from regard.data.rows import Numbers, Rows
+from regard.modalities.learning import Opened, Plan, Sources
+from regard.modalities.sources import source_of
+
+from .lengths import beyond, token_lengths
+from .processor import Text
+
+Make = Callable[[Rows, Order], Batches]
+
+
+def as_they_are(rows: Rows) -> Rows:
+    return rows
+
+
+def as_read(lengths: Numbers, longest: int, shuffle: bool) -> Numbers:
+    """Of what is longer than is read, only that part counts."""
+    return np.minimum(lengths, longest)
+
+
+def batches_of_texts(
+    plan: Plan,
+    opened: Opened,
+    text: Text,
+    make: Make,
+    *,
+    longest: int | None,
+    rows_of: Callable[[Rows], Rows] = as_they_are,
+    in_one: bool = False,
+    cost: Callable[[Numbers, int, bool], Numbers] = as_read,
+) -> Sources:
+    """Train shuffled, the others in order. ``in_one``: the texts of a row are read as one. ``longest`` are the tokens
+    of a row that are read, and ``cost`` what they are to a batch."""
+    splits, cut = {}, 0.0
+    for split, given in opened.splits.items():
+        rows, shuffle = rows_of(given), split == "train"
+        lengths = token_lengths(rows, text, source_of(plan.data).texts(rows) if rows is given else None)
+        if in_one:
+            lengths = lengths.sum(1, keepdims=True)
+        if longest is not None:
+            cut = beyond(lengths, longest) if shuffle else cut
+            lengths = cost(lengths, longest, shuffle)
+        order = Order(len(rows), lengths, budget=plan.data.budget, seed=plan.seed, shuffle=shuffle)
+        splits[split] = make(rows, order)
+    return Sources(splits, opened.names, longest, cut)

@@ -1,0 +1,165 @@
+"""Texts as examples to look at: one that is continued, one that is read, one and its translation.
+
+Shapes: b batch, n tokens, v words.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.decode.beam import Beam
+from regard.decode.settings import Decoding
+from regard.errors import InputError
+from regard.look.answers import MOST, Answer, Choices, FilledMasks, NextToken, WrittenText, label_choices
+from regard.look.example import Example, chance
+
+from .generator import Generating
+from .processor import Text
+from .translator import LONGEST, Translating, clean, silent
+
+GREEDY = Decoding(beam=Beam(beams=1))
+MASKS = ("[MASK]", "<mask>")
+
+
+def continued_text(generating: Generating, text: str) -> Example:
+    """For a decoder."""
+    ids = generating.encode(text)
+    if surplus := generating.surplus(text):
+        raise InputError(
+            "the text is longer than the model reads", got=f"{len(ids) + surplus} tokens", expected=f"{len(ids)}"
+        )
+
+    def tell(output: Any) -> NextToken:
+        return NextToken(likeliest_words(word_logits(output)[0, -1], generating.text))
+
+    return Example(
+        (torch.tensor([ids]),),
+        tell,
+        ("text",),
+        lambda: text_record(text),
+        (text,),
+        words={"tokens": generating.text.labels(ids)},
+        names=generating.text.labels,
+        sure=lambda output, first: chance(word_logits(output)[:, -1], word_logits(first)[:, -1]),
+    )
+
+
+def read_text(text: Text, length: int | None, names: Sequence[str], given: str) -> Example:
+    """For an encoder, or a recurrent reader."""
+    ids: list[int] = text.encode([given], length, shortest=1).ids[0].tolist()
+    known = [text.tokenizer.token_to_id(mask) for mask in MASKS]
+    masks = [mask for mask in known if mask is not None and mask in ids]
+
+    def tell(output: Any) -> Answer | None:
+        """BERT's heads, or a reader's."""
+        found: Tensor | None = getattr(output, "label", None)
+        if found is not None:
+            return label_choices(found[0], names)
+        masked: Tensor | None = getattr(output, "words", None)
+        if masked is not None and masks:
+            return filled_masks(masked[0], ids, masks[0], text)
+        return None
+
+    def sure(output: Any, first: Any) -> Tensor:
+        if getattr(output, "label", None) is not None:
+            return chance(output.label, first.label)
+        place = ids.index(masks[0])
+        return chance(output.words[:, place], first.words[:, place])
+
+    return Example(
+        (torch.tensor([ids]),),
+        tell,
+        ("text",),
+        lambda: text_record(given),
+        (given,),
+        words={"tokens": text.labels(ids)},
+        names=text.labels,
+        sure=sure if names or masks else None,
+    )
+
+
+def translated_text(translating: Translating, source: str, target: str | None) -> Example:
+    """Of one sentence, or of a few that can be read at once. Without a target it is translated."""
+    source = clean(source).strip()
+    read = translating.encode([source])[0] if source else []
+    if not 0 < len(read) <= LONGEST:
+        raise InputError("this cannot be read at once", got=f"{len(read)} tokens", expected=f"1 to {LONGEST}")
+    if target is None:
+        best = translating.short([source], [0], GREEDY, silent)[0][0]
+        target, ids = best.text, list(best.ids)
+    else:
+        ids = translating.encode([target])[0]
+        ids = ids[:-1] if ids[-1] in translating.symbols.end else ids
+    wrote = [*ids, translating.symbols.end[0]]
+    return source_and_target(translating, torch.tensor([read]), wrote, source, target, translating.text.labels(read))
+
+
+def source_and_target(
+    translating: Translating,
+    read: Tensor,
+    wrote: Sequence[int],
+    source: str,
+    target: str,
+    words: tuple[str, ...] | None = None,
+) -> Example:
+    return written_text(
+        translating.text,
+        translating.begin,
+        wrote,
+        inputs=(read,),
+        media=("text", "text"),
+        record={"kind": "pair", "source": source, "target": target},
+        texts=(source, target),
+        words={} if words is None else {"source": words},
+    )
+
+
+def written_text(
+    text: Text,
+    begin: int,
+    ids: Sequence[int],
+    *,
+    inputs: tuple[Tensor, ...],
+    media: tuple[str, ...],
+    record: dict[str, Any],
+    texts: tuple[str, ...],
+    words: dict[str, tuple[str, ...]],
+    image: Tensor | None = None,
+) -> Example:
+    """One pass over what was read, ``inputs``, and all that was written, the end with it."""
+    given = [begin, *ids[:-1]]
+
+    def tell(output: Any) -> WrittenText:
+        chances = word_logits(output)[0].log_softmax(-1)[torch.arange(len(ids)), list(ids)]
+        return WrittenText(texts[-1], tuple(zip(text.labels(list(ids)), chances.tolist(), strict=True)))
+
+    def sure(output: Any, first: Any) -> Tensor:
+        """Of the whole text."""
+        return word_logits(output).log_softmax(-1)[:, torch.arange(len(ids)), list(ids)].sum(-1)
+
+    words = {**words, "target": text.labels(given), "written": text.labels(list(ids))}
+    inputs = (*inputs, torch.tensor([given]))
+    return Example(inputs, tell, media, lambda: record, texts, image, words, text.labels, sure)
+
+
+def text_record(text: str) -> dict[str, Any]:
+    return {"kind": "text", "text": text}
+
+
+def word_logits(output: Any) -> Tensor:
+    """Some nets tell more beside them."""
+    logits: Tensor = output if isinstance(output, Tensor) else output.logits
+    return logits
+
+
+def likeliest_words(logits: Tensor, text: Text) -> Choices:
+    """(v,)"""
+    chances, ids = logits.softmax(-1).topk(min(MOST, len(logits)))
+    return tuple(zip(text.labels(ids.tolist()), chances.tolist(), strict=True))
+
+
+def filled_masks(logits: Tensor, ids: Sequence[int], mask: int, text: Text) -> FilledMasks:
+    """(n, v)"""
+    return FilledMasks(tuple((i, likeliest_words(logits[i], text)) for i, own in enumerate(ids) if own == mask))

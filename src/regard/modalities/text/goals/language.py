@@ -1,0 +1,65 @@
+"""Foretell each token from those before it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from regard.data.batches import Batches
+from regard.modalities.inputs import Asked
+from regard.modalities.learning import Goal, Opened, Plan, Reading, Sources, Template
+from regard.modalities.text.asking import text_of
+from regard.modalities.text.batching import batches_of_texts
+from regard.modalities.text.heads import has_head
+from regard.modalities.text.lengths import USUAL, longest_of
+from regard.modalities.text.lines import LineMaker
+from regard.modalities.text.sources.plain import TextFiles
+from regard.modalities.text.tasks.language import Language
+from regard.modalities.text.tasks.words import LOAD
+from regard.modalities.text.windows import PassageMaker, window_batches
+from regard.nn.config import below, not_shares, refuse
+from regard.tasks.task import Task
+from regard.train.optimizers import AdamW
+from regard.train.runfile import setting
+from regard.train.schedules import Cosine
+from regard.train.settings import Train
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """Foretell each token from those before it."""
+
+    kind: Literal["language"] = "language"
+    smoothing: float = setting(0.0, "label smoothing")
+    load: float = setting(LOAD, "weight of the load loss, where a model routes its tokens to experts")
+
+    def __post_init__(self) -> None:
+        refuse(not_shares(self, "smoothing"), below(0, self, "load"))
+
+
+def text_batches(plan: Plan, opened: Opened, reading: Reading) -> Sources:
+    """Lines, or a text read through a window; as long as the model reads."""
+    text, longest = reading.processor, longest_of(plan.data.longest, reading.length, reading.length or USUAL)
+    if plan.data.unit == "text":
+        return window_batches(plan, opened, text, longest, PassageMaker(text, reading.symbols))
+    make = LineMaker(text, longest, reading.symbols)
+    return batches_of_texts(plan, opened, text, lambda rows, order: Batches(rows, order, make), longest=longest)
+
+
+def task_of(plan: Plan, model: Asked, sources: Sources) -> Task:
+    return Language(model.net, plan.task.smoothing, text_of(model).widths(), plan.task.load)
+
+
+TEMPLATE = Template(
+    task=LanguageModel(),
+    data=TextFiles(train=("text.txt",)),
+    model={"name": "gpt-small", "length": 256, "dim": 256, "depth": 6, "heads": 4, "hidden": 1024},
+    train=Train(steps=5000, evaluate=250, save=250, log=25),
+    optimizer=AdamW(),
+    schedule=Cosine(warmup=200),
+)
+GOAL = Goal(
+    LanguageModel,
+    {"text": "regard.modalities.text.goals.language:text_batches"},
+    task_of,
+    {"language": TEMPLATE},
+    config=has_head("words"),
+)

@@ -1,0 +1,100 @@
+"""Guess hidden tokens from all that surrounds them."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from regard.data.batches import Drawn
+from regard.data.order import Order
+from regard.data.rows import Rows
+from regard.modalities.inputs import Asked
+from regard.modalities.learning import Goal, Opened, Plan, Reading, Sources, Template
+from regard.modalities.teaching import SHARE, TEACHER, TEMPERATURE, check_teacher, not_share
+from regard.modalities.text.asking import text_of
+from regard.modalities.text.batching import as_they_are, batches_of_texts
+from regard.modalities.text.heads import head_changes
+from regard.modalities.text.lengths import longest_of
+from regard.modalities.text.masking import Masking, Neighbours
+from regard.modalities.text.processor import Text
+from regard.modalities.text.sources.plain import TextFiles
+from regard.modalities.text.tasks.masked import Masked
+from regard.modalities.text.teaching import same_words
+from regard.modalities.text.vocabulary import with_frame, with_mask
+from regard.nn.config import not_above_zero, not_shares, refuse
+from regard.tasks.task import Task
+from regard.tasks.teacher import Teacher
+from regard.train.optimizers import AdamW
+from regard.train.runfile import setting
+from regard.train.schedules import Linear
+from regard.train.settings import Train
+
+
+@dataclass(frozen=True)
+class MaskedModel:
+    """Guess hidden tokens from all that surrounds them."""
+
+    kind: Literal["masked"] = "masked"
+    chosen: float = setting(0.15, "share of tokens to be guessed: 80 % are hidden, 10 % become any other, 10 % stay")
+    follows: bool = setting(False, "tell, too, whether a second line follows the first, or is any other")
+    teacher: str = setting("", TEACHER)
+    share: float = setting(0.5, SHARE)
+    temperature: float = setting(2.0, TEMPERATURE)
+
+    def __post_init__(self) -> None:
+        refuse(not_shares(self, "chosen"), not_above_zero(self, "chosen", "temperature"), not_share(self.share))
+
+
+def text_batches(plan: Plan, opened: Opened, reading: Reading) -> Sources:
+    """Lines, or each line with the next."""
+    text, follows, longest = reading.processor, plan.task.follows, longest_of(plan.data.longest, reading.length)
+
+    def make(rows: Rows, order: Order) -> Drawn:
+        others = rows.source if isinstance(rows, Neighbours) else None
+        return Drawn(rows, order, Masking(text, longest, plan.task.chosen, others), plan.seed)
+
+    return batches_of_texts(
+        plan, opened, text, make, longest=longest, rows_of=Neighbours if follows else as_they_are, in_one=follows
+    )
+
+
+def tokens(text: Text) -> Text:
+    with_mask(text)
+    return with_frame(text)
+
+
+def head(plan: Plan) -> dict[str, Any]:
+    return head_changes(plan, "pretraining" if plan.task.follows else "words")
+
+
+def problems(task: Any, data: Any) -> list[str]:
+    if data.kind == "text" and data.unit == "text":
+        return ["data.unit = 'text' cannot serve the task 'masked', which hides words of lines"]
+    return []
+
+
+def task_of(plan: Plan, model: Asked, sources: Sources) -> Task:
+    task, teacher = plan.task, None
+    if task.teacher:
+        found = same_words(plan, task.teacher, model)
+        check_teacher(task.teacher, found, model, ("words", "pretraining"))
+        teacher = Teacher(found.net, task.share, task.temperature)
+    return Masked(model.net, text_of(model), teacher)
+
+
+TEMPLATE = Template(
+    task=MaskedModel(),
+    data=TextFiles(train=("text.txt",)),
+    model={"name": "bert-mini", "length": 128},
+    train=Train(steps=10000, evaluate=500, save=500, log=50),
+    optimizer=AdamW(rate=1e-3, betas=(0.9, 0.98), decay=0.01),
+    schedule=Linear(warmup=500),
+)
+GOAL = Goal(
+    MaskedModel,
+    {"text": "regard.modalities.text.goals.masked:text_batches"},
+    task_of,
+    {"masked": TEMPLATE},
+    models=("teacher",),
+    config=head,
+    tokens=tokens,
+    problems=problems,
+)

@@ -1,0 +1,60 @@
+"""Two texts that mean the same shall have embeddings that point the same way."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from regard.data.batches import Batches
+from regard.modalities.inputs import Asked
+from regard.modalities.learning import Goal, Opened, Plan, Reading, Sources, Template
+from regard.modalities.text.batching import batches_of_texts
+from regard.modalities.text.framing import CoupleMaker
+from regard.modalities.text.heads import has_head
+from regard.modalities.text.lengths import longest_of
+from regard.modalities.text.sources.pairs import PairFiles
+from regard.modalities.text.tasks.similarity import Similar
+from regard.modalities.text.vocabulary import with_frame
+from regard.nn.config import not_above_zero, refuse
+from regard.tasks.task import Task
+from regard.train.optimizers import AdamW
+from regard.train.runfile import setting
+from regard.train.schedules import Linear
+from regard.train.settings import Train
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """Two texts that mean the same shall have embeddings that point the same way."""
+
+    kind: Literal["similar"] = "similar"
+    temperature: float = setting(0.05, "that cosines are divided by")
+
+    def __post_init__(self) -> None:
+        refuse(not_above_zero(self, "temperature"))
+
+
+def pair_batches(plan: Plan, opened: Opened, reading: Reading) -> Sources:
+    text, longest = reading.processor, longest_of(plan.data.longest, reading.length)
+    make = CoupleMaker(text, longest)
+    return batches_of_texts(plan, opened, text, lambda rows, order: Batches(rows, order, make), longest=longest)
+
+
+def task_of(plan: Plan, model: Asked, sources: Sources) -> Task:
+    return Similar(model.net, plan.task.temperature)
+
+
+TEMPLATE = Template(
+    task=Similarity(),
+    data=PairFiles(train=("pairs.tsv",), longest=64),
+    model={"name": "bert-mini", "length": 64},
+    train=Train(steps=2000, evaluate=100, save=100, log=10),
+    optimizer=AdamW(rate=3e-4, betas=(0.9, 0.999), decay=0.01),
+    schedule=Linear(warmup=100),
+)
+GOAL = Goal(
+    Similarity,
+    {"pairs": "regard.modalities.text.goals.similar:pair_batches"},
+    task_of,
+    {"similar": TEMPLATE},
+    config=has_head("none"),
+    tokens=with_frame,
+)

@@ -1,0 +1,78 @@
+"""Write the spans of tokens that are missing in a text."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from regard.modalities.inputs import Asked
+from regard.modalities.learning import Goal, Opened, Plan, Reading, Sources, Template
+from regard.modalities.text.asking import text_of
+from regard.modalities.text.lengths import longest_of
+from regard.modalities.text.processor import Text
+from regard.modalities.text.sources.plain import TextFiles
+from regard.modalities.text.spans import Spans
+from regard.modalities.text.tasks.translation import Translate
+from regard.modalities.text.tasks.words import LOAD
+from regard.modalities.text.vocabulary import with_sentinels
+from regard.modalities.text.windows import window_batches
+from regard.nn.config import below, not_above_zero, not_shares, refuse
+from regard.tasks.task import Task
+from regard.train.optimizers import AdamW
+from regard.train.runfile import setting
+from regard.train.schedules import InverseSqrt
+from regard.train.settings import Train
+
+SENTINELS = 100  # tokens that stand for missing spans
+
+
+@dataclass(frozen=True)
+class MissingSpans:
+    """Write the spans of tokens that are missing in a text."""
+
+    kind: Literal["spans"] = "spans"
+    missing: float = setting(0.15, "share of the tokens that are taken away")
+    mean: float = setting(3.0, "tokens of a span, on average")
+    smoothing: float = setting(0.0, "label smoothing")
+    load: float = setting(LOAD, "weight of the load loss, where a model routes its tokens to experts")
+
+    def __post_init__(self) -> None:
+        wrong = below(1, self, "mean") + below(0, self, "load")
+        refuse(wrong, not_shares(self, "missing", "smoothing"), not_above_zero(self, "missing"))
+
+
+def text_batches(plan: Plan, opened: Opened, reading: Reading) -> Sources:
+    text, longest = reading.processor, longest_of(plan.data.longest, reading.length)
+    return window_batches(
+        plan, opened, text, longest, Spans(text, longest, plan.task.missing, plan.task.mean, reading.symbols)
+    )
+
+
+def tokens(text: Text) -> Text:
+    return with_sentinels(text, SENTINELS)
+
+
+def problems(task: Any, data: Any) -> list[str]:
+    if data.kind == "text" and data.unit == "line":
+        return ["data.unit = 'line' cannot serve the task 'spans': set data.unit = 'text'"]
+    return []
+
+
+def task_of(plan: Plan, model: Asked, sources: Sources) -> Task:
+    return Translate(model.net, text_of(model), plan.task.smoothing, load=plan.task.load)
+
+
+TEMPLATE = Template(
+    task=MissingSpans(),
+    data=TextFiles(train=("text.txt",), unit="text", longest=128),
+    model={"name": "t5-small", "dim": 256, "depth": 3, "heads": 4, "hidden": 1024},
+    train=Train(steps=10000, evaluate=500, save=500, log=50),
+    optimizer=AdamW(rate=1e-3, betas=(0.9, 0.98), decay=0.01),
+    schedule=InverseSqrt(warmup=1000),
+)
+GOAL = Goal(
+    MissingSpans,
+    {"text": "regard.modalities.text.goals.spans:text_batches"},
+    task_of,
+    {"spans": TEMPLATE},
+    tokens=tokens,
+    problems=problems,
+)

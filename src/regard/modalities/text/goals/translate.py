@@ -1,0 +1,93 @@
+"""Foretell each word of the target from the source and the words before it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from regard.data.batches import Batches
+from regard.modalities.inputs import Asked
+from regard.modalities.learning import Goal, Opened, Plan, Reading, Sources, Template
+from regard.modalities.teaching import SHARE, TEACHER, TEMPERATURE, not_share
+from regard.modalities.text.asking import text_of
+from regard.modalities.text.batching import batches_of_texts
+from regard.modalities.text.lengths import longest_of
+from regard.modalities.text.measuring import measure_translations
+from regard.modalities.text.pairs import PairMaker
+from regard.modalities.text.sources.pairs import PairFiles
+from regard.modalities.text.tasks.distillation import Distil
+from regard.modalities.text.tasks.translation import Feeding, Translate
+from regard.modalities.text.tasks.words import LOAD
+from regard.modalities.text.teaching import same_words
+from regard.nn.config import below, not_above_zero, not_shares, refuse
+from regard.tasks.task import Task
+from regard.train.optimizers import Adam
+from regard.train.runfile import setting
+from regard.train.schedules import InverseSqrt
+from regard.train.settings import Train
+
+
+@dataclass(frozen=True)
+class Translation:
+    """Foretell each word of the target from the source and the words before it."""
+
+    kind: Literal["translate"] = "translate"
+    smoothing: float = setting(0.1, "label smoothing")
+    given: float = setting(1.0, "share of words given as they should be; the others as the model itself says them")
+    decay: float = setting(0.0, "k of scheduled sampling: that share falls as k / (k + exp(step / k)); 0: it stays")
+    teacher: str = setting("", TEACHER)
+    share: float = setting(0.5, SHARE)
+    temperature: float = setting(1.0, TEMPERATURE)
+    load: float = setting(LOAD, "weight of the load loss, where a model routes its tokens to experts")
+
+    def __post_init__(self) -> None:
+        refuse(
+            not_shares(self, "smoothing"),
+            below(0, self, "given", "decay", "load"),
+            not_above_zero(self, "temperature"),
+            [f"given = {self.given} is above 1"] if (self.given or 0) > 1 else [],
+            not_share(self.share),
+        )
+
+
+def pair_batches(plan: Plan, opened: Opened, reading: Reading) -> Sources:
+    longest = longest_of(plan.data.longest, reading.length)
+    make = PairMaker(reading.processor, longest, reading.symbols)
+    return batches_of_texts(
+        plan, opened, reading.processor, lambda rows, order: Batches(rows, order, make), longest=longest
+    )
+
+
+def generated_batches(plan: Plan, opened: Opened, reading: Reading) -> Sources:
+    """Of rows that are all short."""
+    make = PairMaker(reading.processor, plan.data.longest, reading.symbols)
+    return batches_of_texts(
+        plan, opened, reading.processor, lambda rows, order: Batches(rows, order, make), longest=None
+    )
+
+
+def task_of(plan: Plan, model: Asked, sources: Sources) -> Task:
+    task, text = plan.task, text_of(model)
+    feeding = Feeding(task.given, task.decay)
+    if not task.teacher:
+        return Translate(model.net, text, task.smoothing, feeding, task.load)
+    teacher = same_words(plan, task.teacher, model)
+    how = {"share": task.share, "temperature": task.temperature, "load": task.load}
+    return Distil(model.net, text, task.smoothing, teacher.net, feeding=feeding, **how)
+
+
+TEMPLATE = Template(
+    task=Translation(),
+    data=PairFiles(train=("pairs.tsv",)),
+    model={"name": "transformer-small"},
+    train=Train(steps=10000, evaluate=500, save=500, log=50),
+    optimizer=Adam(rate=2e-3),
+    schedule=InverseSqrt(warmup=1000),
+)
+HERE = "regard.modalities.text.goals.translate"
+GOAL = Goal(
+    Translation,
+    {"pairs": f"{HERE}:pair_batches", "reverse": f"{HERE}:generated_batches"},
+    task_of,
+    {"translate": TEMPLATE},
+    models=("teacher",),
+    measure=measure_translations,
+)

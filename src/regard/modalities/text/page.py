@@ -1,0 +1,126 @@
+"""Texts on the page and in the HTTP API: a text, and a text with what it became."""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, StringConstraints
+
+from regard.errors import InputError
+from regard.look.changes import Head
+from regard.look.maps import matching
+from regard.modalities.page_input import Border, PageGiven, PageInput, Shown
+
+from .asking import text_of
+from .translator import clean
+
+LETTERS = 4096
+TOKENS = 2048
+REWEIGHTED = 512  # tokens, where weights are changed: those maps are kept whole
+INFLUENCED = 160  # tokens, where a net mixes without weights: each position's influence takes a pass of its own
+
+Letters = Annotated[str, StringConstraints(max_length=LETTERS)]
+
+OPENINGS = {  # what a model that ships is shown first
+    "tatoeba-en-de": "She has never seen such a big dog in her life.",
+    "tatoeba-de-en": "Wo sind meine Schlüssel?",
+    "recall": "Anna sings . Boris paints . Clara dances . Boris",
+    "shakespeare": "JULIET: O Romeo, Romeo! wherefore art thou",
+}
+LECTURES = (  # what the decks speak of; for those that read English
+    "The server is crashed.",
+    "This is the first book I did.",
+    "The animal didn't cross the street because it was too tired.",
+    "The animal didn't cross the street because it was too wide.",
+    "walking along the river bank",
+)
+ENGLISH = ("tatoeba-en-de", "shakespeare")
+ANY_TEXT = "The animal didn't cross the street because it was too tired."
+
+
+# Inputs ------------------------------------------------------------------------------------------
+
+
+class TextInput(PageGiven):
+    kind: Literal["text"]
+    text: Letters
+    streamed: ClassVar[bool] = True
+
+    def given(self, border: Border) -> Shown:
+        return (readable(border, self.text),)
+
+
+class PairInput(PageGiven):
+    """A text and what it became; without a target the model writes it."""
+
+    kind: Literal["pair"]
+    source: Letters
+    target: Letters | None = None
+    streamed: ClassVar[bool] = True
+
+    def given(self, border: Border) -> Shown:
+        return tuple(readable(border, text) for text in (self.source, self.target) if text is not None)
+
+
+def readable(border: Border, text: str) -> str:
+    """A text with no more tokens than can be looked at in time."""
+    changed = any(not isinstance(change, Head) for change in border.changes)
+    check_tokens(border, text, REWEIGHTED if changed else TOKENS)
+    if border.looked and "influence" in matching(border.model.net, "*").values():
+        check_tokens(border, text, INFLUENCED)
+    return text
+
+
+def check_tokens(border: Border, text: str, most: int) -> None:
+    count = len(text_of(border.model).literal().ids([clean(text)])[0])
+    if count > most:
+        raise InputError("the text has too many tokens", got=str(count), expected=f"at most {most}")
+
+
+def opening(name: str) -> str:
+    return OPENINGS.get(name, ANY_TEXT)
+
+
+def text_example(name: str) -> dict[str, Any]:
+    return {"kind": "text", "text": opening(name)}
+
+
+def pair_example(name: str) -> dict[str, Any]:
+    return {"kind": "pair", "source": opening(name)}
+
+
+def sentences(name: str) -> tuple[str, ...]:
+    return LECTURES if name in ENGLISH else ()
+
+
+TEXT = PageInput((TextInput,), text_example, sentences, words="shakespeare")
+PAIR = PageInput((TextInput, PairInput), pair_example, sentences, words="tatoeba-en-de")
+
+
+# Answers -----------------------------------------------------------------------------------------
+
+
+class WrittenToken(BaseModel):
+    text: str
+    logp: float
+
+
+class WrittenAnswer(BaseModel):
+    """Of a translator, a captioner, a decoder that goes on."""
+
+    kind: Literal["text"]
+    text: str
+    tokens: list[WrittenToken]
+
+
+class NextAnswer(BaseModel):
+    kind: Literal["next"]
+    tokens: list[tuple[str, float]]
+
+
+class FilledPlace(BaseModel):
+    token: int
+    tokens: list[tuple[str, float]]
+
+
+class FilledAnswer(BaseModel):
+    kind: Literal["filled"]
+    places: list[FilledPlace]

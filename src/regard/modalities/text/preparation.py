@@ -1,0 +1,136 @@
+"""The tokenizer of a run that reads or writes text: that of another model, of a file, or learned from the data."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from regard.data.files import find_file
+from regard.decode.symbols import Symbols
+from regard.modalities.goals import goal_of, named_models
+from regard.modalities.inputs import Asked
+from regard.modalities.learning import Opened, Plan, Preparation, Size, Sources
+from regard.modalities.sources import source_of
+from regard.models.word2vec import Config as Word2Vec
+from regard.models.word2vec import word_vectors
+from regard.nn.config import below, refuse
+from regard.storage.documents import read_bytes
+from regard.train.runfile import setting
+from regard.zoo import FAMILIES
+
+from .asking import text_of
+from .processor import Text
+from .processor_kind import FILE
+from .vocabulary import BYTES, Kind, Vocabulary, symbols_of
+
+ENOUGH = 20_000_000  # characters to learn a vocabulary from
+HOW = "how text is cut into tokens, learned from train"
+
+
+@dataclass(frozen=True)
+class VocabularySettings:
+    kind: Kind = setting("bpe", "bpe loses no text; wordpiece may differ between two runs with one seed")
+    size: int = setting(8000, "how many tokens at most")
+    file: str = setting("", "a tokenizer.json to use instead of learning one; it needs the tokens <begin> and <end>")
+    vectors: Literal["random", "word2vec"] = setting(
+        "random", "of the words at the start; word2vec: learned from train"
+    )
+
+    def __post_init__(self) -> None:
+        least = BYTES if self.kind == "bpe" and not self.file else 1
+        refuse(below(least, self, "size"))
+
+
+def whose_words(plan: Plan) -> Asked | None:
+    """The model whose vocabulary a run takes over: that which it starts from, or its teacher, unless it asks for a
+    vocabulary of its own."""
+    if plan.start is not None:
+        return plan.start
+    teachers, asked = named_models(plan.task), source_of(plan.data).preparation is TEXT and plan.data.vocabulary
+    return plan.load(teachers[0]) if teachers and asked == VocabularySettings() else None
+
+
+def learn(plan: Plan, opened: Opened) -> dict[str, bytes]:
+    """Given, or learned from the training data; with the tokens that the goal needs."""
+    if (other := whose_words(plan)) is not None:
+        return text_of(other).files()
+    if file := plan.data.vocabulary.file:
+        path = find_file(file, plan.base)
+        text = Text.from_bytes(read_bytes(path), str(path))
+    else:
+        text = learned(plan, opened, plan.data.vocabulary.kind, plan.data.vocabulary.size)
+    return goal_of(plan.task).tokens(text).files()
+
+
+def learn_words(plan: Plan, opened: Opened) -> dict[str, bytes]:
+    """Of what code generates, whose words are few."""
+    return learned(plan, opened, "words", 100).files()
+
+
+def learned(plan: Plan, opened: Opened, kind: Kind, size: int) -> Text:
+    """The vocabulary of the first rows."""
+    rows = opened.splits["train"]
+    texts_of = source_of(plan.data).texts(rows)
+
+    def texts() -> Iterator[str]:
+        left = ENOUGH
+        for i in range(len(rows)):
+            for text in texts_of(i):
+                left -= len(text)
+                yield text
+            if left < 0:
+                return
+
+    return Vocabulary(kind, size).learn(texts())
+
+
+def processor_of(opened: Opened, files: Mapping[str, bytes]) -> Text:
+    return Text.from_bytes(files[FILE], "the vocabulary of the run")
+
+
+def sizes(plan: Plan, text: Text) -> dict[str, Size]:
+    """As many embeddings as there are tokens, or as the model had whose tokens they are."""
+    needed, family, other = text.tokenizer.get_vocab_size(), FAMILIES[plan.family], whose_words(plan)
+    found = {}
+    for key in ("vocab", "target_vocab"):
+        if family.get(plan.config, key) is not None:  # without one of its own the target has the other's
+            usual = needed if other is None else other.get(key) or other.get("vocab")  # or room for more
+            found[key] = Size(needed, usual, "tokens of the vocabulary")
+    return found
+
+
+def symbols(plan: Plan, text: Text) -> Symbols:
+    other = whose_words(plan)
+    return symbols_of(text) if other is None else other.symbols
+
+
+def start_from_vectors(plan: Plan, model: Asked, sources: Sources) -> None:
+    """Word vectors learned from the training text, if asked for, as large as the random ones that they replace."""
+    if plan.data.vocabulary.vectors == "random":
+        return
+    rows = sources.splits["train"].source
+    texts_of = source_of(plan.data).texts(rows)
+    texts = [text for i in range(len(rows)) for text in texts_of(i)]
+    table: Any = model.net.embed.weight  # type: ignore[union-attr]
+    vocab, dim = table.shape
+    found = word_vectors(text_of(model).literal().ids(texts), Word2Vec(vocab=vocab, dim=dim, seed=plan.seed))
+    with torch.no_grad():
+        table.copy_(found * (table.std() / found.std()))
+
+
+def not_with_start(data: Any) -> list[str]:
+    if data.vocabulary != VocabularySettings():
+        return ["data.vocabulary: the tokens are those of the model of [start]"]
+    return []
+
+
+def absolute(data: Any, base: Path) -> Any:
+    if not data.vocabulary.file:
+        return data
+    return replace(data, vocabulary=replace(data.vocabulary, file=str(find_file(data.vocabulary.file, base))))
+
+
+TEXT = Preparation((FILE,), learn, processor_of, sizes, symbols, start_from_vectors, absolute, not_with_start)
+GENERATED = Preparation((FILE,), learn_words, processor_of, sizes, symbols)

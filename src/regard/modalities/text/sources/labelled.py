@@ -1,0 +1,79 @@
+"""Texts, or pairs of texts, with a label."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from regard.data.draws import HOLDOUT, chance, shuffled
+from regard.data.files import only, table_rows
+from regard.data.rows import Rows, Some
+from regard.errors import InputError
+from regard.modalities.learning import DataKind, Opened, Plan
+from regard.modalities.splits import checked
+from regard.modalities.text.labelled import LabelledTexts
+from regard.modalities.text.preparation import HOW, TEXT, VocabularySettings
+from regard.nn.config import below, not_above_zero, not_positive, not_shares, refuse
+from regard.train.runfile import required, setting
+
+from .files import ANIMALS, PATHS, WORDS, no_files, paths_of
+
+
+@dataclass(frozen=True)
+class LabelledFiles:
+    """Texts, or pairs of texts, with a label."""
+
+    kind: Literal["labelled"] = "labelled"
+    train: tuple[str, ...] = required("one tsv, csv or jsonl file")
+    held_out: tuple[str, ...] = setting((), "a file to evaluate on while training; none: a share of train")
+    test: tuple[str, ...] = setting((), "a file for `regard evaluate --split test`")
+    text: tuple[int | str, ...] = setting((1,), "the column of the text, or two, by number or name; of jsonl: the keys")
+    label: int | str = setting(2, "the column or key of the label")
+    rows: int = setting(0, "how many of train to learn from, drawn by the seed; 0: all")
+    share: float = setting(0.1, "what is held out of train, where no file is given")
+    bad: float = setting(0.01, "more than this share of bad rows stops the run before it begins")
+    budget: int = setting(4096, "batch size in tokens, padding included")
+    longest: int = setting(0, "tokens of a text, the rest is cut off; 0: as many as the model reads, at most 512")
+    vocabulary: VocabularySettings = setting(VocabularySettings(), HOW)
+
+    def __post_init__(self) -> None:
+        wrong = not_positive(self, "budget") + below(0, self, "longest", "rows") + no_files(self.train)
+        if self.text is not None and len(self.text) not in (1, 2):
+            wrong += [f"text = {list(self.text)} names neither one column nor two"]
+        refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
+
+
+def open_labelled(plan: Plan) -> Opened:
+    """The labels are those of train. Where few rows are asked for, they are drawn after a part was held out."""
+    data, paths = plan.data, paths_of(plan)
+    columns = (*data.text, data.label)
+    train = LabelledTexts(table_rows(only(paths["train"]), columns))
+    if len(train.names) < 2:
+        raise InputError(
+            "all texts have the same label, so there is nothing to learn",
+            where=str(only(paths["train"])),
+            got=", ".join(map(repr, train.names)) or "none",
+            fix="see that data.label names the column of the labels",
+        )
+    splits: dict[str, Rows] = {"train": train}
+    for split in paths.keys() - {"train"}:
+        splits[split] = LabelledTexts(table_rows(only(paths[split]), columns), train.names)
+    opened = checked(splits, data.bad, data.share, plan.seed, names=train.names)
+    if 0 < data.rows < len(opened.splits["train"]):
+        rows = opened.splits["train"]
+        few = shuffled(chance(HOLDOUT, plan.seed, 1), len(rows))[: data.rows]
+        opened.splits["train"] = Some(rows, few, rows.faults)
+    return opened
+
+
+def texts_of(rows: Rows) -> Callable[[int], Sequence[str]]:
+    return lambda i: rows[i].texts
+
+
+def example(folder: Path) -> dict[str, Any]:
+    rows = [f"the {one} sees a {other}\t{one}\n" for one in ANIMALS for other in ANIMALS]
+    (folder / "labelled.tsv").write_text("".join(rows), "utf-8")
+    return {"train": ["labelled.tsv"], "share": 0.2, "budget": 64, "longest": 10, "vocabulary": WORDS}
+
+
+KIND = DataKind(LabelledFiles, ("text",), open_labelled, TEXT, texts_of, PATHS, example=example)

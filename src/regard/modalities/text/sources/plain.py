@@ -1,0 +1,64 @@
+"""Plain text, in lines or as a whole."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from regard.data.files import only, text_rows
+from regard.data.rows import Rows
+from regard.modalities.learning import DataKind, Opened, Plan
+from regard.modalities.splits import checked
+from regard.modalities.text.passages import open_passages
+from regard.modalities.text.preparation import HOW, TEXT, VocabularySettings
+from regard.nn.config import below, not_above_zero, not_positive, not_shares, refuse
+from regard.train.runfile import required, setting
+
+from .files import ANIMALS, PATHS, WORDS, no_files, paths_of
+
+
+@dataclass(frozen=True)
+class TextFiles:
+    """Plain text. Where an example is a line, what is longer than the model reads is cut off."""
+
+    kind: Literal["text"] = "text"
+    train: tuple[str, ...] = required("one file of plain text, jsonl, tsv or csv")
+    held_out: tuple[str, ...] = setting((), "files to evaluate on while training; none: a share of train")
+    test: tuple[str, ...] = setting((), "files for `regard evaluate --split test`")
+    key: int | str = setting("text", "of jsonl: the key of the text; of tsv or csv: its column, by name or number")
+    unit: Literal["line", "text"] = setting(
+        "line", "an example is a line; or text: the file is read through a window as long as the model reads"
+    )
+    share: float = setting(0.01, "what is held out of train, where no files are given")
+    bad: float = setting(0.01, "more than this share of bad rows stops the run before it begins")
+    budget: int = setting(4096, "batch size in tokens, padding included")
+    longest: int = setting(0, "tokens of a row or window; 0: as many as the model reads, or 512")
+    vocabulary: VocabularySettings = setting(VocabularySettings(), HOW)
+
+    def __post_init__(self) -> None:
+        wrong = not_positive(self, "budget") + below(0, self, "longest") + no_files(self.train)
+        refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
+
+
+def open_text(plan: Plan) -> Opened:
+    data = plan.data
+    if data.unit == "text":
+        return open_whole(plan)
+    splits: dict[str, Rows] = {split: text_rows(files, data.key) for split, files in paths_of(plan).items()}
+    return checked(splits, data.bad, data.share, plan.seed)
+
+
+def open_whole(plan: Plan) -> Opened:
+    """Whole texts; without a file for it, the end of the text is held out."""
+    texts = {split: open_passages(only(files)) for split, files in paths_of(plan).items()}
+    if "held_out" not in texts:
+        texts["train"], texts["held_out"] = texts["train"].cut(plan.data.share)
+    return Opened(dict(texts))
+
+
+def example(folder: Path) -> dict[str, Any]:
+    lines = [f"the {one} sees a {other} today\n" for one in ANIMALS for other in ANIMALS]
+    (folder / "text.txt").write_text("".join(lines), "utf-8")
+    return {"train": ["text.txt"], "share": 0.2, "budget": 64, "longest": 10, "vocabulary": WORDS}
+
+
+KIND = DataKind(TextFiles, ("text",), open_text, TEXT, paths=PATHS, example=example)

@@ -1,0 +1,44 @@
+"""Generated: numbers in words, to be said backwards."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from regard.modalities.learning import DataKind, Opened, Plan
+from regard.modalities.text.preparation import GENERATED
+from regard.modalities.text.reversal import Reversal
+from regard.nn.config import below, not_positive, refuse
+from regard.train.runfile import setting
+
+MEASURED = 200  # rows that are held out, and as many to test on
+
+
+@dataclass(frozen=True)
+class Reverse:
+    """Generated: numbers in words, to be said backwards."""
+
+    kind: Literal["reverse"] = "reverse"
+    rows: int = setting(4000, "how many to train on")
+    longest: int = setting(8, "words of the longest")
+    budget: int = setting(1024, "batch size in tokens, source and target, padding included")
+
+    def __post_init__(self) -> None:
+        refuse(not_positive(self, "rows", "budget"), below(2, self, "longest"))
+
+
+def open_reversed(plan: Plan) -> Opened:
+    data, seed = plan.data, plan.seed
+    return Opened(
+        {
+            "train": Reversal(data.rows, data.longest, seed),
+            "held_out": Reversal(MEASURED, data.longest, seed + 1),
+            "test": Reversal(MEASURED, data.longest, seed + 2),
+        }
+    )
+
+
+def example(folder: Path) -> dict[str, Any]:
+    return {"rows": 16, "longest": 4, "budget": 96}
+
+
+KIND = DataKind(Reverse, ("text",), open_reversed, GENERATED, example=example)

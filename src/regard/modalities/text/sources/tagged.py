@@ -1,0 +1,59 @@
+"""Sentences with a tag for each word."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from regard.data.files import only
+from regard.data.rows import Rows
+from regard.modalities.learning import DataKind, Opened, Plan
+from regard.modalities.splits import checked
+from regard.modalities.text.conllu import open_conllu
+from regard.modalities.text.preparation import TEXT, VocabularySettings
+from regard.nn.config import below, not_above_zero, not_positive, not_shares, refuse
+from regard.train.runfile import required, setting
+
+from .files import ANIMALS, PATHS, WORDS, no_files, paths_of
+
+
+@dataclass(frozen=True)
+class TaggedFiles:
+    """Sentences with a tag for each word, as Universal Dependencies has them (CoNLL-U)."""
+
+    kind: Literal["tagged"] = "tagged"
+    train: tuple[str, ...] = required("one conllu file")
+    held_out: tuple[str, ...] = setting((), "a file to evaluate on while training; none: a share of train")
+    test: tuple[str, ...] = setting((), "a file for `regard evaluate --split test`")
+    tags: Literal["upos", "xpos"] = setting("upos", "the universal tags, or the language's own")
+    share: float = setting(0.1, "what is held out of train, where no file is given")
+    bad: float = setting(0.01, "more than this share of bad sentences stops the run before it begins")
+    budget: int = setting(4096, "batch size in tokens, padding included")
+    longest: int = setting(0, "tokens of a sentence, the rest is cut off; 0: as many as the model reads, at most 512")
+    vocabulary: VocabularySettings = setting(VocabularySettings(), "how words are cut into tokens, learned from train")
+
+    def __post_init__(self) -> None:
+        wrong = not_positive(self, "budget") + below(0, self, "longest") + no_files(self.train)
+        refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
+
+
+def open_tagged(plan: Plan) -> Opened:
+    data = plan.data
+    sentences = {split: open_conllu(only(files), data.tags) for split, files in paths_of(plan).items()}
+    return checked(dict(sentences), data.bad, data.share, plan.seed, names=sentences["train"].tags)
+
+
+def texts_of(rows: Rows) -> Callable[[int], Sequence[str]]:
+    return lambda i: [" ".join(rows[i].words)]
+
+
+def example(folder: Path) -> dict[str, Any]:
+    tagged = [(("the", "DET"), (one, "NOUN"), ("runs", "VERB")) for one in ANIMALS * 4]
+    lines = [
+        "".join(f"{i}\t{word}\t_\t{tag}\t_\t_\t_\t_\t_\t_\n" for i, (word, tag) in enumerate(row, 1)) for row in tagged
+    ]
+    (folder / "tagged.conllu").write_text("\n".join([*lines, ""]), "utf-8")
+    return {"train": ["tagged.conllu"], "share": 0.2, "budget": 64, "longest": 10, "vocabulary": WORDS}
+
+
+KIND = DataKind(TaggedFiles, ("text",), open_tagged, TEXT, texts_of, PATHS, example=example)

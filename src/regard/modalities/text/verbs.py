@@ -1,0 +1,58 @@
+"""What can be asked of a model that reads or writes text."""
+
+from regard.modalities.verb import Verb
+
+TRANSLATE = Verb(
+    "translate",
+    "Translate texts, or the lines of standard input in their order.",
+    {"text": "regard.modalities.text.asking:translate"},
+    answer="regard.modalities.text.asking:Translated",
+    command="regard.cli.translate:run",
+    cannot="cannot translate text",
+    use="an encoder-decoder such as transformer, t5 or rnn that was trained to translate",
+    example="regard.modalities.text.asking:translated_example",
+    reply="regard.modalities.text.replying:translations",
+    stream="regard.modalities.text.asking:stream",
+    written="regard.modalities.text.replying:translation_of",
+)
+GENERATE = Verb(
+    "generate",
+    "Go on with a text, token by token as it is written.",
+    {"text": "regard.modalities.text.asking:generate"},
+    answer="regard.modalities.text.asking:Generated",
+    command="regard.cli.generate:run",
+    cannot="cannot generate text",
+    use="a causal language model such as gpt",
+    example="regard.modalities.text.asking:continued_example",
+    instead={"translate": "`regard translate` makes texts from texts"},
+    reply="regard.modalities.text.replying:continuations",
+    stream="regard.modalities.text.asking:stream",
+    written="regard.modalities.text.replying:continuation_of",
+)
+TAG = Verb(
+    "tag",
+    "Give each word a tag: a word, a tab and its tag in each line, a blank line after each text.",
+    {"text": "regard.modalities.text.asking:tag"},
+    answer="regard.modalities.text.reader:Tagged",
+    command="regard.cli.tag:run",
+    cannot="cannot tag words",
+    use="a model with head = 'tags'",
+)
+ANSWER = Verb(
+    "answer",
+    "Find the answer to a question in a text.",
+    {"text": "regard.modalities.text.asking:answer"},
+    answer="regard.modalities.text.reader:Answer",
+    command="regard.cli.answer:run",
+    cannot="cannot answer questions",
+    use="a model with head = 'span'",
+)
+EMBED = Verb(
+    "embed",
+    "Turn texts into vectors of length 1: alike texts point the same way. Few texts are compared in a table.",
+    {"text": "regard.modalities.text.asking:embed"},
+    answer="torch:Tensor",
+    command="regard.cli.embed:run",
+    cannot="has no sentence embeddings",
+    use="a bert",
+)

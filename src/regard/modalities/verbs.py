@@ -1,0 +1,41 @@
+"""How a model is asked: by the verb's row."""
+
+from importlib import import_module
+from typing import Any
+
+from regard.errors import InputError
+
+from .inputs import Asked
+from .verb_table import VERBS
+
+# How one input is looked at by a model that no verb shows in a way of its own.
+EXAMPLES = {"text": "regard.modalities.text.asking:example", "image": "regard.modalities.images.asking:example"}
+
+
+def ask(model: Asked, name: str, *given: Any) -> Any:
+    """The answer to a verb, or a refusal that says which models can."""
+    require(model, name)
+    return function(VERBS[name].runners[model.takes[0]])(model, *given)
+
+
+def require(model: Asked, name: str) -> None:
+    if not model.can(name):
+        verb = VERBS[name]
+        fix = next((told for other, told in verb.instead.items() if model.can(other)), "")
+        raise InputError(f"this {model.family} {verb.cannot}", got=got(model), expected=verb.use, fix=fix)
+
+
+def got(model: Asked) -> str:
+    can = ", ".join(model.verbs()) or "no verb"
+    return f"a model for: {can}" + (f"; it was trained to {model.task}" if model.task else "")
+
+
+def example_of(model: Asked) -> Any:
+    """The function that makes an example of a model and its inputs."""
+    own = (VERBS[name].example for name in model.verbs())
+    return function(next((place for place in own if place), "") or EXAMPLES[model.takes[0]])
+
+
+def function(place: str) -> Any:
+    module, name = place.split(":")
+    return getattr(import_module(module), name)

@@ -1,0 +1,114 @@
+"""What a model file says of its family: its parts, what it takes, what it can learn and do, how a lens reads it.
+
+Everything above the models asks this row and knows no family by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:  # a row names its net without it
+    from torch import Tensor, nn
+
+
+def always(_: nn.Module) -> bool:
+    return True
+
+
+def with_keys(config: Any, changes: Mapping[str, Any]) -> Any:
+    return replace(config, **changes)
+
+
+@dataclass(frozen=True)
+class Lens:
+    """How a net goes on from its last block: what the logit lens does after each."""
+
+    streams: Callable[[Any], str]  # the net's taps after its blocks
+    read: Callable[[Any, Tensor], Tensor]  # the net and a stream, (b, n, d) -> (b, n, v) or (b, c)
+    headed: Callable[[Any], bool] = always  # whether this net has the head that reads
+    beside: Callable[[Any], str] | None = None  # the tap of what is read after the stream, and no longer changes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """``takes`` are the media of the net's inputs, in order. ``tasks`` are the goals of a run that it can learn, and
+    ``verbs`` what a model with this config, trained for this task, can be asked to do."""
+
+    config: type
+    net: Callable[[Any], nn.Module]
+    presets: Mapping[str, Any]
+    axes: Mapping[str, tuple[str, str]]  # what the rows and columns of its maps stand for
+    paper: str
+    link: str
+    takes: tuple[str, ...]
+    tasks: tuple[str, ...]
+    verbs: Callable[[Any, str | None], tuple[str, ...]]
+    example: Callable[[], Any]  # a small config, quick to build and to train
+    lens: Lens | None = None  # none where a stack of blocks does not end in one head
+    papers: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # of presets that have another
+    offered: Mapping[str, int] = field(default_factory=dict)  # presets that the page offers untrained, and their sizes
+    tagged: Literal["first", "last"] = "first"  # the piece of a word that has read all of it
+    grid: Callable[[Any], tuple[int, int]] | None = None  # of its config: rows and columns of learned ``positions``
+    reconfigured: Callable[[Any, Mapping[str, Any]], Any] = with_keys  # its config for trained weights, keys changed
+    inputs: Callable[[Any, int], Mapping[str, Tensor]] | None = None  # of a config, a random batch of so many by name
+
+    def has(self, key: str) -> bool:
+        """Whether its config has this key."""
+        return any(one.name == key for one in fields(self.config))
+
+    def get(self, config: Any, key: str) -> Any:
+        """The value of a key that not every config has, or None."""
+        return getattr(config, key) if self.has(key) else None
+
+
+def translates(config: Any, task: str | None) -> tuple[str, ...]:
+    """What an encoder with a decoder can be asked, unless it was trained for something else."""
+    return ("translate",) if task in (None, "translate") else ()
+
+
+def generates(config: Any, task: str | None) -> tuple[str, ...]:
+    return ("generate",)
+
+
+def classifies(config: Any, task: str | None) -> tuple[str, ...]:
+    """What a net with classes can be asked; with none, features come out."""
+    return ("classify",) if config.classes else ()
+
+
+def nothing(config: Any, task: str | None) -> tuple[str, ...]:
+    return ()
+
+
+def has_head(net: Any) -> bool:
+    return net.head is not None
+
+
+def classes(net: Any, stream: Tensor) -> Tensor:
+    """The classes of an image, from its tokens after a block."""
+    found: Tensor = net.classified(net.norm(stream))
+    return found
+
+
+def blocks(_: nn.Module) -> str:
+    return "blocks.*.stream"
+
+
+def decoder(_: nn.Module) -> str:
+    return "decoder.*.stream"
+
+
+def looks(_: nn.Module) -> str:
+    return "looks.*.stream"
+
+
+def last_stage(net: Any) -> str:
+    """Earlier ones are of another width, or what follows them is no sum."""
+    return f"stages.{len(net.stages) - 1}.blocks.*.stream"
+
+
+def normed(norm: nn.Module | None, stream: Tensor) -> Tensor:
+    """Post-norm ends in a norm by itself."""
+    found: Tensor = stream if norm is None else norm(stream)
+    return found

@@ -1,0 +1,27 @@
+"""A net for inference alone: each module makes itself faster, for the same numbers."""
+
+import copy
+from typing import Protocol, TypeVar, runtime_checkable
+
+from torch import nn
+
+from .folding import fold
+
+Net = TypeVar("Net", bound=nn.Module)
+
+
+@runtime_checkable
+class Preparable(Protocol):
+    """A module that has a faster form for inference."""
+
+    def for_inference(self) -> None: ...
+
+
+def prepared(net: Net) -> Net:
+    """A frozen copy: batch norms are part of the maps beside them, and every module that has a faster form takes it."""
+    twin = copy.deepcopy(net).eval().requires_grad_(False)
+    fold(twin)
+    for module in twin.modules():
+        if isinstance(module, Preparable):
+            module.for_inference()
+    return twin

@@ -1,0 +1,45 @@
+"""What nets that forecast a series share: windows of different lengths side by side, and quantiles.
+
+Shapes: b batch, n places of a window, m steps ahead, k quantiles.
+"""
+
+from itertools import pairwise
+
+from torch import Tensor
+
+from .mask import fitted
+
+
+def known_last(values: Tensor, keys: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """Padding goes to the left, whatever side it stood on, and becomes zeros: the last place is the last known value.
+
+    (b, n), bool (b, n) -> (b, n), bool (b, n)
+    """
+    keys = fitted(keys, values)
+    if keys is None:
+        return values, None
+    order = keys.byte().argsort(stable=True, dim=1)  # in each part, places keep their order
+    keys = keys.take_along_dim(order, 1)
+    return values.take_along_dim(order, 1).masked_fill(~keys, 0.0), keys
+
+
+def quantile_losses(said: Tensor, wanted: Tensor, quantiles: Tensor) -> Tensor:
+    """Koenker and Bassett (1978), https://doi.org/10.2307/1913643: with e = wanted - said, max(q e, (q - 1) e). Its
+    mean is least where a share q of all that may come is below what was said.
+
+    (..., k), (...), (k,) -> (..., k)
+    """
+    error = wanted[..., None] - said
+    return (quantiles * error).maximum((quantiles - 1) * error)
+
+
+def not_quantiles(config: object) -> list[str]:
+    """For a config: whether its quantiles do not rise from above 0 to below 1, or lack the median."""
+    found = getattr(config, "quantiles", None)
+    if found is None:
+        return []
+    told = f"quantiles = {list(found)}"
+    rising = all(one < other for one, other in pairwise(found))
+    if not found or not rising or not 0 < found[0] <= found[-1] < 1:
+        return [f"{told} do not rise from above 0 to below 1"]
+    return [] if 0.5 in found else [f"{told} lack 0.5, the median, which is what is told as the forecast"]

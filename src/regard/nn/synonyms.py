@@ -1,0 +1,109 @@
+"""The field's other words for our keys. They are no aliases: an error names the key that is meant.
+
+A word may mean several keys; of those that a table or a run file has, the error names all.
+"""
+
+from collections.abc import Collection
+
+MODEL = {
+    "dim": ("hidden_size", "d_model", "n_embd", "embed_dim", "embedding_dim", "model_dim", "width"),
+    "depth": ("num_layers", "num_hidden_layers", "n_layer", "n_layers", "layers", "num_blocks"),
+    "heads": ("num_heads", "num_attention_heads", "n_head", "n_heads", "nhead"),
+    "hidden": ("intermediate_size", "d_ff", "ffn_dim", "n_inner", "mlp_dim", "dim_feedforward", "feedforward"),
+    "length": ("max_position_embeddings", "n_positions", "context_length", "block_size", "max_length", "seq_len"),
+    "vocab": ("vocab_size", "n_vocab", "vocabulary_size"),
+    "classes": ("num_labels", "num_classes", "n_classes"),
+    "image": ("image_size", "img_size", "input_size"),
+    "patch": ("patch_size",),
+    "channels": ("num_channels", "in_chans", "in_channels"),
+    "activation": ("hidden_act", "act", "activation_function"),
+    "dropout": ("dropout_rate", "hidden_dropout_prob", "resid_pdrop", "drop_rate"),
+    "attention_dropout": ("attention_probs_dropout_prob", "attn_pdrop", "attn_drop_rate"),
+    "eps": ("layer_norm_eps", "layer_norm_epsilon", "rms_norm_eps"),
+    "attention": ("attn", "attention_type", "attn_implementation", "attention_mechanism"),
+    "drop_path": ("drop_path_rate", "stochastic_depth"),
+    "experts": ("num_experts", "n_experts"),
+    "queries": ("num_queries",),
+}
+RUN = {
+    "optimizer.rate": ("lr", "learning_rate", "base_lr", "max_lr"),
+    "optimizer.decay": ("weight_decay", "wd", "l2"),
+    "optimizer.kind": ("optim", "optimizer_type", "optimizer_name"),
+    "optimizer.betas": ("adam_beta1", "adam_beta2", "beta1", "beta2"),
+    "schedule.warmup": ("warmup", "warmup_steps", "num_warmup_steps", "lr_warmup"),
+    "schedule.kind": ("lr_scheduler", "scheduler", "lr_scheduler_type", "lr_schedule"),
+    "schedule.floor": ("min_lr", "min_learning_rate"),
+    "train.epochs": ("epochs", "num_epochs", "num_train_epochs", "max_epochs", "n_epochs"),
+    "train.steps": (
+        "max_steps",
+        "num_steps",
+        "total_steps",
+        "num_training_steps",
+        "iterations",
+        "max_iters",
+        "updates",
+    ),
+    "train.split": (
+        *("gradient_accumulation", "gradient_accumulation_steps", "accumulate_grad_batches", "grad_accum"),
+        *("accumulation_steps", "micro_batches"),
+    ),
+    "train.clip": (
+        "max_grad_norm",
+        "gradient_clip_val",
+        "gradient_clipping",
+        "grad_clip",
+        "clip_grad_norm",
+        "clip_norm",
+    ),
+    "train.patience": ("early_stopping", "early_stopping_patience"),
+    "train.moving": ("ema", "ema_decay", "ema_rate", "exponential_moving_average"),
+    "train.average": ("checkpoint_averaging", "swa"),
+    "train.evaluate": ("eval_steps", "eval_every", "eval_interval", "evaluation_strategy", "val_check_interval"),
+    "train.save": ("save_steps", "save_every", "checkpoint_every", "checkpoint_interval", "save_interval"),
+    "train.log": ("logging_steps", "log_every", "log_interval", "log_every_n_steps"),
+    "train.keep": ("save_total_limit", "keep_checkpoints", "save_top_k"),
+    "train.precision": ("fp16", "bf16", "mixed_precision", "amp", "dtype"),
+    "train.recompute": ("gradient_checkpointing", "activation_checkpointing", "grad_checkpointing"),
+    "train.compiled": ("torch_compile", "compile"),
+    "train.distribution": ("strategy", "fsdp", "ddp"),
+    "train.device": ("accelerator",),
+    "train.workers": ("num_workers", "dataloader_num_workers"),
+    "data.batch": ("batch_size", "per_device_train_batch_size", "train_batch_size", "global_batch_size"),
+    "data.budget": (
+        *("batch_size", "per_device_train_batch_size", "train_batch_size", "global_batch_size"),
+        *("max_tokens", "tokens_per_batch"),
+    ),
+    "data.longest": ("max_seq_length", "max_seq_len", "max_source_length", "max_target_length", "model_max_length"),
+    "data.share": ("validation_split", "val_split", "val_fraction", "test_size"),
+    "data.held_out": ("validation", "val", "valid", "dev", "validation_file", "eval_file"),
+    "data.train": ("train_file", "train_data", "dataset", "data_path", "path"),
+    "data.augment": ("augmentation", "transforms", "data_augmentation"),
+    "data.vocabulary": ("tokenizer", "tokenizer_name"),
+    "data.vocabulary.size": ("vocab_size",),
+    "task.smoothing": ("label_smoothing", "label_smoothing_factor"),
+    "task.teacher": ("teacher_model", "distill_from"),
+    "start.model": ("pretrained", "from_pretrained", "checkpoint", "model_name_or_path", "init_from", "resume_from"),
+    "start.learn": ("freeze", "trainable", "finetune"),
+    "start.rank": ("lora_rank", "lora_r"),
+    "start.alpha": ("lora_alpha",),
+    "start.where": ("target_modules", "lora_target_modules"),
+    "model.name": ("model_type", "architecture", "arch"),
+    "folder": ("output_dir", "run_dir", "save_dir", "log_dir", "workdir"),
+    "seed": ("random_seed", "manual_seed"),
+}
+
+
+def meant_in_model(word: str, known: Collection[str]) -> str:
+    """The key of a model's config that a word means, in words; empty where it means none of these."""
+    return told([key for key, words in MODEL.items() if key in known and word.lower() in words])
+
+
+def meant_in_run(word: str, known: Collection[str]) -> str:
+    """The same for a run file; ``known`` are its keys, such as "train.steps"."""
+    keys = [key for key, words in RUN.items() if key in known and word.lower() in words]
+    keys += [f"model.{key}" for key, words in MODEL.items() if word.lower() in words and not keys]
+    return told(keys)
+
+
+def told(keys: list[str]) -> str:
+    return f"; here it is called {' or '.join(keys)}" if keys else ""

@@ -1,0 +1,358 @@
+"""What others add to the library, from a file or a package of their own, and where each row came from.
+
+>>> regard.register(Mechanism(Plain, build, "what it does"), name="mine")
+
+Rows come from three places: a call of ``register`` in Python, a file that the command line was given (``--plugin
+my.py``), and packages that name a module or a function by an entry point in the group ``regard.plugins``. Never from a
+model folder, a run file or a config: these are data, and only tell which plug-ins they need.
+
+This file imports nothing of the library but its errors: the tables are found by their places when they are needed.
+"""
+
+import importlib
+import importlib.util
+import re
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from regard.errors import CheckpointError, InputError
+
+GROUP = "regard.plugins"  # of entry points
+COLLECTION = ("names", "rows", "cost", "run", "record", "picture")  # what a collection of figures has
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a row came from: a file, or the module of a package."""
+
+    name: str  # of the file, or of the distribution
+    sha256: str  # of the file's bytes; empty where there is no file, as in a notebook
+    version: str = ""  # of the distribution
+    path: str = ""
+
+    def data(self) -> dict[str, str]:
+        """As a folder records it."""
+        return {"name": self.name, "sha256": self.sha256} | ({"version": self.version} if self.version else {})
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What can be registered: its name in a sentence, and the place of its table."""
+
+    what: str
+    table: str
+
+
+# By the type of the row. A row's own module is imported already, since there is a row.
+SUBJECTS = {
+    "regard.nn.mechanisms.Mechanism": Subject("attention", "regard.nn.mechanisms:MECHANISMS"),
+    "regard.models.family.Family": Subject("model family", "regard.zoo:FAMILIES"),
+    "regard.interop.kinds.Kind": Subject("checkpoint table", "regard.interop.kinds:KINDS"),
+    "regard.modalities.processor.ProcessorKind": Subject("processor", "regard.modalities.processors:PROCESSORS"),
+    "regard.modalities.learning.DataKind": Subject("kind of data", "regard.modalities.sources:SOURCES"),
+    "regard.modalities.learning.Goal": Subject("task", "regard.modalities.goals:GOALS"),
+    "regard.modalities.verb.Verb": Subject("verb", "regard.modalities.verb_table:VERBS"),
+    "regard.look.analyses.Analysis": Subject("analysis", "regard.look.analyses:ANALYSES"),
+    "regard.figures.Figure": Subject("figure", "regard.figures:FIGURES"),
+}
+SETS = Subject("collection of figures", "regard.figures:COLLECTIONS")
+
+
+@dataclass(frozen=True, eq=False)
+class Registered:
+    """A row that was added."""
+
+    what: str
+    name: str
+    row: Any
+    source: Source
+    table: str
+
+
+ADDED: list[Registered] = []
+READING: ContextVar[Source | None] = ContextVar("reading", default=None)  # the plug-in that is being loaded
+LOADED: dict[Path, Source] = {}  # files that were given, by their full paths
+ASKED: list[str] = []  # not empty once the entry points have been read
+
+
+def register(row: object, name: str) -> None:
+    """Add a row to the table of its kind, under a name that is not taken. Models, runs, the command line and the page
+    then know it like the library's own."""
+    subject = subject_of(row)
+    refuse_misnamed(row, subject.what, name)
+    try:
+        table_at(subject.table).add(name, row)
+    except InputError:
+        raise
+    except ValueError as error:  # of layers, which have no errors of ours
+        raise InputError(str(error), got=name) from None
+    told = READING.get() or of_caller(sys._getframe(1).f_globals)
+    ADDED.append(Registered(subject.what, name, row, told, subject.table))
+
+
+def subject_of(row: object) -> Subject:
+    found = SUBJECTS.get(f"{type(row).__module__}.{type(row).__qualname__}")
+    if found is None and all(callable(getattr(row, word, None)) for word in COLLECTION):
+        found = SETS
+    if found is None:
+        places = [f"{subject.what} ({place})" for place, subject in SUBJECTS.items()]
+        raise InputError(
+            "this cannot be registered",
+            got=f"a {type(row).__name__}" + (", the type itself, not a row of it" if isinstance(row, type) else ""),
+            expected="".join(f"\n    {place}" for place in [*places, f"{SETS.what} (regard.figures.Collection)"]),
+            fix="docs/extending.md shows each of them",
+        )
+    return found
+
+
+def refuse_misnamed(row: Any, what: str, name: str) -> None:
+    """A name is a word, and the one that the row itself says, where it says one."""
+    if not isinstance(name, str) or not re.fullmatch(r"[\w.+-]+", name):
+        raise InputError("this is no name", got=repr(name)[:100], expected="letters, digits and . _ + -")
+    own = getattr(row, "name", name) if what == "verb" else name
+    if what in ("task", "kind of data"):
+        own = getattr(row.settings, "kind", None)
+    if own != name:
+        got, fix = f"{own!r} in its row, {name!r} as its name", "the settings of a task or of data have kind: Literal"
+        raise InputError(f"this {what} has two names", got=got, expected="one", fix=fix if what != "verb" else "")
+    if what == "model family":
+        taken = [one for one in row.presets if one in table_at("regard.zoo:PRESETS")]
+        if taken:
+            raise InputError("a model of this name is there already", got=", ".join(taken), fix="choose another name")
+
+
+def table_at(place: str) -> Any:
+    module, name = place.split(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def forget(source: str) -> None:
+    """Take back all that a plug-in has registered, by the plug-in's name: to register it anew in a notebook."""
+    for one in [one for one in ADDED if one.source.name == source]:
+        take_back(one)
+    for path in [path for path, told in LOADED.items() if told.name == source]:
+        del LOADED[path]
+        sys.modules.pop(module_name(path), None)
+
+
+def take_back(one: Registered) -> None:
+    rows = table_at(one.table)
+    getattr(rows, "rows", rows).pop(one.name, None)
+    ADDED.remove(one)
+
+
+def source_of(what: str, name: object) -> Source | None:
+    """The plug-in that a row came from; None for the library's own."""
+    return next((one.source for one in ADDED if (one.what, one.name) == (what, name)), None)
+
+
+def sources() -> list[Source]:
+    """All plug-ins that have registered something, or were given."""
+    return list(dict.fromkeys([*LOADED.values(), *(one.source for one in ADDED)]))
+
+
+def of_caller(names: Mapping[str, Any]) -> Source:
+    """The file that a call of ``register`` stands in."""
+    file = names.get("__file__")
+    if not isinstance(file, str) or not Path(file).is_file():
+        return Source(str(names.get("__name__", "__main__")), "")
+    path = Path(file).resolve()
+    return Source(path.name, digest(path.read_bytes()), path=str(path))
+
+
+def digest(content: bytes) -> str:
+    import hashlib
+
+    return hashlib.sha256(content).hexdigest()
+
+
+# A file that the user named ----------------------------------------------------------------------
+
+
+class Given(SourceFileLoader):
+    """Runs the very bytes whose SHA-256 is recorded; a compiled copy beside them is neither read nor written."""
+
+    def __init__(self, name: str, path: Path, content: bytes) -> None:
+        super().__init__(name, str(path))
+        self.content = content
+
+    def get_data(self, path: str) -> bytes:
+        return self.content
+
+    def path_stats(self, path: str) -> Mapping[str, Any]:
+        raise OSError("without a time no copy is looked for")
+
+
+def load_file(path: str | Path) -> Source:
+    """Import a file that the user named, once. If it fails, nothing of it stays registered."""
+    place = Path(path).expanduser().resolve()
+    if place in LOADED:
+        return LOADED[place]
+    if place.suffix != ".py" or not place.is_file():
+        what = "a plug-in is a file that ends with .py" if place.exists() else "there is no such plug-in"
+        raise InputError(what, where=str(path), expected="a Python file that calls regard.register")
+    content = place.read_bytes()
+    source, name = Source(place.name, digest(content), path=str(place)), module_name(place)
+    if any(one.source == source for one in ADDED):  # it was imported before, in Python
+        return source
+    if is_taken(name, place):
+        raise InputError(
+            "another module has the name of this plug-in", where=str(path), got=name, fix="give the file another name"
+        )
+    spec = importlib.util.spec_from_loader(name, Given(name, place, content), origin=str(place))
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    with reading(source):
+        execute(module, place)
+    LOADED[place] = source
+    return source
+
+
+def module_name(path: Path) -> str:
+    return re.sub(r"\W", "_", path.stem)
+
+
+def is_taken(name: str, path: Path) -> bool:
+    """By a module that stands in another file, or in none."""
+    there = sys.modules.get(name)
+    if there is None:
+        found = importlib.util.find_spec(name)
+        origin = None if found is None else found.origin
+        return found is not None and (origin is None or Path(origin).resolve() != path)
+    file = getattr(there, "__file__", None)
+    return file is None or Path(file).resolve() != path
+
+
+def execute(module: ModuleType, path: Path) -> None:
+    name, before, count = module.__name__, sys.modules.get(module.__name__), len(ADDED)
+    sys.modules[name] = module  # what it registers may be asked for by places such as "my:batches"
+    assert module.__spec__ is not None
+    assert isinstance(module.__spec__.loader, Given)
+    try:
+        module.__spec__.loader.exec_module(module)
+    except Exception as error:
+        for one in ADDED[count:]:
+            take_back(one)
+        del sys.modules[name]
+        if before is not None:
+            sys.modules[name] = before
+        raise broken(error, path) from error
+
+
+def broken(error: Exception, path: Path) -> InputError:
+    """What went wrong in a plug-in, and at which of its lines."""
+    line = error.lineno if isinstance(error, SyntaxError) else None
+    for frame in traceback.extract_tb(error.__traceback__):
+        line = frame.lineno if frame.filename == str(path) else line
+    where = str(path) if line is None else f"{path}:{line}"
+    if isinstance(error, InputError):
+        return InputError(error.what, where=error.where or where, got=error.got, expected=error.expected, fix=error.fix)
+    told = f"{type(error).__name__}: {error}".splitlines()[0]
+    return InputError("this plug-in cannot be loaded", where=where, got=told)
+
+
+@contextmanager
+def reading(source: Source) -> Iterator[None]:
+    """Within, what is registered belongs to this plug-in, whichever of its files registers it."""
+    token = READING.set(source)
+    try:
+        yield
+    finally:
+        READING.reset(token)
+
+
+# Packages ----------------------------------------------------------------------------------------
+
+
+def installed() -> list[str]:
+    """Load what installed packages name, once.  -> of each package that cannot be loaded, a line that says so"""
+    if ASKED:
+        return []
+    ASKED.append(GROUP)  # before the first of them asks a table for a name
+    from importlib.metadata import entry_points
+
+    faults = []
+    for point in sorted(entry_points(group=GROUP), key=lambda one: one.name):
+        named = point.name if point.dist is None else point.dist.name
+        try:
+            with reading(of_package(point)):
+                found = point.load()
+                if callable(found):
+                    found()
+        except Exception as error:
+            told = f"{type(error).__name__}: {error}".splitlines()[0]
+            faults.append(f"the plug-in package {named} ({point.value}) cannot be loaded, and is left out: {told}")
+    return faults
+
+
+def of_package(point: Any) -> Source:
+    spec = importlib.util.find_spec(point.module)
+    file = "" if spec is None or spec.origin is None else spec.origin
+    content = Path(file).read_bytes() if Path(file).is_file() else b""
+    name, version = (point.name, "") if point.dist is None else (point.dist.name, point.dist.version)
+    return Source(name, digest(content) if content else "", version, file)
+
+
+def look_further() -> None:
+    """For a table that is asked for a name that it does not have."""
+    for line in installed():
+        warnings.warn(line, stacklevel=2)
+
+
+# What a folder records ---------------------------------------------------------------------------
+
+
+def require(recorded: Any, where: str, changed: bool = False) -> None:
+    """Refuse until every plug-in that a folder was made with is there, in the same bytes; with ``changed``, other bytes
+    of the same name will do."""
+    if not isinstance(recorded, list) or not all(is_record(one) for one in recorded):
+        expected = "a list of tables with name and sha256"
+        raise CheckpointError("these plug-ins cannot be read", where=where, got=str(recorded)[:200], expected=expected)
+    if not recorded:
+        return
+    look_further()
+    there = sources()
+    for one in recorded:
+        same = [source for source in there if source.name == one["name"]]
+        if (same and changed) or any(source.sha256 == one["sha256"] for source in there):
+            continue
+        if not same:
+            raise missing(one, where)
+        raise InputError(
+            f"the plug-in {one['name'][:100]} is another than the one that this was made with",
+            where=where,
+            got=f"SHA-256 {same[0].sha256 or 'of no file'}" + (f" of {same[0].path}" if same[0].path else ""),
+            expected=f"SHA-256 {one['sha256'][:64] or 'of no file'}",
+            fix="give it the file as it was; or, of a model, record the changed one on purpose: "
+            "regard --plugin PATH convert OLD NEW, and check that NEW still does what it should",
+        )
+
+
+def is_record(one: Any) -> bool:
+    """Of hostile files, too."""
+    if not isinstance(one, dict) or not {"name", "sha256"} <= one.keys() <= {"name", "sha256", "version"}:
+        return False
+    return all(isinstance(value, str) for value in one.values()) and bool(one["name"])
+
+
+def missing(one: Mapping[str, str], where: str) -> InputError:
+    name, file = one["name"][:100], one["name"].endswith(".py")
+    if file:
+        fix = f"name it: regard --plugin PATH/{name} ...; in Python: import it first"
+    else:
+        fix = f"install it: pip install {name}" + (f"=={one['version'][:50]}" if "version" in one else "")
+    return InputError(
+        f"this was made with the plug-in {name}, which is not there",
+        where=where,
+        expected=f"{name}, SHA-256 {one['sha256'][:64] or 'of no file'}",
+        fix=fix,
+    )

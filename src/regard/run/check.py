@@ -1,0 +1,140 @@
+"""What a run will need, found out before it begins: its data read, its batches measured, a few steps tried."""
+
+import os
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from regard.data.batches import Batches
+from regard.data.loader import Loader
+from regard.errors import InputError
+from regard.modalities.goals import goal_of
+from regard.nn.batchnorm import BatchNorm
+from regard.train.distribution import World
+from regard.train.progress import Silent, memory
+from regard.zoo import parameters
+
+from .job import Job, job_of
+from .machine import world_of
+from .settings import Run, read_run
+from .training import FILE, engine_of, folder_of, placed
+
+TRIED = 5  # steps
+SHOWN = 20  # bad rows
+FEW = 2000  # batches that are looked at
+PARTS = {"train", "training", "val", "valid", "validation", "dev", "test", "testing", "eval"}  # of data, not labels
+
+
+@dataclass(frozen=True)
+class Split:
+    rows: int
+    batches: int
+    padding: float  # padded positions for each real one
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `regard check` tells."""
+
+    task: str
+    folder: str
+    taken: bool  # there is a run in this folder already
+    splits: dict[str, Split]
+    labels: list[str]  # of classes or tags, where the task has any
+    bad_rows: int
+    bad: list[str]
+    longest: int | None  # tokens of a row that are read
+    cut: float  # the share of train's tokens, about, that are beyond that
+    model: str
+    parameters: int
+    shapes: dict[str, tuple[int, ...]]  # of the batch that costs most
+    seconds_per_step: float
+    seconds_per_epoch: float
+    seconds_in_all: float
+    memory: int  # bytes, the largest batch included
+    warnings: list[str]
+
+
+def check_run(path: Path, overrides: tuple[str, ...]) -> Report:
+    """Read everything and try a few steps; nothing is written where the run will be."""
+    run = placed(read_run(path, overrides), path.parent)
+    writable(folder_of(run, path))
+    with world_of(run) as world, tempfile.TemporaryDirectory() as folder:
+        job = job_of(run, folder_of(run, path), path.parent)
+        seconds = tried(replace(job, folder=Path(folder)), run, world)
+    train = job.sources.splits["train"]
+    heavy = heaviest(train)
+    largest = train.collate([int(row) for row in train.rows(heavy)], heavy)
+    return Report(
+        task=run.task.kind,
+        folder=str(job.folder),
+        taken=(job.folder / FILE).exists(),
+        splits={
+            name: Split(len(x.source), len(x), round(x.order.waste(), 3)) for name, x in job.sources.splits.items()
+        },
+        labels=list(job.model.labels),
+        bad_rows=len(job.faults),
+        bad=[str(job.faults[i]) for i in range(min(len(job.faults), SHOWN))],
+        longest=job.sources.longest,
+        cut=job.sources.cut,
+        model=run.model["name"] if run.start is None else run.start.model,
+        parameters=parameters(job.model.net),
+        shapes={name: tuple(x.shape) for name, x in vars(largest).items() if hasattr(x, "shape")},
+        seconds_per_step=seconds,
+        seconds_per_epoch=seconds * len(train),
+        seconds_in_all=seconds * job.run.train.steps,
+        memory=memory(),
+        warnings=warnings(job, world.size),
+    )
+
+
+def writable(folder: Path) -> None:
+    """Whether the run's folder could be made there, without making it."""
+    above = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        raise InputError(
+            "the run's folder cannot be written", where=str(folder), got=f"{above} is read-only, or no folder"
+        )
+
+
+def tried(job: Job, run: Run, world: World) -> float:
+    """Seconds of a step, by a few of them and by the most costly batch. The weights are thrown away."""
+    engine = engine_of(job, world, Silent())
+    train = job.sources.splits["train"]
+    steps = [i * max(len(train) // TRIED, 1) for i in range(TRIED)]
+    heavy = heaviest(train)
+    took: list[float] = []
+    for step, pieces in Loader(train, [heavy, *steps], split=run.train.split, seed=run.seed):
+        start = time.monotonic()
+        engine.update(step, pieces)
+        took.append(time.monotonic() - start)
+    return sum(took[1:]) / len(took[1:])
+
+
+def heaviest(train: Batches) -> int:
+    """The step of the first epoch whose batch costs most: by its rows, and by the pairs of places in the longest. What
+    is left over for the last batch has the longest rows, but may be only one."""
+    lengths: Any = train.source.lengths
+
+    def cost(step: int) -> int:
+        rows = train.rows(step)
+        return len(rows) * (1 if lengths is None else int(lengths[rows].max()) ** 2)
+
+    return max(range(min(len(train), FEW)), key=cost)
+
+
+def warnings(job: Job, processes: int) -> list[str]:
+    """What is no error, and yet not what somebody might think."""
+    told, pieces = [], job.run.train.split * processes
+    if pieces > 1 and any(isinstance(module, BatchNorm) for module in job.model.net.modules()):
+        told.append(
+            f"this net has batch norms, which measure each of the {pieces} pieces of a batch by itself: the gradient "
+            "is not that of the whole batch"
+        )
+    if odd := [label for label in job.model.labels if label.lower() in PARTS]:
+        told.append(
+            f"labels are called {', '.join(odd)}: does data.train name the folder above the one with the labels?"
+        )
+    return [*told, *job.notes, *goal_of(job.run.task).remarks(job.plan, job.sources, job.model)]

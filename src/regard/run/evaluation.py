@@ -1,0 +1,91 @@
+"""How good a run's model is on one part of its data."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from regard.decode.settings import Decoding
+from regard.errors import InputError
+from regard.folders import load
+from regard.modalities.goals import goal_of
+from regard.nn.adapter import merge
+from regard.train.checkpoint import damage
+from regard.train.engine import Engine
+from regard.train.progress import Reporter
+from regard.train.shards import fill
+
+from .machine import world_of
+from .training import engine_of, reopen
+
+TRIES = 5
+
+
+@dataclass(frozen=True)
+class Measured:
+    weights: str  # which of the run's weights were measured
+    metrics: dict[str, float]
+    scores: dict[str, Any] = field(default_factory=dict)  # what the goal measures beyond these, for JSON
+    lines: tuple[str, ...] = ()  # the same for a terminal
+
+
+def measured(folder: Path, split: str, reporter: Reporter, decoding: Decoding | None = None) -> Measured:
+    """Of the final model if the run is finished, else of its best weights so far."""
+    job = reopen(folder)
+    if split not in job.sources.splits:
+        raise InputError(f"this run has no {split} data", expected=", ".join(job.sources.splits))
+    with world_of(job.run) as world:
+        engine = engine_of(job, world, reporter)
+        weights = taken(engine, folder, goal_of(job.run.task).kept)
+        data = job.sources.splits[split]
+        metrics, measure = engine.evaluate(data)[0], goal_of(job.run.task).measure
+        if measure is None:
+            return Measured(weights, metrics)
+        scores = measure(job.model, data.source, decoding or Decoding())
+        return Measured(weights, metrics, dict(scores.data), scores.lines)
+
+
+def taken(engine: Engine, folder: Path, kept: str) -> str:
+    """Put the weights to be measured into the task's net, and say which they are."""
+    for left in reversed(range(TRIES)):
+        try:
+            found = finished(engine, folder, kept) or best_so_far(engine, folder)
+            break
+        except FileNotFoundError:  # a run that goes on meanwhile threw it away: there is a newer one
+            if not left:
+                raise
+    engine.shadows.clear()
+    return found
+
+
+def finished(engine: Engine, folder: Path, kept: str) -> str:
+    """The final model, unless the run was prolonged since; empty where there is none."""
+    if not (folder / "model").is_dir():
+        return ""
+    path = engine.checkpoints.newest(engine.reporter.note)
+    if path is not None:
+        engine.restore(path)
+        if not engine.state.finished:
+            return ""
+    part = engine.task.parts[kept]  # the others are those of the newest checkpoint
+    merge(part)
+    fill(part, load(folder / "model").state_dict())
+    return "the final model"
+
+
+def best_so_far(engine: Engine, folder: Path) -> str:
+    path = engine.checkpoints.newest(engine.reporter.note)
+    if path is None:
+        there = bool(engine.checkpoints.all())
+        what = "every checkpoint of this run is damaged" if there else "this run has no checkpoint yet"
+        raise InputError(what, where=str(folder), fix="put the files back" if there else "train it first")
+    engine.restore(path)
+    best = dict(engine.checkpoints.all()).get(engine.state.best_step)
+    if best is not None and best != path:
+        if problem := damage(best):
+            engine.reporter.note(f"{best} is the best, but damaged and passed over: {problem}")
+        else:
+            engine.restore(best)
+    for shadow in engine.shadows.values():
+        shadow.exchange()  # what is measured is their mean, where there is one
+    judged = engine.state.best_step == engine.state.step
+    return f"the {'best so far' if judged else 'newest'}, of step {engine.state.step}"

@@ -1,0 +1,278 @@
+"""From a run file to a trained model: everything a run needs, made in one order, on every process alike."""
+
+import shutil
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from regard.data.files import find_file
+from regard.errors import InputError
+from regard.folders import load
+from regard.modalities.goals import goal_of
+from regard.modalities.learning import Opened, Plan
+from regard.modalities.sources import source_of
+from regard.nn.config import near
+from regard.plugins import require
+from regard.provenance import of_run
+from regard.storage.atomic import whole
+from regard.storage.atomic import write as write_synced
+from regard.storage.documents import json_bytes, read_bytes, read_json
+from regard.train.checkpoint import remove
+from regard.train.distribution import World
+from regard.train.engine import Engine
+from regard.train.journal import Journal
+from regard.train.progress import Reporter, Silent
+from regard.train.runfile import of_part
+from regard.train.runtext import write
+
+from .environment import different, environment_now
+from .fingerprints import FILE as FINGERPRINTS
+from .fingerprints import RUN, check_fingerprints, fingerprint_bytes, named_files
+from .job import Job, make_job, plan_of
+from .machine import locked, world_of
+from .named import find_model
+from .result import finish
+from .settings import Run, read_run
+
+FILE, SMOKE, PLUGINS = RUN, ".smoke", "plugins.json"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended: why it is finished, or empty when it was interrupted."""
+
+    folder: Path
+    step: int
+    finished: str
+    broken: str = ""  # what a short variant should have learned, and did not
+
+
+def find_run(name: str) -> Path:
+    """A run file by its path, or a shipped recipe by its name."""
+    path = Path(name)
+    if path.suffix == ".toml" or path.is_file():
+        if not path.is_file():
+            raise InputError(
+                "this is no run file, but a folder" if path.is_dir() else "there is no such run file",
+                where=name,
+                fix="`regard init translate > run.toml` writes one",
+            )
+        return path
+    shipped = files("regard").joinpath("recipes", f"{name}.toml")
+    if not shipped.is_file():
+        known = sorted(x.name.removesuffix(".toml") for x in files("regard").joinpath("recipes").iterdir())
+        fix = f"a run file ends with .toml{near(name, known)}"
+        raise InputError("no recipe has this name", got=name, expected=", ".join(known), fix=fix)
+    return Path(str(shipped))
+
+
+def placed(run: Run, base: Path) -> Run:
+    """The same run, the models that it names found: shipped ones by name, others where files are looked for."""
+    models = {key: find_model(getattr(run.task, key), base) for key in goal_of(run.task).models}
+    start = None if run.start is None else replace(run.start, model=find_model(run.start.model, base))
+    return replace(run, task=replace(run.task, **models), start=start)
+
+
+def folder_of(run: Run, path: Path) -> Path:
+    return Path(run.folder).expanduser() if run.folder else Path("runs") / path.stem
+
+
+def train(path: Path, overrides: tuple[str, ...], reporter: Reporter, *, smoke: bool = False) -> Ended:
+    """A new run. Nothing is written before its data is checked and its model built."""
+    run = read_run(path, overrides)
+    if smoke:
+        if run.smoke is None:
+            raise InputError("this run file has no [smoke] table", where=str(path))
+        run = read_run(path, (*run.smoke.set, *overrides))
+    run = placed(run, path.parent)
+    folder = folder_of(run, path).resolve()
+    if smoke and not any(word.partition("=")[0].strip() == "folder" for word in overrides):
+        folder = folder.with_name(f"{folder.name}-smoke")  # the real run's place stays free
+    again = smoke and (folder / SMOKE).is_file()  # a short variant can be tried again and again
+    if (folder / FILE).exists() and not again:
+        raise InputError(
+            "there is a run in this folder already",
+            where=str(folder),
+            fix=f"go on with it: regard resume {quote(str(folder))}; or choose another: folder=...",
+        )
+    with world_of(run) as world:
+        plan = plan_of(run, path.parent)
+        opened = source_of(run.data).open(plan)
+        job = make_job(run, folder, plan, opened, learned_once(plan, opened, world))
+        with world.together():
+            if world.first:
+                if again:
+                    remove_idle(folder)
+                begin(job, path.parent, smoke)
+                for line in warnings_of(job):
+                    reporter.note(line)
+        ended = work(job, world, reporter)
+        if run.smoke is not None and smoke and ended.finished and world.first:
+            return replace(ended, broken=not_learned(folder, run.smoke.factor))
+        return ended
+
+
+def remove_idle(folder: Path) -> None:
+    """The short variant that was tried before, unless it is still at work."""
+    with locked(folder, World()):
+        shutil.rmtree(folder)
+
+
+def warnings_of(job: Job) -> list[str]:
+    """What a user should know of the data before the run begins."""
+    told = [f"{len(job.faults):,} bad rows are left out: see {job.folder / 'faults.txt'}"] if job.faults else []
+    told += [*job.notes, *job.begun.notes]
+    if job.sources.cut >= 0.001:
+        told.append(
+            f"about {job.sources.cut:.1%} of the tokens are beyond {job.sources.longest} in a row, and are cut off"
+        )
+    return told
+
+
+def not_learned(folder: Path, factor: float) -> str:
+    """A short variant must have learned something; empty when it has."""
+    losses = [loss for line in Journal(folder).lines() if (loss := line.get("loss")) is not None]
+    if len(losses) < 2:
+        return f"learning cannot be judged by {len(losses)} lines of metrics: lower train.log"
+    if not losses[-1] < factor * losses[0]:
+        return f"learning is broken: the loss went from {losses[0]:.4g} to {losses[-1]:.4g}, not below {factor:g} of it"
+    return ""
+
+
+def learned_once(plan: Plan, opened: Opened, world: World) -> dict[str, bytes]:
+    """What is learned from the data before the model, such as a vocabulary: read or learned by the first process."""
+    preparation = source_of(plan.data).preparation
+    found = preparation.learn(plan, opened) if world.first else {}
+    return {name: world.tell(found.get(name, b"").decode("utf-8")).encode("utf-8") for name in preparation.learned}
+
+
+def begin(job: Job, base: Path, smoke: bool) -> None:
+    """The run's folder, whole or not at all: from here on, `regard resume` needs nothing else."""
+    if job.folder.exists() and any(job.folder.iterdir()):
+        raise InputError(
+            "this folder has files that are no run", where=str(job.folder), fix="choose another: folder=..."
+        )
+    if job.folder.exists():
+        job.folder.rmdir()
+    run = replace(job.run, folder=str(job.folder), data=absolute(job.run.data, base))
+    with whole(job.folder, 1 << 20) as fresh:
+        write_synced(fresh / FILE, write(run).encode("utf-8"))
+        write_synced(fresh / "environment.json", json_bytes(environment_now()))
+        write_synced(fresh / FINGERPRINTS, fingerprint_bytes(run))
+        if plugins := of_run(job.model, run.task.kind, run.data.kind):
+            write_synced(fresh / PLUGINS, json_bytes({"plugins": plugins}))
+        if smoke:
+            write_synced(fresh / SMOKE, b"")
+        for name, content in job.learned.items():
+            write_synced(fresh / name, content)
+        if job.faults:
+            told = "".join(f"{job.faults[i]}\n" for i in range(len(job.faults)))
+            write_synced(fresh / "faults.txt", told.encode("utf-8"))
+
+
+def absolute(data: Any, base: Path) -> Any:
+    """The same files, whatever folder it is resumed from."""
+    changes: dict[str, Any] = {}
+    for key in source_of(data).paths:
+        paths = tuple(str(find_file(name, base)) for name in named_files(data, key))
+        changes[key] = paths if isinstance(getattr(data, key), tuple) else "".join(paths)
+    return source_of(data).preparation.absolute(replace(data, **changes), base)
+
+
+def reopen(folder: Path) -> Job:
+    """A run that was begun."""
+    if not (folder / FILE).is_file():
+        raise InputError("this is no run's folder", where=str(folder), expected=f"a folder with {FILE}")
+    run = read_begun(folder)
+    check_fingerprints(folder, run)
+    learned = {name: read_learned(folder / name) for name in source_of(run.data).preparation.learned}
+    plan = plan_of(run, folder)
+    return make_job(run, folder.resolve(), plan, source_of(run.data).open(plan), learned)
+
+
+def read_begun(folder: Path) -> Run:
+    """The run file of a run that was begun, once the plug-ins that it was begun with are there: they know its words."""
+    if (plugins := folder / PLUGINS).is_file():
+        require(read_json(plugins).get("plugins"), str(plugins))
+    return read_run(folder / FILE)
+
+
+def read_learned(path: Path) -> bytes:
+    """A file that was learned from the data when the run began."""
+    if not path.is_file():
+        what = f"the run's {path.stem} is gone"
+        raise InputError(what, where=str(path), fix="put it back: it stands in the run's model too")
+    return read_bytes(path)
+
+
+def resume(folder: Path, reporter: Reporter) -> Ended:
+    """Go on where the newest whole checkpoint is; the end is the same to the bit as without the interruption."""
+    run = read_begun(folder) if (folder / FILE).is_file() else None
+    with world_of(run) as world:
+        return work(reopen(folder), world, reporter, again=True)
+
+
+def work(job: Job, world: World, reporter: Reporter, again: bool = False) -> Ended:
+    with locked(job.folder, world):
+        sweep(job.folder, world)
+        if not any((job.folder / "checkpoints").glob("step-*")):  # else its weights are those of a checkpoint
+            source_of(job.run.data).preparation.begin(job.plan, job.model, job.sources)
+        engine = engine_of(job, world, reporter if world.first else Silent())
+        if again:
+            step = engine.resume()
+            told = f"going on after step {step}" if step else "no checkpoint yet: starting at step 0"
+            engine.reporter.tell("resumed", {"step": step, "folder": str(job.folder)}, told)
+            if other := different(job.folder):
+                engine.reporter.note(f"{other}: the bits may differ from those of a run that was never stopped")
+        if engine.state.finished and is_model(job.folder / "model"):
+            return Ended(job.folder, engine.state.step, engine.state.finished)
+        try:
+            state = engine.run()
+            engine.draw()
+            if state.finished and world.first:
+                finish(job, engine)
+            world.wait()
+        except KeyboardInterrupt as stop:
+            stop.add_note(at_once(job.folder))
+            raise
+        return Ended(job.folder, state.step, state.finished)
+
+
+def at_once(folder: Path) -> str:
+    """What is left of a run that was stopped in the middle of a step."""
+    there = any((folder / "checkpoints").glob("step-*"))
+    lost = "what came after the last checkpoint is computed again" if there else "there is no checkpoint yet"
+    return f"stopped at once: {lost}. Go on with: regard resume {quote(str(folder))}"
+
+
+def is_model(folder: Path) -> bool:
+    """Whether it can be loaded; one that is damaged is made again from the checkpoints."""
+    try:
+        return folder.is_dir() and load(folder) is not None
+    except InputError:
+        return False
+
+
+def sweep(folder: Path, world: World) -> None:
+    """Remove what a crash left half written beside the checkpoints, which are swept by themselves."""
+    if world.first:
+        for path in (*folder.glob(".model.*"), *folder.glob(".curves.*.part")):
+            remove(path)
+
+
+def engine_of(job: Job, world: World, reporter: Reporter) -> Engine:
+    run = job.run
+    return Engine(
+        job.task,
+        job.sources.splits["train"],
+        job.sources.splits.get("held_out"),
+        settings=run.train,
+        optimizer={name: of_part(run.optimizer, name) for name in job.task.parts},
+        schedule={name: of_part(run.schedule, name) for name in job.task.parts},
+        seed=run.seed,
+        folder=job.folder,
+        world=world,
+        reporter=reporter,
+    )

@@ -1,0 +1,133 @@
+"""A folder written whole or not at all."""
+
+import ctypes
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import save_file
+from torch import Tensor
+
+from regard.errors import CheckpointError, InputError
+from regard.storage.tensors import DTYPES
+
+from .suspicion import listed, plain, refuse, shown
+
+
+def save(folder: Path, files: Mapping[str, bytes | Mapping[str, Tensor]], replace: bool = False) -> None:
+    """Write a folder whole or not at all: tables of tensors as safetensors, bytes as they are.
+
+    A folder that has files is refused unless ``replace``, and then only if each of them is written anew, so that no
+    other file is lost.
+    """
+    folder = Path(folder).resolve()
+    if bad := [name for name in files if not plain(name)]:
+        raise InputError(f"{shown(bad[0])} is not a plain file name", where=str(folder))
+    content = {name: x if isinstance(x, bytes) else ready(x, folder / name) for name, x in files.items()}
+    total = sum(len(x) if isinstance(x, bytes) else sum(t.nbytes for t in x.values()) for x in content.values())
+    occupied = check_target(folder, set(files), replace)
+    with whole(folder, total, occupied) as fresh:
+        for name, value in content.items():
+            write(fresh / name, value)
+
+
+@contextmanager
+def whole(folder: Path, total: int, occupied: bool = False) -> Iterator[Path]:
+    """A hidden sibling to write into, which takes the folder's place in one step, synced; or nothing happens at all."""
+    hidden = None
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        hidden = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        fresh = hidden / "new"
+        fresh.mkdir()  # unlike mkdtemp, with the permissions that the user's umask gives
+        yield fresh
+        sync(fresh)
+        if occupied:
+            exchange(fresh, folder)
+        else:
+            os.replace(fresh, folder)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(
+            "the folder could not be written, and what was there before is untouched",
+            where=str(folder),
+            got=error.strerror if isinstance(error, OSError) and error.strerror else str(error),
+            expected=f"a place that can be written to, with {total} bytes free",
+            fix="free some space or choose another folder, then do it again",
+        ) from error
+    finally:
+        if hidden is not None:
+            shutil.rmtree(hidden, ignore_errors=True)
+    with suppress(OSError):  # the new folder is in place; a failure here only delays its being on disk
+        sync(folder.parent)
+
+
+def check_target(folder: Path, names: set[str], replace: bool) -> bool:
+    """Whether the folder has files to be replaced. It never holds one that would be lost."""
+    try:
+        present = sorted(entry.name for entry in folder.iterdir())
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        refuse(folder, f"the folder cannot be written to: {error.strerror}")
+    if present and not replace:
+        refuse(folder, "the folder exists and is not empty", got=listed(present), fix="choose another folder")
+    if lost := [name for name in present if name not in names or not (folder / name).is_file()]:
+        refuse(folder, "replacing the folder would lose files", got=listed(lost), fix="choose another folder")
+    return bool(present)
+
+
+def ready(tensors: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
+    """Dense tensors on the CPU, none sharing memory with another: the format stores each name by itself."""
+    found: dict[str, Tensor] = {}
+    memory: set[int] = set()
+    for name, tensor in tensors.items():
+        if tensor.is_meta or tensor.layout != torch.strided or tensor.dtype not in DTYPES.values():
+            raise InputError(
+                f"tensor {shown(name)} cannot be stored", where=str(path), got=f"{tensor.dtype}, {tensor.device}"
+            )
+        if not name or name == "__metadata__":
+            raise InputError(f"{shown(name)} cannot be a tensor's name", where=str(path))
+        # Conjugation and negation are lazy bits that a plain copy of memory would miss.
+        x = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+        if x.nbytes and x.untyped_storage().data_ptr() in memory:
+            x = x.clone()
+        memory.add(x.untyped_storage().data_ptr())
+        found[name] = x
+    return found
+
+
+def write(path: Path, value: bytes | dict[str, Tensor]) -> None:
+    with open(path, "xb") as file:
+        if isinstance(value, bytes):
+            file.write(value)
+        mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+    if not isinstance(value, bytes):
+        save_file(value, path, metadata={"format": "pt"})  # other libraries ask for this mark
+        os.chmod(path, mode)  # it may have put a private temporary file in place of ours
+    sync(path)
+
+
+def sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def exchange(one: Path, two: Path) -> None:
+    """Swap two folders in one step. Two renames would leave nothing in place if the machine stopped between them."""
+    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if sys.platform == "linux" else None
+    if call is None:
+        raise OSError(0, "this system cannot replace a folder in one step: remove it first")
+    here, swap = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    if call(here, os.fsencode(one), here, os.fsencode(two), swap) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"the folder could not be replaced in one step ({os.strerror(code)}): remove it first")

@@ -1,0 +1,125 @@
+"""One contract over all families: each is built, saved, loaded, looked at, served, and trained to all that it names."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from regard.contracts import families, reach, runs
+from regard.contracts.report import BrokenError, Contract, NothingError, Verdict, asked
+from regard.modalities.goals import GOALS
+from regard.modalities.sources import SOURCES
+from regard.models import vit
+from regard.models.family import Family, nothing
+from regard.zoo import FAMILIES
+
+# What is known to be missing, each with its reason.
+MISSING = {
+    ("perceiverlm", "it names tasks that are known"): "no task of a run teaches it yet; its weights come from others"
+}
+TRAINED = [(family, task) for family, row in FAMILIES.items() for task in row.tasks]
+# Runs of more than some tenths of a second: those who measure what they write, or are slow by themselves.
+SLOW = {"detect", "spans"}
+SLOWER = {"reformer", "switch", "t5", "levit", "switchlm"}
+LARGE = {"shapes", "scenes"}  # kinds of data that measure on hundreds of images
+
+
+def by_speed(cases: list[tuple[str, ...]], slow: set[str]) -> list[Any]:
+    return [pytest.param(*case, marks=pytest.mark.slow) if slow & set(case) else case for case in cases]
+
+
+def by_name(names: Iterable[str], slow: set[str]) -> list[Any]:
+    return [pytest.param(name, marks=pytest.mark.slow) if name in slow else name for name in names]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_family_is_reached(family: str) -> None:
+    contracts = [one for one in reach.contracts(family) if not one.says.startswith("a run to")]
+    failed = {(family, one.contract): one.words for one in asked(family, contracts) if not one.holds}
+    assert failed.keys() == {key for key in MISSING if key[0] == family}, failed
+
+
+@pytest.mark.parametrize(("family", "task"), by_speed(TRAINED, SLOW | SLOWER))
+def test_a_family_learns_what_it_names(family: str, task: str) -> None:
+    reach.trained(family, task)
+
+
+@pytest.mark.parametrize("data", by_name(SOURCES, LARGE | {"boxes"}))
+def test_every_kind_of_data_can_be_learned_from(data: str) -> None:
+    for contract in runs.data_contracts(data):
+        contract.check()
+
+
+@pytest.mark.parametrize("task", by_name(GOALS, SLOW | {"describe"}))
+def test_every_task_is_resumed_to_the_same_end(task: str) -> None:
+    runs.templates_read(task)
+    runs.resumed(runs.learner_of(task), task)
+
+
+def failing(row: Family, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """What a row of the name vit2 fails, and in which words."""
+    monkeypatch.setitem(FAMILIES.rows, "vit2", row)
+    return {one.contract: one.words for one in asked("vit2", reach.contracts("vit2")) if not one.holds}
+
+
+class ViT2(vit.ViT):
+    """A class of its own."""
+
+
+COPY = replace(FAMILIES["vit"], net=ViT2, presets={"vit2-small": vit.PRESETS["vit-small"]}, offered={})
+RUN = "a run to classify is trained, measured, loaded and asked"
+OTHER_RUN = RUN.replace("classify", "language")
+
+
+def test_a_copy_with_a_net_of_its_own_is_a_family(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert failing(COPY, monkeypatch) == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "contract", "words"),
+    [
+        ({"net": vit.ViT}, "its net is its own", "its net ViT is that of vit"),
+        ({"tasks": ()}, "it names tasks that are known", "names no task"),
+        ({"tasks": ("clasify",)}, "it names tasks that are known", "'clasify' is not known"),
+        ({"tasks": ("language",)}, OTHER_RUN, "is of what it takes: image"),
+        ({"verbs": nothing}, RUN, "trained to classify, it cannot be asked to: its verbs are none"),
+        ({"verbs": lambda config, task: ("see",)}, "its verbs are known, and take what it takes", "'see' is not known"),
+        ({"takes": ("sound",)}, "it can be looked at", "no processor prepares what it takes, sound"),
+        ({"takes": ("sound",)}, "it can be served", "the page has no input for what it takes: sound"),
+        ({"presets": {}}, RUN, "it has no preset"),
+        ({"offered": {"vit2-tiny": 1}}, "it can be served", "vit2-tiny, which is none of its presets"),
+        ({"lens": FAMILIES["swin"].lens}, "its lens ends in its own answer", "it raised"),
+    ],
+)  # fmt: skip
+def test_a_copied_row_fails_in_words(
+    changes: dict[str, Any], contract: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = failing(replace(COPY, **changes), monkeypatch)
+    assert words in failed.get(contract, ""), failed
+
+
+def test_verdicts() -> None:
+    def broken() -> None:
+        raise BrokenError("it is 3, expected 4")
+
+    def nothing_asked() -> None:
+        raise NothingError("it has no weights")
+
+    def wrong() -> None:
+        raise KeyError("odd")
+
+    checks = {"a": broken, "b": nothing_asked, "c": wrong, "d": lambda: None}
+    found = asked("attention 'mine'", [Contract(name, check) for name, check in checks.items()])
+    assert [one.holds for one in found] == [False, True, False, True]
+    assert found[0].line() == "FAILS  attention 'mine': a\n       it is 3, expected 4"
+    assert found[1] == Verdict("attention 'mine'", "b", True, "it has no weights")
+    assert "KeyError: 'odd'" in found[2].words
+    assert "test_reach.py:" in found[2].words
+    assert found[3].line() == "holds  attention 'mine': d"
+
+
+@pytest.mark.parametrize("family", ["gpt", "vit", "mlp"])
+def test_families_keep_the_contracts_that_plugins_are_asked(family: str) -> None:
+    quick = [one for one in families.contracts(family) if "presets" not in one.says]
+    assert [one.line() for one in asked(family, quick) if not one.holds] == []

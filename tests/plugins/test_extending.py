@@ -1,0 +1,296 @@
+"""The examples of docs/extending.md, run from outside of the package; and what is refused without them."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import regard
+from regard import plugins
+from regard.cli.app import main
+from regard.errors import InputError
+from regard.folders import load
+from tests.plugins.conftest import examples
+
+LINES = "".join(f"the {one} sees a {other}\n" for one in ("dog", "cat", "bird") for other in ("fish", "cow", "hen"))
+RUN = """
+folder = "{folder}"
+[task]
+kind = "{task}"
+[data]
+kind = "text"
+train = ["text.txt"]
+share = 0.2
+budget = 64
+longest = 10
+vocabulary = {{kind = "words", size = 40}}
+[model]
+name = "gpt-tiny"
+length = 16
+dim = 16
+depth = 1
+heads = 2
+hidden = 16
+attention = "{attention}"
+[train]
+steps = 2
+save = 2
+evaluate = 2
+"""
+
+
+def run_file(folder: Path, task: str = "language", attention: str = "laplace") -> tuple[Path, Path]:
+    (folder / "text.txt").write_text(LINES)
+    file, run = folder / "run.toml", folder / "run"
+    file.write_text(RUN.format(folder=run, task=task, attention=attention))
+    return file, run
+
+
+def test_every_subject_has_a_whole_example() -> None:
+    subjects = ["attention", "mixer", "family", "task", "data", "analysis", "figure"]
+    assert list(examples()) == [f"{name}.py" for name in subjects]
+
+
+@pytest.mark.parametrize("name", ["mixer", "analysis", "figure", "data"])
+def test_an_example_keeps_its_contracts(folder: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["contract", str(folder / f"{name}.py"), "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert [verdict for verdict in told if not verdict["holds"]] == []
+    assert code == 0
+    assert len(told) >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["attention", "family", "task"])
+def test_a_larger_example_keeps_its_contracts(folder: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["contract", str(folder / f"{name}.py")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert all(line.startswith("holds  ") for line in lines)
+    assert len(lines) > 2
+
+
+# What an attention does that is broken in one way, and what must be said of it.
+BROKEN = {
+    "the future": ("mask.dense(q.shape[-2]", "Mask(keys=mask.keys, pairs=mask.pairs).dense(q.shape[-2]", "a later key"),
+    "padding": ("mask.dense(q.shape[-2]", "Mask(mask.causal, mask.start).dense(q.shape[-2]", "has weight: up to"),
+    "sums": ("return masked_softmax(", "return 2 * masked_softmax(", "the sum of each row of weights"),
+    "groups": ("spread(k, q.shape[-3])", "k", "heads in groups share keys"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_broken_attention_fails_in_words(folder: Path, what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    old, new, told = BROKEN[what]
+    text = examples()["attention.py"]
+    assert text.count(old) == 1
+    (folder / "attention.py").write_text(text.replace(old, new))
+    assert main(["contract", str(folder / "attention.py"), "--json"]) == 1
+    failed = [one for one in json.loads(capsys.readouterr().out) if not one["holds"]]
+    assert any(told in f"{one['contract']} {one['words']}" for one in failed)
+    assert all(one["words"] for one in failed)
+
+
+def test_what_fails_is_told_with_numbers_and_where(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old, new, _ = BROKEN["the future"]
+    (folder / "attention.py").write_text(examples()["attention.py"].replace(old, new))
+    assert main(["contract", str(folder / "attention.py")]) == 1
+    told = capsys.readouterr().out
+    assert "FAILS  attention 'laplace': " in told
+    assert "holds  attention 'laplace': " in told
+    assert "expected 0 (mask 'causal', 5 queries and 5 keys)" in told
+
+
+@pytest.fixture
+def begun(folder: Path) -> Path:
+    """A run with the attention of the document; its tables are as before."""
+    file, run = run_file(folder)
+    assert main(["--plugin", str(folder / "attention.py"), "train", str(file)]) == 0
+    plugins.forget("attention.py")
+    return run
+
+
+def told_by(error: InputError) -> str:
+    return " ".join((error.what, error.got, error.expected, error.fix))
+
+
+def test_a_run_is_resumed_and_measured_with_its_plugin_alone(
+    begun: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorded = json.loads((begun / "plugins.json").read_text())["plugins"]
+    assert [one["name"] for one in recorded] == ["attention.py"]
+    for verb in ("resume", "evaluate"):
+        capsys.readouterr()
+        assert main([verb, str(begun)]) == 2
+        told = capsys.readouterr().err
+        assert "made with the plug-in attention.py" in told
+        assert "--plugin PATH/attention.py" in told
+    given = [f"--plugin={folder / 'attention.py'}"]
+    assert main(["resume", str(begun), *given]) == 0
+    assert main([*given, "evaluate", str(begun), "--split", "held_out"]) == 0
+
+
+def test_a_changed_plugin_is_refused_and_recorded_on_purpose(begun: Path, folder: Path) -> None:
+    file = folder / "attention.py"
+    before = json.loads((begun / "model" / "regard.json").read_text())["plugins"][0]["sha256"]
+    with pytest.raises(InputError, match=r"attention\.py, which is not there"):
+        load(begun)
+    file.write_text(file.read_text() + "# a changed one\n")
+    after = plugins.load_file(file).sha256
+    for refused in (lambda: load(begun), lambda: main(["resume", str(begun)]) == 2 and load(begun / "model")):
+        with pytest.raises(InputError, match="another than the one") as error:
+            refused()
+        assert before in told_by(error.value)
+        assert after in told_by(error.value)
+        assert "convert" in told_by(error.value)
+    regard.convert(begun / "model", folder / "anew")
+    assert json.loads((folder / "anew" / "regard.json").read_text())["plugins"][0]["sha256"] == after
+    again = load(folder / "anew")
+    assert torch.equal(next(again.parameters()), next(load(folder / "anew").parameters()))
+
+
+def test_a_run_without_its_plugin_is_not_served_and_the_terminal_tells(begun: Path, folder: Path) -> None:
+    from regard.serve.shelf import Shelf
+
+    shelf = Shelf(begun.parent)
+    assert not [row for row in shelf.rows() if row.source == "run"]
+    (line,) = shelf.left_out()
+    assert "attention.py" in line
+    assert "--plugin" in line
+    plugins.load_file(folder / "attention.py")
+    assert [row.name for row in shelf.rows() if row.source == "run"] == ["run:run"]
+    assert not shelf.left_out()
+    assert shelf.get("run:run").model.config.attention == "laplace"
+
+
+def test_what_uses_no_row_of_a_plugin_records_none(folder: Path, tmp_path: Path) -> None:
+    plugins.load_file(folder / "attention.py")
+    for attention in ("softmax", ("softmax", {"kind": "laplace", "sharpness": 2.0})):
+        place = tmp_path / str(len(str(attention)))
+        regard.save(regard.build("gpt-tiny", depth=2, dim=16, heads=2, vocab=9, attention=attention), place)
+        assert ("plugins" in json.loads((place / "regard.json").read_text())) == (attention != "softmax")
+
+
+@pytest.mark.parametrize(
+    "recorded",
+    ["attention.py", [3], [{"name": "a.py"}], [{"name": "a.py", "sha256": 3}], [{"name": "", "sha256": ""}],
+     [{"name": "a.py", "sha256": "", "code": "import os"}], {"name": "a.py", "sha256": ""}],
+)  # fmt: skip
+def test_a_folder_whose_plugins_cannot_be_read_is_refused(tmp_path: Path, recorded: Any) -> None:
+    regard.save(regard.build("gpt-tiny", depth=1, dim=16, heads=2, vocab=9), tmp_path / "model")
+    file = tmp_path / "model" / "regard.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"plugins": recorded}))
+    with pytest.raises(InputError, match="plug-ins cannot be read"):
+        load(tmp_path / "model")
+
+
+def test_a_plugin_beside_a_folder_is_never_run(begun: Path) -> None:
+    """Neither that of the model's folder nor that of the run's, whatever it is called."""
+    for place in (begun, begun / "model"):
+        (place / "attention.py").write_text("raise SystemExit('this ran')\n")
+    with pytest.raises(InputError, match="not there"):
+        load(begun)
+    assert main(["resume", str(begun)]) == 2
+
+
+def test_a_task_of_a_file_is_trained_and_its_model_needs_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, run = run_file(folder, "calm", "softmax")
+    given = ["--plugin", str(folder / "task.py")]
+    assert main([*given, "init", "calm"]) == 0
+    assert 'kind = "calm"' in capsys.readouterr().out
+    assert main([*given, "train", str(file)]) == 0
+    assert [one["name"] for one in json.loads((run / "plugins.json").read_text())["plugins"]] == ["task.py"]
+    plugins.forget("task.py")
+    with pytest.raises(InputError, match=r"task\.py"):
+        load(run)
+    assert main(["train", str(file), f"folder={folder / 'other'}"]) == 2
+    assert "calm" in capsys.readouterr().err
+
+
+def test_a_family_of_a_file_reads_foreign_checkpoints(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from safetensors.torch import save_file
+
+    theirs = folder / "theirs"
+    theirs.mkdir()
+    told = {"model_type": "pixel_regression", "image_size": 4, "num_channels": 3, "num_classes": 5}
+    (theirs / "config.json").write_text(json.dumps(told))
+    weight = torch.randn(5, 48)
+    save_file({"classifier.weight": weight, "classifier.bias": torch.zeros(5)}, theirs / "model.safetensors")
+    assert main(["convert", str(theirs), str(folder / "ours")]) == 2
+    assert "pixel_regression" in capsys.readouterr().err
+    assert main(["--plugin", str(folder / "family.py"), "convert", str(theirs), str(folder / "ours")]) == 0
+    assert torch.equal(load(folder / "ours").state_dict()["head.weight"], weight)
+    regard.export(folder / "ours", folder / "back")
+    assert json.loads((folder / "back" / "config.json").read_text()).items() >= told.items()
+    plugins.forget("family.py")
+    with pytest.raises(InputError, match=r"family\.py"):
+        load(folder / "ours")
+
+
+def test_a_figure_of_a_file_is_drawn(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["figure", "scaling", "--check", "--out", str(folder / "drawn")]
+    assert main(["--plugin", str(folder / "figure.py"), *words]) == 0
+    assert "scaling\tconfirmed" in capsys.readouterr().out
+    assert {path.suffix for path in (folder / "drawn").iterdir()} == {".png", ".svg", ".json"}
+
+
+def test_an_analysis_of_a_file_can_be_asked(folder: Path) -> None:
+    from regard.contracts.reach import SENTENCE, model_of
+    from regard.look.analyses import Asked, analysed
+
+    plugins.load_file(folder / "analysis.py")
+    told = analysed(model_of("bert").look(SENTENCE), "entropy", Asked())
+    assert told["unit"] == "bits"
+    assert all(0 <= bits <= 4 for heads in told["sites"].values() for bits in heads)
+
+
+def test_a_file_that_registers_nothing_has_no_contracts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "empty.py").write_text("")
+    assert main(["contract", str(folder / "empty.py")]) == 2
+    assert "registers nothing" in capsys.readouterr().err
+
+
+VERB = """
+import regard
+from regard.modalities.verb import Verb
+
+
+def run(text: str) -> None:
+    print(text[::-1])
+
+
+row = Verb("mirror", "Write a text backwards.", {}, "str", f"{__name__}:run", "cannot mirror", "any")
+regard.register(row, name="mirror")
+"""
+
+
+def test_a_verb_of_a_file_is_one_of_the_command_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "backwards.py").write_text(VERB)
+    assert main(["mirror", "abc"]) == 2
+    given = ["--plugin", str(folder / "backwards.py")]
+    assert main([*given, "mirror", "abc"]) == 0
+    assert capsys.readouterr().out == "cba\n"
+    assert main([*given, "--help"]) == 0
+    assert "Write a text backwards." in capsys.readouterr().out
+
+
+def test_a_file_that_was_imported_is_not_run_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(folder))
+    importlib.import_module("mixer")
+    assert main(["contract", str(folder / "mixer.py")]) == 0
+    assert "FAILS" not in capsys.readouterr().out
+    del sys.modules["mixer"]
+
+
+def test_the_option_needs_a_file_and_may_stand_anywhere(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "--plugin"]) == 2
+    assert "names no file" in capsys.readouterr().err
+    assert main(["models", "pixels*", "--plugin", str(folder / "family.py")]) == 0
+    assert "pixels-mnist" in capsys.readouterr().out
+    assert main(["--plugin", str(folder / "gone.py"), "models"]) == 2
+    assert "no such plug-in" in capsys.readouterr().err

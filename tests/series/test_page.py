@@ -1,0 +1,57 @@
+"""Series over the border of the page: values with times, or the text of a csv file."""
+
+import pytest
+from pydantic import ValidationError
+
+from regard.errors import InputError
+from regard.look.document import About, data_of
+from regard.modalities.page_answers import PAGE_ANSWERS
+from regard.modalities.page_input import Border
+from regard.modalities.page_inputs import PAGE_INPUTS, shown_to
+from regard.modalities.series.page import SeriesInput, series_example
+from regard.modalities.series.processor import Series
+from regard.model import Model
+from tests.contracts.families import net
+
+CSV = "t,a,b\n1,1,5\n2,2,6\n3,4,8\n4,3,7\n"
+
+
+@pytest.fixture
+def model() -> Model:
+    return Model("forecaster", net("forecaster").float(), Series(window=12))
+
+
+def test_what_was_looked_at_can_be_given_again(model: Model) -> None:
+    """The input of a document is an input, and its answer is one that the API tells of."""
+    (given,) = shown_to(SeriesInput.model_validate(series_example("")), Border(model))
+    found = model.look(given)
+    told = data_of(found, About("", "forecaster", None, 0, "series"))
+    again = SeriesInput.model_validate(told["input"])
+    assert again.values == pytest.approx(given.values[-12:].tolist())  # type: ignore[union-attr]
+    (same,) = shown_to(again, Border(model))
+    one, two = (x.answer.data()["quantiles"]["0.5"] for x in (found, model.look(same)))  # type: ignore[union-attr]
+    assert one == pytest.approx(two, rel=1e-4)
+    PAGE_ANSWERS["forecast"].model_validate(told["answer"])
+    assert told["axes"]["past"]["kind"] == told["axes"]["future"]["kind"] == "time"
+
+
+def test_a_csv_file_and_one_of_its_series(model: Model) -> None:
+    for name, values in (("", [1, 2, 4, 3]), ("b", [5, 6, 8, 7])):
+        (found,) = SeriesInput(kind="series", csv=CSV, name=name).given(Border(model))
+        assert found.values.tolist() == values  # type: ignore[union-attr]
+    with pytest.raises(InputError, match="no such series"):
+        SeriesInput(kind="series", csv=CSV, name="c").given(Border(model))
+    with pytest.raises(InputError, match="there is a gap"):
+        SeriesInput(kind="series", times=["1", "2", "3", "5"], values=[1.0, 2.0, 3.0, 4.0]).given(Border(model))
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"csv": CSV, "values": [1.0], "times": ["1"]}, {"values": [1.0]}, {"csv": "x" * (1 << 21)}]
+)
+def test_what_cannot_be_given(given: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        SeriesInput.model_validate({"kind": "series"} | given)
+
+
+def test_every_model_of_series_has_its_row() -> None:
+    assert SeriesInput in PAGE_INPUTS["series"].accepts

@@ -1,0 +1,315 @@
+"""From a csv file to forecasts: trained, resumed, measured, asked, drawn and looked into."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import regard
+from regard.cli.app import main
+from regard.errors import InputError
+from regard.look.changes import Token
+from regard.modalities.series.processor import Series
+from regard.model import Model
+from regard.run import training
+from regard.run.settings import read_run
+from regard.run.templates import template
+from regard.zoo import FAMILIES
+from tests.series.files import sine, wide
+
+RUN = """\
+folder = "{folder}"
+task.kind = "forecast"
+[data]
+kind = "series"
+files = ["two.csv"]
+window = 24
+horizon = 6
+period = 12
+batch = 32
+[model]
+name = "{model}"
+{keys}
+[train]
+steps = {steps}
+evaluate = 40
+save = 40
+log = 20
+[optimizer]
+kind = "adamw"
+rate = 1e-2
+[schedule]
+kind = "cosine"
+warmup = 10
+"""
+SMALL = "dim = 16\nheads = 2\nhidden = 32\ndepth = 1\nkernel = 6\ndropout = 0.0"
+
+
+def run_file(folder: Path, model: str = "forecaster-small", keys: str = SMALL, steps: int = 120) -> Path:
+    path = folder / f"{model}.toml"
+    path.write_text(RUN.format(folder=folder / model, model=model, keys=keys, steps=steps))
+    return path
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two sines, of one period but in different units, and a model that has learned them."""
+    folder = tmp_path_factory.mktemp("series")
+    wide(folder / "two.csv", {"low": sine(240), "high": sine(240, level=500, size=30)})
+    assert main(["train", str(run_file(folder))]) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(place: Path) -> Model:
+    return regard.load(place / "forecaster-small")
+
+
+def test_a_sine_is_foretold(place: Path, model: Model) -> None:
+    """Far better than that the last value goes on, each series in its own units, with times that go on."""
+    low, high = model.forecast(place / "two.csv")
+    assert (low.name, high.name) == ("low", "high")
+    assert low.times[:2] == ["2024-01-11 00:00", "2024-01-11 01:00"]
+    truth = sine(246)[240:]
+    last = np.abs(truth - sine(240)[-1]).mean()
+    assert np.abs(low.median - truth).mean() < 0.2 * last
+    np.testing.assert_allclose(high.median, 500 + 30 * low.median, atol=1e-2)
+    assert (np.diff(low.values, axis=1) >= 0).all()
+
+
+def test_beyond_its_horizon_medians_are_fed_back(place: Path, model: Model) -> None:
+    known, ahead = sine(240), model.forecast(sine(240), steps=9)[0]
+    (first,) = model.forecast(known)
+    (second,) = model.forecast(np.concatenate((known, first.median)))
+    np.testing.assert_allclose(ahead.values, np.concatenate((first.values, second.values))[:9], rtol=1e-6)
+    assert any("goes on from its own medians" in note for note in ahead.notes)
+    assert not any("medians" in note for note in first.notes)
+    assert any("it learned from times that are 1 hour apart, and these are 1" in note for note in first.notes)
+    assert len(model.forecast(known, steps=3)[0].median) == 3
+
+
+def test_what_never_changes_stays(model: Model) -> None:
+    (told,) = model.forecast(np.full(30, 7.25), steps=8)
+    np.testing.assert_array_equal(told.values, np.full((8, 3), 7.25))
+
+
+@pytest.mark.parametrize("given", [[], [[1.0, 2.0]], [1.0, float("nan")], "nowhere.csv", 5, ["a"]])
+def test_what_is_no_series_is_refused(model: Model, given: Any) -> None:
+    with pytest.raises(InputError):
+        model.forecast(given)
+
+
+@pytest.mark.parametrize("steps", [0, -3])
+def test_no_steps_are_refused(model: Model, steps: int) -> None:
+    with pytest.raises(InputError, match="so many steps"):
+        model.forecast(sine(40), steps=steps)
+
+
+def test_it_is_measured_beside_what_nobody_has_to_learn(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", str(place / "forecaster-small"), "--split", "test", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    metrics = found["metrics"]
+    assert metrics["MAE"] < 0.3 * metrics["last value MAE"]
+    assert metrics["last period MAE"] == pytest.approx(0, abs=1e-3)
+    assert 0 <= metrics["coverage"] <= 1
+    assert found["windows"] == 12  # 36 values of two series, six at a time
+    assert {name: len(values) for name, values in found["ahead"].items()} == {
+        **{"model MAE": 6, "last value MAE": 6, "last period MAE": 6, "coverage": 6},
+    }
+    assert np.mean(found["ahead"]["model MAE"]) == pytest.approx(metrics["MAE"], rel=1e-4)
+    assert main(["evaluate", str(place / "forecaster-small")]) == 0
+    assert "steps ahead" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run, and the same killed in the middle of a step and resumed."""
+    tmp_path = tmp_path_factory.mktemp("stopped")
+    wide(tmp_path / "two.csv", {"low": sine(120), "high": sine(90, level=500, size=30).repeat(2)[:120]})
+    path = run_file(tmp_path, steps=12)
+    words = ["train.evaluate=4", "train.save=4"]
+    assert main(["train", str(path), f"folder={tmp_path / 'whole'}", *words]) == 0
+    original = training.Engine.update
+
+    def dying(self: Any, step: int, *rest: Any) -> Any:
+        if step == 6:
+            raise KeyboardInterrupt
+        return original(self, step, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training.Engine, "update", dying)
+        main(["train", str(path), f"folder={tmp_path / 'killed'}", *words])
+    assert main(["resume", str(tmp_path / "killed")]) == 0
+    return tmp_path
+
+
+def test_resumed_to_the_bit(stopped: Path) -> None:
+    one, two = ((stopped / name / "model" / "model.safetensors").read_bytes() for name in ("whole", "killed"))
+    assert one == two
+
+
+@pytest.fixture(scope="module")
+def others(place: Path) -> dict[str, Model]:
+    for name, keys in (("series-lstm", "hidden = 32\ndepth = 1\ndropout = 0.0"), ("series-linear", "")):
+        assert main(["train", str(run_file(place, name, keys, steps=90))]) == 0
+    return {name: regard.load(place / name) for name in ("series-lstm", "series-linear")}
+
+
+@pytest.mark.parametrize("name", ["series-lstm", "series-linear"])
+def test_others_learn_it_too(place: Path, others: dict[str, Model], name: str) -> None:
+    truth = sine(246)[240:]
+    error = np.abs(others[name].forecast(place / "two.csv")[0].median - truth).mean()
+    assert error < 0.4 * np.abs(truth - sine(240)[-1]).mean()
+
+
+def test_a_linear_map_has_the_length_of_the_window_and_nothing_to_look_at(
+    place: Path, others: dict[str, Model]
+) -> None:
+    assert others["series-linear"].config.length == 24
+    with pytest.raises(InputError, match="no attention to look at"):
+        others["series-linear"].look(place / "two.csv", "low")
+
+
+# The command line -------------------------------------------------------------------------------
+
+
+def asked(capsys: pytest.CaptureFixture[str], place: Path, *words: str) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = main(["forecast", str(place / "forecaster-small"), str(place / "two.csv"), *words])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def test_numbers_in_a_terminal(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = asked(capsys, place, "--steps", "2", "--series", "high")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()] == ["high", "time", "2024-01-11", "2024-01-11"]
+    assert out.splitlines()[1].split() == ["time", "0.1", "median", "0.9"]
+    assert not err
+
+
+def test_numbers_for_machines(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = asked(capsys, place, "--steps", "8", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert [one["series"] for one in found["series"]] == ["low", "high"]
+    assert len(found["series"][0]["quantiles"]["0.5"]) == len(found["series"][0]["times"]) == 8
+    assert "it learned to look 6 steps ahead" in err
+
+
+def test_numbers_in_a_file(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = asked(capsys, place, "--out", str(tmp_path / "out.csv"))
+    lines = (tmp_path / "out.csv").read_text().splitlines()
+    assert code == 0
+    assert lines[0] == "series,time,0.1,0.5,0.9"
+    assert len(lines) == 13
+    assert "2 series, 6 steps ahead, written to" in out
+
+
+@pytest.mark.parametrize("kind", ["png", "svg"])
+def test_a_picture(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
+    code, _, _ = asked(capsys, place, "--out", str(tmp_path / f"plot.{kind}"))
+    assert code == 0
+    if kind == "png":
+        assert Image.open(tmp_path / "plot.png").width == 1200
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--out", "plot.pdf"], "this kind of file is not written"),
+        (["--out", "/nowhere/plot.png"], "there is no such folder"),
+        (["--series", "middle"], "no such series"),
+        (["--steps", "0"], "so many steps"),
+    ],
+)
+def test_what_cannot_be_asked(place: Path, capsys: pytest.CaptureFixture[str], words: list[str], told: str) -> None:
+    code, _, err = asked(capsys, place, *words)
+    assert code == 2
+    assert told in err
+
+
+def test_a_file_is_not_written_over(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = (place / "two.csv").read_bytes()
+    code, _, err = asked(capsys, place, "--out", str(place / "two.csv"))
+    assert (code, (place / "two.csv").read_bytes()) == (2, before)
+    assert "written over" in err
+
+
+# Looking ----------------------------------------------------------------------------------------
+
+
+def test_maps_have_times_on_their_axes(place: Path, model: Model, tmp_path: Path) -> None:
+    found = model.look(place / "two.csv", "high")
+    cross = found.maps["decoder.0.cross"]
+    assert cross.rows.labels is not None
+    assert cross.columns.labels is not None
+    assert cross.rows.labels[0] == "2024-01-11 00:00"
+    assert cross.columns.labels[-1] == "2024-01-10 23:00"
+    assert cross.weights.shape == (1, 2, 6, 24)
+    assert found.answer is not None
+    assert found.answer.data()["quantiles"]["0.5"] == pytest.approx(
+        model.forecast(place / "two.csv")[1].median.tolist(), rel=1e-5
+    )
+    assert found.answer.headline().startswith("high: ")
+    found.save(tmp_path / "all.png")
+    found.save(tmp_path / "cross.png", site="decoder.0.cross")
+    found.save(tmp_path / "maps.npz")
+    without = found.change(Token("past", 23))
+    assert not torch.allclose(without.output, found.output)
+
+
+def test_the_command_line_looks(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, file = str(place / "forecaster-small"), str(place / "two.csv")
+    assert main(["look", folder, file, "low", "--json", "--without", "past:3"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["answer"]["kind"] == "forecast"
+    assert found["answer"] != found["before"]
+    assert main(["look", folder, file]) == 2
+    assert "holds several series" in capsys.readouterr().err
+    assert main(["look", folder, file, "middle"]) == 2
+    assert "no such series" in capsys.readouterr().err
+
+
+# Run files --------------------------------------------------------------------------------------
+
+
+def test_the_template_is_a_run_file(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text(template("forecast"))
+    run = read_run(path)
+    assert (run.task.kind, run.data.kind, run.model["name"]) == ("forecast", "series", "forecaster-small")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["model.horizon=5"], "model.horizon is another"),
+        (["task.quantiles=[0.1, 0.9]"], "lack 0.5"),
+        (["data.share=0.6"], "leaves nothing to learn from"),
+        (["data.least=25"], "least = 25 is more than window = 24"),
+        (["data.horizon=90"], "too short for its window and horizon"),
+        (["model.name=vit-tiny"], "a vit cannot forecast"),
+        (["data.files=[]"], "names no file"),
+    ],
+)
+def test_run_files_that_cannot_be(place: Path, capsys: pytest.CaptureFixture[str], words: list[str], told: str) -> None:
+    path = run_file(place, keys="")
+    assert main(["train", str(path), f"folder={place / 'other'}", *words]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_the_data_is_told_of(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(run_file(place)), "folder=other"]) == 0
+    assert "2 series of 480 values, 1 hour from one to the next" in capsys.readouterr().out
+
+
+def test_any_attention_can_be_chosen() -> None:
+    config = FAMILIES["forecaster"].config(horizon=3, dim=16, heads=2, hidden=16, attention="performer", cross="cosine")
+    net = FAMILIES["forecaster"].net(config).eval()
+    found = Model("forecaster", net, Series(window=12)).forecast(sine(30))
+    assert found[0].values.shape == (3, 3)

@@ -1,0 +1,53 @@
+"""A new medium is a row: nothing in serve knows it, and the HTTP API takes it."""
+
+import subprocess
+import sys
+
+import pytest
+
+SERIES = """
+import sys, types
+from typing import Literal
+from pydantic import BaseModel
+from regard.modalities.page_answers import PAGE_ANSWERS
+from regard.modalities.page_input import FileKind, PageGiven, PageInput
+from regard.modalities.page_inputs import PAGE_INPUTS
+
+
+class SeriesInput(PageGiven):
+    kind: Literal["series"]
+    values: list[float]
+
+    def given(self, border):
+        return tuple(self.values)
+
+
+class ForecastAnswer(BaseModel):
+    kind: Literal["forecast"]
+    values: list[float]
+
+
+csv = FileKind("text/csv", lambda raw: raw.startswith(b"time,"))
+PAGE_INPUTS.add("series", PageInput((SeriesInput,), lambda name: {"kind": "series", "values": [0.0]}, files=(csv,)))
+PAGE_ANSWERS.add("forecast", ForecastAnswer)
+
+from regard.modalities.page_input import Border
+from regard.modalities.page_inputs import shown_to
+from regard.serve.app import application
+from regard.serve.schema import LookRequest, Ran
+from regard.serve.shelf import Shelf
+from regard.serve.uploads import sent_as, type_of
+
+asked = LookRequest.model_validate_json('{"model": "a", "input": {"kind": "series", "values": [1.0, 2.0]}}')
+assert shown_to(asked.input, Border(types.SimpleNamespace(takes=("series",)))) == (1.0, 2.0)
+assert Ran.model_validate({"answer": {"kind": "forecast", "values": [3.0]}}).answer.values == [3.0]
+assert "text/csv" in sent_as() and type_of(b"time,value", "text/csv") == "text/csv"
+schemas = application(Shelf()).application.openapi()["components"]["schemas"]
+assert {"SeriesInput", "ForecastAnswer"} <= set(schemas)
+"""
+
+
+@pytest.mark.slow
+def test_a_series_of_numbers_needs_its_rows_and_nothing_else() -> None:
+    done = subprocess.run([sys.executable, "-c", SERIES], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]

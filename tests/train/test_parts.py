@@ -1,0 +1,169 @@
+"""Tasks of several parts, and tasks that fill their own data, from the run file to the loaded model."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import regard
+from regard.cli.app import main
+from regard.data.replay import Replay
+from regard.errors import InputError
+from regard.modalities.goals import GOALS
+from regard.modalities.sources import SOURCES
+from regard.run import training
+from regard.run.settings import read_run
+from regard.run.templates import template
+from regard.zoo import FAMILIES
+from tests.train import toymodality
+
+CIRCLE = """\
+task.kind = "circle"
+data.kind = "ring"
+model.name = "maker-tiny"
+train = { steps = 12, evaluate = 4, save = 4, log = 2, average = 2 }
+
+[optimizer]
+kind = "adam"
+rate = 1e-2
+
+[optimizer.discriminator]
+rate = 4e-2
+
+[schedule]
+kind = "constant"
+
+[schedule.generator]
+kind = "linear"
+warmup = 3
+"""
+
+
+@pytest.fixture(autouse=True)
+def toys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(FAMILIES.rows, "maker", toymodality.FAMILY)
+    monkeypatch.setitem(SOURCES.rows, "ring", toymodality.SOURCE)
+    monkeypatch.setitem(GOALS.rows, "circle", toymodality.CIRCLE)
+    monkeypatch.setitem(GOALS.rows, "walk", toymodality.WALK)
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "toy.toml"
+    path.write_text(text)
+    return path
+
+
+def weights(folder: Path) -> bytes:
+    return (folder / "model" / "model.safetensors").read_bytes()
+
+
+def trained(tmp_path: Path, text: str, name: str, *words: str) -> Path:
+    assert main(["train", str(written(tmp_path, text)), f"folder={tmp_path / name}", *words]) == 0
+    return tmp_path / name
+
+
+def killed_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, at: int, *words: str) -> Path:
+    """Killed in the middle of a step, after which the last checkpoint is some steps old."""
+    original = training.Engine.update
+
+    def dying(self: Any, step: int, *rest: Any) -> Any:
+        if step == at:
+            raise KeyboardInterrupt
+        return original(self, step, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training.Engine, "update", dying)
+        main(["train", str(written(tmp_path, text)), f"folder={tmp_path / 'killed'}", *words])
+    assert main(["resume", str(tmp_path / "killed")]) == 0
+    return tmp_path / "killed"
+
+
+def test_each_part_has_its_rate_and_its_schedule(tmp_path: Path) -> None:
+    folder = trained(tmp_path, CIRCLE, "run")
+    lines = [line for line in training.Journal(folder).lines() if "generator.rate" in line]
+    assert [line["discriminator.rate"] for line in lines] == pytest.approx([4e-2] * 6)
+    assert lines[0]["generator.rate"] == pytest.approx(1e-2 * 2 / 3 * (1 - 0), rel=0.2)
+    assert lines[-1]["generator.rate"] < lines[1]["generator.rate"]
+    again = read_run(folder / "run.toml")
+    assert again.optimizer.own["discriminator"].rate == 4e-2
+    assert again.optimizer.usual.rate == 1e-2
+
+
+def test_the_kept_part_is_the_model(tmp_path: Path) -> None:
+    folder = trained(tmp_path, CIRCLE, "run")
+    model = regard.load(folder)
+    assert model.family == "maker"
+    assert model.net(torch.zeros(3, 2)).shape == (3, 2)
+    assert "On held-out data: distance" in model.card
+
+
+def test_it_is_evaluated_and_resumed_to_the_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    folder = trained(tmp_path, CIRCLE, "run")
+    assert main(["evaluate", str(folder), "--json"]) == 0
+    assert '"distance"' in capsys.readouterr().out
+    assert weights(killed_and_resumed(tmp_path, monkeypatch, CIRCLE, 6)) == weights(folder)
+
+
+def test_moving_averages_of_a_gan_are_kept(tmp_path: Path) -> None:
+    plain, moving = (
+        trained(tmp_path, CIRCLE, name, *words) for name, words in (("a", ()), ("b", ("train.moving=0.9",)))
+    )
+    assert weights(plain) != weights(moving)
+
+
+def test_start_gives_a_part_frozen_weights(tmp_path: Path) -> None:
+    first = trained(tmp_path, CIRCLE, "first")
+    text = f'{CIRCLE}\n[start]\nmodel = "{first}"\npart = "encoder"\n'
+    second = trained(tmp_path, text, "second")
+    assert weights(second) != weights(first)
+    assert weights(first) == weights(trained(tmp_path, CIRCLE, "third"))  # nothing of it was written
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (CIRCLE + "\n[optimizer.critic]\nrate = 1\n", "optimizer.critic: the task has no such part"),
+        (CIRCLE + '\n[start]\nmodel = "x"\npart = "decoder"\n', "start.part"),
+        (CIRCLE + "\n[optimizer.generator]\nspeed = 1\n", "optimizer.generator.speed: unknown key"),
+    ],
+)
+def test_parts_that_are_none_are_refused(tmp_path: Path, text: str, told: str, capsys: Any) -> None:
+    assert main(["train", str(written(tmp_path, text))]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_task_fills_its_data_and_is_resumed_to_the_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = template("walk")
+    folder = trained(tmp_path, text, "run")
+    rows = np.fromfile(folder / "replay" / "place.rows", np.float32).reshape(-1, 2)
+    assert len(rows) == 48
+    assert len(np.unique(rows, axis=0)) == 48  # it went somewhere
+    again = killed_and_resumed(tmp_path, monkeypatch, text, 6)
+    assert weights(again) == weights(folder)
+    for name in ("place", "noise"):
+        assert (again / "replay" / f"{name}.rows").read_bytes() == (folder / "replay" / f"{name}.rows").read_bytes()
+
+
+def test_lost_rows_are_told(tmp_path: Path, capsys: Any) -> None:
+    folder = trained(tmp_path, template("walk"), "run")
+    (folder / "replay" / "noise.rows").write_bytes(b"1234")
+    assert main(["resume", str(folder)]) == 2
+    assert "rows of the replay memory are missing" in capsys.readouterr().err
+
+
+def test_a_memory_refuses_other_rows(tmp_path: Path) -> None:
+    memory = Replay({"x": ("float32", (2,))}, dict, batch=4, room=3, seed=0)
+    memory.attach(tmp_path)
+    with pytest.raises(InputError, match="empty"):
+        memory.rows(0)
+    with pytest.raises(InputError, match="shape"):
+        memory.append([{"x": np.zeros(3)}])
+    with pytest.raises(InputError, match="fields"):
+        memory.append([{"y": np.zeros(2)}])
+    memory.append([{"x": np.full(2, i)} for i in range(10)])
+    drawn = memory.rows(5)
+    assert set(drawn.tolist()) <= {7, 8, 9}  # of the last that there is room for
+    assert drawn.tolist() == memory.rows(5).tolist()
+    assert memory.read(drawn)["x"][:, 0].tolist() == [float(i) for i in drawn]
