@@ -48,6 +48,7 @@ def test_only_unmarked_work_counts(pytester: pytest.Pytester, monkeypatch: pytes
     pytester.makepyfile(FILE)
     with monkeypatch.context() as patched:
         patched.setattr(quick, "LIMIT", 0.2)
+        patched.setattr(quick, "slowdown", lambda: 1.0)
         result = pytester.runpytest_inprocess("-p", "no:cacheprovider", plugins=[quick])
     result.assert_outcomes(passed=3, failed=3)
     names = [line.split("::")[1].split(" ")[0] for line in result.outlines if line.startswith("FAILED")]
@@ -56,6 +57,24 @@ def test_only_unmarked_work_counts(pytester: pytest.Pytester, monkeypatch: pytes
     assert len(told) == 2
     assert all("a quick one may take 0.2 s" in line for line in told)
     result.stdout.fnmatch_lines(["*AssertionError: for another reason"])
+
+
+def test_a_crowded_core_is_no_fault(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What took 0.3 s there would have taken 0.15 s alone."""
+    pytester.makepyfile(FILE.split("@pytest.fixture")[0] + "def test_busy():\n    work()\n")
+    with monkeypatch.context() as patched:
+        patched.setattr(quick, "LIMIT", 0.2)
+        patched.setattr(quick, "slowdown", lambda: 2.0)
+        pytester.runpytest_inprocess("-p", "no:cacheprovider", plugins=[quick]).assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(("took", "expected"), [(0.1, 1.0), (0.5, 1.25), (9.0, 2.0)])
+def test_how_crowded_it_is(took: float, expected: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quick, "YARDSTICK", 0.4)
+    monkeypatch.setattr(quick, "yardstick", lambda: None)
+    readings = iter([1.0, 1.0 + took])
+    monkeypatch.setattr(quick, "spent", lambda: next(readings))
+    assert quick.slowdown() == pytest.approx(expected)
 
 
 def test_every_test_is_measured(request: pytest.FixtureRequest) -> None:

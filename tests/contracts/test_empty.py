@@ -147,6 +147,14 @@ def test_a_recurrent_network_reads_a_word_at_least(decoder: str, source: int, ta
         net("rnn", decoder=decoder)(ids(2, source), ids(2, target))
 
 
+@pytest.mark.parametrize("family", ["forecaster", "seriesrnn", "serieslinear"])
+def test_a_window_without_values(family: str) -> None:
+    assert net(family)(torch.zeros(0, 3, dtype=torch.float64)).shape == (0, 4, 3)
+    for rows in (0, 2):
+        with pytest.raises(ValueError, match=f"at least 1 value; got {rows} windows of 0"):
+            net(family)(torch.zeros(rows, 0, dtype=torch.float64), keys=real(rows, 0))
+
+
 def test_every_family_is_here() -> None:
     here = {
         "rnn",
@@ -173,5 +181,8 @@ def test_every_family_is_here() -> None:
         "reformer",
         "resnet",
         "detr",
+        "forecaster",
+        "seriesrnn",
+        "serieslinear",
     }
     assert set(FAMILIES) == here, "say what a new family makes of no tokens"

@@ -28,6 +28,7 @@ from regard.models.switchlm import SwitchLM
 from regard.models.transformer import Config, Transformer
 from regard.zoo import FAMILIES as ZOO
 from regard.zoo import catalog
+from tests.parity.forecasting import measure_forecaster, measure_linear_forecasts, measure_recurrent_forecasts
 from tests.parity.ours import Run, difference, run
 from tests.parity.references import CASES, DIM, FAMILIES, HEADS, VOCAB, redraw
 from tests.parity.stock import all_weights, copy_to_ours, run_stock, stock
@@ -83,21 +84,26 @@ CLAIMS = {
     "perceiverlm": Claim("transformers", "PerceiverForMaskedLM", {}),
     "workspace": Claim("torch", "nn.MultiheadAttention, the paper's equations around it", {"keep": None}),
     "mlp": Claim("torch", "nn.Sequential of nn.Linear and nn.ReLU", {"activation": "relu"}),
+    "forecaster": Claim("torch", "nn.Transformer, norm_first, nn.Conv1d and nn.Linear", {"attention": "softmax"}),
+    "seriesrnn": Claim("torch", "nn.RNN, nn.GRU and nn.LSTM, and nn.Linear", {}),
+    "serieslinear": Claim("torch", "nn.Linear", {}),
 }
 
 
 def measure(name: str, folder: Path) -> dict[str, float]:
     """The largest differences over some variants, in float32, each relative to the largest number."""
-    if name == "rnn":
-        return measure_unrolled()
-    if name == "recurrent":
-        return measure_readers()
-    if name == "switchlm":
-        return measure_switches()
-    if name == "workspace":
-        return measure_slots()
-    if name == "mlp":
-        return measure_layers()
+    by_name = {
+        "rnn": measure_unrolled,
+        "recurrent": measure_readers,
+        "switchlm": measure_switches,
+        "workspace": measure_slots,
+        "mlp": measure_layers,
+        "forecaster": measure_forecaster,
+        "seriesrnn": measure_recurrent_forecasts,
+        "serieslinear": measure_linear_forecasts,
+    }
+    if name in by_name:
+        return by_name[name]()
     if CLAIMS[name].package == "torch":
         return measure_stock(CLAIMS[name].where["norm"])
     return measure_twins(name, folder)
@@ -363,6 +369,7 @@ def test_the_catalog_tells(verified: dict[str, Any], monkeypatch: pytest.MonkeyP
     assert rows.pop("shakespeare") is None  # nor have rotary positions among GPT-2's norms
     assert rows.pop("swinv2-huge") is None  # nor have more norms
     assert rows.pop("swinv2-giant") is None
+    names |= {"series-lstm": "seriesrnn", "series-gru": "seriesrnn", "series-linear": "serieslinear"}
     names |= {"perceiver-io-language": "perceiverlm", "vit-cifar": "vit-timm", "digits": "vit-timm"}
     for name, row in rows.items():
         if name.startswith(("gpt3", "fnet-hybrid", "linformer", "performer", "synthesizer", "captioner")):

@@ -18,7 +18,7 @@ RECIPES = sorted(Path(str(x)) for x in files("regard").joinpath("recipes").iterd
 DATA = Path(os.environ.get("REGARD_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 # One of each goal, the quickest; the others are for the slow tests. The detectors are: they are measured on hundreds of
 # images, and tests/train/test_detection.py has a run of its own that learns.
-QUICK = {"reverse", "shakespeare-dense", "digits", "tags-bert", "bert-reviews", "scenes"}
+QUICK = {"reverse", "shakespeare-dense", "digits", "tags-bert", "bert-reviews", "scenes", "forecast"}
 
 
 def by_speed(path: Path) -> Any:

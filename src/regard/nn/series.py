@@ -15,6 +15,8 @@ def known_last(values: Tensor, keys: Tensor | None) -> tuple[Tensor, Tensor | No
 
     (b, n), bool (b, n) -> (b, n), bool (b, n)
     """
+    if values.shape[1] == 0:
+        raise ValueError(f"a window has at least 1 value; got {values.shape[0]} windows of 0")
     keys = fitted(keys, values)
     if keys is None:
         return values, None
