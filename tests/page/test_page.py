@@ -83,6 +83,7 @@ def test_the_numbers_on_the_page_are_those_of_the_model(open_page: Open):
     page = open_page(f"#model=recall&text={quote_plus(STORY)}&site=blocks.1.mixer&head=2&row=6&column=1")
     weights = regard.load("recall").look(STORY).maps["blocks.1.mixer"].weights[0, 2]
     page.click(".stage > .behind summary")
+    page.wait_for_selector(".stage table tbody td", state="attached")
     cells = page.eval_on_selector_all(".stage table tbody td", "(all) => all.map((one) => Number(one.textContent))")
     assert np.allclose(np.reshape(cells, weights.shape), weights.detach().numpy(), atol=6e-4)
     assert f"{100 * weights[6, 1].item():.1f}" in page.inner_text(".stage-foot .readout b")
