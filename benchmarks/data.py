@@ -48,7 +48,7 @@ def measure(path: Path, share: float, workers: int) -> dict[str, float]:
     begin = time.perf_counter()
     from tokenizers import Tokenizer, models, pre_tokenizers
 
-    from regard.data.faults import tolerate
+    from regard.data.faults import check_fault_share
     from regard.data.loader import Loader
     from regard.data.order import Order
     from regard.data.tables import open_tsv
@@ -56,7 +56,7 @@ def measure(path: Path, share: float, workers: int) -> dict[str, float]:
     class Data:
         def __init__(self) -> None:
             self.table = open_tsv(path, [1, 2])
-            tolerate(self.table.faults, len(self.table) + len(self.table.faults))
+            check_fault_share(self.table.faults, len(self.table) + len(self.table.faults))
             self.opened = time.perf_counter()
             self.order = Order(len(self.table), self.table.lengths, budget=BUDGET, seed=1)
             self.tokenizer = Tokenizer(models.BPE({chr(i): i for i in range(512)}, []))

@@ -12,12 +12,12 @@ from torch import nn
 
 from regard.data.loader import Loader
 from regard.data.order import Order
-from regard.modalities.text.tasks.language import Language, Tokens, next_tokens
+from regard.modalities.text.tasks.language import Language, NextTokenBatch, next_tokens
 from regard.models.gpt import GPT, Config
 from regard.train.distribution import ALONE
 from regard.train.engine import Engine
 from regard.train.optimizers import AdamW
-from regard.train.progress import Pace, Silent
+from regard.train.progress import Pace, SilentReporter
 from regard.train.schedules import Constant
 from regard.train.settings import Train
 
@@ -41,7 +41,7 @@ class Numbers:
     def rows(self, step: int) -> list[int]:
         return self.order.rows(step).tolist()
 
-    def collate(self, rows: list[int], step: int) -> Tokens:
+    def collate(self, rows: list[int], step: int) -> NextTokenBatch:
         return next_tokens([self.ids[row][: self.lengths[row]] for row in rows])
 
     def where(self, rows: list[int]) -> str:
@@ -90,7 +90,7 @@ def main() -> None:
             seed=0,
             folder=Path(folder),
             world=ALONE,
-            reporter=Silent(),
+            reporter=SilentReporter(),
         )
 
         def ours() -> None:

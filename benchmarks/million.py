@@ -93,12 +93,12 @@ def until_first_step(words: list[str]) -> str:
 
 def move(folder: Path, row: int) -> None:
     """A checkpoint as it would be at this row."""
-    from regard.run.training import engine_of, reopen
+    from regard.run.training import engine_of, reopen_run
     from regard.train.distribution import ALONE
-    from regard.train.progress import Silent
+    from regard.train.progress import SilentReporter
 
-    job = reopen(folder)
-    engine = engine_of(job, ALONE, Silent())
+    job = reopen_run(folder)
+    engine = engine_of(job, ALONE, SilentReporter())
     data = job.sources.splits["train"]
     engine.state.step = int(len(data) * row / ROWS)
     engine.save()

@@ -16,11 +16,11 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from regard.nn.feedforward import MLP
+from regard.nn.feedforward import FeedForward
 from regard.nn.mask import CAUSAL
 from regard.nn.mechanisms import build_mixer
 from regard.nn.residual import Branch
-from regard.nn.reversible import Coupled, Streams, through
+from regard.nn.reversible import ReversibleBlock, Streams, run_reversible
 from regard.nn.site import Site
 
 DIM, HEADS, HIDDEN, DROPOUT = 256, 4, 1024, 0.1
@@ -32,9 +32,9 @@ def stack(depth: int, length: int) -> nn.ModuleList:
     """As in a Reformer: every other layer hashes."""
     site = Site(dim=DIM, heads=HEADS, length=length, causal=True)
     return nn.ModuleList(
-        Coupled(
+        ReversibleBlock(
             build_mixer(("chunked", "lsh")[i % 2], site),
-            MLP(DIM, HIDDEN, dropout=DROPOUT),
+            FeedForward(DIM, HIDDEN, dropout=DROPOUT),
             lambda: nn.LayerNorm(DIM),
             lambda: Branch(DIM, dropout=DROPOUT),
             HIDDEN,
@@ -61,7 +61,7 @@ def run(kind: str, blocks: nn.ModuleList, length: int) -> None:
     x = torch.randn(1, length, DIM, requires_grad=True)
     y = Streams(x, x)
     if kind == "reversible":
-        y = through(list(blocks), y, mask=CAUSAL)
+        y = run_reversible(list(blocks), y, mask=CAUSAL)
     else:
         for block in blocks:
             y = block(y, mask=CAUSAL)

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.data.order import Order
-from regard.modalities.text.processor import padded
+from regard.modalities.text.processor import pad_ids
 from regard.models.transformer import Config, Transformer
 
 SMOOTHING = 0.1
@@ -60,7 +60,7 @@ def ragged(batches: int, sentences: int, vocab: int, *, by_length: bool) -> list
 
 def ragged_batch(sources: Sequence[int], targets: Sequence[int], vocab: int) -> Words:
     source, given, wanted = (
-        padded([torch.randint(vocab, (int(n),)).tolist() for n in lengths]) for lengths in (sources, targets, targets)
+        pad_ids([torch.randint(vocab, (int(n),)).tolist() for n in lengths]) for lengths in (sources, targets, targets)
     )
     return Words(source.ids, given.ids, wanted.ids, source.keys, given.keys)
 

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import regard
-from regard.comparison.measure import slope
+from regard.comparison.measure import cost_exponent
 from regard.model import Model
 from tests.guard import mend_torchvision
 
@@ -106,7 +106,7 @@ def pixels(rounds: int, threads: int) -> Result:
             f"{side} x {side}": partial(net, torch.randn(1, 3, side, side)) for side in SIDES
         }
         result = race("Swin-T sees an image", contenders, rounds=rounds, threads=threads)
-    found = slope([side**2 for side in SIDES], [timing.milliseconds for timing in result.timings])
+    found = cost_exponent([side**2 for side in SIDES], [timing.milliseconds for timing in result.timings])
     print(f"time grows with pixels to the power of {found:.2f}, at most {SLOPE}: {'yes' if found <= SLOPE else 'NO'}")
     return result
 

@@ -329,7 +329,7 @@ def test_each_rule_finds_its_fault(rule, file: str | Path, text: str) -> None:
         ),
         ("serve/server.py", "import socket\nimport fastapi"),
         ("look/plots.py", "from PIL import Image"),
-        (LECTURES / "table.py", "from regard_lectures.figure import Check\nfrom regard.run.training import train"),
+        (LECTURES / "table.py", "from regard_lectures.figure import Check\nfrom regard.run.training import train_run"),
         ("run.py", "model.eval()\nre.compile('a')\nsubprocess.run(words, shell=False)\nlist_of(*words)"),
     ],
 )

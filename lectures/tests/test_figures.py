@@ -121,7 +121,7 @@ SAMPLE = ["1.4", "2.8c", "3.7", "5.12", "10.6", "11.8c"]
 
 def check_page(name: str) -> None:
     """All that is seen is on the page, and below it stands the verdict."""
-    with style.family():
+    with style.font_family():
         picture = module(name).draw(recorded(name)["numbers"])
         assert isinstance(picture, Figure)
         canvas = FigureCanvasAgg(picture)
@@ -440,7 +440,7 @@ def test_plain_keeps_significant_digits():
 
 
 def test_heatmaps_keep_their_scale_and_put_queries_in_rows():
-    with style.family():
+    with style.font_family():
         axes = Figure().subplots()
         style.heatmap(axes, [[0.1, 0.2, 0.3], [0.0, 0.0, 0.1]], ["a", "b"], ["x", "y", "z"])
     mesh = axes.collections[0]
@@ -456,11 +456,11 @@ def test_more_weight_is_always_darker():
 
 
 def test_measures_count_what_is_there():
-    assert measure.slope([1, 2, 4], [3.0, 12.0, 48.0]) == pytest.approx(2.0)
-    assert measure.operations(lambda: torch.ones(3, 5) @ torch.ones(5, 7)) == 2 * 3 * 5 * 7
+    assert measure.cost_exponent([1, 2, 4], [3.0, 12.0, 48.0]) == pytest.approx(2.0)
+    assert measure.count_operations(lambda: torch.ones(3, 5) @ torch.ones(5, 7)) == 2 * 3 * 5 * 7
     assert measure.peak_bytes(lambda: torch.ones(1000)) == 4000
     assert measure.peak_bytes(lambda: torch.ones(1000).exp().sum()) == 8000
-    assert measure.seconds([lambda: torch.ones(10)], rounds=1)[0] > 0
+    assert measure.time_fastest([lambda: torch.ones(10)], rounds=1)[0] > 0
     threads = torch.get_num_threads()
     measure.peak_bytes(lambda: None)
     assert torch.get_num_threads() == threads

@@ -9,11 +9,11 @@ import torch
 from tokenizers import Tokenizer
 
 from lectures.tests.test_figures import every_check_fails, module, recorded, spoiled
-from regard.data.draws import COLLATE, chance
+from regard.data.counter_rng import COLLATE, counter_rng
 from regard.errors import InputError
 from regard.modalities.text.masking import Masking
 from regard.modalities.text.processor import Text
-from regard.modalities.text.vocabulary import Vocabulary, mask_of, with_frame, with_mask
+from regard.modalities.text.vocabulary import Vocabulary, mask_token, with_frame, with_mask
 from regard.models.bert import BERT
 from regard.models.gpt import GPT, Config
 from regard_lectures.figure import verdict
@@ -136,14 +136,14 @@ def test_fates_are_told_apart():
     masking = Masking(text, 20, 0.9)
     seen = set()
     for step in range(60):
-        batch = masking([("a man sits on a red chair",)], [chance(COLLATE, 0, step)])
+        batch = masking([("a man sits on a red chair",)], [counter_rng(COLLATE, 0, step)])
         for kind, given, wanted, chosen in zip(
-            fifteen.told(batch, mask_of(text))[0], batch.ids[0], batch.wanted[0], batch.chosen[0], strict=True
+            fifteen.told(batch, mask_token(text))[0], batch.ids[0], batch.wanted[0], batch.chosen[0], strict=True
         ):
             seen.add(int(kind))
             assert bool(kind) == bool(chosen)
             if kind == fifteen.HIDDEN:
-                assert given == mask_of(text)
+                assert given == mask_token(text)
             elif kind == fifteen.OTHER:
                 assert given != wanted
             else:
@@ -162,12 +162,12 @@ def test_a_blank_is_guessed_without_being_seen(kind):
         with torch.no_grad():
             for weight in net.parameters():
                 weight.add_(0.2 * torch.randn_like(weight))
-    said = blanks.guesses(net, rows, mask_of(text))
+    said = blanks.guesses(net, rows, mask_token(text))
     for row, own in zip(rows, said, strict=True):
         assert len(own) == len(row) - 2
         for place in range(1, len(row) - 1):
             if isinstance(net, BERT):
-                given = [*row[:place], mask_of(text), *row[place + 1 :]]
+                given = [*row[:place], mask_token(text), *row[place + 1 :]]
                 logits = net(torch.tensor([given])).words[0, place]
             else:
                 logits = net(torch.tensor([row[:place]]))[0, -1]

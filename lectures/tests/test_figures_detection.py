@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from lectures.tests.test_figures import NAMES, every_check_fails
-from regard.modalities.boxes.detection import BoxedBatch, together
-from regard.modalities.boxes.precision import Found
-from regard.models.resnet import Sizes
+from regard.modalities.boxes.detection import BoxedBatch, collate_boxes
+from regard.modalities.boxes.precision import ScoredBoxes
+from regard.models.resnet import ResNetSizes
 from regard.nn.boxes import corners
 from regard_lectures.table import FIGURES
 from regard_lectures.vision import anchors, assigned, heard, outlined, query_slots, scenes
@@ -54,13 +54,13 @@ def test_every_check_can_fail(name: str) -> None:
 
 # ------------------------------------------------------------------------------------------------------- fixed anchors
 
-TINY = Sizes(width=8, layer="basic", depths=(1, 1), dims=(8, 16))
+TINY = ResNetSizes(width=8, layer="basic", depths=(1, 1), dims=(8, 16))
 
 
 def two_images() -> BoxedBatch:
     boxes = torch.tensor([[0.3, 0.3, 0.3, 0.4], [0.7, 0.6, 0.3, 0.3]])
     images = [torch.randn(3, 32, 40), torch.randn(3, 24, 32)]
-    return together(images, [boxes, boxes[:1]], [torch.tensor([0, 1]), torch.tensor([1])])
+    return collate_boxes(images, [boxes, boxes[:1]], [torch.tensor([0, 1]), torch.tensor([1])])
 
 
 def test_anchors_stand_at_every_place_and_moves_have_a_way_back() -> None:
@@ -85,7 +85,7 @@ def test_who_shall_find_what() -> None:
 
 def test_of_what_overlaps_the_surest_of_a_class_stays() -> None:
     boxes = torch.tensor([[0.0, 0, 10, 10], [1, 0, 11, 10], [0, 0, 10, 10], [50, 50, 60, 60]])
-    found = Found(torch.tensor([0.5, 0.9, 0.4, 0.3]), torch.tensor([0, 0, 1, 0]), boxes)
+    found = ScoredBoxes(torch.tensor([0.5, 0.9, 0.4, 0.3]), torch.tensor([0, 0, 1, 0]), boxes)
     assert [round(x, 1) for x in anchors.suppressed(found).scores.tolist()] == [0.9, 0.4, 0.3]
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from lectures.tests.test_figures import every_check_fails, recorded
 from regard import style
 from regard.errors import InputError
-from regard.modalities.text.conllu import Tagged
+from regard.modalities.text.conllu import TaggedSentence
 from regard.models import recurrent
 from regard.models.recurrent import RecurrentReader
 from regard.models.rnn import Config, RNNTranslator
@@ -215,7 +215,7 @@ def test_the_diagram_has_an_arrow_for_each_wire_and_no_other():
     numbers = recorded("1.4b")["numbers"]
 
     def arrows() -> int:
-        with style.family():
+        with style.font_family():
             return len(layers.draw(numbers).findobj(FancyArrowPatch))
 
     wires = sum(len(found["wires"]) for found in numbers.values())
@@ -271,10 +271,10 @@ def test_what_is_shown_is_not_trained_on():
 # Tags ---------------------------------------------------------------------------------------------
 
 
-def tagged(*texts: str) -> list[Tagged]:
+def tagged(*texts: str) -> list[TaggedSentence]:
     """ "to/PART go/VERB" """
     rows = [[tuple(word.split("/")) for word in text.split()] for text in texts]
-    return [Tagged(tuple(word for word, _ in row), tuple(tag for _, tag in row)) for row in rows]
+    return [TaggedSentence(tuple(word for word, _ in row), tuple(tag for _, tag in row)) for row in rows]
 
 
 def test_a_word_depends_on_its_right_if_the_next_tag_tells(monkeypatch):
@@ -300,7 +300,7 @@ def test_entropy_in_bits():
 def test_features_number_what_is_known():
     sentences = tagged("the/DET Old/NOUN man/VERB", "the/DET old/ADJ ones/NOUN")
     features = tagging.Features(sentences)
-    ids, tags = features(Tagged(("The", "OLD", "zzz"), ("DET", "ADJ", "SYM")))
+    ids, tags = features(TaggedSentence(("The", "OLD", "zzz"), ("DET", "ADJ", "SYM")))
     the, old = features.words.ids["the"], features.words.ids["old"]
     assert ids[0].tolist() == [the, old, 1]
     assert tags.tolist() == [features.tags.index("DET"), features.tags.index("ADJ"), -1]
@@ -349,7 +349,7 @@ def test_a_label_is_said_by_the_last_state_alone():
 
 def test_five_diagrams_have_an_arrow_for_each_wire_and_no_other():
     numbers = recorded("1.9")["numbers"]
-    with style.family():
+    with style.font_family():
         arrows = five.draw(numbers).findobj(FancyArrowPatch)
     assert len(arrows) == sum(len(numbers[name]["wires"]) for name in five.KINDS)
 

@@ -9,18 +9,18 @@ import pytest
 import torch
 
 from regard.errors import InputError
-from regard.modalities.text.goals.translate import Translation
+from regard.modalities.text.goals.translate import TranslationSettings
 from regard.modalities.text.sources.pairs import PairFiles
 from regard.modalities.text.sources.reverse import Reverse
-from regard.run.settings import Run, read_run
-from regard.run.training import find_run, reopen
+from regard.run.settings import RunSettings, read_run
+from regard.run.training import find_run, reopen_run
 from regard.train.settings import Train
 from regard_lectures import runs
 from regard_lectures.learning import caption_students
 from regard_lectures.recurrent import captioned, real_lengths
 
-RUN = Run(
-    task=Translation(),
+RUN = RunSettings(
+    task=TranslationSettings(),
     data=Reverse(rows=64, longest=4, budget=256),
     model={"name": "transformer-small", "dim": 16, "depth": 1, "heads": 2, "hidden": 32},
     train=Train(steps=6, log=1, evaluate=3, save=2, threads=1),
@@ -44,10 +44,10 @@ def same(one: torch.nn.Module, other: torch.nn.Module) -> bool:
 def test_a_model_is_trained_once_and_gone_on_with(elsewhere, monkeypatch):
     first = runs.trained("mine", RUN)
     assert (elsewhere / "mine" / "model").is_dir()
-    monkeypatch.setattr(runs, "train", never)
+    monkeypatch.setattr(runs, "train_run", never)
     shutil.rmtree(elsewhere / "mine" / "model")  # as after a crash before its end
     assert same(runs.trained("mine", RUN).net, first.net)
-    monkeypatch.setattr(runs, "resume", never)
+    monkeypatch.setattr(runs, "resume_run", never)
     assert same(runs.trained("mine", RUN).net, first.net)
 
 
@@ -84,13 +84,13 @@ def test_its_operations_are_those_of_all_its_steps(elsewhere):
     path.write_text(path.read_text().replace("steps = 6", "steps = 12"))
     assert runs.operations("mine") == pytest.approx(2 * spent)
     weights = sum(x.numel() for name, x in model.net.named_parameters() if x.ndim == 2 and "embed" not in name)
-    data = reopen(elsewhere / "mine").sources.splits["train"]
+    data = reopen_run(elsewhere / "mine").sources.splits["train"]
     batches = [data.collate(data.rows(step).tolist(), step) for step in range(runs.COUNTED)]
     tokens = sum(batch.source.numel() + batch.given.numel() for batch in batches) / 2 / runs.COUNTED
     assert 1 < spent / (6 * weights * tokens * RUN.train.steps) < 1.5
 
 
-def lines_of(run: Run) -> list[list[str]]:
+def lines_of(run: RunSettings) -> list[list[str]]:
     assert isinstance(run.data, PairFiles)
     return [Path(path).read_text("utf-8").splitlines() for path in run.data.train]
 

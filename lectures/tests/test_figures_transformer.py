@@ -176,7 +176,7 @@ def test_anatomy_reads_the_tree(norm, place, extra):
 
 
 def drawn(found: dict[str, Any]) -> list[str]:
-    with style.family():
+    with style.font_family():
         picture = Figure((10, 9))
         transformer(style.stage(picture), 1, 0, found, Look(), ("in", "late", "out"))
         return [text.get_text() for text in picture.findobj(Text)]

@@ -9,7 +9,7 @@ import torch
 
 from lectures.tests.test_figures import NAMES, every_check_fails, module, recorded, spoiled
 from regard.models.cait import CaiT
-from regard.nn.mixers.windows import Windows
+from regard.nn.mixers.windows import WindowAttention
 from regard_lectures.figure import verdict
 from regard_lectures.table import FIGURES
 from regard_lectures.vision import (
@@ -285,7 +285,7 @@ def test_two_digits_in_opposite_corners() -> None:
 
 def test_a_net_without_shifts_is_the_same_but_for_them() -> None:
     def moved(net: torch.nn.Module) -> list[int]:
-        return [part.shift for part in net.modules() if isinstance(part, Windows)]
+        return [part.shift for part in net.modules() if isinstance(part, WindowAttention)]
 
     plain, fixed = small.NETS["Swin"](), small.NETS["Swin without shifts"]()
     assert max(moved(plain)) == 2

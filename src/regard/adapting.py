@@ -13,20 +13,20 @@ from torch import nn
 
 from regard.errors import CheckpointError
 from regard.folders import read_labels
-from regard.interop.rules import fit
+from regard.interop.rules import check_tensors
 from regard.model import Model
 from regard.nn.adapter import adapt, adapter_state, merge
-from regard.storage.atomic import save
+from regard.storage.atomic import save_folder
 from regard.storage.digest import weights_digest
 from regard.storage.documents import json_bytes, read_json
-from regard.storage.tensors import weights_of
+from regard.storage.tensors import open_weights
 from regard.zoo import FAMILIES, config_data, read_config
 
 FORMAT = 1
 KEYS = ("format", "base", "rank", "alpha", "config", "labels", "task")
 
 
-def save_adapter(
+def save_adapters(
     model: Model, folder: Path, *, base: str, rank: int, alpha: float, added: Sequence[str], replace: bool = False
 ) -> None:
     """Of a model whose net still has its adapters; ``added`` are the other weights that its base lacks."""
@@ -41,7 +41,7 @@ def save_adapter(
     }
     state = model.net.state_dict()
     tensors = adapter_state(model.net) | {name: state[name] for name in added}
-    save(folder, {"adapter.json": json_bytes(data), "adapter.safetensors": tensors}, replace)
+    save_folder(folder, {"adapter.json": json_bytes(data), "adapter.safetensors": tensors}, replace)
 
 
 def adapted(base: Model, folder: str | Path) -> Model:
@@ -64,7 +64,7 @@ def adapted(base: Model, folder: str | Path) -> Model:
         raise CheckpointError("this adapter cannot be read", where=str(where), got="a config or task that is none")
     config = read_config(base.family, data["config"], str(where))
     labels = read_labels(data["labels"], getattr(config, "classes", 0), str(where))
-    weights = weights_of(folder)
+    weights = open_weights(folder)
     places = sorted({name.removesuffix(".down") for name in weights.shapes() if name.endswith(".down")})
     net = FAMILIES[base.family].net(config)
     try:
@@ -87,5 +87,5 @@ def fill(net: nn.Module, base: Model, learned: dict[str, torch.Tensor], places: 
     kept = {place(key): x for key, x in base.state_dict().items() if place(key) in wanted}
     state = {**kept, **learned}
     shapes = [{name: tuple(x.shape) for name, x in table.items()} for table in (wanted, state)]
-    fit(shapes[0], shapes[1], where)
+    check_tensors(shapes[0], shapes[1], where)
     net.load_state_dict(state, strict=True)

@@ -135,11 +135,11 @@ def collections() -> tuple[Collection, ...]:
     return found
 
 
-def rows() -> list[dict[str, Any]]:
+def figure_rows() -> list[dict[str, Any]]:
     return [row for collection in collections() for row in collection.rows()]
 
 
-def homes() -> dict[str, Collection]:
+def figure_homes() -> dict[str, Collection]:
     """Which collection has a figure, for each name."""
     found: dict[str, Collection] = {}
     for collection in collections():

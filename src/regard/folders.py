@@ -11,20 +11,20 @@ import torch
 from torch import Tensor, nn
 
 import regard
-from regard.decode.symbols import NONE, read_symbols
+from regard.decode.symbols import NO_SYMBOLS, read_symbols
 from regard.errors import CheckpointError, InputError
-from regard.interop.found import Found, Read, believable
-from regard.interop.rules import fit
-from regard.modalities.processor import Foreign, Home, Processor, Unprepared
+from regard.interop.converted import ConvertedCheckpoint, Read, check_plausible
+from regard.interop.rules import check_tensors
+from regard.modalities.processor import ForeignFolder, MissingProcessor, Processor, ProcessorFolder
 from regard.modalities.processors import PROCESSORS, check_kind, kind_for, read_processor
 from regard.model import Model
-from regard.plugins import require
-from regard.provenance import of_model
-from regard.storage.atomic import save as write_folder
+from regard.plugins import require_plugins
+from regard.provenance import model_plugins
+from regard.storage.atomic import save_folder as write_folder
 from regard.storage.documents import json_bytes, read_json
-from regard.storage.suspicion import listed
-from regard.storage.tensors import weights_of, widened
-from regard.zoo import FAMILIES, bare, config_data, read_config, shipped
+from regard.storage.tensors import open_weights, widened_dtype
+from regard.storage.untrusted import list_names
+from regard.zoo import FAMILIES, config_data, empty_net, read_config, shipped_names
 
 FORMAT = 1
 KEYS = ("format", "regard", "model", "config", "task", "processor")
@@ -37,13 +37,13 @@ def load(model: str | Path) -> Model:
     A bare string is a name; a path contains a separator or is a Path. Every tensor is accounted for, or it is an error.
     """
     if isinstance(model, str) and not any(separator in model for separator in "/\\"):
-        if model in shipped():
+        if model in shipped_names():
             with as_file(files("regard").joinpath("pretrained", model)) as folder:
                 return replace(load(folder), name=model)
         raise InputError(
             "no shipped model has this name",
             got=model,
-            expected=", ".join(shipped()),
+            expected=", ".join(shipped_names()),
             fix=f"to load a folder, write a path: ./{model}; to start with random weights, use regard.build",
         )
     folder = Path(model)
@@ -58,12 +58,12 @@ def load(model: str | Path) -> Model:
             fix=f"go on with it: regard resume {quote(str(folder))}",
         )
     if (folder / "config.json").exists():
-        weights, said = weights_of(folder), read_json(folder / "config.json")
+        weights, said = open_weights(folder), read_json(folder / "config.json")
         return load_theirs(folder, said, weights.shapes(), lambda names: weights.only(names).read(torch.float32))
     if folder.is_dir() and any(folder.glob("*.safetensors")):
         from regard.interop import llama2c  # here, not above: the tables of other libraries would slow every start
 
-        weights = weights_of(folder)
+        weights = open_weights(folder)
         if (told := llama2c.said(weights.metadata)) is not None:
             return load_theirs(folder, told, weights.shapes(), lambda names: weights.only(names).read(torch.float32))
     raise InputError(
@@ -89,7 +89,7 @@ def load_ours(folder: Path, changed: bool = False) -> Model:
         raise CheckpointError(
             "keys are missing or unknown", where=str(where), got=", ".join(wrong), expected=", ".join(KEYS)
         )
-    require(data.get("plugins", []), str(where), changed)
+    require_plugins(data.get("plugins", []), str(where), changed)
     family, config = data["model"], data["config"]
     if not isinstance(family, str) or family not in FAMILIES or not isinstance(config, dict):
         expected = f"model: one of {', '.join(FAMILIES)}; config: a table"
@@ -97,15 +97,15 @@ def load_ours(folder: Path, changed: bool = False) -> Model:
     if not isinstance(data["task"], str | None):
         raise CheckpointError("this task is not known", where=str(where), got=f"task = {data['task']!r}"[:200])
     check_kind(data["processor"], folder)
-    weights = weights_of(folder)
+    weights = open_weights(folder)
     settings = read_config(family, config, str(where))
-    believable(settings, len(weights.header), str(folder))
-    net = bare(family, settings, str(where))
-    fit({name: tuple(x.shape) for name, x in net.state_dict().items()}, weights.shapes(), str(folder))
+    check_plausible(settings, len(weights.header), str(folder))
+    net = empty_net(family, settings, str(where))
+    check_tensors({name: tuple(x.shape) for name, x in net.state_dict().items()}, weights.shapes(), str(folder))
     symbols = read_symbols(data.get("symbols", {}), FAMILIES[family].get(settings, "vocab") or 0, str(where))
     labels = read_labels(data.get("labels", []), FAMILIES[family].get(settings, "classes") or 0, str(where))
-    processor = read_processor(data["processor"], Home(folder, FAMILIES[family], settings))
-    found = Found(family, settings, weights.read(torch.float32), symbols, labels)
+    processor = read_processor(data["processor"], ProcessorFolder(folder, FAMILIES[family], settings))
+    found = ConvertedCheckpoint(family, settings, weights.read(torch.float32), symbols, labels)
     return filled(net, found, folder, data["task"], processor)
 
 
@@ -123,23 +123,27 @@ def read_labels(data: Any, classes: int, where: str) -> tuple[str, ...]:
 
 
 def load_theirs(folder: Path, data: Mapping[str, Any], header: Mapping[str, tuple[int, ...]], read: Read) -> Model:
-    from regard.interop.kinds import kind_of, read_foreign
+    from regard.interop.formats import checkpoint_kind, read_checkpoint
 
     generation = folder / "generation_config.json"
     settings = read_json(generation) if generation.is_file() else {}
-    found = read_foreign(data, settings, header, read, folder)
-    net = bare(found.family, found.config)
+    found = read_checkpoint(data, settings, header, read, folder)
+    net = empty_net(found.family, found.config)
     family = FAMILIES[found.family]
-    processor = kind_for(family).read_foreign(data, kind_of(data), Home(folder, family, found.config))
-    if isinstance(processor, Unprepared):
+    processor = kind_for(family).read_foreign(
+        data, checkpoint_kind(data), ProcessorFolder(folder, family, found.config)
+    )
+    if isinstance(processor, MissingProcessor):
         return replace(filled(net, found, folder, None), unprepared=processor)
     return filled(net, found, folder, None, processor)
 
 
-def filled(net: nn.Module, found: Found, folder: Path, task: str | None, processor: Processor | None = None) -> Model:
+def filled(
+    net: nn.Module, found: ConvertedCheckpoint, folder: Path, task: str | None, processor: Processor | None = None
+) -> Model:
     """The net with its weights, ready for inference, and what else the folder holds."""
     if odd := [name for name, x in found.state.items() if not x.is_floating_point()]:
-        raise CheckpointError("weights must be real numbers", where=str(folder), got=listed(odd))
+        raise CheckpointError("weights must be real numbers", where=str(folder), got=list_names(odd))
     net.load_state_dict(found.state, strict=True, assign=True)
     card = folder / "card.md"
     text = card.read_text("utf-8", errors="replace") if card.is_file() else ""
@@ -157,11 +161,11 @@ def save(model: Model, folder: str | Path, replace: bool = False) -> None:
         "task": model.task,
         "processor": None if model.processor is None else model.processor.to_data(),
     }
-    if model.symbols != NONE:
+    if model.symbols != NO_SYMBOLS:
         data["symbols"] = model.symbols.data()
     if model.labels:
         data["labels"] = list(model.labels)
-    if plugins := of_model(model):
+    if plugins := model_plugins(model):
         data["plugins"] = plugins
     write_folder(Path(folder), {"regard.json": json_bytes(data), "model.safetensors": state, **extras(model)}, replace)
 
@@ -174,8 +178,8 @@ def extras(model: Model) -> dict[str, bytes]:
 def checked_state(model: Model) -> dict[str, Tensor]:
     """The weights under the names that the family's config gives; a prepared or wrapped net has others."""
     state = model.state_dict()
-    wanted = {name: tuple(x.shape) for name, x in bare(model.family, model.config).state_dict().items()}
-    fit(wanted, {name: tuple(x.shape) for name, x in state.items()}, "the model to be saved")
+    wanted = {name: tuple(x.shape) for name, x in empty_net(model.family, model.config).state_dict().items()}
+    check_tensors(wanted, {name: tuple(x.shape) for name, x in state.items()}, "the model to be saved")
     return state
 
 
@@ -202,7 +206,7 @@ def convert(source: str | Path, out: str | Path) -> list[str]:
     elif safe:
         model = load(source)
     else:
-        state = {name: widened(x, torch.float32) for name, x in read_pickled(source).items()}
+        state = {name: widened_dtype(x, torch.float32) for name, x in read_pickled(source).items()}
         header = {name: tuple(x.shape) for name, x in state.items()}
         said = read_json(source / "config.json")
         model = load_theirs(source, said, header, lambda names: {name: x for name, x in state.items() if name in names})
@@ -213,12 +217,12 @@ def convert(source: str | Path, out: str | Path) -> list[str]:
 def foreign_card(source: Path, out: Path) -> str:
     """Of a model that was made elsewhere: where from, and who can say more. One of ours needs none."""
     from regard.interop import llama2c
-    from regard.interop.kinds import kind_of
+    from regard.interop.formats import checkpoint_kind
 
     if (source / "regard.json").exists():
         return ""
     told = source / "config.json"
-    kind = kind_of(read_json(told)) if told.exists() else llama2c.KIND
+    kind = checkpoint_kind(read_json(told)) if told.exists() else llama2c.KIND
     return (
         f"# {out.name}\n\nConverted by regard {regard.__version__} from the folder `{source}`, of the kind {kind}.\n\n"
         "- Data, licence and limits are those of the source: see what was published with it.\n"
@@ -231,14 +235,14 @@ def export(model: Model | str | Path, out: str | Path, to: str = "hf") -> list[s
 
     -> the names of the written tensors that hold a NaN or an infinity, which are exported as they are
     """
-    from regard.interop.kinds import FORMATS, write_foreign
+    from regard.interop.formats import FORMATS, write_checkpoint
 
     if to not in FORMATS:
         raise InputError("this format is not known", got=to, expected=" or ".join(FORMATS))
     loaded = model if isinstance(model, Model) else load(model)
-    theirs = write_foreign(loaded.family, loaded.config, checked_state(loaded), loaded.symbols, loaded.labels, to)
+    theirs = write_checkpoint(loaded.family, loaded.config, checked_state(loaded), loaded.symbols, loaded.labels, to)
     files = {"generation_config.json": json_bytes(theirs.generation)} if theirs.generation else {}
-    folder = Foreign(theirs.config, files)
+    folder = ForeignFolder(theirs.config, files)
     if loaded.processor is not None:
         folder = PROCESSORS[loaded.processor.to_data()["kind"]].export(loaded.processor, folder)
     weights = {"model.safetensors": theirs.tensors}

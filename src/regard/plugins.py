@@ -31,7 +31,7 @@ COLLECTION = ("names", "rows", "cost", "run", "record", "picture")  # what a col
 
 
 @dataclass(frozen=True)
-class Source:
+class PluginSource:
     """Where a row came from: a file, or the module of a package."""
 
     name: str  # of the file, or of the distribution
@@ -45,7 +45,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Subject:
+class RowKind:
     """What can be registered: its name in a sentence, and the place of its table."""
 
     what: str
@@ -54,17 +54,17 @@ class Subject:
 
 # By the type of the row. A row's own module is imported already, since there is a row.
 SUBJECTS = {
-    "regard.nn.mechanisms.Mechanism": Subject("attention", "regard.nn.mechanisms:MECHANISMS"),
-    "regard.models.family.Family": Subject("model family", "regard.zoo:FAMILIES"),
-    "regard.interop.kinds.Kind": Subject("checkpoint table", "regard.interop.kinds:KINDS"),
-    "regard.modalities.processor.ProcessorKind": Subject("processor", "regard.modalities.processors:PROCESSORS"),
-    "regard.modalities.learning.DataKind": Subject("kind of data", "regard.modalities.sources:SOURCES"),
-    "regard.modalities.learning.Goal": Subject("task", "regard.modalities.goals:GOALS"),
-    "regard.modalities.verb.Verb": Subject("verb", "regard.modalities.verb_table:VERBS"),
-    "regard.look.analyses.Analysis": Subject("analysis", "regard.look.analyses:ANALYSES"),
-    "regard.figures.Figure": Subject("figure", "regard.figures:FIGURES"),
+    "regard.nn.mechanisms.Mechanism": RowKind("attention", "regard.nn.mechanisms:MECHANISMS"),
+    "regard.models.family.Family": RowKind("model family", "regard.zoo:FAMILIES"),
+    "regard.interop.formats.CheckpointFormat": RowKind("checkpoint table", "regard.interop.formats:KINDS"),
+    "regard.modalities.processor.ProcessorKind": RowKind("processor", "regard.modalities.processors:PROCESSORS"),
+    "regard.modalities.rows.DataKind": RowKind("kind of data", "regard.modalities.sources:SOURCES"),
+    "regard.modalities.rows.Goal": RowKind("task", "regard.modalities.goals:GOALS"),
+    "regard.modalities.verb.Verb": RowKind("verb", "regard.modalities.verb_table:VERBS"),
+    "regard.look.analyses.Analysis": RowKind("analysis", "regard.look.analyses:ANALYSES"),
+    "regard.figures.Figure": RowKind("figure", "regard.figures:FIGURES"),
 }
-SETS = Subject("collection of figures", "regard.figures:COLLECTIONS")
+SETS = RowKind("collection of figures", "regard.figures:COLLECTIONS")
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +74,13 @@ class Registered:
     what: str
     name: str
     row: Any
-    source: Source
+    source: PluginSource
     table: str
 
 
 ADDED: list[Registered] = []
-READING: ContextVar[Source | None] = ContextVar("reading", default=None)  # the plug-in that is being loaded
-LOADED: dict[Path, Source] = {}  # files that were given, by their full paths
+READING: ContextVar[PluginSource | None] = ContextVar("reading", default=None)  # the plug-in that is being loaded
+LOADED: dict[Path, PluginSource] = {}  # files that were given, by their full paths
 ASKED: list[str] = []  # not empty once the entry points have been read
 
 
@@ -99,7 +99,7 @@ def register(row: object, name: str) -> None:
     ADDED.append(Registered(subject.what, name, row, told, subject.table))
 
 
-def subject_of(row: object) -> Subject:
+def subject_of(row: object) -> RowKind:
     found = SUBJECTS.get(f"{type(row).__module__}.{type(row).__qualname__}")
     if found is None and all(callable(getattr(row, word, None)) for word in COLLECTION):
         found = SETS
@@ -150,26 +150,26 @@ def take_back(one: Registered) -> None:
     ADDED.remove(one)
 
 
-def source_of(what: str, name: object) -> Source | None:
+def source_of(what: str, name: object) -> PluginSource | None:
     """The plug-in that a row came from; None for the library's own."""
     return next((one.source for one in ADDED if (one.what, one.name) == (what, name)), None)
 
 
-def sources() -> list[Source]:
+def sources() -> list[PluginSource]:
     """All plug-ins that have registered something, or were given."""
     return list(dict.fromkeys([*LOADED.values(), *(one.source for one in ADDED)]))
 
 
-def of_caller(names: Mapping[str, Any]) -> Source:
+def of_caller(names: Mapping[str, Any]) -> PluginSource:
     """The file that a call of ``register`` stands in."""
     file = names.get("__file__")
     if not isinstance(file, str) or not Path(file).is_file():
-        return Source(str(names.get("__name__", "__main__")), "")
+        return PluginSource(str(names.get("__name__", "__main__")), "")
     path = Path(file).resolve()
-    return Source(path.name, digest(path.read_bytes()), path=str(path))
+    return PluginSource(path.name, source_digest(path.read_bytes()), path=str(path))
 
 
-def digest(content: bytes) -> str:
+def source_digest(content: bytes) -> str:
     import hashlib
 
     return hashlib.sha256(content).hexdigest()
@@ -178,7 +178,7 @@ def digest(content: bytes) -> str:
 # A file that the user named ----------------------------------------------------------------------
 
 
-class Given(SourceFileLoader):
+class PluginLoader(SourceFileLoader):
     """Runs the very bytes whose SHA-256 is recorded; a compiled copy beside them is neither read nor written."""
 
     def __init__(self, name: str, path: Path, content: bytes) -> None:
@@ -192,7 +192,7 @@ class Given(SourceFileLoader):
         raise OSError("without a time no copy is looked for")
 
 
-def load_file(path: str | Path) -> Source:
+def load_file(path: str | Path) -> PluginSource:
     """Import a file that the user named, once. If it fails, nothing of it stays registered."""
     place = Path(path).expanduser().resolve()
     if place in LOADED:
@@ -201,14 +201,14 @@ def load_file(path: str | Path) -> Source:
         what = "a plug-in is a file that ends with .py" if place.exists() else "there is no such plug-in"
         raise InputError(what, where=str(path), expected="a Python file that calls regard.register")
     content = place.read_bytes()
-    source, name = Source(place.name, digest(content), path=str(place)), module_name(place)
+    source, name = PluginSource(place.name, source_digest(content), path=str(place)), module_name(place)
     if any(one.source == source for one in ADDED):  # it was imported before, in Python
         return source
     if is_taken(name, place):
         raise InputError(
             "another module has the name of this plug-in", where=str(path), got=name, fix="give the file another name"
         )
-    spec = importlib.util.spec_from_loader(name, Given(name, place, content), origin=str(place))
+    spec = importlib.util.spec_from_loader(name, PluginLoader(name, place, content), origin=str(place))
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     with reading(source):
@@ -236,7 +236,7 @@ def execute(module: ModuleType, path: Path) -> None:
     name, before, count = module.__name__, sys.modules.get(module.__name__), len(ADDED)
     sys.modules[name] = module  # what it registers may be asked for by places such as "my:batches"
     assert module.__spec__ is not None
-    assert isinstance(module.__spec__.loader, Given)
+    assert isinstance(module.__spec__.loader, PluginLoader)
     try:
         module.__spec__.loader.exec_module(module)
     except Exception as error:
@@ -261,7 +261,7 @@ def broken(error: Exception, path: Path) -> InputError:
 
 
 @contextmanager
-def reading(source: Source) -> Iterator[None]:
+def reading(source: PluginSource) -> Iterator[None]:
     """Within, what is registered belongs to this plug-in, whichever of its files registers it."""
     token = READING.set(source)
     try:
@@ -273,7 +273,7 @@ def reading(source: Source) -> Iterator[None]:
 # Packages ----------------------------------------------------------------------------------------
 
 
-def installed() -> list[str]:
+def load_installed() -> list[str]:
     """Load what installed packages name, once.  -> of each package that cannot be loaded, a line that says so"""
     if ASKED:
         return []
@@ -294,24 +294,24 @@ def installed() -> list[str]:
     return faults
 
 
-def of_package(point: Any) -> Source:
+def of_package(point: Any) -> PluginSource:
     spec = importlib.util.find_spec(point.module)
     file = "" if spec is None or spec.origin is None else spec.origin
     content = Path(file).read_bytes() if Path(file).is_file() else b""
     name, version = (point.name, "") if point.dist is None else (point.dist.name, point.dist.version)
-    return Source(name, digest(content) if content else "", version, file)
+    return PluginSource(name, source_digest(content) if content else "", version, file)
 
 
 def look_further() -> None:
     """For a table that is asked for a name that it does not have."""
-    for line in installed():
+    for line in load_installed():
         warnings.warn(line, stacklevel=2)
 
 
 # What a folder records ---------------------------------------------------------------------------
 
 
-def require(recorded: Any, where: str, changed: bool = False) -> None:
+def require_plugins(recorded: Any, where: str, changed: bool = False) -> None:
     """Refuse until every plug-in that a folder was made with is there, in the same bytes; with ``changed``, other bytes
     of the same name will do."""
     if not isinstance(recorded, list) or not all(is_record(one) for one in recorded):

@@ -4,15 +4,15 @@ from typing import Any, get_type_hints
 
 from regard.model import Model
 from regard.nn.mechanisms import Choice
-from regard.plugins import Source, source_of
+from regard.plugins import PluginSource, source_of
 
 
-def of_model(model: Model) -> list[dict[str, str]]:
+def model_plugins(model: Model) -> list[dict[str, str]]:
     """The plug-ins that its family, its attentions, its processor and its task came from."""
     return recorded(rows_of_model(model))
 
 
-def of_run(model: Model, task: str, data: str) -> list[dict[str, str]]:
+def run_plugins(model: Model, task: str, data: str) -> list[dict[str, str]]:
     return recorded([*rows_of_model(model), ("task", task), ("kind of data", data)])
 
 
@@ -25,7 +25,7 @@ def rows_of_model(model: Model) -> list[tuple[str, object]]:
 
 
 def recorded(rows: list[tuple[str, object]]) -> list[dict[str, str]]:
-    found: list[Source | None] = [source_of(what, name) for what, name in rows]
+    found: list[PluginSource | None] = [source_of(what, name) for what, name in rows]
     return [source.data() for source in dict.fromkeys(found) if source is not None]
 
 

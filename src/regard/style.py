@@ -93,7 +93,7 @@ SIGNED = ramp(
 
 
 @contextmanager
-def family() -> Iterator[None]:
+def font_family() -> Iterator[None]:
     """Within, matplotlib draws and saves as one family; outside nothing changes. Letters that its fonts lack are boxes,
     of which nothing is said: the words may be anyone's."""
     settings: dict[str, Any] = {

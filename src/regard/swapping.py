@@ -12,14 +12,14 @@ from torch import Tensor
 
 from regard.errors import InputError
 from regard.model import Model
-from regard.nn.config import shown
+from regard.nn.config import show_value
 from regard.nn.mechanisms import Choice, can_drop
-from regard.zoo import FAMILIES, bare, config_data, read_config
+from regard.zoo import FAMILIES, config_data, empty_net, read_config
 
 
 def swapped(model: Model, attention: Choice, seed: int = 0) -> Model:
     """A second model; the first stays as it is, and they share no memory."""
-    config = fitting(model, attention)
+    config = swapped_config(model, attention)
     own = dict(model.net.named_parameters())
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -34,24 +34,24 @@ def swapped(model: Model, attention: Choice, seed: int = 0) -> Model:
     return replace(model, net=net.train(model.net.training), name="")
 
 
-def fits(model: Model, attention: Choice) -> bool:
+def can_swap(model: Model, attention: Choice) -> bool:
     try:
-        fitting(model, attention)
+        swapped_config(model, attention)
     except InputError:
         return False
     return True
 
 
-def fitting(model: Model, attention: Choice) -> Any:
+def swapped_config(model: Model, attention: Choice) -> Any:
     """The config of the same net under another attention, if its weights, each of them, fit there."""
     if not hasattr(model.config, "attention"):
-        raise InputError(f"in a {model.family} no attention can be picked", got=shown(attention))
+        raise InputError(f"in a {model.family} no attention can be picked", got=show_value(attention))
     data = config_data(model.config) | {"attention": attention}
     if "attention_dropout" in data and not can_drop(attention):
         data["attention_dropout"] = 0.0
     try:
         config = read_config(model.family, data, "")
-        wanted = dict(bare(model.family, config).named_parameters())
+        wanted = dict(empty_net(model.family, config).named_parameters())
     except InputError as error:
         raise InputError("this model cannot take this attention", got=error.got, expected=error.expected) from None
     own = dict(model.net.named_parameters())
@@ -59,7 +59,7 @@ def fitting(model: Model, attention: Choice) -> Any:
     if odd:
         raise InputError(
             "the weights do not fit under this attention",
-            got=f"{shown(attention)}: {', '.join(odd[:3])}{' ...' if len(odd) > 3 else ''}",
+            got=f"{show_value(attention)}: {', '.join(odd[:3])}{' ...' if len(odd) > 3 else ''}",
             expected="an attention with the same projections and nothing else to learn, such as performer or local",
         )
     return config

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.errors import ConfigError, InputError
 from regard.models.family import Family
-from regard.nn.config import flaws, parse
+from regard.nn.config import config_problems, parse
 from regard.plugins import look_further
 from regard.tables import Table
 
@@ -88,7 +88,7 @@ PRESETS = Presets()
 
 
 @dataclass(frozen=True)
-class Row:
+class CatalogRow:
     """What the catalog says of one model."""
 
     name: str
@@ -100,25 +100,27 @@ class Row:
     shipped: bool  # with trained weights, for ``load``; all others are for ``build``
 
 
-def catalog(pattern: str = "*") -> list[Row]:
+def catalog(pattern: str = "*") -> list[CatalogRow]:
     """The models whose names match: papers, sizes, and what each was checked against, how closely."""
     verified = json.loads(files("regard").joinpath("verified.json").read_text("utf-8"))
-    ready = {name: trained(name) for name in shipped()}
+    ready = {name: trained(name) for name in shipped_names()}
     known = {name: (family, row.presets[name]) for family, row in FAMILIES.items() for name in row.presets} | ready
     rows = []
     for name, (family, config) in known.items():
         if fnmatchcase(name, pattern):
             entry = FAMILIES[family]
             shown = [key for key in ("dim", "depth", "heads", "length", "vocab", "classes") if entry.has(key)]
-            sizes = {"parameters": parameters(bare(family, config))} | {key: getattr(config, key) for key in shown}
+            sizes = {"parameters": count_parameters(empty_net(family, config))} | {
+                key: getattr(config, key) for key in shown
+            }
             own = [row for key, row in verified.items() if key.split("-")[0] == family]
             checked = evidence(config, own)
             paper, link = entry.papers.get(name, (entry.paper, entry.link))
-            rows.append(Row(name, family, paper, link, sizes, checked, name in ready))
+            rows.append(CatalogRow(name, family, paper, link, sizes, checked, name in ready))
     return rows
 
 
-def shipped() -> tuple[str, ...]:
+def shipped_names() -> tuple[str, ...]:
     """The names of the models that come with trained weights."""
     folders = files("regard").joinpath("pretrained").iterdir()
     return tuple(sorted(folder.name for folder in folders if folder.joinpath("regard.json").is_file()))
@@ -139,11 +141,11 @@ def evidence(config: Any, rows: list[dict[str, Any]]) -> dict[str, Any] | None:
     return None
 
 
-def preset(name: str, changes: Mapping[str, Any]) -> tuple[str, Any]:
+def find_preset(name: str, changes: Mapping[str, Any]) -> tuple[str, Any]:
     """The family and config of a named model, some keys changed. All that is wrong comes in one error."""
     if name not in PRESETS:
         raise no_such_model(name, changes)
-    family, data = PRESETS[name], changed(name, changes)
+    family, data = PRESETS[name], changed_config(name, changes)
     try:
         return family, parse(FAMILIES[family].config, data)
     except ValueError as error:
@@ -151,13 +153,13 @@ def preset(name: str, changes: Mapping[str, Any]) -> tuple[str, Any]:
         raise no_config(family, problems, f"{name} with {dict(changes)}") from None
 
 
-def misfits(name: str, changes: Mapping[str, Any]) -> list[str]:
+def config_misfits(name: str, changes: Mapping[str, Any]) -> list[str]:
     """What is wrong with a named model once these keys are changed, though each alone is right."""
-    family, data = PRESETS[name], changed(name, changes)
-    return [*flaws(FAMILIES[family].config, data), *refused(family, data)] if changes else []
+    family, data = PRESETS[name], changed_config(name, changes)
+    return [*config_problems(FAMILIES[family].config, data), *refused(family, data)] if changes else []
 
 
-def changed(name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+def changed_config(name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
     """With another attention, one that has no weights to drop, dropout of weights is off unless it was asked for."""
     from regard.nn.mechanisms import can_drop
 
@@ -173,7 +175,7 @@ def no_such_model(name: str, changes: Mapping[str, Any]) -> InputError:
     fix = "`regard models` lists all of them"
     if family is not None:
         fix = f"did you mean {near[0]!r}?" if near else f"of {family} there are {', '.join(FAMILIES[family].presets)}"
-    more = [] if family is None else flaws(FAMILIES[family].config, changes)
+    more = [] if family is None else config_problems(FAMILIES[family].config, changes)
     what = "no model has this name" + (f", and its changes are not those of a {family}" if more else "")
     return InputError(what, got=in_lines([name, *more]), expected=", ".join(PRESETS), fix=fix)
 
@@ -183,7 +185,7 @@ def refused(family: str, data: Mapping[str, Any]) -> list[str]:
     kind = FAMILIES[family].config
     known = {one.name: data[one.name] for one in fields(kind) if one.name in data}
     try:
-        bare(family, parse(kind, known))
+        empty_net(family, parse(kind, known))
     except ConfigError as error:
         return [error.got]
     except ValueError:
@@ -219,11 +221,11 @@ def family_of(net: "nn.Module") -> Family | None:
     return next((row for row in there if isinstance(row, Family) and row.net is type(net)), None)
 
 
-def bare(family: str, config: Any, where: str = "") -> "nn.Module":
+def empty_net(family: str, config: Any, where: str = "") -> "nn.Module":
     """The net without memory, to be measured, checked or filled; ``where`` is the file that the config is from."""
     import torch
 
-    from regard.nn.untouched import Untouched
+    from regard.nn.uninitialized import Untouched
 
     try:
         with torch.device("meta"), Untouched():
@@ -232,5 +234,5 @@ def bare(family: str, config: Any, where: str = "") -> "nn.Module":
         raise ConfigError(f"this {family} cannot be built", where=where, got=str(error).splitlines()[0]) from None
 
 
-def parameters(net: "nn.Module") -> int:
+def count_parameters(net: "nn.Module") -> int:
     return sum(parameter.numel() for parameter in net.parameters())

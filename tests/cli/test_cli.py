@@ -171,13 +171,13 @@ def test_no_such_model(zoo: ModuleType, capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.fixture(scope="module")
-def real() -> list[regard.zoo.Row]:
+def real() -> list[regard.zoo.CatalogRow]:
     """All rows; to count the weights of all models takes seconds."""
     return regard.catalog()
 
 
 def test_a_model_that_ships_is_listed_by_the_name_that_loads_it(
-    real: list[regard.zoo.Row], capsys: pytest.CaptureFixture[str]
+    real: list[regard.zoo.CatalogRow], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["models", "recall", "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
@@ -190,7 +190,7 @@ def test_a_model_that_ships_is_listed_by_the_name_that_loads_it(
 
 
 def test_every_real_model_is_listed_in_full(
-    real: list[regard.zoo.Row], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    real: list[regard.zoo.CatalogRow], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("regard.zoo.catalog", lambda pattern: real)
     assert main(["models", "--json"]) == 0
@@ -204,7 +204,10 @@ def test_every_real_model_is_listed_in_full(
 
 @pytest.mark.parametrize("terminal", [False, True], ids=["lines", "table"])
 def test_every_real_model_is_shown(
-    terminal: bool, real: list[regard.zoo.Row], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    terminal: bool,
+    real: list[regard.zoo.CatalogRow],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nets in stages have a tuple where others have a number."""
     monkeypatch.setattr("regard.zoo.catalog", lambda pattern: real)

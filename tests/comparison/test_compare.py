@@ -18,14 +18,14 @@ from regard.comparison import comparing, costs, machine
 from regard.comparison.costs import Seen, affordable, foretold
 from regard.comparison.machine import Watch
 from regard.comparison.nets import Nets, comparable, contenders, weights
-from regard.comparison.report import Comparison, Lesson, Point, Row, Spread, spread
+from regard.comparison.report import Comparison, ComparisonRow, Lesson, Point, Spread, spread
 from regard.comparison.textual import DECODER, READER, VALUES, Bytes, Textual, generated
 from regard.comparison.visual import Visual
 from regard.errors import InputError
 from regard.models import bert, gpt, transformer, vit
 from regard.nn.attention import Softmax
 from regard.nn.mechanisms import MECHANISMS, Mechanism, Plain
-from regard.zoo import preset
+from regard.zoo import find_preset
 
 SIZES = {"dim": 16, "depth": 1, "heads": 2, "hidden": 32}
 
@@ -47,7 +47,7 @@ def found(small: None) -> Comparison:
     return regard.compare("gpt-tiny", choices, lengths=[32, 16], steps=4, rounds=3)
 
 
-def row(found: Comparison, name: str) -> Row:
+def row(found: Comparison, name: str) -> ComparisonRow:
     return next(row for row in found.rows if row.name == name)
 
 
@@ -126,14 +126,14 @@ def test_weights_are_shared_where_names_and_shapes_agree() -> None:
 @pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
 def test_growth_is_the_power_that_costs_grow_with(power: float) -> None:
     points = [Point(n, step=spread([3 * n**power]), step_bytes=n) for n in (512, 1024, 4096)]
-    one = Row("any", "", points)
+    one = ComparisonRow("any", "", points)
     assert one.growth(lambda x: x.step.median) == pytest.approx(power)
     assert one.growth(lambda x: x.step_bytes) == pytest.approx(1.0)
-    assert Row("any", "", points[:1]).growth(lambda x: x.step.median) is None
+    assert ComparisonRow("any", "", points[:1]).growth(lambda x: x.step.median) is None
 
 
-def timed(name: str, costs: dict[int, float]) -> Row:
-    return Row(name, "", [Point(length, step=spread([cost])) for length, cost in costs.items()])
+def timed(name: str, costs: dict[int, float]) -> ComparisonRow:
+    return ComparisonRow(name, "", [Point(length, step=spread([cost])) for length, cost in costs.items()])
 
 
 def test_where_it_becomes_faster_than_exact_attention() -> None:
@@ -145,7 +145,9 @@ def test_where_it_becomes_faster_than_exact_attention() -> None:
     assert found.crossing(rows[1]) == pytest.approx(256)
     assert found.crossing(rows[2]) == 128
     assert [found.crossing(one) for one in (rows[0], rows[3], rows[4])] == [None, None, None]
-    noisy = Row("noisy", "", [Point(2048, step=spread([0.5 * 2048**2, 0.8 * 2048**2, 1.1 * 2048**2, 1.2 * 2048**2]))])
+    noisy = ComparisonRow(
+        "noisy", "", [Point(2048, step=spread([0.5 * 2048**2, 0.8 * 2048**2, 1.1 * 2048**2, 1.2 * 2048**2]))]
+    )
     assert found.crossing(noisy) is None  # its quartiles reach those of exact attention
 
 
@@ -175,7 +177,7 @@ def table() -> Iterator[None]:
 @pytest.mark.parametrize("few", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_every_mechanism_of_the_table_is_a_row(few: bool, table: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also one that joined it a moment ago, and one that breaks; a table of few, or for the slow tests all."""
-    small = preset("gpt-tiny", {"dim": 32, "depth": 1})
+    small = find_preset("gpt-tiny", {"dim": 32, "depth": 1})
     kept = ("softmax", "local-p", "performer", "fourier", "token-mlp") if few else tuple(MECHANISMS)
     for name in [name for name in MECHANISMS if name not in kept]:
         del MECHANISMS[name]
@@ -290,7 +292,7 @@ def test_memory_is_known_without_proc(tmp_path: Path, monkeypatch: pytest.Monkey
     assert machine.memory(tmp_path / "none").free is None
     assert machine.memory(tmp_path / "none").total > 1 << 20
 
-    def silent() -> machine.Memory:
+    def silent() -> machine.MemoryLimit:
         raise AttributeError("module 'os' has no attribute 'sysconf'")
 
     monkeypatch.setattr(machine, "memory", silent)

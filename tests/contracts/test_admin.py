@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.models import transformer, vit
-from regard.nn.embed import Patches, scaled
+from regard.nn.embed import Patches, scaled_embedding
 from regard.nn.mask import ALL, CAUSAL
 from regard.nn.residual import Admin, Branch, profile
 from regard.nn.tap import capture
@@ -138,7 +138,7 @@ def test_final_norms(norm: str) -> None:
 def test_embeddings_are_scaled_and_shared() -> None:
     model = net("transformer")
     ids = torch.randint(13, (2, 3))
-    close(scaled(model.embed, ids), model.embed.weight[ids] * 4.0)
+    close(scaled_embedding(model.embed, ids), model.embed.weight[ids] * 4.0)
     with torch.no_grad():
         states = model.tokens(ids, ALL)
         plain = net("transformer", scaled=False)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from regard.building import prepare
 from regard.nn.attention import MultiHeadAttention, Softmax
 from regard.nn.cache import Cache
-from regard.nn.mask import ALL, CAUSAL, Given, Mask
+from regard.nn.mask import ALL, CAUSAL, Mask, TensorBias
 from regard.nn.positions import ALiBi, Rotary
 from tests.contracts.tools import (
     CHOICES,
@@ -79,7 +79,7 @@ def test_sum_of_heads(variant: str) -> None:
     """The formula with concatenated heads equals the one that sums over heads, for every way to be built."""
     layer, x, bias = attention(variant), numbers(3, 5, DIM), numbers(HEADS, 5, 5)
     allowed = torch.ones(5, 5, dtype=torch.bool).tril()
-    found = layer(x, mask=CAUSAL, bias=Given(bias))
+    found = layer(x, mask=CAUSAL, bias=TensorBias(bias))
     for row in range(3):
         close(found[row], by_hand(layer, x[row], x[row], allowed, bias), 1e-6 if layer.rotary else 1e-10)
 
@@ -88,12 +88,12 @@ def test_sum_of_heads(variant: str) -> None:
 def test_cross(variant: str) -> None:
     """With a context; the same layer over z = x is self-attention."""
     layer, x, context = attention(variant), numbers(2, 3, DIM), numbers(2, 6, DIM)
-    found = layer(x, context, mask=Mask(keys=ragged(2, 6, "right")), bias=Given(numbers(HEADS, 3, 6) * 0))
+    found = layer(x, context, mask=Mask(keys=ragged(2, 6, "right")), bias=TensorBias(numbers(HEADS, 3, 6) * 0))
     for row in range(2):
         allowed = ragged(2, 6, "right")[row].expand(3, 6)
         close(found[row], by_hand(layer, x[row], context[row], allowed, torch.zeros(HEADS, 3, 6).double()))
     close(layer(x, x), layer(x))
-    bias = Given(numbers(HEADS, 3, 3))
+    bias = TensorBias(numbers(HEADS, 3, 3))
     close(layer(x, x, mask=CAUSAL, bias=bias), layer(x, mask=CAUSAL, bias=bias))
 
 
@@ -314,7 +314,7 @@ def test_a_bias_that_learns(seen: str, groups: int) -> None:
     mask = ALL if seen == "all" else Mask(pairs=pairs)
     added.requires_grad_()
     kernel = Softmax()
-    found, wanted = kernel(q, k, v, mask, Given(added)), kernel.explicit(q, k, v, mask, Given(added))
+    found, wanted = kernel(q, k, v, mask, TensorBias(added)), kernel.explicit(q, k, v, mask, TensorBias(added))
     assert torch.allclose(found, wanted, atol=1e-12)
     slopes = [torch.autograd.grad(y.square().sum(), (q, k, v, added)) for y in (found, wanted)]
     for one, other in zip(*slopes, strict=True):

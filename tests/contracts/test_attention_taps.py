@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from regard.nn.attention import MultiHeadAttention, Softmax
 from regard.nn.cache import Cache
-from regard.nn.mask import CAUSAL, Bias, Given, Mask
+from regard.nn.mask import CAUSAL, Bias, Mask, TensorBias
 from regard.nn.tap import capture, listen
 from tests.contracts.tools import (
     BIASES,
@@ -56,7 +56,7 @@ def test_beams_share_a_context(name: str, look: bool) -> None:
 
 def test_beams_refuse_what_they_cannot_honour() -> None:
     layer, x, context = attention(), numbers(4, 2, DIM), numbers(2, 5, DIM)
-    bias: Bias = Given(numbers(HEADS, 2, 5))
+    bias: Bias = TensorBias(numbers(HEADS, 2, 5))
     for arguments in ({"bias": bias}, {"mask": CAUSAL}, {"mask": Mask(pairs=torch.ones(2, 5, dtype=torch.bool))}):
         with pytest.raises(ValueError, match="beams"):
             layer(x, context, **arguments)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.nn.attention import MultiHeadAttention
-from regard.nn.cache import Cache, Slot, place
+from regard.nn.cache import Cache, Slot, decoder_mask
 from regard.nn.mask import Mask
 from tests.contracts.tools import DIM, HEADS, close, numbers, ragged, stirred
 
@@ -46,7 +46,7 @@ def test_positions_count_real_tokens(data: st.DataObject) -> None:
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_place_of_a_padded_prompt(side: str) -> None:
     keys = ragged(2, 4, side)
-    mask = place(torch.randint(13, (2, 4)), keys, None)
+    mask = decoder_mask(torch.randint(13, (2, 4)), keys, None)
     assert mask.positions(4, CPU)[keys].tolist() == [0, 1, 2, 3, 0, 1]
     assert mask.start == 0
     cache = Cache()

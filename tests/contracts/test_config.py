@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from regard.nn.config import (
     above_zero,
-    flaws,
+    config_problems,
     not_above_zero,
     not_divided,
     not_one_of,
@@ -22,7 +22,7 @@ from regard.nn.config import (
     refuse,
     shares,
 )
-from regard.nn.mechanisms import build_mixer, layered, unknown_choices
+from regard.nn.mechanisms import build_mixer, layer_choices, unknown_choices
 from regard.nn.site import Site
 
 
@@ -211,7 +211,7 @@ def test_impossible_values_are_told_beside_unknown_keys_and_wrong_types() -> Non
         assert sum(part in line for line in lines) == 1
     with pytest.raises(ValueError, match="dim = 8 is not a multiple of heads = 3"):
         parse(Checked, {"heads": 3})
-    assert flaws(Checked, {"heads": 3}) == []
+    assert config_problems(Checked, {"heads": 3}) == []
 
 
 def test_a_check_that_needs_what_could_not_be_read() -> None:
@@ -281,7 +281,7 @@ def test_the_smallest_settings(choice: Any) -> None:
 
 
 def test_several_attentions_take_turns() -> None:
-    assert layered("a", 3) == ["a", "a", "a"]
-    assert layered(("a", {"kind": "b"}), 3) == ["a", {"kind": "b"}, "a"]
+    assert layer_choices("a", 3) == ["a", "a", "a"]
+    assert layer_choices(("a", {"kind": "b"}), 3) == ["a", {"kind": "b"}, "a"]
     with pytest.raises(ValueError, match="empty list"):
-        layered((), 3)
+        layer_choices((), 3)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from regard.nn.attention import Kernel
-from regard.nn.mask import Bias, Given, Mask
+from regard.nn.mask import Bias, Mask, TensorBias
 from tests.contracts.tools import CHOICES, DECODERS, HEADS, KERNELS, WIDTH, close, kernel, numbers, ragged, spelled
 
 # The score of one query and one key in head h, (e), (e) -> number; of the rows that are a softmax of such scores, or
@@ -89,7 +89,7 @@ def test_formula(name: str, case: str) -> None:
     added: Bias | None = None
     if case == "bias":
         bias = numbers(HEADS, rows, columns)
-        added = Given(bias)
+        added = TensorBias(bias)
     found = attention.weights(q, k, mask, added)
     allowed = spelled(mask, 3, rows, columns)
     for b in range(3):

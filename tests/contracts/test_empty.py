@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from regard.nn.cache import Cache
-from regard.nn.pool import mean
+from regard.nn.pool import pool_mean
 from regard.nn.tap import capture
 from regard.zoo import FAMILIES
 from tests.contracts.families import ATTENDING, PADDED, SERVED, by_speed, inputs, net, tensors, words
@@ -106,8 +106,8 @@ def test_bert_reads_no_tokens_but_cannot_pool_them() -> None:
 def test_the_mean_of_no_tokens_is_zero() -> None:
     """As it is for a row of padding."""
     for keys in (None, real(2, 0)):
-        assert torch.equal(mean(torch.ones(2, 0, 3), keys), torch.zeros(2, 3))
-    assert torch.equal(mean(torch.ones(2, 4, 3), ~real(2, 4)), torch.zeros(2, 3))
+        assert torch.equal(pool_mean(torch.ones(2, 0, 3), keys), torch.zeros(2, 3))
+    assert torch.equal(pool_mean(torch.ones(2, 4, 3), ~real(2, 4)), torch.zeros(2, 3))
 
 
 @pytest.mark.parametrize("pool", ["class", "mean"])

@@ -17,8 +17,8 @@ from regard.contracts.kernels import (
     refusal,
     refusal_of_bias,
 )
-from regard.nn.attention import Mixer, spread
-from regard.nn.mask import ALL, Given, Mask
+from regard.nn.attention import Mixer, repeat_heads
+from regard.nn.mask import ALL, Mask, TensorBias
 from regard.nn.mechanisms import build_mixer
 from regard.nn.site import Site
 from tests.contracts.tools import (
@@ -81,7 +81,7 @@ def test_a_bias_may_forbid(name: str, keys: str | None) -> None:
     numbers = torch.randn(HEADS, 3, 7).double()
     numbers[:, 1] = -torch.inf
     numbers[:, 2, 4:] = -torch.inf  # with the padding on the left, nothing is left to the shortest row
-    mask, bias = Mask(keys=None if keys is None else ragged(3, 7, keys)), Given(numbers)
+    mask, bias = Mask(keys=None if keys is None else ragged(3, 7, keys)), TensorBias(numbers)
     attention, (q, k, v) = kernel(CHOICES[name]), heads_of((3, 7))
     weights = attention.weights(q, k, mask, bias)
     assert weights.isfinite().all()
@@ -135,7 +135,7 @@ def test_bias_is_not_ignored(name: str, bias: str) -> None:
     weights = attention.weights(q, k)
     raised = torch.zeros(HEADS, 4, 6).double()
     raised[1, 2, 3] = 1.0
-    changed = (attention.weights(q, k, ALL, Given(raised)) - weights).abs().sum((0, -1)) > 1e-9
+    changed = (attention.weights(q, k, ALL, TensorBias(raised)) - weights).abs().sum((0, -1)) > 1e-9
     assert not changed[:, [0, 1, 3]].any(), "another query was moved"
     if (weights[:, 1, 2, 3] > 1e-3).all():
         assert changed[1, 2]
@@ -149,7 +149,7 @@ def test_groups_of_heads_share_keys(name: str, groups: int, mask: str) -> None:
     """Head i looks at group i // (heads / groups): the same as with each group's keys written out."""
     groups_of_heads(kernel(CHOICES[name]), groups, mask)
     k = numbers(3, groups, 5, WIDTH)
-    close(spread(k, HEADS), k[:, [i // (HEADS // groups) for i in range(HEADS)]])
+    close(repeat_heads(k, HEADS), k[:, [i // (HEADS // groups) for i in range(HEADS)]])
 
 
 @pytest.mark.parametrize("values", [1, 3, 9])
@@ -166,7 +166,7 @@ def test_any_leading_axes(name: str, mask: str) -> None:
     attention = kernel(CHOICES[name])
     q, k, v = numbers(2, 3, HEADS, 4, WIDTH), numbers(2, 3, HEADS, 6, WIDTH), numbers(2, 3, HEADS, 6, 5)
     given_mask = MASKS[mask](3, 4, 6)
-    bias = Given(numbers(HEADS, 4, 6))
+    bias = TensorBias(numbers(HEADS, 4, 6))
     for added in (None, bias) if name in BIASED else (None,):
         y = attention(q, k, v, given_mask, added)
         wanted = torch.stack([attention(*rows, given_mask, added) for rows in zip(q, k, v, strict=True)])
@@ -188,10 +188,10 @@ def test_each_set_of_leading_axes_has_its_own_keys_and_bias(name: str) -> None:
     keys = torch.rand(2, 3, 6) < 0.7
     keys[..., 0] = True
     bias = numbers(2, 1, HEADS, 4, 6)  # AlphaFold: one for all rows of an alignment
-    y = attention(q, k, v, Mask(keys=keys), Given(bias) if name in BIASED else None)
+    y = attention(q, k, v, Mask(keys=keys), TensorBias(bias) if name in BIASED else None)
     for b in range(2):
         for s in range(3):
-            added = Given(bias[b, 0]) if name in BIASED else None
+            added = TensorBias(bias[b, 0]) if name in BIASED else None
             close(y[b, s], attention(q[b, s], k[b, s], v[b, s], Mask(keys=keys[b, s]), added))
 
 

@@ -8,11 +8,11 @@ from regard.folders import load as load_model
 from regard.folders import save
 from regard.model import Model
 from regard.nn.attention import MultiHeadAttention, Softmax
-from regard.nn.kernels.linformer import Dense, Linformer, Windows
+from regard.nn.kernels.linformer import DenseProjection, Linformer, WindowProjection
 from regard.nn.mask import Mask
 from regard.nn.mechanisms import build_mixer
 from regard.nn.site import Site
-from regard.zoo import FAMILIES, bare, parameters, preset
+from regard.zoo import FAMILIES, count_parameters, empty_net, find_preset
 from tests.contracts.families import config, net
 from tests.contracts.tools import DIM, HEADS, WIDTH, Largest, close, gradients, kernel, numbers, ragged
 
@@ -108,7 +108,7 @@ def test_layers_cannot_share_where_a_model_has_no_place_for_it() -> None:
     with pytest.raises(ValueError, match="cannot share its sums among layers"):
         build_mixer({"kind": "linformer", "shared": "layers"}, Site(dim=DIM, heads=HEADS, length=16))
     vit = FAMILIES["vit"].net(config("vit", attention={"kind": "linformer", "shared": "layers"}))
-    assert sum(isinstance(m, Dense | Windows) for m in vit.modules()) == 1
+    assert sum(isinstance(m, DenseProjection | WindowProjection) for m in vit.modules()) == 1
 
 
 def test_a_length_is_needed_and_kept() -> None:
@@ -142,7 +142,7 @@ def test_padding_anywhere(sums: str) -> None:
 def test_memory_grows_with_the_length_not_with_its_square() -> None:
     most = {}
     for n in (512, 1024):
-        attention = Linformer(1024, Dense(1, 16, 1024), None)
+        attention = Linformer(1024, DenseProjection(1, 16, 1024), None)
         q, k, v = (torch.randn(1, 2, n, 4, requires_grad=True) for _ in range(3))
         with Largest() as seen:
             attention(q, k, v).sum().backward()
@@ -171,5 +171,5 @@ def test_a_random_projection_keeps_products_but_no_softmax() -> None:
 def test_a_whole_model_has_one_projection_more() -> None:
     """RoBERTa's sizes, and 256 x n weights for all twelve layers together."""
     for name, n in (("linformer-base", 512), ("linformer-base-long", 4096)):
-        own = parameters(bare(*preset(name, {})))
-        assert own - parameters(bare(*preset(name, {"attention": "softmax"}))) == 256 * n
+        own = count_parameters(empty_net(*find_preset(name, {})))
+        assert own - count_parameters(empty_net(*find_preset(name, {"attention": "softmax"}))) == 256 * n

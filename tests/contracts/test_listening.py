@@ -12,8 +12,8 @@ from torch.utils.checkpoint import CheckpointError, checkpoint
 
 import regard.nn.tap
 from regard.nn.attention import MultiHeadAttention, Softmax
-from regard.nn.replay import recompute
-from regard.nn.tap import capture, hearing, listen
+from regard.nn.recompute import recompute
+from regard.nn.tap import capture, listen, listeners_here
 from tests.contracts.families import net
 from tests.contracts.tools import DIM, HEADS, close, numbers, stirred
 
@@ -30,7 +30,7 @@ def stance() -> str:
 
 
 def state() -> tuple[object, object]:
-    return dict(hearing()), stance()
+    return dict(listeners_here()), stance()
 
 
 def test_nothing_remains_after_an_error() -> None:
@@ -62,7 +62,7 @@ def test_two_threads_do_not_hear_each_other() -> None:
             together.wait(20)
             if i == 2:
                 together.wait(20)
-                assert not hearing()
+                assert not listeners_here()
                 outputs[i] = model(ids[i])
                 together.wait(20)
                 return
@@ -230,7 +230,7 @@ def test_recomputation_for_several_backward_passes() -> None:
         for a, b in zip(found, wanted, strict=True):
             close(a, b)
     assert {len(records) for records in seen.values()} == {1}
-    assert not hearing()
+    assert not listeners_here()
 
 
 def test_reading_a_saved_tensor_records_nothing_again() -> None:

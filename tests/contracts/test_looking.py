@@ -15,7 +15,7 @@ from regard.model import Model
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.axis import Axis
 from regard.nn.cache import Cache
-from regard.nn.mask import ALL, CAUSAL, Given, Mask
+from regard.nn.mask import ALL, CAUSAL, Mask, TensorBias
 from regard.nn.mixers.outlook import Outlook
 from regard.nn.tap import Tap, capture, listen
 from regard.zoo import FAMILIES
@@ -54,7 +54,7 @@ def test_recorded_maps_are_the_explicit_ones(family: str, key: str, name: str) -
         if hasattr(model, "stages"):  # the offsets within a window, or of the whole grid
             around = model.get_submodule(place.rpartition(".")[0])
             grid = math.isqrt(k.shape[-2])
-            bias = Given(around.offsets(grid, grid, *([around.stride] if hasattr(around, "stride") else [])))
+            bias = TensorBias(around.offsets(grid, grid, *([around.stride] if hasattr(around, "stride") else [])))
         close(weights, layer.kernel.weights(q, k, mask, bias), 1e-6)
         close(mixed, weights @ v, 1e-5)
         if name not in FREE and not name.startswith("linformer"):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from regard.nn.mask import ALL, CAUSAL, Given, Mask, add_bias, cut, masked_softmax
+from regard.nn.mask import ALL, CAUSAL, Mask, TensorBias, add_bias, cut, masked_softmax
 from regard.nn.positions import ALiBi, Buckets
 from tests.contracts.tools import BIASES, HEADS, MASKS, close, numbers, some_pairs, spelled, stirred
 
@@ -125,7 +125,7 @@ def test_masked_softmax(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 def test_a_bias_takes_the_type_of_the_scores(dtype: torch.dtype) -> None:
     scores = numbers(1, HEADS, 3, 3).to(dtype)
-    for bias in (ALiBi(HEADS), Given(numbers(3, 3))):
+    for bias in (ALiBi(HEADS), TensorBias(numbers(3, 3))):
         assert add_bias(scores, bias).dtype == dtype
 
 

@@ -8,7 +8,7 @@ import regard.nn.attention
 import regard.nn.tap
 from regard.contracts import mixers
 from regard.nn.block import Block
-from regard.nn.feedforward import MLP, Gated, Maxout
+from regard.nn.feedforward import FeedForward, Gated, Maxout
 from regard.nn.mask import ALL, CAUSAL, Mask
 from regard.nn.mechanisms import build_mixer
 from regard.nn.norm import build_norm
@@ -215,7 +215,7 @@ def test_drop_path_skips_whole_examples_and_keeps_the_mean(rate: float) -> None:
 
 def test_feed_forward() -> None:
     x = numbers(2, 3, 4)
-    mlp = stirred(MLP(4, 6, torch.tanh))
+    mlp = stirred(FeedForward(4, 6, torch.tanh))
     close(mlp(x), torch.tanh(x @ mlp.up.weight.T + mlp.up.bias) @ mlp.down.weight.T + mlp.down.bias)
     gated = stirred(Gated(4, 6))
     gate, up = x @ gated.gate.weight.T, x @ gated.up.weight.T
@@ -223,7 +223,9 @@ def test_feed_forward() -> None:
     maxout = stirred(Maxout(4, 3, pieces=2))
     pieces = x @ maxout.linear.weight.T + maxout.linear.bias
     close(maxout(x), torch.maximum(pieces[..., ::2], pieces[..., 1::2]))
-    assert not torch.allclose(MLP(4, 64, dropout=0.5).double().train()(x), MLP(4, 64, dropout=0.5).double().train()(x))
+    assert not torch.allclose(
+        FeedForward(4, 64, dropout=0.5).double().train()(x), FeedForward(4, 64, dropout=0.5).double().train()(x)
+    )
 
 
 def test_the_stream_passes_a_tap() -> None:

@@ -20,8 +20,8 @@ from regard.folders import save
 from regard.model import Model
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.cache import Cache
-from regard.nn.pool import first, mean
-from regard.zoo import FAMILIES, PRESETS, bare, config_data, preset, read_config
+from regard.nn.pool import pool_first, pool_mean
+from regard.zoo import FAMILIES, PRESETS, config_data, empty_net, find_preset, read_config
 from tests.contracts.families import (
     ATTENDING,
     PADDED,
@@ -117,7 +117,7 @@ REFUSED = r"attention '.*': .* (cannot (be causal|serve a context|take a bias)|m
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_presets_pass_through_files(name: str) -> None:
-    through_files(*preset(name, {}))
+    through_files(*find_preset(name, {}))
 
 
 @pytest.mark.parametrize(
@@ -312,7 +312,7 @@ def test_only_what_cannot_be_served_is_refused(family: str, key: str) -> None:
     for name in CHOICES:
         made, expected = config(family, **changes, **{key: CHOICES[name]}), (family, key, name) in SERVED
         with nullcontext() if expected else pytest.raises(ConfigError, match=REFUSED):
-            bare(family, made)
+            empty_net(family, made)
 
 
 @pytest.mark.parametrize(("family", "key", "name"), by_speed(SERVED))
@@ -412,10 +412,10 @@ def test_configs_are_values() -> None:
 
 def test_pooling_of_ragged_rows() -> None:
     x, keys = torch.randn(2, 4, 3), torch.tensor([[False, False, True, True], [True, True, True, False]])
-    close(first(x, keys), torch.stack((x[0, 2], x[1, 0])))
-    close(first(x, None), x[:, 0])
+    close(pool_first(x, keys), torch.stack((x[0, 2], x[1, 0])))
+    close(pool_first(x, None), x[:, 0])
     x[0, 0] = torch.nan
-    close(mean(x, keys), torch.stack((x[0, 2:].mean(0), x[1, :3].mean(0))), 1e-6)
+    close(pool_mean(x, keys), torch.stack((x[0, 2:].mean(0), x[1, :3].mean(0))), 1e-6)
 
 
 def test_too_long_is_an_error() -> None:

@@ -20,9 +20,9 @@ import regard.nn.attention
 from regard.nn.attention import MultiHeadAttention, Softmax, by_rows
 from regard.nn.kernels.additive import Additive
 from regard.nn.kernels.talking import TalkingHeads
-from regard.nn.mask import ALL, Bias, Given, Mask
+from regard.nn.mask import ALL, Bias, Mask, TensorBias
 from regard.nn.positions import Buckets
-from regard.nn.replay import recompute
+from regard.nn.recompute import recompute
 from regard.nn.tap import Tap, capture, listen
 from tests.contracts.tools import DIM, HEADS, WIDTH, close, gradients, numbers, ragged, stirred
 
@@ -129,7 +129,7 @@ def test_a_bias_that_also_made_the_inputs(monkeypatch: pytest.MonkeyPatch) -> No
     x, table, given = numbers(2, 6, DIM, grad=True), stirred(Buckets(HEADS, 8, 6)), numbers(HEADS, 6, 6, grad=True)
 
     def run() -> list[Tensor]:
-        made = Given(given.exp())
+        made = TensorBias(given.exp())
         y = second(first(x, mask=MASK, bias=table(MASK)), mask=MASK, bias=table(MASK))
         z = second(first(x, mask=MASK, bias=made), mask=MASK, bias=made)
         return gradients(y + 2 * z, x, given, *table.parameters(), *first.parameters(), *second.parameters())
@@ -142,7 +142,7 @@ def test_a_bias_made_of_the_kernels_own_weights(monkeypatch: pytest.MonkeyPatch)
     shape = numbers(6, 6)
 
     def run() -> list[Tensor]:
-        bias = Given(layer.kernel.before.weight.mean() * shape)
+        bias = TensorBias(layer.kernel.before.weight.mean() * shape)
         return gradients(layer(x, mask=MASK, bias=bias), x, *layer.parameters())
 
     same_in_parts(run, monkeypatch)
@@ -242,7 +242,7 @@ def test_the_result_may_be_changed_in_place(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_leaf_that_is_a_view(monkeypatch: pytest.MonkeyPatch) -> None:
     q, k, v = (numbers(2, HEADS, 6, WIDTH) for _ in range(3))
     given = numbers(2, HEADS, 6, 6)[1].requires_grad_()
-    same_in_parts(lambda: gradients(Softmax()(q, k, v, MASK, Given(given)), given), monkeypatch)
+    same_in_parts(lambda: gradients(Softmax()(q, k, v, MASK, TensorBias(given)), given), monkeypatch)
 
 
 def test_a_hook_is_called_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,7 +256,7 @@ def test_a_hook_is_called_once(monkeypatch: pytest.MonkeyPatch) -> None:
     close(hooked, 3 * gradients(Softmax()(q, k, v, MASK, table(MASK)), table.weight)[0])
     made = numbers(HEADS, 6, 6, grad=True).exp()
     made.retain_grad()
-    close(gradients(Softmax()(q, k, v, MASK, Given(made)), q, made)[1], made.grad)
+    close(gradients(Softmax()(q, k, v, MASK, TensorBias(made)), q, made)[1], made.grad)
 
 
 @pytest.mark.parametrize("kernel", [lambda: Softmax(0.3), lambda: Additive(HEADS, WIDTH, 0.3)])
@@ -338,5 +338,5 @@ def test_gradients_are_added_up_precisely(monkeypatch: pytest.MonkeyPatch) -> No
     """In bfloat16 256 + 1 is 256, so the sum over many parts is not taken in it."""
     monkeypatch.setattr(regard.nn.attention, "DENSE", 1)
     q, k, v = (torch.zeros(1, 1, n, 1, dtype=torch.bfloat16, requires_grad=True) for n in (600, 1, 1))
-    Softmax(0.5).eval()(q, k, v, bias=Given(torch.zeros(1))).sum().backward()
+    Softmax(0.5).eval()(q, k, v, bias=TensorBias(torch.zeros(1))).sum().backward()
     assert v.grad.item() == 600

@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.models import gpt
-from regard.nn.attention import Kernel, Mixer, MultiHeadAttention, spread
+from regard.nn.attention import Kernel, Mixer, MultiHeadAttention, repeat_heads
 from regard.nn.cache import Cache, Slot
-from regard.nn.mask import ALL, CAUSAL, Bias, Given, Mask, masked_softmax
+from regard.nn.mask import ALL, CAUSAL, Bias, Mask, TensorBias, masked_softmax
 from regard.nn.mechanisms import MECHANISMS, Mechanism, Plain
 from regard.nn.site import Site
 from regard.nn.tap import capture
@@ -90,7 +90,7 @@ class Performer(Kernel):
     def features(self, q: Tensor, k: Tensor, mask: Mask, bias: Bias | None, first: int) -> tuple[Tensor, Tensor]:
         if bias is not None:
             raise ValueError("Performer never forms the score matrix, so it cannot honour a bias")
-        keys, b = mask.structured("Performer").keys, self.phi(spread(k, q.shape[-3]))
+        keys, b = mask.structured("Performer").keys, self.phi(repeat_heads(k, q.shape[-3]))
         return self.phi(q), b if keys is None else b * keys[:, None, first : first + k.shape[-2], None]
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
@@ -103,11 +103,11 @@ class Performer(Kernel):
         if mask.causal:
             return self.step(Slot(0), q, k, v, mask, bias)
         a, b = self.features(q, k, mask, bias, 0)
-        return a @ (b.mT @ spread(v, q.shape[-3])) / (a @ b.sum(-2).unsqueeze(-1)).clamp_min(1e-30)
+        return a @ (b.mT @ repeat_heads(v, q.shape[-3])) / (a @ b.sum(-2).unsqueeze(-1)).clamp_min(1e-30)
 
     def step(self, slot: Slot, q: Tensor, k: Tensor, v: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
         a, b = self.features(q, k, mask, bias, int(mask.start))
-        sums = torch.einsum("...nm,...nf->...nmf", b, spread(v, q.shape[-3])).cumsum(-3)
+        sums = torch.einsum("...nm,...nf->...nmf", b, repeat_heads(v, q.shape[-3])).cumsum(-3)
         norm = b.cumsum(-2)
         if "sum" in slot:
             sums, norm = sums + slot["sum"].unsqueeze(-3), norm + slot["norm"].unsqueeze(-2)
@@ -175,7 +175,7 @@ def test_what_they_cannot_honour_they_refuse() -> None:
     for kernel in (LSH(WIDTH, 4, 1).double(), Performer(WIDTH, 8).double()):
         for call in (kernel.weights, lambda *a, kernel=kernel: kernel(a[0], *a)):
             with pytest.raises(ValueError, match="bias"):
-                call(q, q, ALL, Given(numbers(8, 8)))
+                call(q, q, ALL, TensorBias(numbers(8, 8)))
             with pytest.raises(ValueError, match="pairs"):
                 call(q, q, Mask(pairs=torch.ones(8, 8, dtype=torch.bool)))
 

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from regard.models import bert, gpt
 from regard.nn.attention import Mixer, MultiHeadAttention, Softmax
 from regard.nn.block import Block
-from regard.nn.cache import Cache, place
-from regard.nn.feedforward import MLP
-from regard.nn.mask import ALL, CAUSAL, Bias, Given, Mask
+from regard.nn.cache import Cache, decoder_mask
+from regard.nn.feedforward import FeedForward
+from regard.nn.mask import ALL, CAUSAL, Bias, Mask, TensorBias
 from regard.nn.mechanisms import MECHANISMS, Mechanism, Plain
 from regard.nn.positions import Buckets, WindowBias
 from regard.nn.residual import Branch, PreNorm
@@ -67,7 +67,7 @@ class Windows(Mixer):
     ) -> Tensor:
         refuse("windows", context, mask, bias, cache, keys=False)
         image = x.unflatten(1, self.grid).roll((-self.shift, -self.shift), (1, 2))
-        y = self.inner(self.cut(image), mask=Mask(pairs=self.pairs()), bias=Given(self.bias()))
+        y = self.inner(self.cut(image), mask=Mask(pairs=self.pairs()), bias=TensorBias(self.bias()))
         image = self.join(y)
         return (image.roll((self.shift, self.shift), (1, 2)) if self.back else image).flatten(1, 2)
 
@@ -86,7 +86,7 @@ def test_windows_are_dense_attention_under_a_mask(side: int, shift: int) -> None
             windows = [[(p - shift) // side for p in place] for place in ((a, b), (c, d))]  # -1: cut off by the edge
             if windows[0] == windows[1]:
                 allowed[i, j], bias[:, i, j] = True, table[:, a - c + side - 1, b - d + side - 1]
-    dense = layer.inner(x, mask=Mask(pairs=allowed), bias=Given(bias))
+    dense = layer.inner(x, mask=Mask(pairs=allowed), bias=TensorBias(bias))
     close(layer(x), dense)
     layer.back = False
     assert torch.allclose(layer(x), dense) == (shift == 0)
@@ -133,7 +133,7 @@ class Gated(nn.Module):
 
     def forward(self, m: Tensor, z: Tensor, keys: Tensor) -> Tensor:
         """(b, s, n, d), (b, n, n, c), (b, s, n) -> (b, s, n, d)"""
-        bias = Given(self.pair(z).movedim(-1, 1).unsqueeze(1))
+        bias = TensorBias(self.pair(z).movedim(-1, 1).unsqueeze(1))
         y = self.attention.attend(*self.attention.project(m, m, m), Mask(keys=keys), bias)
         gate = torch.sigmoid(self.gate(m)).unflatten(-1, (HEADS, WIDTH)).transpose(-3, -2)
         return self.attention.merge(y * gate)
@@ -168,14 +168,14 @@ class Stack(nn.Module):
         self.blocks = nn.ModuleList(
             Block(
                 MultiHeadAttention(DIM, HEADS, kernel=Softmax(scale=1.0), biases=""),
-                MLP(DIM, 8, biases=False),
+                FeedForward(DIM, 8, biases=False),
                 lambda: PreNorm(nn.RMSNorm(DIM), Branch(DIM)),
             )
             for _ in range(3)
         )
 
     def forward(self, x: Tensor, keys: Tensor | None = None, cache: Cache | None = None) -> Tensor:
-        mask = place(x, keys, cache)
+        mask = decoder_mask(x, keys, cache)
         bias = self.distances(mask)
         for block in self.blocks:
             x = block(x, mask=mask, bias=bias, cache=cache)
@@ -195,7 +195,7 @@ def test_one_bias_for_a_stack(steps: tuple[int, ...], padding: str) -> None:
     close(torch.cat(parts, 1)[real], full[real])
     written = x
     for block in model.blocks:
-        dense = Given(model.distances().dense(6, 6, x.device))
+        dense = TensorBias(model.distances().dense(6, 6, x.device))
         written = block(written, mask=Mask(causal=True, keys=keys), bias=dense)
     close(written[real], full[real])
     zero = stirred(Stack())
@@ -262,6 +262,6 @@ def test_a_mixer_without_attention() -> None:
     with pytest.raises(ValueError, match=r"'fourier': .* cannot be causal"):
         gpt.GPT(gpt.Config(vocab=11, length=8, dim=DIM, depth=1, heads=HEADS, attention="fourier"))
     x = numbers(2, 4, DIM)
-    for arguments in ({"mask": CAUSAL}, {"cache": Cache()}, {"context": x}, {"bias": Given(numbers(4, 4))}):
+    for arguments in ({"mask": CAUSAL}, {"cache": Cache()}, {"context": x}, {"bias": TensorBias(numbers(4, 4))}):
         with pytest.raises(ValueError, match="cannot honour"):
             Fourier()(x, **arguments)

@@ -12,7 +12,7 @@ from regard.nn.mechanisms import Choice, build_mixer
 from regard.nn.positions import Rotary
 from regard.nn.site import Site
 from regard.nn.tap import capture
-from regard.zoo import bare, parameters, preset
+from regard.zoo import count_parameters, empty_net, find_preset
 from tests.contracts.tools import DIM, HEADS, WIDTH, close, gradients, kernel, numbers, ragged, stirred
 
 N = 12
@@ -220,8 +220,8 @@ def test_what_cannot_be_is_refused() -> None:
 def test_whole_models_differ_from_the_transformer_by_what_the_paper_says() -> None:
     """Twelve layers of eight heads for 256 words: a mixture has a matrix for each head and one number for each part; a
     random one has no queries and no keys, a dense one no keys, but a second layer."""
-    plain = parameters(bare(*preset("transformer-base", {})))
+    plain = count_parameters(empty_net(*find_preset("transformer-base", {})))
     maps, projection = 12 * 8 * 256 * 256, 12 * (512 * 512 + 512)
     guess = 12 * 8 * (64 * 256 + 256)
     for name, more in {"": maps + 12 * 2, "-random": maps - 2 * projection, "-dense": guess - projection}.items():
-        assert parameters(bare(*preset(f"synthesizer-base{name}", {}))) == plain + more
+        assert count_parameters(empty_net(*find_preset(f"synthesizer-base{name}", {}))) == plain + more

@@ -10,7 +10,7 @@ from torch import Tensor
 
 import regard.nn.attention
 from regard.nn.attention import Kernel, Softmax
-from regard.nn.mask import ALL, CAUSAL, Bias, Given, Mask
+from regard.nn.mask import ALL, CAUSAL, Bias, Mask, TensorBias
 from regard.nn.positions import ALiBi
 from tests.contracts.tools import (
     BIASED,
@@ -251,5 +251,5 @@ def test_a_causal_tile_does_not_touch_what_comes_after(monkeypatch: pytest.Monke
     inner = attention.weights
     monkeypatch.setattr(attention, "weights", lambda q, k, *more: widths.append(k.shape[-2]) or inner(q, k, *more))
     x = numbers(1, HEADS, 64, WIDTH)
-    attention(x, x, x, CAUSAL, Given(numbers(HEADS, 64, 64)))
+    attention(x, x, x, CAUSAL, TensorBias(numbers(HEADS, 64, 64)))
     assert sorted(widths) == list(range(1, 65))

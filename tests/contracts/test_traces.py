@@ -9,14 +9,14 @@ from torch import Tensor, nn
 
 import regard
 from regard.errors import InputError
-from regard.look.changes import Head, Temperature, Token, changed
+from regard.look.changes import Head, Temperature, Token, apply_changes
 from regard.look.maps import look_at
-from regard.look.trace import Call, Changed, Trace, follow
+from regard.look.trace import Call, Changed, Trace, record_run
 from regard.modalities.text.examples import GREEDY
 from regard.nn.attention import Kernel, MultiHeadAttention
 from regard.nn.axis import Axis
 from regard.nn.cache import Cache
-from regard.nn.mask import CAUSAL, Given, Mask
+from regard.nn.mask import CAUSAL, Mask, TensorBias
 from regard.nn.tap import capture
 from regard.zoo import FAMILIES
 from tests.contracts.families import SERVED, by_speed, inputs, net, tensors
@@ -25,9 +25,11 @@ from tests.contracts.tools import CHOICES, DIM, HEADS, close, numbers, stirred
 ONE = {"layer": ("rows", "columns")}
 
 
-def of_layer(layer: nn.Module, mask: Mask, x: Tensor, *changes: object, bias: Given | None = None) -> Trace[Tensor]:
+def of_layer(
+    layer: nn.Module, mask: Mask, x: Tensor, *changes: object, bias: TensorBias | None = None
+) -> Trace[Tensor]:
     model = nn.ModuleDict({"layer": layer})
-    return follow(model, "*", lambda: layer(x, mask=mask, bias=bias), table=ONE, axes={}, changes=changes)  # type: ignore[arg-type]
+    return record_run(model, "*", lambda: layer(x, mask=mask, bias=bias), table=ONE, axes={}, changes=changes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("family", "key", "name"), by_speed(SERVED))
@@ -37,7 +39,7 @@ def test_maps_made_afterwards_are_those_that_were_there(family: str, key: str, n
     with torch.inference_mode():
         plain = tensors(model(**given))
         there = look_at(model, "*", lambda: model(**given), table=table, axes=axes)
-        made = follow(model, "*", lambda: model(**given), table=table, axes=axes)
+        made = record_run(model, "*", lambda: model(**given), table=table, axes=axes)
     for part, x in tensors(made.output).items():
         close(x, plain[part])
         assert torch.equal(x, plain[part]) or family == "volo"  # but for its outlookers all are on the fast path
@@ -60,7 +62,7 @@ def test_no_map_is_made_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) 
         return weights(self, q, k, mask, bias)  # type: ignore[arg-type]
 
     monkeypatch.setattr(kernel, "weights", counted)
-    found = follow(model, "*", lambda: model(ids), table=FAMILIES["gpt"].axes, axes={})
+    found = record_run(model, "*", lambda: model(ids), table=FAMILIES["gpt"].axes, axes={})
     assert not made
     first, again = found.maps["blocks.0.mixer"], found.maps["blocks.0.mixer"]
     assert first is again
@@ -71,12 +73,12 @@ def test_no_map_is_made_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) 
 
 def test_sites_stand_in_the_order_in_which_they_ran() -> None:
     model, given = net("transformer"), inputs("transformer")
-    found = follow(model, "*", lambda: model(**given), table=FAMILIES["transformer"].axes, axes={})
+    found = record_run(model, "*", lambda: model(**given), table=FAMILIES["transformer"].axes, axes={})
     assert list(found.sites)[:1] == ["encoder.0.mixer"]
     assert list(found.sites)[-3:] == ["decoder.0.cross", "decoder.1.mixer", "decoder.1.cross"]
     mixed = net("bert", attention=("softmax", "fourier", "softmax"), depth=3)
     ids = torch.randint(13, (1, 6))
-    found = follow(mixed, "*", lambda: mixed(ids), table=FAMILIES["bert"].axes, axes={})
+    found = record_run(mixed, "*", lambda: mixed(ids), table=FAMILIES["bert"].axes, axes={})
     assert [(name, site.kind) for name, site in found.sites.items()] == [
         ("blocks.0.mixer", "weights"),
         ("blocks.1.mixer", "influence"),
@@ -87,7 +89,7 @@ def test_sites_stand_in_the_order_in_which_they_ran() -> None:
 @pytest.mark.parametrize("groups", [HEADS, 1])
 def test_a_weight_is_taken_apart(groups: int) -> None:
     layer, x = stirred(MultiHeadAttention(DIM, HEADS, groups=groups)), numbers(1, 5, DIM)
-    bias = Given(numbers(HEADS, 5, 5))
+    bias = TensorBias(numbers(HEADS, 5, 5))
     found = of_layer(layer, CAUSAL, x, bias=bias)
     weights, site = found.maps["layer"].weights[0], found.sites["layer"]
     with capture(layer, "mixed") as seen:
@@ -108,7 +110,7 @@ def test_a_weight_is_taken_apart(groups: int) -> None:
 
 def test_only_plain_attention_is_taken_apart() -> None:
     model, ids = net("bert", attention="performer"), torch.randint(13, (1, 6))
-    found = follow(model, "*", lambda: model(ids), table=FAMILIES["bert"].axes, axes={})
+    found = record_run(model, "*", lambda: model(ids), table=FAMILIES["bert"].axes, axes={})
     site = found.sites["blocks.0.mixer"]
     assert isinstance(site.records[0], Call)
     assert not site.arithmetic
@@ -165,7 +167,7 @@ def test_changes_that_change_nothing_are_refused() -> None:
             of_layer(layer, Mask(), x, change)
     bert, ids = net("bert", attention="fourier"), torch.randint(13, (1, 6))
     with pytest.raises(InputError, match="without weights"):
-        with changed(bert, [Token("tokens", 0)], FAMILIES["bert"].axes, {}):
+        with apply_changes(bert, [Token("tokens", 0)], FAMILIES["bert"].axes, {}):
             bert(ids)
 
 
@@ -173,7 +175,9 @@ def test_nothing_is_left_behind_by_an_error() -> None:
     model, ids = net("gpt"), torch.randint(13, (1, 6))
     plain = model(ids)
     with pytest.raises(RuntimeError, match="stop"):
-        follow(model, "*", lambda: stop(model(ids)), table=FAMILIES["gpt"].axes, axes={}, changes=[Temperature(3.0)])
+        record_run(
+            model, "*", lambda: stop(model(ids)), table=FAMILIES["gpt"].axes, axes={}, changes=[Temperature(3.0)]
+        )
     assert torch.equal(model(ids), plain)
     assert not any(block.mixer.kernel._forward_pre_hooks for block in model.blocks)
 
@@ -189,9 +193,9 @@ def test_two_threads_keep_what_is_theirs() -> None:
         return found
 
     with ThreadPoolExecutor(2) as pool:
-        both = list(pool.map(lambda ids: follow(model, "*", lambda: run(ids), table=table, axes={}), texts))
+        both = list(pool.map(lambda ids: record_run(model, "*", lambda: run(ids), table=table, axes={}), texts))
     for ids, found in zip(texts, both, strict=True):
-        alone = follow(model, "*", lambda ids=ids: model(ids), table=table, axes={})  # type: ignore[misc]
+        alone = record_run(model, "*", lambda ids=ids: model(ids), table=table, axes={})  # type: ignore[misc]
         assert all(len(site.records) == 1 for site in found.sites.values())
         for name, wanted in alone.maps.items():
             assert torch.equal(found.maps[name].weights, wanted.weights)
@@ -210,7 +214,7 @@ def test_what_is_changed_and_what_is_not_at_once() -> None:
 
     several = ([Temperature(3.0)], [Temperature(0.5)], [])
     with ThreadPoolExecutor(3) as pool:
-        every = list(pool.map(lambda one: follow(model, "*", run, table=table, axes={}, changes=one), several))
+        every = list(pool.map(lambda one: record_run(model, "*", run, table=table, axes={}, changes=one), several))
     for found, kind in zip(every, (Changed, Changed, Call), strict=True):
         assert [type(one) for site in found.sites.values() for one in site.records] == [kind] * len(model.blocks)
     warm, cold, plain = (found.sites["blocks.0.mixer"].records[0] for found in every)
@@ -222,7 +226,7 @@ def test_what_is_changed_and_what_is_not_at_once() -> None:
 def test_who_else_hears_the_weights_takes_nothing_away() -> None:
     model, ids, table = net("gpt"), torch.randint(13, (1, 6)), FAMILIES["gpt"].axes
     with capture(model, "blocks.0.mixer.weights") as seen:
-        found = follow(model, "*", lambda: model(ids), table=table, axes={})
+        found = record_run(model, "*", lambda: model(ids), table=table, axes={})
     assert list(found.sites) == ["blocks.0.mixer", "blocks.1.mixer"]
     assert torch.equal(found.maps["blocks.0.mixer"].weights, seen["blocks.0.mixer.weights"][0])
     close(found.sites["blocks.0.mixer"].cell(1, 3, 2).weights, found.maps["blocks.0.mixer"].weights[0, 1, 3])
@@ -239,8 +243,8 @@ def test_a_changed_step_looks_at_all_that_came_before(attention: str) -> None:
             model(part, cache=cache)
 
     change, first = [Temperature(2.0)], "blocks.0.mixer"
-    found = follow(model, "*", steps, table=FAMILIES["gpt"].axes, axes={}, changes=change)
-    whole = follow(model, "*", lambda: model(ids), table=FAMILIES["gpt"].axes, axes={}, changes=change)
+    found = record_run(model, "*", steps, table=FAMILIES["gpt"].axes, axes={}, changes=change)
+    whole = record_run(model, "*", lambda: model(ids), table=FAMILIES["gpt"].axes, axes={}, changes=change)
     early, late = found.sites[first].records
     (once,) = whole.sites[first].records
     assert (early.shape[-2:], late.shape[-2:]) == ((4, 4), (2, 6))

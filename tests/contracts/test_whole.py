@@ -12,10 +12,10 @@ from regard.model import Model
 from regard.nn import influence
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.cache import Cache
-from regard.nn.mask import Given, Mask
+from regard.nn.mask import Mask, TensorBias
 from regard.nn.mixers.fourier import Fourier, at_once, by_length
-from regard.nn.mixers.tokens import Tokens
-from regard.nn.mixers.workspace import Workspace
+from regard.nn.mixers.tokens import TokenMLP
+from regard.nn.mixers.workspace import SharedWorkspace
 from regard.nn.site import Site
 from regard.nn.tap import capture, listen
 from tests.contracts.families import net
@@ -81,7 +81,7 @@ def test_what_cannot_be_honoured_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="cannot serve a context"):
         layer(x, x)
     with pytest.raises(ValueError, match="cannot take a bias"):
-        layer(x, bias=Given(numbers(HEADS, 5, 5)))
+        layer(x, bias=TensorBias(numbers(HEADS, 5, 5)))
     with pytest.raises(ValueError, match=r"cannot honour Mask\.pairs"):
         layer(x, mask=Mask(pairs=pairs))
     with pytest.raises(ValueError, match="cannot decode with a cache"):
@@ -139,7 +139,7 @@ def test_all_lengths_at_once_in_float32() -> None:
 
 def test_tokens_by_their_definition() -> None:
     """The same weights for every feature, none between features."""
-    layer, x = stirred(Tokens(5, 3)), numbers(2, 5, 4)
+    layer, x = stirred(TokenMLP(5, 3)), numbers(2, 5, 4)
     up, down = layer.mlp.up, layer.mlp.down
     for b in range(2):
         for c in range(4):
@@ -148,14 +148,14 @@ def test_tokens_by_their_definition() -> None:
 
 
 def test_a_shorter_sequence_ends_in_zeros_and_a_longer_one_is_refused() -> None:
-    layer, x = stirred(Tokens(5, 3)), numbers(2, 3, 4)
+    layer, x = stirred(TokenMLP(5, 3)), numbers(2, 3, 4)
     close(layer(x), layer(F.pad(x, (0, 0, 0, 2)))[:, :3])
     with pytest.raises(ValueError, match="for 5 positions got 6"):
         layer(numbers(2, 6, 4))
 
 
 def test_moved_positions_need_moved_weights() -> None:
-    layer, x, order = stirred(Tokens(5, 3)), numbers(2, 5, 4), torch.tensor([3, 0, 4, 1, 2])
+    layer, x, order = stirred(TokenMLP(5, 3)), numbers(2, 5, 4), torch.tensor([3, 0, 4, 1, 2])
     y = layer(x)[:, order]
     assert not torch.allclose(layer(x[:, order]), y)
     with torch.no_grad():
@@ -167,7 +167,7 @@ def test_moved_positions_need_moved_weights() -> None:
 
 def test_a_circulant_matrix_is_a_convolution() -> None:
     """Each feature by itself, around the end; with an activation that does nothing."""
-    layer, x, taps = stirred(Tokens(6, 6, act=lambda y: y)), numbers(2, 6, 4), numbers(3)
+    layer, x, taps = stirred(TokenMLP(6, 6, act=lambda y: y)), numbers(2, 6, 4), numbers(3)
     around = torch.zeros(6, 6, dtype=torch.float64)
     for i in range(6):
         for j in range(3):
@@ -183,8 +183,8 @@ def test_a_circulant_matrix_is_a_convolution() -> None:
 # --------------------------------------------------------------------------------------------------------- workspace
 
 
-def workspace(slots: int = 3, keep: int | None = None) -> Workspace:
-    return stirred(Workspace(Site(dim=DIM, heads=HEADS), slots, keep)).eval()
+def workspace(slots: int = 3, keep: int | None = None) -> SharedWorkspace:
+    return stirred(SharedWorkspace(Site(dim=DIM, heads=HEADS), slots, keep)).eval()
 
 
 def test_the_workspace_step_by_step() -> None:
@@ -288,10 +288,10 @@ def test_an_influence_is_the_norm_of_each_slope(name: str) -> None:
 
 
 def test_an_influence_from_some_directions_is_near(monkeypatch: pytest.MonkeyPatch) -> None:
-    x, layer = torch.randn(1, 6, 64), Tokens(8, 16)
-    exact = influence.all_norms(layer.mix, x, None)
+    x, layer = torch.randn(1, 6, 64), TokenMLP(8, 16)
+    exact = influence.jacobian_norms(layer.mix, x, None)
     monkeypatch.setattr(influence, "EXACT", 1)
-    some = influence.all_norms(layer.mix, x, None)
+    some = influence.jacobian_norms(layer.mix, x, None)
     assert not torch.equal(exact, some)
     assert ((some - exact).abs() < 0.3 * exact).all()
     assert (some / exact - 1).square().mean().sqrt() < 0.1

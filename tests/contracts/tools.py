@@ -24,7 +24,7 @@ from regard.contracts.samples import (  # noqa: F401 (what tests/contracts and `
 from regard.contracts.samples import asked_by as asked  # noqa: F401
 from regard.nn.attention import Kernel, Mixer, MultiHeadAttention
 from regard.nn.batchnorm import ChannelNorm
-from regard.nn.mask import Bias, Given, Mask
+from regard.nn.mask import Bias, Mask, TensorBias
 from regard.nn.mechanisms import FREE, MECHANISMS, Choice, Traits, build_mixer
 from regard.nn.positions import ALiBi, Buckets
 from regard.nn.site import Site
@@ -135,7 +135,7 @@ DROPPING = [name for name in CHOICES if not refuses(name, "dropout")]
 
 BIASES: dict[str, Callable[[Mask, int, int], Bias | None]] = {
     "no-bias": lambda mask, q, k: None,
-    "given": lambda mask, q, k: Given(torch.randn(HEADS, q, k).double()),
+    "given": lambda mask, q, k: TensorBias(torch.randn(HEADS, q, k).double()),
     "alibi": lambda mask, q, k: ALiBi(HEADS, mask),
     "buckets": lambda mask, q, k: stirred(Buckets(HEADS, 8, 6))(mask),
 }

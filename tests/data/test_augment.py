@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from PIL import Image
 from torch import Tensor
 
-from regard.data.draws import AUGMENT, MIX, beta, chance, fractions, normals
+from regard.data.counter_rng import AUGMENT, MIX, beta_samples, counter_rng, normal_samples, uniform_samples
 from regard.data.order import Order
 from regard.data.repeated import Repeated, RepeatedOrder
 from regard.errors import InputError
 from regard.modalities.images.cropping import part, random_crop, random_mirror
-from regard.modalities.images.erasing import cutout, erased
-from regard.modalities.images.frequencies import distances, high_pass, low_pass, spectrum
-from regard.modalities.images.mixing import Box, Mix, cut_mix, draw_mix, mixed, mixed_labels, partners, smoothed
+from regard.modalities.images.erasing import cutout, random_erase
+from regard.modalities.images.frequencies import frequency_distances, high_pass, low_pass, power_spectrum
+from regard.modalities.images.mixing import Mix, PixelBox, cut_mix, draw_mix, mix_images, mix_labels, partners, smoothed
 from regard.modalities.images.randaugment import WAYS, RandAugment, to_image, to_pixels
-from regard.nn.start import truncated_normal
+from regard.nn.initialization import truncated_normal
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -31,7 +31,7 @@ def statistics() -> None:
 
 
 def numbers(row: int = 0, step: int = 0, use: int = AUGMENT) -> np.random.Philox:
-    return chance(use, 0, step, row)
+    return counter_rng(use, 0, step, row)
 
 
 def picture(channels: int = 3, height: int = 20, width: int = 24, seed: int = 0) -> Tensor:
@@ -45,9 +45,9 @@ def picture(channels: int = 3, height: int = 20, width: int = 24, seed: int = 0)
 
 
 def test_normals_and_shares_are_drawn_as_they_should() -> None:
-    assert scipy.stats.kstest(normals(numbers(), 5000), "norm").pvalue > 1e-3
+    assert scipy.stats.kstest(normal_samples(numbers(), 5000), "norm").pvalue > 1e-3
     for a in (0.2, 0.8, 1.0, 4.0):
-        drawn = [beta(numbers(step=step), a) for step in range(2000)]
+        drawn = [beta_samples(numbers(step=step), a) for step in range(2000)]
         assert scipy.stats.kstest(drawn, scipy.stats.beta(a, a).cdf).pvalue > 1e-3
         assert all(0 <= share <= 1 for share in drawn)
 
@@ -70,9 +70,9 @@ def test_a_truncated_normal_has_no_tails_and_the_right_deviation() -> None:
 def test_labels_are_mixed_as_pixels_are(step: int, height: int, width: int) -> None:
     """Of images that are 1 and 0 everywhere, the mean is the share; and labels sum to 1."""
     mix = draw_mix(numbers(step=step, use=MIX), (height, width))
-    found = mixed(torch.ones(2, 3, height, width).double(), torch.zeros(2, 3, height, width).double(), mix)
+    found = mix_images(torch.ones(2, 3, height, width).double(), torch.zeros(2, 3, height, width).double(), mix)
     assert float(found.mean()) == pytest.approx(mix.share, abs=1e-9)
-    labels = mixed_labels(torch.tensor([0, 1]), torch.tensor([2, 1]), mix, 4, 0.1)
+    labels = mix_labels(torch.tensor([0, 1]), torch.tensor([2, 1]), mix, 4, 0.1)
     assert torch.allclose(labels.sum(-1), torch.ones(2))
     off = 0.1 / 4
     torch.testing.assert_close(labels[0], torch.tensor([mix.share * 0.9 + off, off, (1 - mix.share) * 0.9 + off, off]))
@@ -81,14 +81,14 @@ def test_labels_are_mixed_as_pixels_are(step: int, height: int, width: int) -> N
 
 def test_a_share_of_one_changes_nothing() -> None:
     images, others = torch.randn(2, 3, 4, 4), torch.randn(2, 3, 4, 4)
-    assert torch.equal(mixed(images, others, Mix(1.0)), images)
-    assert torch.equal(mixed(images, others, cut_mix(numbers(), (4, 4), 1.0)), images)
+    assert torch.equal(mix_images(images, others, Mix(1.0)), images)
+    assert torch.equal(mix_images(images, others, cut_mix(numbers(), (4, 4), 1.0)), images)
     assert draw_mix(numbers(), (4, 4), mixup=0, cutmix=0) == Mix(1.0)
 
 
 def test_mixup_by_its_equation() -> None:
     images, others = torch.randn(2, 3, 4, 4), torch.randn(2, 3, 4, 4)
-    torch.testing.assert_close(mixed(images, others, Mix(0.3)), 0.3 * images + 0.7 * others)
+    torch.testing.assert_close(mix_images(images, others, Mix(0.3)), 0.3 * images + 0.7 * others)
 
 
 def test_the_box_of_cutmix() -> None:
@@ -107,7 +107,7 @@ def test_the_box_of_cutmix() -> None:
     assert whole > 100
     assert clipped > 100
     images, others = torch.zeros(1, 1, 4, 4), torch.ones(1, 1, 4, 4)
-    found = mixed(images, others, Mix(0.75, Box(1, 0, 3, 2)))
+    found = mix_images(images, others, Mix(0.75, PixelBox(1, 0, 3, 2)))
     assert found[0, 0].int().tolist() == [[0, 0, 0, 0], [1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0]]
 
 
@@ -122,14 +122,14 @@ def test_both_ways_are_drawn() -> None:
 def test_any_split_of_a_batch_is_mixed_alike(cuts: tuple[int, ...]) -> None:
     whole = Order(50, rows=8, seed=3).rows(4)
     images, labels = torch.randn(50, 3, 6, 6), torch.arange(50) % 5
-    mix = draw_mix(chance(MIX, 3, 4), (6, 6))
-    together = mixed(images[whole], images[whole].flip(0), mix)
-    told = mixed_labels(labels[whole], labels[whole].flip(0), mix, 5)
+    mix = draw_mix(counter_rng(MIX, 3, 4), (6, 6))
+    together = mix_images(images[whole], images[whole].flip(0), mix)
+    told = mix_labels(labels[whole], labels[whole].flip(0), mix, 5)
     pieces, shares = [], []
     for rows in np.split(whole, np.cumsum(cuts)[:-1]):
         others = partners(rows, whole)
-        pieces.append(mixed(images[rows], images[others], draw_mix(chance(MIX, 3, 4), (6, 6))))
-        shares.append(mixed_labels(labels[rows], labels[others], mix, 5))
+        pieces.append(mix_images(images[rows], images[others], draw_mix(counter_rng(MIX, 3, 4), (6, 6))))
+        shares.append(mix_labels(labels[rows], labels[others], mix, 5))
     assert torch.equal(torch.cat(pieces), together)
     assert torch.equal(torch.cat(shares), told)
 
@@ -157,7 +157,7 @@ def test_labels_are_those_of_timm() -> None:
     theirs = timm_data("mixup")
     labels = torch.randint(5, (6,))
     wanted = theirs.mixup_target(labels, 5, 0.3, 0.1)
-    torch.testing.assert_close(mixed_labels(labels, labels.flip(0), Mix(0.3), 5, 0.1), wanted)
+    torch.testing.assert_close(mix_labels(labels, labels.flip(0), Mix(0.3), 5, 0.1), wanted)
 
 
 # ------------------------------------------------------------------------------------------------------------ erasing
@@ -168,7 +168,7 @@ def test_random_erasing() -> None:
     areas, ratios, noise, count = [], [], [], 0
     for row in range(2000):
         image = torch.full((3, 64, 64), 9.0)
-        found = erased(image, numbers(row))
+        found = random_erase(image, numbers(row))
         gone = (found != image).any(0)
         if not gone.any():
             assert found is image
@@ -189,7 +189,7 @@ def test_random_erasing() -> None:
     drawn = torch.cat(noise)
     assert abs(float(drawn.mean())) < 0.05
     assert float(drawn.std()) == pytest.approx(1, abs=0.05)
-    assert torch.equal(erased(torch.ones(1, 1, 1), numbers(), chance=1.0), torch.ones(1, 1, 1))  # nothing fits
+    assert torch.equal(random_erase(torch.ones(1, 1, 1), numbers(), chance=1.0), torch.ones(1, 1, 1))  # nothing fits
 
 
 def test_cutout_may_overhang() -> None:
@@ -261,7 +261,7 @@ def test_randaugment_draws_every_way_alike() -> None:
     assert 8 <= still <= 75
     assert torch.equal(RandAugment(count=0)(pixels, numbers()), pixels)
     assert torch.equal(RandAugment(chance=0.0)(pixels, numbers()), pixels)
-    drawn = [int(fractions(numbers(row), 3)[0] * 14) for row in range(5000)]
+    drawn = [int(uniform_samples(numbers(row), 3)[0] * 14) for row in range(5000)]
     assert scipy.stats.chisquare(np.bincount(drawn)).pvalue > 1e-3
     with pytest.raises(ValueError, match="strength from 0 to 10"):
         RandAugment(strength=11)
@@ -321,9 +321,9 @@ def test_repeated_augmentation() -> None:
     seen = {rows[int(i)] for batch in epoch for i in batch}
     assert len(seen) == 8  # of 20, and others in the next epoch
     assert seen != {rows[int(i)] for step in range(4, 8) for i in order.rows(step)}
-    first, second = chance(AUGMENT, 0, 0, int(epoch[0][0])), chance(AUGMENT, 0, 0, int(epoch[0][1]))
+    first, second = counter_rng(AUGMENT, 0, 0, int(epoch[0][0])), counter_rng(AUGMENT, 0, 0, int(epoch[0][1]))
     assert rows[int(epoch[0][0])] == rows[int(epoch[0][1])]
-    assert fractions(first, 1) != fractions(second, 1)
+    assert uniform_samples(first, 1) != uniform_samples(second, 1)
     assert (len(rows), rows.where(59)) == (60, "row 19")
     with pytest.raises(IndexError):
         rows[60]
@@ -348,7 +348,7 @@ def test_a_wave_is_in_one_part() -> None:
     wave = torch.cos(2 * torch.pi * 3 * torch.arange(16).double() / 16).expand(1, 16, 16)  # 3 waves over the image
     torch.testing.assert_close(low_pass(wave, 3), wave)
     torch.testing.assert_close(high_pass(wave, 2.9), wave)
-    assert int(spectrum(wave)[0].argmax()) == 3
-    count = torch.bincount(distances(16, 16, torch.device("cpu")).round().long().flatten())
+    assert int(power_spectrum(wave)[0].argmax()) == 3
+    count = torch.bincount(frequency_distances(16, 16, torch.device("cpu")).round().long().flatten())
     noise = torch.randn(1, 16, 16).double()
-    torch.testing.assert_close((spectrum(noise)[0] * count).sum() / 256, noise.square().sum())
+    torch.testing.assert_close((power_spectrum(noise)[0] * count).sum() / 256, noise.square().sum())

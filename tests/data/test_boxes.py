@@ -16,7 +16,7 @@ from PIL import Image
 from regard.errors import InputError
 from regard.modalities.boxes.annotations import BoxedImages, open_boxes
 from regard.modalities.images.processor import Images
-from regard.nn.boxes import crowded, crowds
+from regard.nn.boxes import crowd_class, crowds
 
 AS_IS = Images(size=None)
 
@@ -149,7 +149,7 @@ def test_a_crowd_is_told_apart_and_not_counted(folder: Path) -> None:
     data = coco()
     data["annotations"][1]["iscrowd"] = 1
     rows = opened(folder, data)
-    assert (rows[0].classes.tolist(), reasons(rows)) == ([crowded(0), 2], [])
+    assert (rows[0].classes.tolist(), reasons(rows)) == ([crowd_class(0), 2], [])
     assert rows.things().tolist() == [1, 1]
     is_crowd, labels = crowds(rows[0].classes)
     assert (is_crowd.tolist(), labels.tolist()) == ([True, False], [0, 2])

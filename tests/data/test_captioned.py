@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from regard.data.faults import tolerate
+from regard.data.faults import check_fault_share
 from regard.data.files import table_rows
-from regard.data.places import open_place
+from regard.data.locations import open_place
 from regard.errors import InputError
 from regard.modalities.captions.captioned import CaptionedImages, hold_out_images, open_captions
 from regard.modalities.captions.sources.files import KIND
@@ -107,7 +107,7 @@ def test_each_caption_has_its_own_image_whatever_is_left_out_before_it(form: str
     with pytest.raises(IndexError):
         rows[5]
     with pytest.raises(InputError, match="too many bad rows"):
-        tolerate(rows.faults, 10, 0.1)
+        check_fault_share(rows.faults, 10, 0.1)
 
 
 LEADS_OUT = "the path leads out of the folder"
@@ -122,7 +122,7 @@ def test_a_column_that_is_not_there(form: str, tmp_path: Path) -> None:
         rows = read(path, folder)
         assert [str(fault) for fault in rows.faults] == [f"{path}:1: no key 'image'"]
         with pytest.raises(InputError, match="no row that can be used"):
-            tolerate(rows.faults, 1)
+            check_fault_share(rows.faults, 1)
         return
     with pytest.raises(InputError, match="names no column 'image'") as caught:
         read(path, folder)

@@ -113,7 +113,7 @@ def test_the_error_tells_both_lengths(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_idx(tmp_path / "x")
     assert caught.value.got == "7016 bytes"
-    assert caught.value.expected == "7856 bytes, of which 16 for the header, then 10 x 28 x 28 numbers of 1"
+    assert caught.value.expected == "7856 bytes: a header of 16, then 10 x 28 x 28 numbers of 1"
 
 
 def test_nothing_is_allocated_for_a_large_file(tmp_path: Path) -> None:

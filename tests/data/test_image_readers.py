@@ -16,7 +16,7 @@ import torch
 from PIL import Image
 
 from regard.data.faults import DamagedError
-from regard.data.places import Archive, Folder
+from regard.data.locations import Archive, DataFolder
 from regard.errors import InputError
 from regard.modalities.images import checks, pixels
 from regard.modalities.images.pixels import decoded
@@ -320,7 +320,7 @@ def test_hostile_archives(tmp_path: Path) -> None:
 
 def test_no_name_leads_out_of_a_folder(tmp_path: Path) -> None:
     put(tmp_path, {"secret.png": plain("red"), "d/in.png": plain("red")})
-    place = Folder(tmp_path / "d")
+    place = DataFolder(tmp_path / "d")
     assert place.read("in.png") == plain("red")
     assert place.read("./in.png") == plain("red")
     for name in (

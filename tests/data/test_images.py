@@ -16,7 +16,7 @@ from PIL import ExifTags, Image
 from regard.data.faults import DamagedError
 from regard.errors import ConfigError
 from regard.modalities.images import pixels
-from regard.modalities.images.pixels import decoded, loaded, told
+from regard.modalities.images.pixels import decode_error, decoded, load_image
 from regard.modalities.images.processor import Images
 from tests.data.pictures import NOISE, PICTURE, WHOLE, packed, peak
 from tests.forked import called
@@ -149,9 +149,9 @@ def test_notes_that_cannot_be_read_do_not_cost_the_image(kind: str) -> None:
 
 
 def test_a_report_tells_no_addresses() -> None:
-    assert told(OSError("cannot read <_io.BytesIO object at 0x7f3c>")) == "OSError"
-    assert told(OSError()) == "OSError"
-    assert told(ValueError("broken\tchunk\nand more")) == "broken\\tchunk"
+    assert decode_error(OSError("cannot read <_io.BytesIO object at 0x7f3c>")) == "OSError"
+    assert decode_error(OSError()) == "OSError"
+    assert decode_error(ValueError("broken\tchunk\nand more")) == "broken\\tchunk"
 
 
 def test_every_mode_becomes_grey_or_colour() -> None:
@@ -240,12 +240,12 @@ def test_a_large_image_becomes_small_channel_by_channel(
     }
     images = Images(size=16, fit=fit, channels=channels, shorter=18 if fit == "crop" else None)
     for name, raw in made.items():
-        whole = images.shrink(loaded(raw))
+        whole = images.shrink(load_image(raw))
         assert torch.equal(whole, images.prepare(decoded(raw)))
         with monkeypatch.context() as patch:
             patch.setattr("regard.modalities.images.processor.LARGE", 0)
             patch.setattr(pixels, "STRIP", 60 * 7)
-            assert torch.equal(images.shrink(loaded(raw)), whole), name
+            assert torch.equal(images.shrink(load_image(raw)), whole), name
 
 
 def test_a_large_image_is_not_copied_as_a_whole(tmp_path: Path) -> None:

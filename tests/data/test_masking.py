@@ -9,16 +9,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data.batches import Drawn
-from regard.data.draws import AUGMENT, chance, fractions
+from regard.data.batches import RandomBatches
+from regard.data.counter_rng import AUGMENT, counter_rng, uniform_samples
 from regard.data.order import Order
 from regard.errors import InputError
 from regard.modalities.text.masking import Masking, Neighbours
 from regard.modalities.text.processor import Text
-from regard.modalities.text.spans import Spans, parts
+from regard.modalities.text.spans import SpanBatch, parts
 from regard.modalities.text.vocabulary import (
     Vocabulary,
-    mask_of,
+    mask_token,
     sentinel,
     sentinels_of,
     with_frame,
@@ -42,13 +42,13 @@ def vocabulary() -> Text:
 
 
 def numbers(row: int, step: int = 0) -> np.random.Philox:
-    return chance(AUGMENT, 0, step, row)
+    return counter_rng(AUGMENT, 0, step, row)
 
 
 def test_eighty_ten_ten_of_fifteen() -> None:
     """Over 300,000 tokens: how many are chosen, and what becomes of them (chi-square)."""
     text = vocabulary()
-    masking, mask, vocab = Masking(text, 600, 0.15), mask_of(text), text.tokenizer.get_vocab_size()
+    masking, mask, vocab = Masking(text, 600, 0.15), mask_token(text), text.tokenizer.get_vocab_size()
     counts, total, others = np.zeros(3), 0, np.zeros(vocab)
     row = " ".join(f"w{i % 200}" for i in range(500))
     for step in range(600):
@@ -72,7 +72,7 @@ def test_eighty_ten_ten_of_fifteen() -> None:
 def test_a_row_is_hidden_alike_in_any_batch_and_anew_at_every_step() -> None:
     text = vocabulary()
     rows = lines_of([WORDS, "w1 w2 w3 w4", "w5 w6 w7 w8 w9"])
-    data = Drawn(rows, Order(3, rows=3, seed=0), Masking(text, 64, 0.3), seed=7)
+    data = RandomBatches(rows, Order(3, rows=3, seed=0), Masking(text, 64, 0.3), seed=7)
     together, alone = data.collate([0, 1, 2], 5), data.collate([1], 5)
     size = alone.ids.shape[1]
     assert torch.equal(together.ids[1, :size], alone.ids[0])
@@ -121,7 +121,7 @@ def test_a_tokenizer_of_others_is_not_changed() -> None:
     with_mask(with_frame(text))
     assert text.to_bytes() == before
     with pytest.raises(InputError, match="no token that hides"):
-        mask_of(Vocabulary("words", 50).learn([WORDS]))
+        mask_token(Vocabulary("words", 50).learn([WORDS]))
 
 
 @settings(max_examples=200, deadline=None)
@@ -129,9 +129,9 @@ def test_a_tokenizer_of_others_is_not_changed() -> None:
 def test_spans_and_what_is_left_are_the_text(n: int, share: float, mean: float, seed: int) -> None:
     """Put back where their tokens stand, the missing spans give the text again; the share of them is as asked for."""
     text = with_sentinels(Vocabulary("words", 300).learn([WORDS]), 100)
-    spans, marks = Spans(text, n, share, mean), sentinels_of(text)
+    spans, marks = SpanBatch(text, n, share, mean), sentinels_of(text)
     ids = np.arange(n) % 100 + 10
-    source, target = spans.corrupt(ids, chance(AUGMENT, seed, 0))
+    source, target = spans.corrupt(ids, counter_rng(AUGMENT, seed, 0))
     missing: dict[int, list[int]] = {}
     for i in target:
         if i in marks:
@@ -149,14 +149,14 @@ def test_spans_and_what_is_left_are_the_text(n: int, share: float, mean: float, 
 
 
 def test_parts_are_equally_likely() -> None:
-    seen = [tuple(parts(5, 3, chance(AUGMENT, i, 0))) for i in range(3000)]
+    seen = [tuple(parts(5, 3, counter_rng(AUGMENT, i, 0))) for i in range(3000)]
     assert set(seen) == {(a, b, 5 - a - b) for a in range(1, 4) for b in range(1, 5 - a)}
     counts = [seen.count(way) for way in sorted(set(seen))]
     assert scipy.stats.chisquare(counts).pvalue > 1e-3
 
 
 def test_fractions_are_even() -> None:
-    drawn = fractions(chance(AUGMENT, 1, 2), 100_000)
+    drawn = uniform_samples(counter_rng(AUGMENT, 1, 2), 100_000)
     assert drawn.min() >= 0
     assert drawn.max() < 1
     assert scipy.stats.kstest(drawn, "uniform").pvalue > 1e-3

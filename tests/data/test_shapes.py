@@ -6,13 +6,13 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from regard.data.draws import AUGMENT, chance
+from regard.data.counter_rng import AUGMENT, counter_rng
 from regard.errors import InputError
 from regard.modalities.boxes.annotations import Boxed, BoxedImages, open_boxes
 from regard.modalities.boxes.reframing import LEFT_OVER, Reframing, cut_along, mirrored
-from regard.modalities.boxes.shapes import COMMON, KINDS, LARGEST, SMALLEST, Shapes, common, covered
+from regard.modalities.boxes.shapes import COMMON, LARGEST, SHAPE_NAMES, SMALLEST, Shapes, common, covered
 from regard.modalities.images.processor import Images
-from regard.nn.boxes import area, corners, crowded, shared
+from regard.nn.boxes import box_area, corners, crowd_class, intersection
 
 VOC = """<annotation><filename>{image}</filename><size><width>100</width><height>50</height></size>
 <object><name>dog</name><difficult>0</difficult>
@@ -53,7 +53,9 @@ def test_boxes_are_within_and_have_little_in_common() -> None:
         assert found.max() < 1 + 1e-6
         assert row.boxes[:, 2].min() >= SMALLEST - 1e-6
         assert row.boxes[:, 2].max() <= LARGEST + 1e-6
-        both = shared(found[:, None], found[None]) / torch.minimum(area(found)[:, None], area(found)[None])
+        both = intersection(found[:, None], found[None]) / torch.minimum(
+            box_area(found)[:, None], box_area(found)[None]
+        )
         assert (both - torch.eye(len(found))).max() <= COMMON + 1e-5
 
 
@@ -63,7 +65,7 @@ def test_what_two_boxes_share_is_counted_rightly() -> None:
     assert common((0.2, 0.2, 0.1, 0.1), (0.8, 0.2, 0.1, 0.1)) == 0
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SHAPE_NAMES)
 def test_a_shape_fills_its_box_to_the_edge(kind: str) -> None:
     """Its pixels end where the box ends, and its area is that of the figure."""
     ink = covered(kind, (0.5, 0.45, 0.4, 0.4), 100)
@@ -92,7 +94,7 @@ def test_voc_counts_pixels_from_one(tmp_path) -> None:
     rows = voc(tmp_path, a=VOC.format(image="a.png"))
     assert (len(rows), rows.labels, list(rows.faults)) == (1, ("cat", "dog"), [])
     assert rows.boxes[0].tolist() == [10, 5, 30, 35]
-    assert rows.classes.tolist() == [1, crowded(0)]  # the difficult one is not asked for
+    assert rows.classes.tolist() == [1, crowd_class(0)]  # the difficult one is not asked for
 
 
 def test_what_is_wrong_in_voc_is_named(tmp_path) -> None:
@@ -172,7 +174,7 @@ def test_boxes_follow_their_image() -> None:
     """Over many draws: what is white is what the boxes say, but for the pixels at the edges."""
     seen = set()
     for step in range(60):
-        row = Reframing()(marked(), chance(AUGMENT, 0, step, 0))
+        row = Reframing()(marked(), counter_rng(AUGMENT, 0, step, 0))
         bright = row.image[0].float() / 255
         assert max(row.image.shape[1:]) <= 80
         assert max(row.image.shape[1:]) >= 0.8 * 80 - 1
@@ -184,9 +186,9 @@ def test_boxes_follow_their_image() -> None:
 
 
 def test_the_same_numbers_make_the_same_image() -> None:
-    one, two = (Reframing()(marked(), chance(AUGMENT, 0, 5, 2)) for _ in range(2))
+    one, two = (Reframing()(marked(), counter_rng(AUGMENT, 0, 5, 2)) for _ in range(2))
     assert all(torch.equal(x, y) for x, y in zip(one, two, strict=True))
-    still = Reframing(mirror=0.0, cut=0.0, scale=1.0)(marked(), chance(AUGMENT, 0, 5, 2))
+    still = Reframing(mirror=0.0, cut=0.0, scale=1.0)(marked(), counter_rng(AUGMENT, 0, 5, 2))
     assert all(torch.equal(x, y) for x, y in zip(still, marked(), strict=True))
 
 

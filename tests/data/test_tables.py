@@ -10,10 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.data import tables
-from regard.data.faults import Fault, tolerate
+from regard.data.faults import Fault, check_fault_share
 from regard.data.lines import Lines
-from regard.data.rows import Some, held_out
-from regard.data.tables import Columns, Form, Keys, Source, Table, UnfitError, Whole, open_jsonl, open_plain, open_tsv
+from regard.data.rows import Subset, split_held_out
+from regard.data.tables import (
+    Form,
+    JsonKeys,
+    TabColumns,
+    TableFile,
+    TextTable,
+    UnfitError,
+    Whole,
+    open_jsonl,
+    open_plain,
+    open_tsv,
+)
 from regard.errors import InputError
 
 
@@ -23,7 +34,7 @@ def write(folder: Path, name: str, content: bytes) -> Path:
     return path
 
 
-def reasons(table: Table) -> dict[int, str]:
+def reasons(table: TextTable) -> dict[int, str]:
     return {fault.line: fault.reason for fault in table.faults}
 
 
@@ -139,10 +150,10 @@ def test_every_bad_json_line_is_named(tmp_path: Path, line: bytes, reason: str) 
 
 FORMS: list[Form] = [
     Whole(longest=6),
-    Columns((0,), ("column 1",), count=1, longest=6),
-    Columns((1, 0), ("column 2", "column 1"), count=2, longest=4),
-    Columns((2,), ("column 3",), count=3, longest=4),
-    Keys(("a",), longest=4),
+    TabColumns((0,), ("column 1",), count=1, longest=6),
+    TabColumns((1, 0), ("column 2", "column 1"), count=2, longest=4),
+    TabColumns((2,), ("column 3",), count=3, longest=4),
+    JsonKeys(("a",), longest=4),
 ]
 BITS = [b"\n", b"\r", b"\t", b"\t", b" ", b"\0", b"a", b"bcd", b"\xc3\xa4", b"\xe4", b"\x1f", b'{"a":"x"}', b'{"a":"']
 
@@ -155,7 +166,7 @@ def test_the_fast_way_finds_what_the_definition_says(
     path = write(tmp_path_factory.getbasetemp(), "law", b"".join(bits))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tables, "BLOCK", block)
-        table = Table([Source(Lines(path), form)])
+        table = TextTable([TableFile(Lines(path), form)])
     good, bad = [], []
     for number, line in enumerate(Lines(path)):
         try:
@@ -208,17 +219,17 @@ def test_empty_files_have_no_rows(tmp_path: Path) -> None:
 
 def test_one_row_too_many_is_too_many() -> None:
     faults = [Fault("a.tsv", i, "bad") for i in range(1, 13)]
-    tolerate(faults[:10], 1000)
+    check_fault_share(faults[:10], 1000)
     with pytest.raises(InputError, match="11 bad of 1000 rows") as caught:
-        tolerate(faults[:11], 1000)
+        check_fault_share(faults[:11], 1000)
     assert "a.tsv:10: bad" in str(caught.value)
     assert "a.tsv:11: bad" not in str(caught.value)
     assert "1 more" in str(caught.value)
-    tolerate(faults, 24, share=0.5)
+    check_fault_share(faults, 24, share=0.5)
     with pytest.raises(InputError, match="no row that can be used"):
-        tolerate(faults, 12, share=1.0)
+        check_fault_share(faults, 12, share=1.0)
     with pytest.raises(InputError, match="no row that can be used"):
-        tolerate([], 0)
+        check_fault_share([], 0)
 
 
 def test_a_fault_of_a_whole_file_has_no_line() -> None:
@@ -228,14 +239,14 @@ def test_a_fault_of_a_whole_file_has_no_line() -> None:
 def test_a_part_is_held_out(tmp_path: Path) -> None:
     path = write(tmp_path, "a.txt", b"".join(b"x" * (1 + i % 7) + b"%d\n" % i for i in range(200)) + b"\xff\n")
     table = open_plain(path)
-    train, valid = held_out(table, 0.1, seed=3)
+    train, valid = split_held_out(table, 0.1, seed=3)
     assert (len(train), len(valid)) == (180, 20)
     assert sorted([*train, *valid]) == sorted(table)
     for part in (train, valid):
         assert part.lengths is not None
         assert part.lengths[:, 0].tolist() == [len(row[0]) for row in part]
     assert (len(train.faults), len(valid.faults)) == (1, 0)
-    again, other = held_out(table, 20, seed=3)[1], held_out(table, 20, seed=4)[1]
+    again, other = split_held_out(table, 20, seed=3)[1], split_held_out(table, 20, seed=4)[1]
     assert list(again) == list(valid)
     assert list(other) != list(valid)
 
@@ -244,12 +255,12 @@ def test_a_part_is_held_out(tmp_path: Path) -> None:
 def test_nothing_is_left_on_one_side(tmp_path: Path, size: float) -> None:
     table = open_plain(write(tmp_path, "a.txt", b"a\nb\nc\n"))
     with pytest.raises(InputError, match="both sides"):
-        held_out(table, size, seed=0)
+        split_held_out(table, size, seed=0)
 
 
 def test_a_view_has_no_other_rows(tmp_path: Path) -> None:
     table = open_plain(write(tmp_path, "a.txt", b"a\nb\nc\n"))
-    some = Some(table, np.array([2, 0]))
+    some = Subset(table, np.array([2, 0]))
     assert list(some) == [("c",), ("a",)]
     with pytest.raises(IndexError):
         some[-1]

@@ -12,11 +12,11 @@ from torch import Tensor
 
 import regard
 from regard.decode.beam import Beam, Search
-from regard.decode.choice import Drawn, Sampling, cut, likeliest
+from regard.decode.incremental import CausalDecoder, IncrementalDecoder, Seq2SeqDecoder
 from regard.decode.phrases import Phrases, progress
-from regard.decode.rules import Rule, at_least, begins_with, never, no_repeat
-from regard.decode.steps import Written, collect, stream
-from regard.decode.writer import Continuer, Translator, Writer
+from regard.decode.rules import Rule, ban_tokens, forced_prefix, min_tokens, no_repeat_ngrams
+from regard.decode.sampling import Sampling, TokenSampler, cut, greedy_tokens
+from regard.decode.steps import GeneratedTokens, collect_tokens, stream_tokens
 from regard.nn.cache import Cache
 from tests.contracts.tools import ragged
 
@@ -41,9 +41,9 @@ def sources(count: int, length: int = 6, seed: int = 0) -> tuple[Tensor, Tensor]
     return torch.randint(3, WORDS, (count, length), generator=draw), torch.arange(length) < sizes
 
 
-def writer(net: torch.nn.Module, source: Tensor, keys: Tensor | None) -> Writer:
+def writer(net: torch.nn.Module, source: Tensor, keys: Tensor | None) -> IncrementalDecoder:
     with torch.inference_mode():
-        return Writer(Translator(net, source, keys), torch.full((len(source), 1), BEGIN))
+        return IncrementalDecoder(Seq2SeqDecoder(net, source, keys), torch.full((len(source), 1), BEGIN))
 
 
 @torch.inference_mode()
@@ -55,13 +55,15 @@ def searched(
     longest: int = 12,
     rules: Sequence[Rule] = (),
     phrases: Sequence[Phrases] | None = None,
-) -> list[list[Written]]:
+) -> list[list[GeneratedTokens]]:
     return Search(writer(net, source, keys), beam, [END], longest=longest, rules=rules, phrases=phrases).run()
 
 
 @torch.inference_mode()
-def streamed(net: torch.nn.Module, source: Tensor, keys: Tensor | None, choose=likeliest, longest: int = 12) -> list:
-    return collect(stream(writer(net, source, keys), choose, [END], longest=longest), len(source), [END])
+def streamed(
+    net: torch.nn.Module, source: Tensor, keys: Tensor | None, choose=greedy_tokens, longest: int = 12
+) -> list:
+    return collect_tokens(stream_tokens(writer(net, source, keys), choose, [END], longest=longest), len(source), [END])
 
 
 @torch.inference_mode()
@@ -96,7 +98,7 @@ def test_greedy_is_what_no_cache_finds() -> None:
     assert {text.ended for text in found} == {True, False}
 
 
-class Forgetful(Writer):
+class Forgetful(IncrementalDecoder):
     """Reads all that was written anew for each token: no cache is used twice."""
 
     def __init__(self, net: torch.nn.Module, source: Tensor, keys: Tensor) -> None:
@@ -127,7 +129,9 @@ def test_a_thousand_texts_with_and_without_a_cache(beams: int) -> None:
     found = []
     for start in (writer(net, source, keys), Forgetful(net, source, keys)):
         if beams == 1:
-            texts = [[x] for x in collect(stream(start, likeliest, [END], longest=10), len(source), [END])]
+            texts = [
+                [x] for x in collect_tokens(stream_tokens(start, greedy_tokens, [END], longest=10), len(source), [END])
+            ]
         else:
             texts = Search(start, Beam(beams=beams), [END], longest=10).run()
         found.append([[(one.ids, one.ended) for one in own] for own in texts])
@@ -194,7 +198,7 @@ def test_wider_is_better_on_the_whole() -> None:
 
 def test_where_nothing_ends_it_is_cut() -> None:
     net, (source, keys) = translator(), sources(5)
-    for texts in searched(net, source, keys, Beam(beams=2), longest=7, rules=[never([END])]):
+    for texts in searched(net, source, keys, Beam(beams=2), longest=7, rules=[ban_tokens([END])]):
         assert {len(text.ids) for text in texts} == {7}
         assert not any(text.ended for text in texts)
 
@@ -212,14 +216,14 @@ def test_no_piece_twice(size: int, beams: int) -> None:
     net, (source, keys) = translator(), sources(20)
     free = searched(net, source, keys, Beam(beams=beams), longest=20)
     assert any(len(set(pieces(x[0].ids, size))) < len(pieces(x[0].ids, size)) for x in free)
-    for texts in searched(net, source, keys, Beam(beams=beams), longest=20, rules=[no_repeat(size)]):
+    for texts in searched(net, source, keys, Beam(beams=beams), longest=20, rules=[no_repeat_ngrams(size)]):
         for text in texts:
             assert len(set(pieces(text.ids, size))) == len(pieces(text.ids, size))
 
 
 def test_shortest_prefix_and_never() -> None:
     net, (source, keys) = translator(), sources(20)
-    rules = [at_least(5, [END]), begins_with([4, 4, 7]), never([0, BEGIN])]
+    rules = [min_tokens(5, [END]), forced_prefix([4, 4, 7]), ban_tokens([0, BEGIN])]
     for texts in searched(net, source, keys, Beam(beams=3), rules=rules):
         for text in texts:
             assert text.ids[:3] == [4, 4, 7]
@@ -286,10 +290,10 @@ def test_groups_without_diversity_are_narrow_beams() -> None:
 
 def test_draws_follow_the_distribution() -> None:
     scores = torch.tensor([[0.5, 0.3, 0.2]]).log().expand(6000, 3)
-    drawn = Drawn(Sampling(seed=3))(scores, range(6000))
+    drawn = TokenSampler(Sampling(seed=3))(scores, range(6000))
     shares = torch.bincount(drawn, minlength=3) / 6000
     torch.testing.assert_close(shares, torch.tensor([0.5, 0.3, 0.2]), atol=0.03, rtol=0)
-    hot = Drawn(Sampling(temperature=0.25, seed=3))(scores, range(6000))
+    hot = TokenSampler(Sampling(temperature=0.25, seed=3))(scores, range(6000))
     sharp = torch.tensor([0.5, 0.3, 0.2]) ** 4
     torch.testing.assert_close(torch.bincount(hot, minlength=3) / 6000, sharp / sharp.sum(), atol=0.03, rtol=0)
 
@@ -313,14 +317,14 @@ def test_what_is_cut_is_never_drawn() -> None:
 
 def test_a_seed_is_a_text_whatever_stands_beside_it() -> None:
     net, (source, keys) = translator(), sources(12)
-    together = streamed(net, source, keys, Drawn(Sampling(seed=7)))
-    again = streamed(net, source, keys, Drawn(Sampling(seed=7)))
-    other = streamed(net, source, keys, Drawn(Sampling(seed=8)))
+    together = streamed(net, source, keys, TokenSampler(Sampling(seed=7)))
+    again = streamed(net, source, keys, TokenSampler(Sampling(seed=7)))
+    other = streamed(net, source, keys, TokenSampler(Sampling(seed=8)))
     assert [x.ids for x in together] == [x.ids for x in again]
     assert [x.ids for x in together] != [x.ids for x in other]
-    (alone,) = streamed(net, source[:1], keys[:1], Drawn(Sampling(seed=7)))
+    (alone,) = streamed(net, source[:1], keys[:1], TokenSampler(Sampling(seed=7)))
     assert alone.ids == together[0].ids
-    cold = streamed(net, source, keys, Drawn(Sampling(top_k=1)))
+    cold = streamed(net, source, keys, TokenSampler(Sampling(top_k=1)))
     assert [x.ids for x in cold] == [x.ids for x in streamed(net, source, keys)]
 
 
@@ -349,10 +353,14 @@ def test_prompts_of_many_lengths(side: str) -> None:
     for x in net.parameters():
         torch.nn.init.normal_(x, std=0.4)
     ids, keys = torch.randint(3, WORDS, (3, 5)), ragged(3, 5, side)
-    texts = collect(stream(Writer(Continuer(net), ids, keys), likeliest, [END], longest=9), 3, [END])
+    texts = collect_tokens(
+        stream_tokens(IncrementalDecoder(CausalDecoder(net), ids, keys), greedy_tokens, [END], longest=9), 3, [END]
+    )
     for text, row, real in zip(texts, ids, keys, strict=True):
         cache = Cache()
         prompt = row[real][None]
-        alone = collect(stream(Writer(Continuer(net), prompt), likeliest, [END], longest=9), 1, [END])
+        alone = collect_tokens(
+            stream_tokens(IncrementalDecoder(CausalDecoder(net), prompt), greedy_tokens, [END], longest=9), 1, [END]
+        )
         assert alone[0].ids == text.ids
         assert net(prompt, cache=cache)[0, -1].argmax() == (text.ids or [END])[0]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from regard.zoo import bare, parameters, preset
+from regard.zoo import count_parameters, empty_net, find_preset
 
 # Millions, tied weights once.
 COUNTS = {
@@ -88,7 +88,7 @@ NOMINAL = {
 
 
 def millions(name: str) -> float:
-    return parameters(bare(*preset(name, {}))) / 1e6
+    return count_parameters(empty_net(*find_preset(name, {}))) / 1e6
 
 
 @pytest.mark.parametrize("name", COUNTS)
@@ -106,6 +106,6 @@ def test_the_transformer_by_hand() -> None:
     attention, ffn, norm = 4 * (512 * 512 + 512), 2 * 512 * 2048 + 2048 + 512, 2 * 512
     encoder, decoder = attention + ffn + 2 * norm, 2 * attention + ffn + 3 * norm
     expected = 37000 * 512 + 6 * (encoder + decoder)
-    assert parameters(bare(*preset("transformer-base", {}))) == expected
-    assert parameters(bare(*preset("transformer-base-pre", {}))) == expected + 2 * norm
-    assert parameters(bare(*preset("transformer-base-admin", {}))) == expected + 6 * 5 * 512
+    assert count_parameters(empty_net(*find_preset("transformer-base", {}))) == expected
+    assert count_parameters(empty_net(*find_preset("transformer-base-pre", {}))) == expected + 2 * norm
+    assert count_parameters(empty_net(*find_preset("transformer-base-admin", {}))) == expected + 6 * 5 * 512

@@ -12,7 +12,7 @@ from torch import nn
 
 from regard.nn.mechanisms import MECHANISMS, build_mixer
 from regard.nn.site import Site
-from regard.zoo import FAMILIES, PRESETS, bare, preset
+from regard.zoo import FAMILIES, PRESETS, empty_net, find_preset
 
 FILE = Path(__file__).parent / "names.json"
 
@@ -101,7 +101,7 @@ def shapes(net: nn.Module) -> dict[str, list[int]]:
 
 
 def current() -> dict[str, dict[str, list[int]]]:
-    models = {label: shapes(bare(*preset(name, changes))) for label, (name, changes) in MODELS.items()}
+    models = {label: shapes(empty_net(*find_preset(name, changes))) for label, (name, changes) in MODELS.items()}
     site = Site(dim=8, heads=2, length=16)
     return models | {f"attention {name}": shapes(build_mixer(name, site)) for name in MECHANISMS}
 

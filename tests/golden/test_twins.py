@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save, save_file
 from torch import Tensor
 
 import regard
-from regard.interop.kinds import KINDS
+from regard.interop.formats import KINDS
 from tests.parity.ours import assert_close, run
 
 FAMILIES = sorted({kind.family for kind in KINDS.values()})  # those that the reference has too

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 
 from regard.errors import CheckpointError, InputError
 from regard.storage.documents import json_bytes, read_json
-from regard.storage.tensors import Info, weights_of
+from regard.storage.tensors import Info, open_weights
 from tests.interop.filed import quick, refused, same
 
 
@@ -26,36 +26,36 @@ def folder(tmp_path: Path) -> Path:
 
 def test_the_one_safetensors_file_of_another_name_is_found(folder: Path) -> None:
     save_file({"x": torch.ones(1)}, folder / "diffusion.safetensors")
-    assert weights_of(folder).header.keys() == {"x"}
+    assert open_weights(folder).header.keys() == {"x"}
     save_file({"y": torch.ones(1)}, folder / "adapter.safetensors")
-    text = refused(lambda: weights_of(folder))
+    text = refused(lambda: open_weights(folder))
     assert "'adapter.safetensors', 'diffusion.safetensors'" in text
     assert "rename" in text
     save_file({"z": torch.ones(1)}, folder / "model.safetensors")
-    assert weights_of(folder).header.keys() == {"z"}
+    assert open_weights(folder).header.keys() == {"z"}
 
 
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "last.ckpt", "tf_model.h5"])
 def test_a_folder_of_pickles_is_never_read_silently(folder: Path, name: str) -> None:
     (folder / name).write_bytes(b"")
-    text = refused(lambda: weights_of(folder))
+    text = refused(lambda: open_weights(folder))
     assert "never read silently" in text
     assert f"'{name}'" in text
     assert f"regard convert {folder} OUT" in text
 
 
 def test_a_folder_without_weights_or_no_folder_at_all(folder: Path) -> None:
-    assert "no weights" in refused(lambda: weights_of(folder))
-    assert "No such file" in refused(lambda: weights_of(folder / "missing"))
+    assert "no weights" in refused(lambda: open_weights(folder))
+    assert "No such file" in refused(lambda: open_weights(folder / "missing"))
     (folder / "file").write_text("x")
-    assert "Not a directory" in refused(lambda: weights_of(folder / "file"))
+    assert "Not a directory" in refused(lambda: open_weights(folder / "file"))
     (folder / "model.safetensors").mkdir()
-    assert "not a regular file" in refused(lambda: weights_of(folder))
+    assert "not a regular file" in refused(lambda: open_weights(folder))
 
 
 def test_a_pipe_is_refused_and_does_not_block(folder: Path) -> None:
     os.mkfifo(folder / "model.safetensors")
-    assert "not a regular file" in refused(lambda: weights_of(folder))
+    assert "not a regular file" in refused(lambda: open_weights(folder))
     assert "not a regular file" in refused(lambda: read_json(folder / "model.safetensors"))
 
 
@@ -79,7 +79,7 @@ def write_index(folder: Path, weight_map: Any) -> None:
 
 
 def test_shards_are_read_as_one(sharded: Path) -> None:
-    weights = weights_of(sharded)
+    weights = open_weights(sharded)
     assert same(weights.read(), STATE)
     assert weights.header["c"] == Info(torch.int64, (4,))
     assert weights.metadata == {"format": "pt"}
@@ -88,11 +88,11 @@ def test_shards_are_read_as_one(sharded: Path) -> None:
 
 def test_all_disagreements_of_an_index_come_in_one_error(sharded: Path) -> None:
     save_file({"a": STATE["a"], "c": STATE["c"], "extra": STATE["b"]}, sharded / B)
-    text = refused(lambda: weights_of(sharded))
+    text = refused(lambda: open_weights(sharded))
     assert f"'a': in {B}, but the index puts it into {A}" in text
     assert f"'extra': in {B}, but not in the index" in text
     write_index(sharded, {"a": B, "b": A, "c": B, "extra": A, "d": A})
-    text = refused(lambda: weights_of(sharded))
+    text = refused(lambda: open_weights(sharded))
     assert f"'extra': missing from {A}" in text
     assert f"'d': missing from {A}" in text
     assert f"'a': in {A}, but the index puts it into {B}" in text
@@ -140,7 +140,7 @@ def test_a_shard_outside_the_folder_or_of_no_plain_name_is_refused(sharded: Path
     (sharded / "loop.safetensors").symlink_to("loop.safetensors")
     (sharded / "broken.safetensors").symlink_to("nowhere.safetensors")
     write_index(sharded, {"a": A, "b": A, "c": name})
-    text = refused(lambda: weights_of(sharded))
+    text = refused(lambda: open_weights(sharded))
     assert "the shard" in text
     assert "index.json" in text
 
@@ -148,18 +148,18 @@ def test_a_shard_outside_the_folder_or_of_no_plain_name_is_refused(sharded: Path
 def test_a_link_inside_the_folder_is_fine(sharded: Path) -> None:
     (sharded / "link.safetensors").symlink_to(B)
     write_index(sharded, {"a": A, "b": A, "c": "link.safetensors"})
-    assert same(weights_of(sharded).read(), STATE)
+    assert same(open_weights(sharded).read(), STATE)
 
 
 @pytest.mark.parametrize("weight_map", [None, [], {}, "x", 1, {"a": 1}, {"a": None}, {"a": ["x"]}, {"a": {}}], ids=str)
 def test_an_index_of_another_form_is_refused(sharded: Path, weight_map: Any) -> None:
     write_index(sharded, weight_map)
-    assert "weight_map" in refused(lambda: weights_of(sharded))
+    assert "weight_map" in refused(lambda: open_weights(sharded))
 
 
 def test_a_damaged_shard_is_named(sharded: Path) -> None:
     (sharded / B).write_bytes((sharded / B).read_bytes()[:-1])
-    assert refused(lambda: weights_of(sharded)).startswith(B)
+    assert refused(lambda: open_weights(sharded)).startswith(B)
 
 
 BAD_JSON: dict[str, tuple[bytes, str]] = {

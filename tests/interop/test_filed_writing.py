@@ -13,9 +13,9 @@ from torch import Tensor
 
 from regard.errors import InputError
 from regard.storage import atomic as writing
-from regard.storage.atomic import save
+from regard.storage.atomic import save_folder
 from regard.storage.documents import read_json
-from regard.storage.tensors import weights_of
+from regard.storage.tensors import open_weights
 from tests.interop.filed import refused, same
 
 
@@ -37,7 +37,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_folder_is_written_whole(tmp_path: Path) -> None:
-    save(tmp_path / "deep" / "er" / "m", CONTENT)
+    save_folder(tmp_path / "deep" / "er" / "m", CONTENT)
     assert sorted(x.name for x in (tmp_path / "deep" / "er").iterdir()) == ["m"]
     assert sorted(tree(tmp_path / "deep" / "er" / "m")) == ["card.md", "model.safetensors", "regard.json"]
     assert read_json(tmp_path / "deep" / "er" / "m" / "regard.json") == {"format": 1}
@@ -45,15 +45,15 @@ def test_a_folder_is_written_whole(tmp_path: Path) -> None:
 
 def test_the_same_tensors_give_the_same_bytes(tmp_path: Path) -> None:
     state = {"b": torch.arange(3.0), "a": torch.arange(4)}
-    save(tmp_path / "one", {"model.safetensors": state})
-    save(tmp_path / "two", {"model.safetensors": dict(reversed(state.items()))})
+    save_folder(tmp_path / "one", {"model.safetensors": state})
+    save_folder(tmp_path / "two", {"model.safetensors": dict(reversed(state.items()))})
     assert tree(tmp_path / "one") == tree(tmp_path / "two")
 
 
 def test_others_may_read_what_the_umask_lets_them(tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:
-        save(tmp_path / "m", CONTENT)
+        save_folder(tmp_path / "m", CONTENT)
     finally:
         os.umask(before)
     modes = {stat.S_IMODE(x.stat().st_mode) for x in (tmp_path / "m").iterdir()}
@@ -68,8 +68,8 @@ def test_views_and_tied_tensors_are_written_in_full(tmp_path: Path) -> None:
     state = {"x": x, "tied": x, "T": x.T, "q": q, "k": k, "v": v, "top": top, "bottom": bottom, "last": x[3, 5]}
     state |= {"wide": torch.ones(1).expand(3, 2), "parameter": torch.nn.Parameter(torch.ones(2))}
     state |= {"conjugate": torch.tensor([1 + 2j]).conj(), "none": torch.empty(0), "none again": torch.empty(0)}
-    save(tmp_path / "m", {"model.safetensors": state})
-    found = weights_of(tmp_path / "m").read()
+    save_folder(tmp_path / "m", {"model.safetensors": state})
+    found = open_weights(tmp_path / "m").read()
     assert same(found, {name: tensor.detach() for name, tensor in state.items()})
 
 
@@ -86,40 +86,40 @@ def test_views_and_tied_tensors_are_written_in_full(tmp_path: Path) -> None:
 )
 def test_what_the_format_cannot_hold_is_refused_before_writing(tmp_path: Path, tensors: dict[str, Tensor]) -> None:
     with pytest.raises(InputError, match="tensor"):
-        save(tmp_path / "m", {"model.safetensors": tensors})
+        save_folder(tmp_path / "m", {"model.safetensors": tensors})
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "", ".", "..", "a\\b", "a\0b", "/x"])
 def test_a_file_is_written_only_inside_the_folder(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="plain file name"):
-        save(tmp_path / "m", {name: b""})
+        save_folder(tmp_path / "m", {name: b""})
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_with_files_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "m").mkdir()
-    save(tmp_path / "m", CONTENT)  # an empty folder is a fine place
+    save_folder(tmp_path / "m", CONTENT)  # an empty folder is a fine place
     before = tree(tmp_path)
-    text = refused(lambda: save(tmp_path / "m", CONTENT))
+    text = refused(lambda: save_folder(tmp_path / "m", CONTENT))
     assert "not empty" in text
     assert "'card.md'" in text
     assert tree(tmp_path) == before
     (tmp_path / "file").write_bytes(b"x")
-    assert str(tmp_path / "file") in refused(lambda: save(tmp_path / "file", CONTENT))
+    assert str(tmp_path / "file") in refused(lambda: save_folder(tmp_path / "file", CONTENT))
     assert (tmp_path / "file").read_bytes() == b"x"
 
 
 def test_replace_swaps_the_whole_folder_and_loses_no_other_file(tmp_path: Path) -> None:
-    save(tmp_path / "m", CONTENT)
-    save(tmp_path / "m", CONTENT | {"card.md": b"new", "more.txt": b""}, replace=True)
+    save_folder(tmp_path / "m", CONTENT)
+    save_folder(tmp_path / "m", CONTENT | {"card.md": b"new", "more.txt": b""}, replace=True)
     assert tree(tmp_path / "m")["card.md"] == b"new"
     assert sorted(x.name for x in tmp_path.iterdir()) == ["m"]
     before = tree(tmp_path)
-    assert "'more.txt'" in refused(lambda: save(tmp_path / "m", CONTENT, replace=True))
+    assert "'more.txt'" in refused(lambda: save_folder(tmp_path / "m", CONTENT, replace=True))
     (tmp_path / "m" / "card.md").unlink()
     (tmp_path / "m" / "card.md").mkdir()
-    assert "'card.md'" in refused(lambda: save(tmp_path / "m", CONTENT | {"more.txt": b""}, replace=True))
+    assert "'card.md'" in refused(lambda: save_folder(tmp_path / "m", CONTENT | {"more.txt": b""}, replace=True))
     (tmp_path / "m" / "card.md").rmdir()
     assert tree(tmp_path) == {name: data for name, data in before.items() if name != "m/card.md"}
 
@@ -127,8 +127,8 @@ def test_replace_swaps_the_whole_folder_and_loses_no_other_file(tmp_path: Path) 
 def test_a_link_to_a_folder_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
-    save(tmp_path / "link", CONTENT)
-    save(tmp_path / "link", CONTENT | {"card.md": b"new"}, replace=True)
+    save_folder(tmp_path / "link", CONTENT)
+    save_folder(tmp_path / "link", CONTENT | {"card.md": b"new"}, replace=True)
     assert (tmp_path / "link").is_symlink()
     assert tree(tmp_path / "real")["card.md"] == b"new"
 
@@ -160,7 +160,7 @@ def test_a_full_disk_leaves_everything_as_it_was(
 ) -> None:
     (tmp_path / "other").write_bytes(b"x")
     if replace:
-        save(tmp_path / "m", CONTENT)
+        save_folder(tmp_path / "m", CONTENT)
     before = tree(tmp_path)
     places = {
         "fsync": (os, "fsync"),
@@ -173,34 +173,34 @@ def test_a_full_disk_leaves_everything_as_it_was(
     home, name = places[what]
     with monkeypatch.context() as patch:
         patch.setattr(home, name, failing(getattr(home, name), at, FULL))
-        text = refused(lambda: save(tmp_path / "m", CONTENT | {"card.md": b"new"}, replace=replace))
+        text = refused(lambda: save_folder(tmp_path / "m", CONTENT | {"card.md": b"new"}, replace=replace))
     assert "No space left on device" in text
     assert str(tmp_path / "m") in text
     assert f"{20 + 14 + 3} bytes" in text
     assert tree(tmp_path) == before
     assert sorted(x.name for x in tmp_path.iterdir()) == (["m", "other"] if replace else ["other"])
-    save(tmp_path / "m", CONTENT | {"card.md": b"new"}, replace=replace)  # and the next attempt succeeds
+    save_folder(tmp_path / "m", CONTENT | {"card.md": b"new"}, replace=replace)  # and the next attempt succeeds
     assert tree(tmp_path / "m")["card.md"] == b"new"
 
 
 def test_an_error_of_the_safetensors_library_is_reported_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     error = writing.SafetensorError("I/O error: No space left on device (os error 28)")
     monkeypatch.setattr(writing, "save_file", failing(writing.save_file, 0, error))
-    assert "No space left on device" in refused(lambda: save(tmp_path / "m", CONTENT))
+    assert "No space left on device" in refused(lambda: save_folder(tmp_path / "m", CONTENT))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_interrupt_leaves_no_trace_and_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", failing(os.fsync, 1, KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt):
-        save(tmp_path / "m", CONTENT)
+        save_folder(tmp_path / "m", CONTENT)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_failed_sync_of_the_parent_comes_too_late_to_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", failing(os.fsync, 4, FULL))
-    save(tmp_path / "m", CONTENT)
-    assert same(weights_of(tmp_path / "m").read(), CONTENT["model.safetensors"])
+    save_folder(tmp_path / "m", CONTENT)
+    assert same(open_weights(tmp_path / "m").read(), CONTENT["model.safetensors"])
 
 
 def test_every_file_is_synced_before_the_folder_takes_its_place(
@@ -212,14 +212,14 @@ def test_every_file_is_synced_before_the_folder_takes_its_place(
         os, "fsync", lambda fd: (events.append(Path(os.readlink(f"/proc/self/fd/{fd}")).name), fsync(fd))
     )
     monkeypatch.setattr(os, "replace", lambda a, b: (events.append("rename"), rename(a, b)))
-    save(tmp_path / "m", CONTENT)
+    save_folder(tmp_path / "m", CONTENT)
     assert sorted(events[:3]) == ["card.md", "model.safetensors", "regard.json"]
     assert events[3:] == ["new", "rename", tmp_path.name]
 
 
 def test_a_system_that_cannot_swap_folders_refuses_to_replace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    save(tmp_path / "m", CONTENT)
+    save_folder(tmp_path / "m", CONTENT)
     before = tree(tmp_path)
     monkeypatch.setattr(writing.sys, "platform", "other")
-    assert "in one step" in refused(lambda: save(tmp_path / "m", CONTENT | {"card.md": b"new"}, replace=True))
+    assert "in one step" in refused(lambda: save_folder(tmp_path / "m", CONTENT | {"card.md": b"new"}, replace=True))
     assert tree(tmp_path) == before

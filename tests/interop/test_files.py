@@ -12,11 +12,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from regard.errors import CheckpointError
-from regard.interop.ops import Chunk
 from regard.interop.rules import Rule, convert
+from regard.interop.tensor_ops import Chunk
 from regard.storage import tensors as files
-from regard.storage.atomic import save
-from regard.storage.tensors import Info, weights_in, weights_of
+from regard.storage.atomic import save_folder
+from regard.storage.tensors import Info, open_weights, weights_in
 from tests.interop.filed import quick, refused, same
 
 DTYPES = list(files.DTYPES.values())
@@ -45,8 +45,8 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_every_dtype_comes_back_equal(tmp_path: Path, dtype: torch.dtype) -> None:
     state = {"x": sample(dtype), "scalar": sample(dtype, ()), "empty": sample(dtype, (0, 3))}
-    save(tmp_path / "m", {"model.safetensors": state})
-    weights = weights_of(tmp_path / "m")
+    save_folder(tmp_path / "m", {"model.safetensors": state})
+    weights = open_weights(tmp_path / "m")
     assert weights.header["x"] == Info(dtype, (2, 3))
     assert weights.shapes() == {"x": (2, 3), "scalar": (), "empty": (0, 3)}
     assert weights.metadata == {"format": "pt"}
@@ -63,15 +63,15 @@ def test_files_of_the_safetensors_library_are_read(tmp_path: Path) -> None:
 
 def test_files_of_ours_are_read_by_the_safetensors_library(tmp_path: Path) -> None:
     state = {"b": torch.randn(3, 2), "a": torch.randn(4).half()}
-    save(tmp_path / "m", {"model.safetensors": state})
+    save_folder(tmp_path / "m", {"model.safetensors": state})
     assert same(load_file(tmp_path / "m" / "model.safetensors"), state)
 
 
 def test_read_widens_floating_tensors_and_only_those(tmp_path: Path) -> None:
     kinds = (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int8, torch.bool, torch.complex64)
     state = {str(dtype): sample(dtype) for dtype in kinds}
-    save(tmp_path / "m", {"model.safetensors": state})
-    found = weights_of(tmp_path / "m").read(dtype=torch.float32)
+    save_folder(tmp_path / "m", {"model.safetensors": state})
+    found = open_weights(tmp_path / "m").read(dtype=torch.float32)
     for name, tensor in state.items():
         narrow = name in ("torch.float16", "torch.bfloat16")
         assert found[name].dtype == (torch.float32 if narrow else tensor.dtype)
@@ -79,8 +79,8 @@ def test_read_widens_floating_tensors_and_only_those(tmp_path: Path) -> None:
 
 
 def test_meta_tensors_check_a_conversion_before_data_is_read(tmp_path: Path) -> None:
-    save(tmp_path / "m", {"model.safetensors": {"qkv": torch.randn(6, 2).half()}})
-    weights = weights_of(tmp_path / "m")
+    save_folder(tmp_path / "m", {"model.safetensors": {"qkv": torch.randn(6, 2).half()}})
+    weights = open_weights(tmp_path / "m")
     ours = convert(weights.meta(), [Rule("qkv", ("q", "k", "v"), Chunk(3))])
     assert ours["k"].is_meta
     assert (ours["k"].shape, ours["k"].dtype) == ((2, 2), torch.float16)
@@ -88,9 +88,9 @@ def test_meta_tensors_check_a_conversion_before_data_is_read(tmp_path: Path) -> 
 
 
 def test_changing_what_was_read_does_not_change_the_file(tmp_path: Path) -> None:
-    save(tmp_path / "m", {"model.safetensors": {"x": torch.ones(3)}})
+    save_folder(tmp_path / "m", {"model.safetensors": {"x": torch.ones(3)}})
     before = (tmp_path / "m" / "model.safetensors").read_bytes()
-    weights_of(tmp_path / "m").read()["x"].zero_()
+    open_weights(tmp_path / "m").read()["x"].zero_()
     assert (tmp_path / "m" / "model.safetensors").read_bytes() == before
 
 
@@ -239,7 +239,7 @@ MALFORMED: dict[str, tuple[bytes, str]] = {
 def test_a_malformed_file_is_refused_by_name_and_reason(folder: Path, name: str) -> None:
     data, reason = MALFORMED[name]
     (folder / "model.safetensors").write_bytes(data)
-    text = refused(lambda: weights_of(folder))
+    text = refused(lambda: open_weights(folder))
     assert reason in text
     assert text.startswith("model.safetensors: ")
     assert str(folder / "model.safetensors") in text
@@ -253,7 +253,7 @@ def test_there_are_many_kinds_of_malformed_files() -> None:
 
 def test_the_malformed_files_differ_from_a_good_one_only_in_their_fault(folder: Path) -> None:
     (folder / "model.safetensors").write_bytes(raw_file({"a": entry()}, DATA))
-    assert weights_of(folder).read()["a"].tolist() == [0, 0]
+    assert open_weights(folder).read()["a"].tolist() == [0, 0]
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,20 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from regard.errors import CheckpointError, InputError
-from regard.interop.ops import SAME, Chain, Chunk, Fuse, Op, Permute, Reshape, Transpose
-from regard.interop.rules import Dropped, Entry, Idle, Ours, Rule, Tied, convert, export, fit, in_order, shapes
+from regard.interop.rules import (
+    Dropped,
+    Entry,
+    Idle,
+    Ours,
+    Rule,
+    Tied,
+    check_tensors,
+    convert,
+    export,
+    in_order,
+    shapes,
+)
+from regard.interop.tensor_ops import SAME, Chain, Chunk, Fuse, Op, Permute, Reshape, Transpose
 
 DIM, DEPTH, WORDS = 4, 12, 7
 
@@ -430,13 +442,13 @@ def test_buffers_of_ours_are_not_allocated_for_shapes() -> None:
 
 
 def test_fit_says_nothing_when_all_fits() -> None:
-    fit({"a": (1, 2), "b": ()}, {"b": (), "a": (1, 2)}, "somewhere")
+    check_tensors({"a": (1, 2), "b": ()}, {"b": (), "a": (1, 2)}, "somewhere")
 
 
 def test_fit_lists_all_that_is_missing_unexpected_or_misshapen() -> None:
     expected = {f"blocks.{i}.weight": (2, 3) for i in range(300)} | {"head": (5,), "a": (1,)}
     found = {"a": (1,), "head": (5, 1), "junk.b": (), "junk.a": (9,)}
-    text = problems(lambda: fit(expected, found, "folder/model.safetensors"))
+    text = problems(lambda: check_tensors(expected, found, "folder/model.safetensors"))
     lines = text.splitlines()
     assert lines[0] == "the tensors do not fit the model: 300 missing, 2 unexpected, 1 misshapen"
     assert "folder/model.safetensors" in text
@@ -458,9 +470,9 @@ def test_fit_passes_exactly_what_is_equal(
     expected: dict[str, tuple[int, ...]], found: dict[str, tuple[int, ...]]
 ) -> None:
     if expected == found:
-        fit(expected, found, "x")
+        check_tensors(expected, found, "x")
         return
-    lines = [line.strip() for line in problems(lambda: fit(expected, found, "x")).splitlines()]
+    lines = [line.strip() for line in problems(lambda: check_tensors(expected, found, "x")).splitlines()]
     for name in "abcdef":
         wrong = expected.get(name) != found.get(name)
         assert sum(line.startswith(f"{name} (") for line in lines) == wrong

@@ -145,10 +145,10 @@ def test_what_cannot_be_asked_is_refused(story: Trace[Any]) -> None:
         story.ask("meaning")
     with pytest.raises(InputError, match="no such site"):
         story.ask("spectrum", site="blocks.9.mixer")
-    from regard.look.trace import follow
+    from regard.look.trace import record_run
 
     bert, ids = net("bert", attention="fourier"), torch.randint(13, (1, 6))
-    found = follow(bert, "*", lambda: bert(ids), table=FAMILIES["bert"].axes, axes={})
+    found = record_run(bert, "*", lambda: bert(ids), table=FAMILIES["bert"].axes, axes={})
     with pytest.raises(InputError, match="needs weights"):
         found.ask("rollout")
     with pytest.raises(InputError, match="can be shown"):

@@ -10,7 +10,7 @@ from regard.errors import InputError
 from regard.look.distance import mean_distance
 from regard.look.maps import Map, look_at
 from regard.look.rollout import rolled_out
-from regard.look.words import by_words
+from regard.look.subwords import merge_subwords
 from regard.models import gpt, transformer
 from regard.nn.axis import Axis
 
@@ -58,7 +58,7 @@ def test_a_net_that_reads() -> None:
         assert found.shape == one.weights.shape[:2]
         assert float(found[1, 0]) == pytest.approx(counted(one.weights[1, 0]), abs=1e-5)
     named = replace(seen["blocks.0.mixer"], rows=(words := Axis("text", 6, tuple("abcdef"))), columns=words)
-    assert torch.allclose(mean_distance(by_words(named)), mean_distance(seen["blocks.0.mixer"]))
+    assert torch.allclose(mean_distance(merge_subwords(named)), mean_distance(seen["blocks.0.mixer"]))
 
 
 def test_two_texts_have_no_distance() -> None:

@@ -9,13 +9,13 @@ from torch import Tensor
 
 from regard.errors import InputError
 from regard.look import occlusion as covering
-from regard.look.distance import between, mean_distance
-from regard.look.flow import flowed, row_of
+from regard.look.distance import grid_distances, mean_distance
+from regard.look.flow import attention_flow, flow_row
 from regard.look.maps import Looked, Map, look_at
-from regard.look.occlusion import attribution, average, blur, deletion, grey, logit, probability
-from regard.look.patches import components, similarity
+from regard.look.occlusion import average, blur, deletion_curve, grey_image, label_logit, occlusion_map, probability
+from regard.look.patches import filter_components, position_similarity
 from regard.look.rollout import over_image, rolled_out
-from regard.look.windows import whole
+from regard.look.windows import joined_map
 from regard.models import mixer, swin, vit
 from regard.nn.axis import Axis
 from regard.nn.positions import sinusoid
@@ -102,7 +102,7 @@ def test_rollout_refuses_what_has_no_shares() -> None:
         rolled_out([replace(layer, weights=layer.weights[..., :2, :])])
     with pytest.raises(InputError, match="as in layer 0"):
         rolled_out([layer, *maps(1, 3)])
-    net = mixer.Mixer(mixer.Config(image=16, patch=4, channels=1, classes=3, dim=8, depth=2, tokens=8, hidden=16))
+    net = mixer.MLPMixer(mixer.Config(image=16, patch=4, channels=1, classes=3, dim=8, depth=2, tokens=8, hidden=16))
     with pytest.raises(InputError, match="how much each input moves"):
         rolled_out(looked_at(net, torch.randn(1, 1, 16, 16), mixer.AXES).maps.values())
 
@@ -126,7 +126,7 @@ def narrowest(layers: list[Tensor], output: int, entry: int) -> float:
 
 def test_flow_through_one_layer_is_its_row() -> None:
     (layer,) = maps(1, 2, batch=2)
-    found = flowed([layer], 3)
+    found = attention_flow([layer], 3)
     assert found.weights.shape == (2, 1, 1, 4)
     wanted = (layer.weights.mean(1) + torch.eye(4)) / 2
     assert torch.allclose(found.weights[:, 0, 0], wanted[:, 3], atol=1e-5)
@@ -136,21 +136,21 @@ def test_the_largest_flow_is_the_narrowest_cut() -> None:
     torch.manual_seed(0)
     layers = [torch.randn(3, 3).mul(2).softmax(-1) for _ in range(3)]
     for output in range(3):
-        found = row_of(layers, output)
+        found = flow_row(layers, output)
         wanted = [narrowest(layers, output, entry) for entry in range(3)]
         assert found.tolist() == pytest.approx(wanted, abs=1e-5)
-    assert row_of(layers, 0).tolist() != pytest.approx(row_of(layers[::-1], 0).tolist(), abs=1e-3)
+    assert flow_row(layers, 0).tolist() != pytest.approx(flow_row(layers[::-1], 0).tolist(), abs=1e-3)
 
 
 def test_flow_over_an_image() -> None:
     layers = maps(2, 2, special=1)
-    found = flowed(layers)
+    found = attention_flow(layers)
     assert over_image(found).shape == (1, 2, 2)
     assert float(over_image(found).sum()) == pytest.approx(1)
     with pytest.raises(InputError, match="no such output"):
-        flowed(layers, 5)
+        attention_flow(layers, 5)
     with pytest.raises(InputError, match="none"):
-        flowed([])
+        attention_flow([])
 
 
 # Distance ---------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def test_a_class_token_has_no_place() -> None:
     with_token[:, :, 5] = 0
     with_token[:, :, 5, 0] = 1  # this patch looks at the token alone: it is left out
     others = [i for i in range(9) if i != 4]
-    far = (bare.weights * between((3, 3))).sum(-1)[..., others].mean(-1) * 4
+    far = (bare.weights * grid_distances((3, 3))).sum(-1)[..., others].mean(-1) * 4
     assert torch.allclose(mean_distance(weighing(with_token, (3, 3), 1), 4), far)
 
 
@@ -194,7 +194,7 @@ def test_a_window_bounds_the_distance() -> None:
     for name, found in looked_at(net, images, swin.AXES).maps.items():
         far = mean_distance(found, 4)
         assert far.shape == (1, 2), name
-        assert torch.allclose(far, mean_distance(whole(found), 4))
+        assert torch.allclose(far, mean_distance(joined_map(found), 4))
         assert 0 < float(far.max()) <= 4 * 3 * 2**0.5  # from corner to corner of a window of 4 x 4 patches
 
 
@@ -209,14 +209,20 @@ def test_a_distance_needs_places() -> None:
 # Occlusion --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cover", [grey(0.25), average, blur(3)])
+@pytest.mark.parametrize("cover", [grey_image(0.25), average, blur(3)])
 @pytest.mark.parametrize("stride", [4, 2, 3])
 def test_a_linear_model_loses_what_it_was_given(cover: covering.Cover, stride: int) -> None:
     """Oracle: a(p) is the sum of w (x - base) over the square; where squares overlap, a pixel has their mean."""
     torch.manual_seed(0)
     image, weights = torch.randn(2, 8, 12).double(), torch.randn(3, 2, 8, 12).double()
-    found = attribution(
-        lambda x: torch.einsum("bchw,kchw->bk", x, weights), image, 1, patch=4, stride=stride, cover=cover, read=logit
+    found = occlusion_map(
+        lambda x: torch.einsum("bchw,kchw->bk", x, weights),
+        image,
+        1,
+        patch=4,
+        stride=stride,
+        cover=cover,
+        read=label_logit,
     )
     each = (weights[1] * (image - cover(image))).sum(0)
     total, count = torch.zeros(8, 12).double(), torch.zeros(8, 12)
@@ -230,7 +236,9 @@ def test_a_linear_model_loses_what_it_was_given(cover: covering.Cover, stride: i
 
 def test_nothing_is_lost_where_nobody_looks() -> None:
     image = torch.rand(1, 8, 8)
-    found = attribution(lambda x: x[:, 0, :4].flatten(1)[:, :5], image, 2, patch=2, cover=grey(-1), read=logit)
+    found = occlusion_map(
+        lambda x: x[:, 0, :4].flatten(1)[:, :5], image, 2, patch=2, cover=grey_image(-1), read=label_logit
+    )
     assert float(found[4:].abs().max()) == 0
     assert torch.allclose(found[:2, 2:4], image[0, 0, 2] + 1)
 
@@ -239,8 +247,8 @@ def test_probability_and_logit() -> None:
     image, weights = torch.rand(1, 4, 4), torch.randn(3, 16)
     logits = image.flatten() @ weights.T
     covered = torch.zeros(16) @ weights.T
-    for read, wanted in ((probability, logits.softmax(-1) - covered.softmax(-1)), (logit, logits - covered)):
-        found = attribution(lambda x: x.flatten(1) @ weights.T, image, 2, patch=4, cover=grey(0.0), read=read)
+    for read, wanted in ((probability, logits.softmax(-1) - covered.softmax(-1)), (label_logit, logits - covered)):
+        found = occlusion_map(lambda x: x.flatten(1) @ weights.T, image, 2, patch=4, cover=grey_image(0.0), read=read)
         assert torch.allclose(found, wanted[2].expand(4, 4), atol=1e-6)
 
 
@@ -257,19 +265,21 @@ def test_covers() -> None:
 @pytest.mark.parametrize(("patch", "stride"), [(9, 1), (0, 1), (4, 5), (4, 0)])
 def test_squares_that_do_not_cover(patch: int, stride: int) -> None:
     with pytest.raises(InputError, match="do not cover"):
-        attribution(lambda x: x.flatten(1), torch.rand(1, 8, 8), 0, patch=patch, stride=stride)
+        occlusion_map(lambda x: x.flatten(1), torch.rand(1, 8, 8), 0, patch=patch, stride=stride)
 
 
 def test_deletion_covers_the_worthiest_first() -> None:
     image = torch.rand(1, 4, 6) + 0.5
     worth = image[0].unflatten(1, (3, 2)).unflatten(0, (2, 2)).sum((1, 3))
-    found = deletion(lambda x: x.sum((1, 2, 3))[:, None], image, 0, worth, cover=grey(0.0), read=logit)
+    found = deletion_curve(
+        lambda x: x.sum((1, 2, 3))[:, None], image, 0, worth, cover=grey_image(0.0), read=label_logit
+    )
     cells = worth.flatten().sort(descending=True).values
     assert torch.allclose(found, image.sum() - torch.cat((torch.zeros(1), cells.cumsum(0))), atol=1e-5)
     with pytest.raises(InputError, match="so many cells"):
-        deletion(lambda x: x, image, 0, torch.rand(3, 3))
+        deletion_curve(lambda x: x, image, 0, torch.rand(3, 3))
     with pytest.raises(InputError, match="one image"):
-        deletion(lambda x: x, image[None], 0, worth)
+        deletion_curve(lambda x: x, image[None], 0, worth)
 
 
 # Filters and positions --------------------------------------------------------------------------
@@ -279,7 +289,7 @@ def test_components_are_those_of_the_covariance() -> None:
     """And with all of them the filters come back."""
     torch.manual_seed(0)
     filters = torch.randn(20, 3, 2, 2).double() * torch.arange(1, 13).view(3, 2, 2)
-    found = components(filters, 12)
+    found = filter_components(filters, 12)
     rows = filters.flatten(1)
     values, vectors = torch.linalg.eigh(torch.cov(rows.T))
     assert torch.allclose(found.shares, values.flip(0) / values.sum())
@@ -289,14 +299,14 @@ def test_components_are_those_of_the_covariance() -> None:
     basis = found.tiles.flatten(1)
     assert torch.allclose(centred @ basis.T @ basis, centred)
     with pytest.raises(InputError, match="1 to 12"):
-        components(filters, 13)
+        filter_components(filters, 13)
 
 
 def test_similarity_of_sines_in_two_axes() -> None:
     """Half of the width tells the row and half the column: the cosine is the mean of both, highest at the place."""
     rows, columns = sinusoid(torch.arange(4), 32), sinusoid(torch.arange(5), 32)
     table = torch.cat((rows[:, None].expand(4, 5, 32), columns[None].expand(4, 5, 32)), -1).flatten(0, 1)
-    found = similarity(torch.cat((torch.randn(2, 64), table))[None], (4, 5))
+    found = position_similarity(torch.cat((torch.randn(2, 64), table))[None], (4, 5))
     assert found.shape == (4, 5, 4, 5)
     down, along = rows @ rows.T / 16, columns @ columns.T / 16
     assert torch.allclose(found, (down[:, None, :, None] + along[None, :, None, :]) / 2, atol=1e-5)
@@ -304,4 +314,4 @@ def test_similarity_of_sines_in_two_axes() -> None:
     assert torch.equal(flat.argmax(-1), torch.arange(20))
     assert float(found[1, 1, 1, 4]) > float(found[1, 1, 3, 4])  # the same row is nearer than another
     with pytest.raises(InputError, match="every place"):
-        similarity(table, (5, 5))
+        position_similarity(table, (5, 5))

@@ -16,23 +16,23 @@ from regard.errors import InputError
 from regard.look.changes import Head, Temperature, Token
 from regard.look.document import (
     About,
-    cell,
-    data_of,
-    embedded,
-    exact,
-    find,
-    halved,
-    one_head,
-    row_of,
-    shaded,
-    smaller,
+    document_data,
+    downsample,
+    downsampled_heads,
+    embedded_document,
+    explain_weight,
+    find_site,
+    float32_bytes,
+    head_map,
+    map_row,
+    map_weights,
+    shade_bytes,
     thumbnails,
     times,
-    weights_of,
 )
 from regard.look.saving import about
-from regard.look.trace import Trace, follow
-from regard.look.windows import unwound, whole
+from regard.look.trace import Trace, record_run
+from regard.look.windows import joined_map, unwound
 from regard.model import Model
 from regard.zoo import FAMILIES
 from tests.contracts.families import net
@@ -47,7 +47,7 @@ def translated() -> Trace[Any]:
 
 
 def test_a_document_tells_model_input_answer_axes_and_sites(translated: Trace[Any]) -> None:
-    told = json.loads(json.dumps(data_of(translated, ABOUT)))
+    told = json.loads(json.dumps(document_data(translated, ABOUT)))
     assert told["input"] == {"kind": "pair", "source": TEXT, "target": "Wo sind meine Schlüssel?"}
     assert told["answer"]["text"] == "Wo sind meine Schlüssel?"
     assert [x["text"].strip() for x in told["answer"]["tokens"]] == told["axes"]["written"]["labels"]
@@ -60,14 +60,14 @@ def test_a_document_tells_model_input_answer_axes_and_sites(translated: Trace[An
     assert (own["role"], own["rows"], own["columns"], own["arithmetic"]) == ("self", "written", "target", True)
     for site in told["sites"]:
         size = (site["heads"], *(told["axes"][site[side]]["size"] for side in ("rows", "columns")))
-        assert weights_of(translated, site["name"]).shape == size
+        assert map_weights(translated, site["name"]).shape == size
 
 
 def test_the_same_look_has_the_same_address_and_another_has_another(translated: Trace[Any]) -> None:
-    address = data_of(translated, ABOUT)["id"]
-    assert data_of(regard.load("tatoeba-en-de").look(TEXT), ABOUT)["id"] == address
+    address = document_data(translated, ABOUT)["id"]
+    assert document_data(regard.load("tatoeba-en-de").look(TEXT), ABOUT)["id"] == address
     changed = translated.change(Token("source", 3))
-    told = data_of(changed, ABOUT, translated.answer)
+    told = document_data(changed, ABOUT, translated.answer)
     assert told["id"] != address
     assert told["changes"] == [{"kind": "token", "axis": "source", "position": 3}]
     assert told["before"]["text"] == translated.answer.text != told["answer"]["text"]
@@ -75,13 +75,13 @@ def test_the_same_look_has_the_same_address_and_another_has_another(translated: 
 
 def test_what_was_not_prepared_by_a_model_cannot_be_shown(translated: Trace[Any]) -> None:
     with pytest.raises(InputError, match="can be shown"):
-        data_of(Trace(translated.output, translated.sites, translated.net), ABOUT)
+        document_data(Trace(translated.output, translated.sites, translated.net), ABOUT)
 
 
 def test_an_image_is_shown_as_the_net_saw_it() -> None:
     image = Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8) * 4)
     found = regard.load("digits").look(image)
-    told = data_of(found, About("digits", "vit", "classify", 30_000, "image"))
+    told = document_data(found, About("digits", "vit", "classify", 30_000, "image"))
     raw = base64.b64decode(told["input"]["png"].removeprefix("data:image/png;base64,"))
     assert np.array_equal(np.asarray(Image.open(io.BytesIO(raw))), np.asarray(image))
     assert told["axes"]["patches"] == {"kind": "image", "size": 16, "labels": None, "grid": [4, 4], "special": 0}
@@ -90,9 +90,9 @@ def test_an_image_is_shown_as_the_net_saw_it() -> None:
 
 def test_halving_keeps_the_larger_and_odd_sides() -> None:
     weights = torch.tensor([[0.1, 0.2, 0.9], [0.3, 0.0, 0.4], [0.5, 0.6, 0.7]])
-    assert torch.equal(halved(weights, 1), torch.tensor([[0.3, 0.9], [0.6, 0.7]]))
-    assert torch.equal(halved(weights, 2), torch.tensor([[0.9]]))
-    assert halved(weights, 0) is weights
+    assert torch.equal(downsample(weights, 1), torch.tensor([[0.3, 0.9], [0.6, 0.7]]))
+    assert torch.equal(downsample(weights, 2), torch.tensor([[0.9]]))
+    assert downsample(weights, 0) is weights
     assert [times(*size) for size in ((1, 1), (64, 64), (65, 2), (2, 128), (129, 1), (2048, 2048))] == [
         0,
         0,
@@ -101,13 +101,13 @@ def test_halving_keeps_the_larger_and_odd_sides() -> None:
         2,
         5,
     ]
-    assert shaded(torch.tensor([0.0, 0.25, 1.0, 7.0])) == bytes([0, 128, 255, 255])
+    assert shade_bytes(torch.tensor([0.0, 0.25, 1.0, 7.0])) == bytes([0, 128, 255, 255])
 
 
 def test_thumbnails_follow_each_other(translated: Trace[Any]) -> None:
     raw, start = np.frombuffer(thumbnails(translated), np.uint8), 0
     for name in translated.sites:
-        weights = weights_of(translated, name)
+        weights = map_weights(translated, name)
         some = raw[start : start + weights.numel()].reshape(weights.shape)
         assert np.abs(some - 255 * weights.sqrt().numpy()).max() <= 0.5 + 1e-4
         start += weights.numel()
@@ -115,26 +115,26 @@ def test_thumbnails_follow_each_other(translated: Trace[Any]) -> None:
 
 
 def test_bytes_of_a_map_are_the_map(translated: Trace[Any]) -> None:
-    weights = weights_of(translated, "decoder.1.cross")
-    back = np.frombuffer(exact(one_head(weights, 2)), "<f4").reshape(weights.shape[1:])
+    weights = map_weights(translated, "decoder.1.cross")
+    back = np.frombuffer(float32_bytes(head_map(weights, 2)), "<f4").reshape(weights.shape[1:])
     assert np.array_equal(back, weights[2].numpy())
-    assert torch.equal(one_head(weights, None), weights.mean(0))
+    assert torch.equal(head_map(weights, None), weights.mean(0))
     with pytest.raises(InputError, match="no such head"):
-        one_head(weights, 4)
+        head_map(weights, 4)
 
 
 def test_a_cell_tells_its_arithmetic(translated: Trace[Any]) -> None:
-    told = cell(translated, "decoder.1.mixer", 1, 2, 4)
+    told = explain_weight(translated, "decoder.1.mixer", 1, 2, 4)
     assert told["masked"]
     assert told["weight"] == 0
     assert told["scores"][4] is None
-    told = cell(translated, "decoder.1.cross", 1, 2, 4)
+    told = explain_weight(translated, "decoder.1.cross", 1, 2, 4)
     row = np.exp([x for x in told["scores"]])
     assert told["weights"] == pytest.approx(list(row / row.sum()), abs=1e-6)
     assert told["score"] == pytest.approx(np.dot(told["query"], told["key"]) * told["scale"], abs=1e-5)
     with pytest.raises(InputError, match="no such row"):
-        cell(translated, "decoder.1.cross", 1, 60, 4)
-    changed = cell(translated.change(Temperature(2.0)), "decoder.1.cross", 1, 2, 4)
+        explain_weight(translated, "decoder.1.cross", 1, 60, 4)
+    changed = explain_weight(translated.change(Temperature(2.0)), "decoder.1.cross", 1, 2, 4)
     row = np.exp(np.array(changed["scores"]) / 2)  # the scores are as they were, and warmer weights come of them
     assert changed["weights"] == pytest.approx(list(row / row.sum()), abs=1e-6)
 
@@ -142,44 +142,46 @@ def test_a_cell_tells_its_arithmetic(translated: Trace[Any]) -> None:
 @pytest.mark.parametrize("name", ["decoder.1", "decoder.1.cross@0", "decoder.1.cross@1", "", "@", "decoder.1.cross@x"])
 def test_a_site_that_is_not_there(name: str, translated: Trace[Any]) -> None:
     with pytest.raises(InputError, match="no such site"):
-        find(translated, name)
+        find_site(translated, name)
 
 
 def test_a_layer_that_runs_again_has_a_name_for_each_call() -> None:
     model, ids = net("bert", shared=True, depth=3), torch.randint(13, (1, 5))
-    found = follow(model, "*", lambda: model(ids), table=FAMILIES["bert"].axes, axes={})
+    found = record_run(model, "*", lambda: model(ids), table=FAMILIES["bert"].axes, axes={})
     calls = found.calls["blocks.0.mixer"]
     assert len(calls) == 3
     for i, one in enumerate(calls):
-        assert torch.equal(weights_of(found, f"blocks.0.mixer@{i}"), one.weights[0])
+        assert torch.equal(map_weights(found, f"blocks.0.mixer@{i}"), one.weights[0])
     with pytest.raises(InputError, match="no such site"):
-        find(found, "blocks.0.mixer")
+        find_site(found, "blocks.0.mixer")
 
 
 def test_windows_are_one_map() -> None:
     model = Model("swin", net("swin"))
     images = torch.randn(1, 2, 8, 8, dtype=torch.float64)
-    found = follow(model.net, "*", lambda: model.net(images), table=FAMILIES["swin"].axes, axes=model.net.axes(images))
+    found = record_run(
+        model.net, "*", lambda: model.net(images), table=FAMILIES["swin"].axes, axes=model.net.axes(images)
+    )
     name = next(iter(found.sites))
-    assert torch.equal(weights_of(found, name), whole(found.maps[name]).weights[0])
-    assert weights_of(found, name).shape[-1] == int(np.prod(found.sites[name].rows.cut.grid))
+    assert torch.equal(map_weights(found, name), joined_map(found.maps[name]).weights[0])
+    assert map_weights(found, name).shape[-1] == int(np.prod(found.sites[name].rows.cut.grid))
 
 
 def test_a_large_map_is_made_small_tile_by_tile(translated: Trace[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """The same numbers, though the whole never stands there: with masks (the decoder's), and of every kernel."""
-    before = [halved(weights_of(translated, name), 1) for name in translated.sites]
+    before = [downsample(map_weights(translated, name), 1) for name in translated.sites]
     monkeypatch.setattr("regard.look.document.DENSE", 1)
     monkeypatch.setattr("regard.look.document.TALL", 2)
     for name, one in zip(translated.sites, before, strict=True):
-        assert torch.allclose(smaller(translated, name, 1), one, atol=1e-7)
+        assert torch.allclose(downsampled_heads(translated, name, 1), one, atol=1e-7)
 
 
 def test_a_row_is_that_of_its_map(translated: Trace[Any]) -> None:
     fresh = translated.again(()) if translated.again is not None else translated
     for name in fresh.sites:
-        row = row_of(fresh, name, 2)
+        row = map_row(fresh, name, 2)
         assert name not in fresh.maps.kept
-        assert torch.allclose(row, weights_of(fresh, name)[:, 2], atol=1e-7)
+        assert torch.allclose(row, map_weights(fresh, name)[:, 2], atol=1e-7)
 
 
 def test_a_lens_stands_over_what_was_written(translated: Trace[Any]) -> None:
@@ -245,7 +247,7 @@ def windows() -> Trace[Any]:
 def test_a_weight_in_a_window_is_taken_apart(windows: Trace[Any]) -> None:
     """Rows and columns are those of the whole grid, shifted or not."""
     for name, site in windows.sites.items():
-        weights = weights_of(windows, name)
+        weights = map_weights(windows, name)
         size = weights.shape[-1]
         for row, column in ((0, 0), (3, 7), (size - 1, size - 2), (size // 2, 0), (0, size - 1)):
             one = site.cell(1, row, column)
@@ -262,8 +264,8 @@ def test_a_patch_is_crossed_out_where_it_lies(windows: Trace[Any]) -> None:
     """In one window of one layer, and nowhere else; as if it were masked there."""
     images = torch.randn(1, 2, 18, 18, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     for name in list(windows.sites)[:2]:
-        before = weights_of(windows, name)
-        after = weights_of(seen_by(windows.net, images, [Token(name, 40)]), name)
+        before = map_weights(windows, name)
+        after = map_weights(seen_by(windows.net, images, [Token(name, 40)]), name)
         hidden = before.clone()
         hidden[..., 40] = 0
         hidden = hidden / hidden.sum(-1, keepdim=True)
@@ -274,10 +276,10 @@ def test_a_patch_is_crossed_out_where_it_lies(windows: Trace[Any]) -> None:
 
 
 def test_a_file_of_its_own_holds_all_numbers(translated: Trace[Any]) -> None:
-    told = json.loads(json.dumps(embedded(translated, ABOUT)))
-    assert told["document"] == json.loads(json.dumps(data_of(translated, ABOUT)))
+    told = json.loads(json.dumps(embedded_document(translated, ABOUT)))
+    assert told["document"] == json.loads(json.dumps(document_data(translated, ABOUT)))
     for site in told["document"]["sites"]:
-        weights = weights_of(translated, site["name"])
+        weights = map_weights(translated, site["name"])
         raw = np.frombuffer(base64.b64decode(told["maps"][site["name"]]), "<f2").reshape(weights.shape)
         assert np.abs(raw - weights.numpy()).max() < 1e-3
         q, k = (
@@ -306,7 +308,7 @@ def test_numbers_of_all_sites(translated: Trace[Any], tmp_path: Path) -> None:
     with np.load(tmp_path / "a.npz", allow_pickle=False) as found:
         about = json.loads(str(found["about"]))
         assert set(found) == {"about", *translated.sites}
-        assert np.array_equal(found["encoder.0.mixer"], weights_of(translated, "encoder.0.mixer").numpy())
+        assert np.array_equal(found["encoder.0.mixer"], map_weights(translated, "encoder.0.mixer").numpy())
     assert about["changes"] == [{"kind": "head", "site": "decoder.1.cross", "head": 2, "factor": 0.0}]
     assert about["axes"]["encoder.0.mixer"]["rows"]["labels"][0] == " Where"
     translated.save(tmp_path / "b.npz", "encoder.0.mixer", 1)

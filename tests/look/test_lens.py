@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from regard.errors import InputError
 from regard.look.answers import Labels, label_choices
-from regard.look.example import Example
-from regard.look.lens import through_lens
-from regard.look.trace import follow
+from regard.look.examples import Example
+from regard.look.lens import logit_lens
+from regard.look.trace import record_run
 from regard.models import bert, gpt, vit
 from regard.zoo import FAMILIES
 from tests.contracts.families import inputs, net
@@ -55,7 +55,7 @@ def test_the_last_layer_is_the_answer(family: str, changes: dict[str, Any]) -> N
     given = {name: x.float() if x.is_floating_point() else x for name, x in given.items()}
     with torch.no_grad():
         wanted = said(model(**given))
-    layers = list(through_lens(model, lambda: model(**given)))
+    layers = list(logit_lens(model, lambda: model(**given)))
     assert len(layers) == (getattr(model.config, "decoder_depth", None) or model.config.depth)
     assert {layer.logits.shape for layer in layers} == {wanted.shape}
     assert torch.allclose(layers[-1].logits, wanted, atol=1e-6)
@@ -105,7 +105,7 @@ def test_a_seer_is_read_where_its_head_can_read(family: str, changes: dict[str, 
     images = torch.randn(2, 2, side, side, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         wanted = model(images)
-    layers = list(through_lens(model, lambda: model(images)))
+    layers = list(logit_lens(model, lambda: model(images)))
     assert [layer.name for layer in layers] == names
     assert torch.allclose(layers[-1].logits, wanted, atol=1e-12)
     assert not torch.allclose(layers[0].logits, wanted, atol=1e-3)
@@ -125,7 +125,7 @@ def test_a_seer_can_be_asked_for_its_lens(family: str) -> None:
         return label_choices(logits[0], ())
 
     with torch.inference_mode():
-        found = follow(model, "*", lambda: model(images), table=FAMILIES[family].axes, axes=model.axes(images))
+        found = record_run(model, "*", lambda: model(images), table=FAMILIES[family].axes, axes=model.axes(images))
     told = replace(found, example=Example((images,), tell, ("image",), dict), answer=tell(found.output)).ask("lens")
     best, chance = tell(found.output).choices[0]
     assert told["layers"][-1]["tokens"][0][0] == [best, pytest.approx(chance)]
@@ -134,13 +134,13 @@ def test_a_seer_can_be_asked_for_its_lens(family: str) -> None:
 def test_norms_between_the_last_blocks_are_not_left_out() -> None:
     model = net("swinv2", depth=(1, 2), every=2)
     with pytest.raises(InputError, match="a norm stands after some blocks"):
-        through_lens(model, lambda: None)
+        logit_lens(model, lambda: None)
 
 
 def test_an_early_layer_is_what_it_would_be_as_the_last() -> None:
     """The same net cut off after each block answers what the lens says."""
     model, ids = net("gpt", depth=3), torch.randint(13, (2, 6))
-    layers = list(through_lens(model, lambda: model(ids)))
+    layers = list(logit_lens(model, lambda: model(ids)))
     for count, layer in enumerate(layers, 1):
         short = net("gpt", depth=3)
         short.load_state_dict(model.state_dict())
@@ -152,7 +152,7 @@ def test_an_early_layer_is_what_it_would_be_as_the_last() -> None:
 def test_padding_and_decoding_are_the_runs_affair() -> None:
     model, ids = net("transformer"), torch.randint(13, (1, 4))
     memory = model.encode(ids)
-    layers = list(through_lens(model, lambda: model.decode(ids[:, :2], memory)))
+    layers = list(logit_lens(model, lambda: model.decode(ids[:, :2], memory)))
     assert [layer.logits.shape for layer in layers] == [(1, 2, 13)] * 2
     assert not any(layer.logits.requires_grad for layer in layers)
     assert torch.allclose(layers[-1].logits, model.decode(ids[:, :2], memory))
@@ -166,7 +166,7 @@ def test_what_ends_otherwise_is_refused_before_it_runs() -> None:
     assert {"resnet", "perceiverlm", "reformer", "rnn", "detr"} <= set(others)
     for family in others:
         with pytest.raises(InputError, match="no logit lens for such a net"):
-            through_lens(net(family), never)
+            logit_lens(net(family), never)
     for headless in (
         net("bert", head="none"),
         net("bert", head="label"),
@@ -177,7 +177,7 @@ def test_what_ends_otherwise_is_refused_before_it_runs() -> None:
         net("volo", classes=0),
     ):
         with pytest.raises(InputError, match="has none for it"):
-            through_lens(headless, never)
+            logit_lens(headless, never)
 
 
 def test_what_is_derived_is_not_taken_for_its_parent() -> None:
@@ -187,7 +187,7 @@ def test_what_is_derived_is_not_taken_for_its_parent() -> None:
 
     Odd.__module__ = gpt.__name__  # as if it stood beside its parent
     with pytest.raises(InputError, match="Odd"):
-        through_lens(Odd(gpt.Config(vocab=5, length=4, dim=4, depth=1, heads=1)), lambda: None)
+        logit_lens(Odd(gpt.Config(vocab=5, length=4, dim=4, depth=1, heads=1)), lambda: None)
 
 
 def test_classes_come_from_the_place_that_the_net_reads() -> None:
@@ -197,6 +197,6 @@ def test_classes_come_from_the_place_that_the_net_reads() -> None:
     nn.init.normal_(model.head.weight)
     images, streams = torch.randn(2, 1, 8, 8), []
     model.blocks[0].register_forward_hook(lambda *call: streams.append(call[2].detach()))
-    first = next(through_lens(model, lambda: model(images)))
+    first = next(logit_lens(model, lambda: model(images)))
     with torch.no_grad():
         assert torch.allclose(first.logits, model.head(model.norm(streams[0])[:, 0]))

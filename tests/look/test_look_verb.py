@@ -13,12 +13,12 @@ import regard
 from regard.cli.app import main
 from regard.look.changes import Change, Temperature, Token
 from regard.look.document import (
-    weights_of,
+    map_weights,
 )
 from regard.look.rollout import rolled_out
 from regard.look.sheet import all_heads
-from regard.look.trace import Trace, follow
-from regard.look.windows import whole
+from regard.look.trace import Trace, record_run
+from regard.look.windows import joined_map
 from regard.modalities.images.processor import Images
 from regard.zoo import FAMILIES
 from tests.contracts.families import net
@@ -113,7 +113,7 @@ def test_a_patch_is_crossed_out_on_every_axis_that_it_stands_on(family: str) -> 
     table, axes = FAMILIES[family].axes, model.axes(images)
 
     def weights(*changes: Change) -> dict[str, torch.Tensor]:
-        found = follow(model, "*", lambda: model(images), table=table, axes=axes, changes=changes)
+        found = record_run(model, "*", lambda: model(images), table=table, axes=axes, changes=changes)
         return {name: one.weights for name, one in found.maps.items()}
 
     for changes, late, early in (
@@ -132,7 +132,7 @@ def test_what_was_changed_can_still_be_taken_apart(translated: Trace[Any]) -> No
     found = translated.change(Token("source", 2), Temperature(0.5))
     for name, site in found.sites.items():
         assert site.arithmetic, name
-        weights = weights_of(found, name)
+        weights = map_weights(found, name)
         for row, column in ((0, 0), (2, 2), (weights.shape[-2] - 1, 1)):
             one = site.cell(1, row, column)
             assert torch.equal(one.weights, weights[1, row])
@@ -153,12 +153,12 @@ def test_a_rollout_goes_through_all_layers_of_its_positions(windows: Trace[Any])
     first, second, *later = windows.sites
     told = windows.ask("rollout", site=second)
     assert told["layers"] == [first, second]
-    expected = rolled_out([whole(windows.maps[name]) for name in told["layers"]]).weights[0, 0]
+    expected = rolled_out([joined_map(windows.maps[name]) for name in told["layers"]]).weights[0, 0]
     assert torch.allclose(torch.tensor(told["map"], dtype=torch.float64), expected)
     assert windows.ask("rollout")["layers"] == later
     shared = net("bert", depth=3, shared=True)
     ids = torch.tensor([[1, 2, 3, 4]])
-    found = follow(shared, "*", lambda: shared(ids), table=FAMILIES["bert"].axes, axes=shared.axes(ids))
+    found = record_run(shared, "*", lambda: shared(ids), table=FAMILIES["bert"].axes, axes=shared.axes(ids))
     assert found.ask("rollout")["layers"] == [f"blocks.0.mixer@{i}" for i in range(3)]
     assert found.ask("spectrum")["site"] == "blocks.0.mixer@0"
     assert set(found.ask("distance")["sites"]) == {f"blocks.0.mixer@{i}" for i in range(3)}

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from regard.errors import InputError
 from regard.look.maps import Map, look_at
-from regard.look.spectrum import cumulative, effective_rank, moduli, singular_values, spectrum_of
+from regard.look.spectrum import cumulative_share, effective_rank, moduli, singular_values, spectrum_of
 from regard.models import mixer
 from regard.nn.axis import Axis
 
@@ -104,13 +104,13 @@ def test_half_precision_and_nobody_who_looks() -> None:
     nothing = spectrum_of(mapped(torch.zeros(1, 1, 3, 3)))
     assert float(nothing.rank) == 0
     assert torch.equal(nothing.mass, torch.zeros(1, 1, 3))
-    assert torch.equal(cumulative(torch.zeros(3)), torch.zeros(3))
+    assert torch.equal(cumulative_share(torch.zeros(3)), torch.zeros(3))
     with pytest.raises(InputError, match="without positions"):
         spectrum_of(mapped(torch.zeros(1, 1, 0, 0)))
 
 
 def test_influence_has_a_spectrum_too() -> None:
-    net = mixer.Mixer(mixer.Config(image=8, patch=4, channels=1, classes=3, dim=8, depth=1, tokens=8, hidden=16))
+    net = mixer.MLPMixer(mixer.Config(image=8, patch=4, channels=1, classes=3, dim=8, depth=1, tokens=8, hidden=16))
     images = torch.randn(2, 1, 8, 8)
     seen = look_at(net, "*", lambda: net(images), table=mixer.AXES, axes=net.axes(images)).maps["blocks.0.mixer"]
     assert seen.kind == "influence"

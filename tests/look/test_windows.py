@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from regard.look.answers import Labels, label_choices
-from regard.look.example import Example, chance
-from regard.look.gradient import graded, whole
-from regard.look.trace import Trace, follow
+from regard.look.examples import Example, answer_log_probability
+from regard.look.gradient import graded, joined_gradient
+from regard.look.trace import Trace, record_run
 from regard.models import rnn, swin, swinv2
 from regard.nn.attention import Kernel, MultiHeadAttention
 from regard.nn.mask import Bias, Mask
@@ -66,7 +66,7 @@ def spread_out(signed: Tensor, places: list[list[tuple[int, int] | None]], colum
 
 def looked(net: Any, table: dict[str, tuple[str, str]], *given: Tensor, tell: Any, sure: Any) -> Trace[Any]:
     with torch.no_grad():
-        found = follow(net, "*", lambda: net(*given), table=table, axes=net.axes(*given))
+        found = record_run(net, "*", lambda: net(*given), table=table, axes=net.axes(*given))
     return replace(found, example=Example(given, tell, ("image",), dict, sure=sure), answer=tell(found.output))
 
 
@@ -87,7 +87,7 @@ def test_windows_are_graded_as_autograd_says(name: str) -> None:
     for site, (one,) in told.items():
         assert torch.allclose(one.signed, wanted[site], atol=1e-10)
         assert float(one.signed.abs().max()) > 1e-6
-        cut, both = one.found.rows.cut, whole(one)
+        cut, both = one.found.rows.cut, joined_gradient(one)
         assert len(one.signed) == 2 * cut.count
         for i in range(2):
             mine = wanted[site][i * cut.count : (i + 1) * cut.count]
@@ -99,7 +99,7 @@ def test_windows_can_be_asked(name: str) -> None:
     torch.manual_seed(1)
     net = stirred(NETS[name]()).eval()
     images = torch.randn(1, 2, 18, 18, dtype=torch.float64)
-    found = looked(net, swin.AXES, images, tell=label_of, sure=chance)
+    found = looked(net, swin.AXES, images, tell=label_of, sure=answer_log_probability)
     wanted = by_hand(net, images, int(found.output[0].argmax()))
     assert {site.rows.cut.shift for site in found.sites.values()} > {(0, 0)}
     for site, one in found.sites.items():

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from regard.look.maps import Map
-from regard.look.words import by_words, groups
+from regard.look.subwords import groups, merge_subwords
 from regard.nn.axis import Axis
 
 
@@ -25,7 +25,9 @@ def test_which_pieces_are_a_word(labels: tuple[str, ...], words: list[list[int]]
 
 def test_a_word_is_looked_at_as_much_as_its_pieces() -> None:
     weights = torch.tensor([[[[0.1, 0.2, 0.3, 0.4], [0.5, 0.1, 0.1, 0.3], [0.0, 0.0, 1.0, 0.0]]]])
-    found = by_words(Map("x", weights, Axis("text", 3, (" a", " b", "c")), Axis("text", 4, (" an", "im", "al", "."))))
+    found = merge_subwords(
+        Map("x", weights, Axis("text", 3, (" a", " b", "c")), Axis("text", 4, (" an", "im", "al", ".")))
+    )
     assert found.rows.labels == ("a", "bc")
     assert found.columns.labels == ("animal", ".")
     torch.testing.assert_close(found.weights, torch.tensor([[[[0.6, 0.4], [0.85, 0.15]]]]))
@@ -33,6 +35,6 @@ def test_a_word_is_looked_at_as_much_as_its_pieces() -> None:
 
 def test_an_axis_without_words_stays() -> None:
     weights = torch.rand(1, 2, 3, 4).softmax(-1)
-    found = by_words(Map("x", weights, Axis("image", 3), Axis("text", 4, (" a", "b", " c", "d"))))
+    found = merge_subwords(Map("x", weights, Axis("image", 3), Axis("text", 4, (" a", "b", " c", "d"))))
     assert found.rows == Axis("image", 3)
     torch.testing.assert_close(found.weights.sum(-1), torch.ones(1, 2, 3))

@@ -17,7 +17,7 @@ from regard.models import vit
 from regard.models.cait import PRESETS, CaiT, Config, first_scale
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.classattention import ClassBlock
-from regard.nn.feedforward import MLP
+from regard.nn.feedforward import FeedForward
 from regard.nn.tap import capture
 from tests.contracts.tools import Largest, close, numbers, stirred
 
@@ -46,7 +46,7 @@ def test_with_silent_changes_it_is_a_plain_pre_norm_transformer() -> None:
 
 def test_class_attention_is_the_class_row_of_full_attention() -> None:
     attention = MultiHeadAttention(16, 2)
-    block = stirred(ClassBlock(attention, MLP(16, 24), 16, 1e-6, scale=0.5)).eval()
+    block = stirred(ClassBlock(attention, FeedForward(16, 24), 16, 1e-6, scale=0.5)).eval()
     token, patches = numbers(3, 1, 16), numbers(3, 7, 16)
     both = torch.cat((token, patches), 1)
     row = attention(block.norm(both))[:, :1]  # all look at all
@@ -56,7 +56,7 @@ def test_class_attention_is_the_class_row_of_full_attention() -> None:
 
 
 def test_its_cost_is_linear_in_the_patches() -> None:
-    block, held = ClassBlock(MultiHeadAttention(16, 2), MLP(16, 24), 16, 1e-6).eval(), []
+    block, held = ClassBlock(MultiHeadAttention(16, 2), FeedForward(16, 24), 16, 1e-6).eval(), []
     for n in (512, 1024):
         with Largest() as largest, torch.no_grad():
             block(torch.randn(1, 1, 16), torch.randn(1, n, 16))

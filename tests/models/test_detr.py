@@ -15,7 +15,7 @@ from regard.errors import CheckpointError
 from regard.folders import export, save
 from regard.model import Model
 from regard.models.detr import DETR, PRESETS, Config, sine_positions
-from regard.nn.convolution import real
+from regard.nn.convolution import real_pixels
 from regard.nn.mask import ALL
 from regard.nn.tap import capture, listen
 from tests.contracts.tools import close, numbers, stirred
@@ -38,7 +38,7 @@ def net(**changes: object) -> DETR:
 def test_a_padded_image_is_detected_as_it_is_alone(last: str) -> None:
     """Whatever stands at padding, NaN too; and so for what is said after each layer."""
     model, sizes = net(last=last), torch.tensor([[12, 16], [9, 5], [1, 1], [4, 16]])
-    images = torch.where(real(sizes, 12, 16)[:, None], numbers(4, 3, 12, 16), torch.nan)
+    images = torch.where(real_pixels(sizes, 12, 16)[:, None], numbers(4, 3, 12, 16), torch.nan)
     whole = model(images, sizes)
     for i, (rows, columns) in enumerate(sizes.tolist()):
         alone = model(images[i : i + 1, :, :rows, :columns])
@@ -52,14 +52,14 @@ def test_padding_gets_no_weight_and_no_gradient() -> None:
     images = numbers(2, 3, 12, 16, grad=True)
     with capture(model) as seen:
         out = model(images, sizes)
-    keys = real((sizes + 3) // 4, 3, 4).flatten(1)
+    keys = real_pixels((sizes + 3) // 4, 3, 4).flatten(1)
     for name, (weights,) in seen.items():
         if not name.startswith("decoder.0.mixer") and weights.shape[-1] == 12:
             assert not weights[1][..., ~keys[1]].any()
             close(weights.sum(-1), torch.ones_like(weights.sum(-1)))
     (out.logits.sum() + out.boxes.sum()).backward()
     assert images.grad is not None
-    assert not images.grad[~real(sizes, 12, 16)[:, None].expand_as(images)].any()
+    assert not images.grad[~real_pixels(sizes, 12, 16)[:, None].expand_as(images)].any()
 
 
 def test_queries_are_a_set() -> None:

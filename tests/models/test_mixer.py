@@ -11,7 +11,7 @@ import regard
 from regard.errors import CheckpointError
 from regard.folders import export
 from regard.interop.mixer import SIZES, share
-from regard.models.mixer import Config, Mixer
+from regard.models.mixer import Config, MLPMixer
 from tests.contracts.tools import close, numbers, stirred
 
 SMALL = Config(image=12, patch=4, dim=10, depth=2, tokens=6, hidden=14, classes=3)
@@ -19,7 +19,7 @@ SMALL = Config(image=12, patch=4, dim=10, depth=2, tokens=6, hidden=14, classes=
 
 def test_the_layer_by_its_equations() -> None:
     """U^T = X^T + W2 act(W1 norm(X)^T), Y = U + W4 act(W3 norm(U))"""
-    net, images = stirred(Mixer(SMALL)).eval(), numbers(2, 3, 12, 12)
+    net, images = stirred(MLPMixer(SMALL)).eval(), numbers(2, 3, 12, 12)
     x = net.patch(images).flatten(1, 2)
     for block in net.blocks:
         mlp = block.mixer.mlp
@@ -34,7 +34,7 @@ def test_the_layer_by_its_equations() -> None:
 
 def test_moved_patches_need_moved_weights() -> None:
     """It knows places by its weights: with these moved along, a fixed order of patches is as good as any other."""
-    net, images, order = stirred(Mixer(SMALL)).eval(), numbers(2, 3, 12, 12), torch.randperm(9)
+    net, images, order = stirred(MLPMixer(SMALL)).eval(), numbers(2, 3, 12, 12), torch.randperm(9)
     patches = images.unfold(2, 4, 4).unfold(3, 4, 4).flatten(2, 3)[:, :, order]  # (b, 3, 9, 4, 4)
     moved = patches.unflatten(2, (3, 3)).movedim(3, 4).movedim(4, 3).permute(0, 1, 2, 4, 3, 5).reshape(2, 3, 12, 12)
     wanted = net(images)
@@ -49,7 +49,7 @@ def test_moved_patches_need_moved_weights() -> None:
 
 
 def test_one_size_of_image_alone() -> None:
-    net = Mixer(SMALL)
+    net = MLPMixer(SMALL)
     for shape in ((3, 8, 8), (3, 16, 16), (1, 12, 12), (3, 12, 8)):
         with pytest.raises(ValueError, match="is not 3 x 12 x 12"):
             net(torch.zeros(1, *shape))
@@ -61,7 +61,7 @@ def test_one_size_of_image_alone() -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Small enough to be here: one patch, few hidden units, no classes."""
-    net = Mixer(
+    net = MLPMixer(
         Config(image=32, patch=32, channels=1, dim=512, depth=8, tokens=4, hidden=5, classes=2, dropout=0.25)
     ).eval()
     with torch.no_grad():

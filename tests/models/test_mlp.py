@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.models.mlp import MLP, Config, Maps
+from regard.models.mlp import MLP, Config, LinearStack
 from tests.contracts.tools import close, stirred
 
 
@@ -34,7 +34,7 @@ def test_the_last_numbers_are_logits() -> None:
 
 def test_a_bias_is_a_column_beside_the_weights() -> None:
     """[W b] [x; 1] = W x + b, and PyTorch multiplies from the other side."""
-    model, x = stirred(Maps([3, 6, 2], F.relu)), drawn(4, 3)
+    model, x = stirred(LinearStack([3, 6, 2], F.relu)), drawn(4, 3)
     for affine in model.maps:
         wide = torch.cat((affine.weight, affine.bias[:, None]), 1)
         x = F.relu(x) if x.shape[1] == 6 else x
@@ -45,7 +45,7 @@ def test_a_bias_is_a_column_beside_the_weights() -> None:
 
 
 def test_slopes_are_finite_differences() -> None:
-    model, x = stirred(Maps([3, 6, 2], torch.tanh)), drawn(4, 3)
+    model, x = stirred(LinearStack([3, 6, 2], torch.tanh)), drawn(4, 3)
     loss = model(x).square().sum()
     loss.backward()
     for weight in model.parameters():

@@ -8,7 +8,7 @@ import torch
 from regard.models import perceiverlm
 from regard.models.perceiver import Config, Perceiver
 from regard.models.perceiverlm import PerceiverLM
-from regard.nn.latents import Latents, Look, fourier_features, spread_over
+from regard.nn.latents import LatentBlock, Latents, fourier_features, spread_over
 from regard.nn.tap import capture
 from tests.contracts.tools import close, numbers, stirred
 
@@ -75,7 +75,7 @@ def test_later_looks_share_their_weights_and_the_first_has_its_own() -> None:
 
 def test_latents_that_are_the_inputs_look_at_themselves() -> None:
     """As many latents as inputs, and these in their place: self-attention of an encoder before its first MLP."""
-    look, x = stirred(Look(8, 8, heads=2, hidden=6)), numbers(2, 5, 8)
+    look, x = stirred(LatentBlock(8, 8, heads=2, hidden=6)), numbers(2, 5, 8)
     with torch.no_grad():
         look.context_norm.load_state_dict(look.norm.state_dict())
     y = x + look.look(look.norm(x))

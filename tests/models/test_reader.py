@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.decode.choice import likeliest
-from regard.decode.steps import stream
-from regard.decode.writer import Continuer, Writer
+from regard.decode.incremental import CausalDecoder, IncrementalDecoder
+from regard.decode.sampling import greedy_tokens
+from regard.decode.steps import stream_tokens
 from regard.models.recurrent import Config, RecurrentReader
 from regard.nn.cache import Cache
 
@@ -111,7 +111,9 @@ def test_it_writes_what_a_loop_without_a_cache_writes() -> None:
     with torch.inference_mode():
         found = [
             step[0].id
-            for step in stream(Writer(Continuer(ours), torch.tensor([[2, 5]]), room=9), likeliest, (), longest=9)
+            for step in stream_tokens(
+                IncrementalDecoder(CausalDecoder(ours), torch.tensor([[2, 5]]), room=9), greedy_tokens, (), longest=9
+            )
         ]
         row = [2, 5]
         for _ in range(9):

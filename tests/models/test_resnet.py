@@ -13,10 +13,10 @@ import regard
 from regard.errors import CheckpointError, InputError
 from regard.folders import export, save
 from regard.model import Model
-from regard.models.resnet import PRESETS, Backbone, Config, ResNet, Sizes
+from regard.models.resnet import PRESETS, Backbone, Config, ResNet, ResNetSizes
 from regard.nn.attention import Softmax
 from regard.nn.batchnorm import BatchNorm, FrozenBatchNorm
-from regard.nn.convolution import Field, Window, real, receptive_field
+from regard.nn.convolution import Field, LayerWindow, real_pixels, receptive_field
 from regard.nn.kernels.pairwise import MeanConcat, MeanDot
 from regard.nn.mask import ALL, Mask
 from regard.nn.mixers.non_local import NonLocal
@@ -32,19 +32,19 @@ FORMS = ["gaussian", "embedded", "dot", "concat"]
 
 @pytest.mark.parametrize("layers", range(1, 9))
 def test_layers_of_three_by_three_see_two_more_each(layers: int) -> None:
-    assert receptive_field([Window(3)] * layers) == Field(2 * layers + 1, 1)
+    assert receptive_field([LayerWindow(3)] * layers) == Field(2 * layers + 1, 1)
 
 
 @pytest.mark.parametrize(
     "windows",
     [
-        [Window(3), Window(3, 2), Window(3), Window(2, 2), Window(5)],
-        [Window(1, 2), Window(3)],
-        [Window(3, 1, 2), Window(3, 2, 3), Window(1), Window(3)],
-        [Window(7, 2), Window(3, 2), Window(3)],
+        [LayerWindow(3), LayerWindow(3, 2), LayerWindow(3), LayerWindow(2, 2), LayerWindow(5)],
+        [LayerWindow(1, 2), LayerWindow(3)],
+        [LayerWindow(3, 1, 2), LayerWindow(3, 2, 3), LayerWindow(1), LayerWindow(3)],
+        [LayerWindow(7, 2), LayerWindow(3, 2), LayerWindow(3)],
     ],
 )
-def test_the_support_of_a_gradient_is_the_field(windows: list[Window]) -> None:
+def test_the_support_of_a_gradient_is_the_field(windows: list[LayerWindow]) -> None:
     """Of one unit, and of its neighbour: positive weights, no activation."""
     field = receptive_field(windows)
     x = torch.ones(1, 1, field.size + field.step, field.size + field.step, dtype=torch.float64, requires_grad=True)
@@ -141,7 +141,7 @@ def test_an_image_in_a_padded_batch_gets_the_numbers_that_it_gets_alone(stem: st
     for x in net.buffers():
         x.add_(torch.rand_like(x) * 0.5)
     sizes = torch.tensor([[23, 30], [16, 9], [1, 17], [24, 1]])
-    images = torch.where(real(sizes, 24, 30)[:, None], numbers(4, 3, 24, 30), torch.nan)
+    images = torch.where(real_pixels(sizes, 24, 30)[:, None], numbers(4, 3, 24, 30), torch.nan)
     found = net(images, sizes)
     for i, (rows, columns) in enumerate(sizes.tolist()):
         alone = net(images[i : i + 1, :, :rows, :columns])[0]
@@ -154,7 +154,7 @@ def test_batch_norm_measures_no_padding() -> None:
     """Mean and variance are those of the real pixels, and gradients flow to them alone."""
     norm, x = BatchNorm(3).train(), numbers(2, 3, 4, 5).requires_grad_()
     norm.to(x.dtype)
-    kept = real(torch.tensor([[4, 5], [2, 3]]), 4, 5)
+    kept = real_pixels(torch.tensor([[4, 5], [2, 3]]), 4, 5)
     pixels = x.detach().movedim(1, -1)[kept]
     found = norm(x, kept)
     close(found.movedim(1, -1)[kept], (pixels - pixels.mean(0)) / (pixels.var(0, correction=0) + 1e-5).sqrt())
@@ -227,7 +227,7 @@ def test_sub_sampling_takes_the_largest_of_each_square(grid: tuple[int, int]) ->
 @pytest.mark.parametrize("pool", [1, 2])
 def test_padding_is_not_looked_at(form: str, pool: int) -> None:
     block, sizes = stirred(NonLocal(6, form, pool)).eval(), torch.tensor([[4, 5], [3, 2], [1, 1]])
-    x = numbers(3, 6, 4, 5).masked_fill(~real(sizes, 4, 5)[:, None], 0.0)
+    x = numbers(3, 6, 4, 5).masked_fill(~real_pixels(sizes, 4, 5)[:, None], 0.0)
     found = block(x, sizes)
     for i, (rows, columns) in enumerate(sizes.tolist()):
         close(found[i, :, :rows, :columns], block(x[i : i + 1, :, :rows, :columns])[0])
@@ -370,7 +370,7 @@ def test_what_has_no_counterpart_cannot_go_out(changes: dict[str, object], key: 
 @pytest.mark.parametrize("layer", ["plain", "basic", "bottleneck"])
 def test_a_dilated_stage_sees_the_same_and_more_often(layer: str) -> None:
     """With the same weights, every other place of its map is that of a stage that halves; and it looks as far."""
-    config = Sizes(channels=2, width=4, stem="small", layer=layer, depths=(1, 2, 3), dims=(8, 8, 12))
+    config = ResNetSizes(channels=2, width=4, stem="small", layer=layer, depths=(1, 2, 3), dims=(8, 8, 12))
     halving, dilated = (Backbone(replace(config, last=last)).double().eval() for last in ("halving", "dilated"))
     dilated.load_state_dict(halving.state_dict())
     images = torch.randn(2, 2, 24, 32, dtype=torch.float64, generator=torch.Generator().manual_seed(0))

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from regard.decode.beam import Beam, Search
-from regard.decode.writer import Translator, Writer
+from regard.decode.incremental import IncrementalDecoder, Seq2SeqDecoder
 from regard.model import Model
 from regard.models.rnn import PAPERS, PRESETS, Config, RNNTranslator
 from regard.nn.tap import capture
@@ -104,7 +104,7 @@ def test_beams_keep_their_own_states(decoder: str) -> None:
     attention = "general" if decoder == "luong" else "additive"
     net, (source, _) = made(decoder=decoder, attention=attention, cell="lstm", bidirectional=False), words(3)
     keys = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 0, 0, 0]], dtype=torch.bool)
-    writer = Writer(Translator(net, source, keys), torch.full((3, 1), 2))
+    writer = IncrementalDecoder(Seq2SeqDecoder(net, source, keys), torch.full((3, 1), 2))
     for i, texts in enumerate(Search(writer, Beam(beams=3), [1], longest=8).run()):
         assert len(texts) > 0
         for text in texts:

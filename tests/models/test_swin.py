@@ -12,16 +12,16 @@ from torch import Tensor, nn
 import regard
 from regard.errors import CheckpointError, InputError
 from regard.folders import export, save
-from regard.look.windows import joined, whole
+from regard.look.windows import joined_map, joined_weights
 from regard.model import Model
 from regard.models import swin, swinv2
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.axis import Axis, Cut
-from regard.nn.kernels.cosine import Cosine
-from regard.nn.mask import Given, Mask
-from regard.nn.mixers.windows import Windows, put_back, taken, together
+from regard.nn.kernels.cosine import CosineAttention
+from regard.nn.mask import Mask, TensorBias
+from regard.nn.mixers.windows import WindowAttention, cut_windows, put_back, window_neighbours
 from regard.nn.positions import LogBias, WindowBias
-from regard.nn.pyramid import neighbours
+from regard.nn.pyramid import join_neighbours
 from regard.nn.tap import capture
 from tests.contracts.tools import Largest, close, gradients, numbers, stirred
 
@@ -31,12 +31,12 @@ SECOND = swinv2.Config(image=16, patch=2, dim=DIM, depth=(2, 2), heads=(2, 2), h
 EVEN, EVEN_SECOND = replace(SMALL, image=12), replace(SECOND, image=12)  # whole windows, as other libraries need them
 
 
-def layer(window: int, shift: int) -> Windows:
+def layer(window: int, shift: int) -> WindowAttention:
     attention = MultiHeadAttention(DIM, HEADS)
-    return stirred(Windows(attention, WindowBias(HEADS, window, window), window, shift))
+    return stirred(WindowAttention(attention, WindowBias(HEADS, window, window), window, shift))
 
 
-def dense(windows: Windows, rows: int, columns: int) -> tuple[Tensor, Tensor]:
+def dense(windows: WindowAttention, rows: int, columns: int) -> tuple[Tensor, Tensor]:
     """Who may look at whom in the whole grid, and with what bias, spelled out for every pair of places.
 
     A shift cuts the grid at other lines; nothing wraps around.
@@ -78,7 +78,7 @@ def test_windows_are_dense_attention_under_a_mask(grid: tuple[int, int], window:
     """In values and gradients; one that is not rolled back, or looks at filling, is another answer."""
     windows, x = layer(window, shift), numbers(2, *grid, DIM, grad=True)
     may, bias = dense(windows, *grid)
-    wanted = windows.attention(x.flatten(1, 2), mask=Mask(pairs=may), bias=Given(bias)).unflatten(1, grid)
+    wanted = windows.attention(x.flatten(1, 2), mask=Mask(pairs=may), bias=TensorBias(bias)).unflatten(1, grid)
     found = windows(x)
     close(found, wanted)
     inside = [x, *windows.attention.parameters()]
@@ -88,7 +88,7 @@ def test_windows_are_dense_attention_under_a_mask(grid: tuple[int, int], window:
 
 def test_one_window_is_plain_attention_with_a_bias() -> None:
     windows, x = layer(4, 2), numbers(2, 4, 4, DIM)
-    wanted = windows.attention(x.flatten(1, 2), bias=Given(windows.offsets()))
+    wanted = windows.attention(x.flatten(1, 2), bias=TensorBias(windows.offsets()))
     close(windows(x).flatten(1, 2), wanted)
 
 
@@ -103,7 +103,7 @@ def test_nothing_leaks_around_the_edge() -> None:
 @pytest.mark.parametrize("cut", [Cut((6, 8), (3, 4), (1, 2)), Cut((5, 7), (3, 3), (1, 1)), Cut((4, 4), (2, 2))])
 def test_cut_and_put_back(cut: Cut) -> None:
     x = numbers(3, *cut.grid, 2)
-    windows = taken(x, cut)
+    windows = cut_windows(x, cut)
     assert windows.shape == (3 * cut.count, cut.window[0] * cut.window[1], 2)
     close(put_back(windows, cut), x)
     for window, places in enumerate(cut.places()):  # what the axes of a map say
@@ -120,15 +120,15 @@ def test_the_regions_of_the_paper() -> None:
         for columns in (slice(0, -4), slice(-4, -2), slice(-2, None)):
             label[:, rows, columns] = count
             count += 1
-    labels = taken(label, replace(cut, shift=(0, 0)))[..., 0]
-    assert torch.equal(together(cut, torch.device("cpu")), labels[:, :, None] == labels[:, None])
-    assert together(replace(cut, shift=(0, 0)), torch.device("cpu")) is None
+    labels = cut_windows(label, replace(cut, shift=(0, 0)))[..., 0]
+    assert torch.equal(window_neighbours(cut, torch.device("cpu")), labels[:, :, None] == labels[:, None])
+    assert window_neighbours(replace(cut, shift=(0, 0)), torch.device("cpu")) is None
 
 
 def test_merging_order() -> None:
     x = torch.arange(4.0).reshape(1, 2, 2, 1)  # 0 1 / 2 3
-    assert neighbours(x).flatten().tolist() == [0.0, 2.0, 1.0, 3.0]
-    assert neighbours(torch.ones(1, 3, 5, 1)).shape == (1, 2, 3, 4)
+    assert join_neighbours(x).flatten().tolist() == [0.0, 2.0, 1.0, 3.0]
+    assert join_neighbours(torch.ones(1, 3, 5, 1)).shape == (1, 2, 3, 4)
 
 
 def test_the_cost_is_linear_in_the_pixels() -> None:
@@ -199,7 +199,7 @@ def test_refit_to_other_images_and_windows() -> None:
 
 
 def test_scores_do_not_grow_with_queries_and_keys() -> None:
-    kernel, q, k = stirred(Cosine(HEADS)), numbers(1, HEADS, 5, 4), numbers(1, HEADS, 5, 4)
+    kernel, q, k = stirred(CosineAttention(HEADS)), numbers(1, HEADS, 5, 4), numbers(1, HEADS, 5, 4)
     close(kernel.weights(q, k), kernel.weights(7 * q, 0.1 * k))
 
 
@@ -286,13 +286,13 @@ def test_maps_know_where_their_windows_are() -> None:
     assert one.rows == one.columns == Axis("image", 9, grid=(3, 3), cut=cut)
     assert one.weights.shape == (cut.count, 2, 9, 9)
     assert maps["stages.1.blocks.0.mixer.attention"].rows.cut == Cut((4, 5), (3, 3))
-    full = whole(one)
+    full = joined_map(one)
     assert full.weights.shape == (1, 2, 80, 80)
     assert full.rows.grid == (8, 10)
     close(full.weights.sum(-1), torch.ones(1, 2, 80, dtype=torch.float64))
     assert torch.equal(full.weights[0, 0] > 0, dense(model.net.stages[0].blocks[1].mixer, 8, 10)[0])
     with pytest.raises(InputError, match="not one of windows"):
-        whole(full)
+        joined_map(full)
 
 
 def test_joined_maps_are_those_of_dense_attention() -> None:
@@ -300,10 +300,10 @@ def test_joined_maps_are_those_of_dense_attention() -> None:
     may, bias = dense(windows, 6, 6)
     attention = windows.attention
     q, k, _ = attention.project(*[x.flatten(1, 2)] * 3)
-    wanted = attention.kernel.weights(q, k, Mask(pairs=may), Given(bias))
+    wanted = attention.kernel.weights(q, k, Mask(pairs=may), TensorBias(bias))
     with capture(windows) as seen:
         windows(x)
-    close(joined(seen["attention.weights"][0], windows.cut(6, 6)), wanted)
+    close(joined_weights(seen["attention.weights"][0], windows.cut(6, 6)), wanted)
 
 
 # ---------------------------------------------------------------------------------------------------------- folders
@@ -311,7 +311,7 @@ def test_joined_maps_are_those_of_dense_attention() -> None:
 
 def test_what_a_mixer_of_windows_cannot_honour() -> None:
     windows, x = layer(2, 0), numbers(1, 4, 4, DIM)
-    for given in ({"mask": Mask(causal=True)}, {"bias": Given(torch.zeros(1))}):
+    for given in ({"mask": Mask(causal=True)}, {"bias": TensorBias(torch.zeros(1))}):
         with pytest.raises(ValueError, match="take no context, mask, bias or cache"):
             windows(x, **given)
 

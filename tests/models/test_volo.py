@@ -15,8 +15,8 @@ from regard.folders import export
 from regard.interop.volo import SIZES, STAGES
 from regard.model import Model
 from regard.models.volo import PRESETS, VOLO, Config
-from regard.nn.attention import split
-from regard.nn.mask import CAUSAL, Given
+from regard.nn.attention import split_heads
+from regard.nn.mask import CAUSAL, TensorBias
 from regard.nn.mixers.outlook import Outlook
 from regard.nn.tap import capture, listen
 from tests.contracts.tools import Largest, close, numbers, stirred
@@ -68,7 +68,7 @@ def test_the_law(stride: int) -> None:
     weights, v, mixed = seen["weights"][0], seen["values"][0], seen["mixed"][0]
     assert weights.shape == (2, 2, 20, 20)
     close(weights @ v, mixed)
-    close(v, split(layer.v(x).flatten(1, 2), 2))
+    close(v, split_heads(layer.v(x).flatten(1, 2), 2))
     assert seen["local"][0].shape == (2, 2, 20 if stride == 1 else 6, 9, 9)
     close(seen["local"][0].sum(-1), torch.ones(seen["local"][0].shape[:-1]).double())
     with listen(layer, "weights", lambda _, w: w * 0):
@@ -112,7 +112,7 @@ def test_it_forms_no_map_unless_someone_looks() -> None:
 
 @pytest.mark.parametrize(
     "asked",
-    [{"context": torch.zeros(1, 2, 8)}, {"mask": CAUSAL}, {"bias": Given(torch.zeros(2, 4, 4))}],
+    [{"context": torch.zeros(1, 2, 8)}, {"mask": CAUSAL}, {"bias": TensorBias(torch.zeros(2, 4, 4))}],
     ids=["context", "mask", "bias"],
 )
 def test_what_it_cannot_honour_it_refuses(asked: dict[str, object]) -> None:

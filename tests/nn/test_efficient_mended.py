@@ -9,13 +9,13 @@ import torch
 import regard
 from regard.comparison.nets import Nets
 from regard.comparison.textual import DECODER, Textual, generated
-from regard.decode.writer import Rereader, Writer
+from regard.decode.incremental import IncrementalDecoder, WindowedDecoder
 from regard.errors import ConfigError
 from regard.nn.attention import Kernel, MultiHeadAttention
 from regard.nn.mask import ALL, CAUSAL, Mask
 from regard.nn.mechanisms import MECHANISMS, build_mixer, can_drop
 from regard.nn.site import Site
-from regard.zoo import FAMILIES, bare
+from regard.zoo import FAMILIES, empty_net
 from tests.contracts.tools import close, numbers
 
 
@@ -146,7 +146,7 @@ def test_hashing_is_held_against_the_same_net_without_hashes() -> None:
 def test_bare_reads_any_preset() -> None:
     for name in ("performer-small", "performer-base"):
         assert regard.catalog(name)[0].paper.startswith("Choromanski")
-        bare("gpt", FAMILIES["gpt"].presets[name])
+        empty_net("gpt", FAMILIES["gpt"].presets[name])
 
 
 # Writing
@@ -162,7 +162,7 @@ def test_what_reads_only_whole_texts_reads_them_again_for_every_token() -> None:
     assert regard.build("reformer-tiny").net.stepwise
     ids = torch.randint(30, (2, 5))
     with torch.inference_mode():
-        writer = Writer(Rereader(net, 16), ids)
+        writer = IncrementalDecoder(WindowedDecoder(net, 16), ids)
         written = [writer.first.argmax(-1)]
         for _ in range(14):  # more than it reads at once
             written.append(writer.next(written[-1]).argmax(-1))

@@ -9,7 +9,7 @@ from torch import nn
 from regard.building import prepare
 from regard.nn.batchnorm import BatchNorm, ChannelNorm, FrozenBatchNorm
 from regard.nn.convolution import Convolution
-from regard.nn.feedforward import IN_PLACE, MLP, Activation, gelu_tanh
+from regard.nn.feedforward import IN_PLACE, Activation, FeedForward, gelu_tanh
 from regard.nn.folding import Foldable, Normed, NormThenLinear
 from regard.nn.mixers.non_local import NonLocal
 from tests.contracts.families import inputs, net, tensors
@@ -49,7 +49,7 @@ def test_a_prepared_net_has_no_norms_of_channels_and_says_the_same(family: str) 
 @pytest.mark.parametrize("act", [nn.functional.gelu, nn.functional.relu, gelu_tanh])
 def test_a_prepared_mlp_overwrites_its_hidden_layer_alone(act: Activation) -> None:
     """What it is given stays as it was, and slopes go through it."""
-    layer = MLP(4, 6, act).double()
+    layer = FeedForward(4, 6, act).double()
     twin = prepare(nn.ModuleList([layer]))[0]
     x = numbers(2, 3, 4).requires_grad_()
     before = x.detach().clone()

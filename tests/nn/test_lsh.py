@@ -11,12 +11,12 @@ from torch.autograd import gradcheck, gradgradcheck
 import regard.nn.attention
 from regard.building import build
 from regard.nn.cache import Cache, Slot
+from regard.nn.hash_rounds import Heads, Outcome, of_chunks, ordinary, slopes_of_chunks
 from regard.nn.kernels.chunked import Chunked
 from regard.nn.kernels.lsh import LSH, Settings, sizes
 from regard.nn.mask import ALL, CAUSAL, Mask
 from regard.nn.mechanisms import build_mixer
-from regard.nn.replay import recompute
-from regard.nn.rounds import Heads, Outcome, of_chunks, ordinary, slopes_of_chunks
+from regard.nn.recompute import recompute
 from regard.nn.site import Site
 from tests.contracts.tools import Largest, close, gradients, numbers
 

@@ -13,12 +13,12 @@ import regard.nn.attention
 from regard.nn.attention import Kernel
 from regard.nn.cache import Slot
 from regard.nn.kernels import performer, rfa, sums
-from regard.nn.kernels.directions import Directions, drawn
+from regard.nn.kernels.directions import Directions, draw_directions
 from regard.nn.kernels.performer import Exponentials, Performer
-from regard.nn.kernels.rfa import RandomFeatures, Waves
+from regard.nn.kernels.rfa import FourierFeatures, RandomFeatures
 from regard.nn.kernels.sums import Lifted
 from regard.nn.mask import ALL, CAUSAL, Mask
-from regard.nn.replay import recompute
+from regard.nn.recompute import recompute
 from tests.contracts.tools import Largest, close, gradients, numbers, ragged, stirred
 
 WIDTH = 16
@@ -46,26 +46,28 @@ def full(lifted: Lifted) -> Tensor:
 
 def test_orthogonal_blocks_are_uniform_among_rotations() -> None:
     """Raw Q of a QR decomposition has entries whose mean is as far as 0.2 from zero."""
-    blocks = torch.stack([drawn(WIDTH, WIDTH, "orthogonal", "equal", source(i)) for i in range(600)]) / WIDTH**0.5
+    blocks = (
+        torch.stack([draw_directions(WIDTH, WIDTH, "orthogonal", "equal", source(i)) for i in range(600)]) / WIDTH**0.5
+    )
     close(blocks @ blocks.mT, torch.eye(WIDTH).double().expand(600, WIDTH, WIDTH))
     assert blocks.mean(0).abs().max() < 0.06
     close(blocks.square().mean(0), torch.full((WIDTH, WIDTH), 1 / WIDTH).double(), 0.015)
 
 
 def test_norms_are_those_of_gaussian_vectors_or_equal() -> None:
-    rows = torch.cat([drawn(40, WIDTH, "orthogonal", "chi", source(i)) for i in range(100)])
+    rows = torch.cat([draw_directions(40, WIDTH, "orthogonal", "chi", source(i)) for i in range(100)])
     assert rows.shape == (4000, WIDTH)
     squares = rows.square().sum(1)
     assert abs(squares.mean() - WIDTH) < 0.5
     assert abs(squares.var() - 2 * WIDTH) < 4
-    last = drawn(40, WIDTH, "orthogonal", "chi", source(0))[32:]  # of a block that is cut
+    last = draw_directions(40, WIDTH, "orthogonal", "chi", source(0))[32:]  # of a block that is cut
     close(F.normalize(last) @ F.normalize(last).T, torch.eye(8).double())
     for layout in ("orthogonal", "independent"):
-        close(drawn(40, WIDTH, layout, "equal", source(0)).norm(dim=1), torch.full((40,), 4.0).double())
+        close(draw_directions(40, WIDTH, layout, "equal", source(0)).norm(dim=1), torch.full((40,), 4.0).double())
 
 
 def test_independent_directions_are_gaussian() -> None:
-    rows = drawn(4000, WIDTH, "independent", "chi", source(0))
+    rows = draw_directions(4000, WIDTH, "independent", "chi", source(0))
     close(rows.T @ rows / 4000, torch.eye(WIDTH).double(), 0.1)
 
 
@@ -80,8 +82,8 @@ def test_the_kernel_is_unbiased(form: str, layout: str) -> None:
     q, k = numbers(5, WIDTH) * 0.35, numbers(5, WIDTH) * 0.35
     estimates = []
     for i in range(600):
-        w, scale = drawn(WIDTH, WIDTH, layout, "chi", source(i)), WIDTH**-0.25
-        lift = Exponentials(w, scale, 0.0) if form == "positive" else Waves(w, scale)
+        w, scale = draw_directions(WIDTH, WIDTH, layout, "chi", source(i)), WIDTH**-0.25
+        lift = Exponentials(w, scale, 0.0) if form == "positive" else FourierFeatures(w, scale)
         count = WIDTH if form == "positive" else 1  # sines and cosines are divided already
         estimates.append(full(lift(q)) @ full(lift(k)).T / count)
     found = torch.stack(estimates)
@@ -316,7 +318,7 @@ def test_a_gate_is_the_recurrence_of_the_paper() -> None:
     attention.log_scale.data.zero_()
     q, k, v = heads(12)
     gates = torch.sigmoid((k * attention.gate.weight).sum(-1) + attention.gate.bias)  # (b, h, n)
-    lift = Waves(attention.directions.matrix, 1.0)
+    lift = FourierFeatures(attention.directions.matrix, 1.0)
     a, b = lift(attention.turned(q)).values, lift(attention.turned(k)).values
     y = attention(q, k, v, CAUSAL)
     total, count = torch.zeros(2, 3, 1024, WIDTH).double(), torch.zeros(2, 3, 1024).double()

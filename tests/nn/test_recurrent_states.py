@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from regard.nn.cache import Cache
+from regard.nn.recompute import recompute
 from regard.nn.recurrent import (
     CELLS,
     GRUCell,
     LSTMCell,
-    Recurred,
     Recurrent,
+    RecurrentOutput,
     RNNCell,
     cell_kind,
     detach,
-    recall,
-    remember,
+    keep_state,
+    recall_state,
 )
-from regard.nn.replay import recompute
 from regard.nn.tap import capture, listen
 from tests.nn.recurrence import NAMES, PATHS, THEIRS, build, close, forbidden, on, padded, random_state, score
 
@@ -84,7 +84,9 @@ def test_padding_does_not_exist(
             before = {part: torch.zeros(1, depth, net.width) for part in NAMES[name]}
             before = before if state is None else {part: value[i : i + 1] for part, value in state.items()}
             alone = (
-                net(x[i : i + 1, row], state=before) if row.any() else Recurred(x.new_zeros(1, 0, net.width), before)
+                net(x[i : i + 1, row], state=before)
+                if row.any()
+                else RecurrentOutput(x.new_zeros(1, 0, net.width), before)
             )
             close(result.outputs[i, row], alone.outputs[0])
             for part in NAMES[name]:
@@ -132,7 +134,7 @@ def test_final_state_is_where_the_outputs_end(name: str, path: str) -> None:
     assert not torch.allclose(result.state["h"][:, 0], result.state["h"][:, 1])
 
 
-def prefix(name: str, depth: int) -> tuple[Recurrent, Tensor, Recurred]:
+def prefix(name: str, depth: int) -> tuple[Recurrent, Tensor, RecurrentOutput]:
     net, x = build(name, depth).eval(), torch.randn(3, 6, 3)
     return net, x, net(x)
 
@@ -191,15 +193,15 @@ def test_cell_by_hand_with_a_cache(name: str) -> None:
     state = None
     for step in x[:3]:
         state = cell(step, state)
-        remember(cache, cell, cell(step, recall(cache, cell)))
+        keep_state(cache, cell, cell(step, recall_state(cache, cell)))
     cache.reorder(rows)
-    kept = recall(cache, cell)
+    kept = recall_state(cache, cell)
     assert state is not None
     assert kept is not None
     for part in NAMES[name]:
         close(kept[part], state[part][rows])
-    assert recall(None, cell) is None
-    remember(None, cell, state)
+    assert recall_state(None, cell) is None
+    keep_state(None, cell, state)
 
 
 @pytest.mark.parametrize("name", CELLS)

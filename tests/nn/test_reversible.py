@@ -6,11 +6,11 @@ from torch import Tensor, nn
 
 import regard.nn.reversible
 from regard.models.reformer import Config, Reformer
-from regard.nn.feedforward import MLP
+from regard.nn.feedforward import FeedForward
 from regard.nn.mask import CAUSAL, Mask
 from regard.nn.mechanisms import build_mixer
 from regard.nn.residual import Branch
-from regard.nn.reversible import Coupled, Streams, through
+from regard.nn.reversible import ReversibleBlock, Streams, run_reversible
 from regard.nn.site import Site
 from regard.nn.tap import capture, listen
 from tests.contracts.tools import close, numbers, ragged, stirred
@@ -22,9 +22,9 @@ DIM = 12
 def stack(depth: int = 3, dropout: float = 0.0, attention=("chunked", LSH, "softmax")) -> nn.ModuleList:
     site = Site(dim=DIM, heads=2, causal=True, length=16, dropout=dropout)
     blocks = (
-        Coupled(
+        ReversibleBlock(
             build_mixer(attention[i % len(attention)], site),
-            MLP(DIM, 20, dropout=dropout),
+            FeedForward(DIM, 20, dropout=dropout),
             lambda: nn.LayerNorm(DIM),
             lambda: Branch(DIM, dropout=dropout),
             20,
@@ -72,7 +72,7 @@ def test_gradients_are_those_of_ordinary_layers(dropout: float, padded: bool) ->
     torch.manual_seed(3)
     wanted = one_by_one(blocks, x, mask)
     torch.manual_seed(3)
-    found = through(list(blocks), x, mask=mask)
+    found = run_reversible(list(blocks), x, mask=mask)
     torch.rand(5)
     close(found.first, wanted.first)
     close(found.second, wanted.second)
@@ -83,7 +83,7 @@ def test_gradients_are_those_of_ordinary_layers(dropout: float, padded: bool) ->
 def test_a_layer_that_is_used_twice_gets_both_gradients() -> None:
     blocks, x = stack(2), streams()
     twice = nn.ModuleList([blocks[0], blocks[1], blocks[0]])
-    wanted, found = one_by_one(twice, x, CAUSAL), through(list(twice), x, mask=CAUSAL)
+    wanted, found = one_by_one(twice, x, CAUSAL), run_reversible(list(twice), x, mask=CAUSAL)
     for one, two in zip(pulled(blocks, x, found), pulled(blocks, x, wanted), strict=True):
         close(one, two, 1e-9)
 
@@ -97,7 +97,7 @@ def test_no_key_changes_its_bucket_on_the_way_back(monkeypatch: pytest.MonkeyPat
     for kernel in kernels:
         inner = kernel.hash
         monkeypatch.setattr(kernel, "hash", lambda k, draw, inner=inner: calls.append(1) or inner(k, draw))
-    y = through(list(blocks), x, mask=CAUSAL)
+    y = run_reversible(list(blocks), x, mask=CAUSAL)
     assert len(calls) == 2
     for kernel in kernels:
         monkeypatch.setattr(kernel, "hash", lambda k, draw: torch.zeros(2, 2, 2, 9, dtype=torch.int32))
@@ -118,7 +118,7 @@ def test_nothing_is_kept_but_the_end() -> None:
 
         blocks, x = stack(depth, attention=("softmax",)), streams(64)
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
-            through(list(blocks), x, mask=CAUSAL)
+            run_reversible(list(blocks), x, mask=CAUSAL)
         return sum(found.values())
 
     assert kept(24) <= kept(2)
@@ -127,14 +127,14 @@ def test_nothing_is_kept_but_the_end() -> None:
 def test_whoever_listens_hears_and_changes_nothing() -> None:
     """With a live tap the layers are ordinary ones: a record once for each call, replacements with their gradients."""
     blocks, x = stack(3).train(), streams()
-    plain = through(list(blocks), x, mask=CAUSAL)
+    plain = run_reversible(list(blocks), x, mask=CAUSAL)
     with capture(blocks, "*.weights") as seen:
-        heard = through(list(blocks), x, mask=CAUSAL)
+        heard = run_reversible(list(blocks), x, mask=CAUSAL)
     assert {name: len(calls) for name, calls in seen.items()} == {f"{i}.mixer.weights": 1 for i in range(3)}
     for one, two in zip(pulled(blocks, x, plain), pulled(blocks, x, heard), strict=True):
         close(one, two, 1e-9)
     with listen(blocks, "1.mixer.mixed", lambda _, y: 0 * y):
-        silent = through(list(blocks), x, mask=CAUSAL)
+        silent = run_reversible(list(blocks), x, mask=CAUSAL)
     found = dict(zip([n for n, _ in blocks.named_parameters()], pulled(blocks, x, silent)[2:], strict=True))
     assert not found["1.mixer.q.weight"].any()
     assert found["0.mixer.q.weight"].any()
@@ -144,12 +144,12 @@ def test_whoever_listens_hears_and_changes_nothing() -> None:
 @pytest.mark.parametrize("hidden", [40, 200])
 def test_a_feed_forward_in_pieces_is_the_whole(hidden: int, monkeypatch: pytest.MonkeyPatch) -> None:
     blocks, x = stack(2), streams()
-    whole = through(list(blocks), x, mask=CAUSAL)
+    whole = run_reversible(list(blocks), x, mask=CAUSAL)
     wanted = pulled(blocks, x, whole)
     monkeypatch.setattr(regard.nn.reversible, "HIDDEN", hidden)
     sizes = []
     blocks[0].ffn.register_forward_hook(lambda module, given, y: sizes.append(y.shape[1]))
-    found = through(list(blocks), x, mask=CAUSAL)
+    found = run_reversible(list(blocks), x, mask=CAUSAL)
     assert max(sizes) == hidden // 40
     close(found.second, whole.second)
     for one, two in zip(pulled(blocks, x, found), wanted, strict=True):
@@ -158,7 +158,7 @@ def test_a_feed_forward_in_pieces_is_the_whole(hidden: int, monkeypatch: pytest.
 
 def test_it_cannot_be_differentiated_twice() -> None:
     blocks, x = stack(1), streams()
-    y = through(list(blocks), x, mask=CAUSAL)
+    y = run_reversible(list(blocks), x, mask=CAUSAL)
     (slope,) = torch.autograd.grad(y.second.square().sum(), x.first, create_graph=True)
     with pytest.raises(RuntimeError, match=r"twice|once_differentiable"):
         slope.square().sum().backward()

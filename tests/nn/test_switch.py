@@ -15,11 +15,11 @@ from regard.modalities.text.tasks.language import Language, next_tokens
 from regard.models import gpt, switch, switchlm
 from regard.models.switch import SwitchTransformer
 from regard.nn.block import Block, replay_blocks
-from regard.nn.feedforward import MLP, Gated
+from regard.nn.feedforward import FeedForward, Gated
 from regard.nn.residual import Branch, PreNorm
-from regard.nn.switch import Experts, Routed, Switch, SwitchBlock, spread_experts, switches
+from regard.nn.switch import Experts, RoutedStates, Switch, SwitchBlock, spread_experts, switches
 from regard.nn.tap import capture
-from regard.zoo import preset
+from regard.zoo import find_preset
 from tests.contracts.families import config, net
 from tests.contracts.tools import close, mixer, ragged, stirred
 
@@ -90,7 +90,7 @@ def test_as_token_by_token(seed: int, experts: int, factor: float, gated: bool, 
 @pytest.mark.parametrize("gated", [False, True])
 def test_one_expert_is_the_dense_feed_forward(gated: bool) -> None:
     made = layer(1, gated=gated)
-    kind = Gated if gated else MLP
+    kind = Gated if gated else FeedForward
     dense = kind(DIM, HIDDEN, F.relu, biases=False).double()
     dense.load_state_dict({name: x[0] for name, x in made.experts.state_dict().items()})
     x = numbers(2, 5, DIM)
@@ -244,13 +244,13 @@ def test_a_block_is_a_block() -> None:
     """With one expert it says what the dense one says; with drops it passes the token on as it is."""
     attention = mixer("softmax")
     routed = stirred(SwitchBlock(attention, Switch(16, Experts(1, 16, 24, F.relu), jitter=0.0), residual))
-    dense = Block(attention, MLP(16, 24, F.relu, biases=False), residual).double()
+    dense = Block(attention, FeedForward(16, 24, F.relu, biases=False), residual).double()
     state = routed.state_dict()
     names = {name.replace("ffn.experts.", "ffn."): x[0] if "experts" in name else x for name, x in state.items()}
     dense.load_state_dict({name: x for name, x in names.items() if "router" not in name})
     x = torch.randn(2, 5, 16, dtype=torch.float64)
     found = routed(x)
-    assert isinstance(found, Routed)
+    assert isinstance(found, RoutedStates)
     close(found.x, dense(x))
     full = stirred(SwitchBlock(attention, Switch(16, Experts(2, 16, 24, F.relu), capacity_eval=1e-9), residual)).eval()
     found = full(x)  # one place for each expert
@@ -284,7 +284,7 @@ def test_replayed_blocks_route_as_before() -> None:
 def test_load_and_dropped_tokens_of_all_layers_add_up() -> None:
     model = net("switch", every=1, depth=2, decoder_depth=3, capacity_eval=0.5)
     source, target = torch.randint(13, (3, 6)), torch.randint(13, (3, 5))
-    found: list[Routed] = []
+    found: list[RoutedStates] = []
     for module in switches(model):
         module.register_forward_hook(lambda _, given, out: found.append(out))
     out = model(source, target)
@@ -340,7 +340,7 @@ def test_weights_start_small() -> None:
 @pytest.mark.parametrize("name", ["switch-base-8", "switch-lm-tiny"])
 def test_bad_configs(name: str, changes: dict[str, float], told: str) -> None:
     with pytest.raises(ConfigError, match=told):
-        preset(name, changes)
+        find_preset(name, changes)
 
 
 def test_one_way_to_say_it() -> None:

@@ -14,7 +14,7 @@ import torch
 
 import regard
 from regard.serve.limits import Limits
-from regard.serve.shelf import Shelf
+from regard.serve.model_list import ModelShelf
 from tests.serve.conftest import Live
 
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking")
@@ -67,7 +67,7 @@ def forgetful(browser: Any, runs: Path) -> Iterator[str]:
 
 
 def live(runs: Path, limits: Limits) -> Iterator[str]:
-    found = Live(Shelf(runs), limits)
+    found = Live(ModelShelf(runs), limits)
     yield found.base
     found.close()
 

@@ -15,7 +15,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from regard.serve.limits import Limits
-from regard.serve.shelf import Shelf
+from regard.serve.model_list import ModelShelf
 from tests.serve.conftest import Live
 
 from .conftest import FLAGS, NAMES, long_run
@@ -97,7 +97,7 @@ def save(raw: bytes, path: Path) -> None:
 def browsing() -> Iterator[tuple[str, Any]]:
     """The address of a server that has a long run, and a browser."""
     with TemporaryDirectory() as runs, sync_playwright() as playwright:
-        server = Live(Shelf(long_run(Path(runs))), Limits())
+        server = Live(ModelShelf(long_run(Path(runs))), Limits())
         path = os.environ.get("REGARD_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
         browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
         yield server.base, browser

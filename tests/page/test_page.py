@@ -17,10 +17,10 @@ import torch
 from PIL import Image
 
 import regard
-from regard.look import distance, onefile
-from regard.look.analyses import Asked, analysed, patch_of
+from regard.look import distance, standalone
+from regard.look.analyses import AnalysisRequest, patch_side, run_analysis
 from regard.look.changes import Temperature, Token
-from regard.look.document import WORDS, About, embedded
+from regard.look.document import WORDS, About, embedded_document
 from regard.look.maps import Map
 from regard.modalities.images.page import seven, shapes
 from regard.nn.attention import Softmax
@@ -370,7 +370,7 @@ def test_the_widget_is_the_same_view(open_page: Open, served: str):
     page = open_page("#model=recall")
     found = regard.load("recall").look(STORY)
     page.route(
-        "**/joined.js", lambda route: route.fulfill(body=onefile.module("widget.js"), content_type="text/javascript")
+        "**/joined.js", lambda route: route.fulfill(body=standalone.module("widget.js"), content_type="text/javascript")
     )
     page.evaluate(
         """async (data) => {
@@ -387,7 +387,7 @@ def test_the_widget_is_the_same_view(open_page: Open, served: str):
         widget.default.render({ model, el });
         window.notebook = { state, heard };
       }""",
-        embedded(found, About("recall", "gpt", "generate", 72_768, "text")),
+        embedded_document(found, About("recall", "gpt", "generate", 72_768, "text")),
     )
     until(page, "document.querySelector('#notebook .stage h2').textContent === 'Layer 0, head 1'")
     page.click('#notebook .tile[aria-label="Layer 1, head 3"]')
@@ -449,9 +449,9 @@ def test_the_moments_of_a_look_are_walked_through(open_page: Open, tmp_path: Pat
         given,
         [one | {"name": f"blocks.0.mixer@{call}", "time": call} for call in range(3)],
     )
-    still = onefile.standalone(data)
+    still = standalone.standalone(data)
     data["document"]["time"] = {"unit": "recycling", "count": 3}
-    (tmp_path / "timed.html").write_text(onefile.standalone(data), encoding="utf8")
+    (tmp_path / "timed.html").write_text(standalone.standalone(data), encoding="utf8")
     (tmp_path / "still.html").write_text(still, encoding="utf8")
     page = open_page((tmp_path / "timed.html").as_uri())
     shown = "document.querySelector('.stage h2').textContent"
@@ -497,7 +497,7 @@ def test_what_analyses_find_is_laid_over_the_picture(open_page: Open, tmp_path: 
     page.wait_for_selector(".analysis .picture")
     (tmp_path / "seven.png").write_bytes(base64.b64decode(seven().partition(",")[2]))
     trace = regard.load("digits").look(tmp_path / "seven.png")
-    row = np.array(analysed(trace, "rollout", Asked("blocks.2.mixer"))["map"])[5]
+    row = np.array(run_analysis(trace, "rollout", AnalysisRequest("blocks.2.mixer"))["map"])[5]
     assert page.inner_text(".analysis .picture-legend") == f"brightest: {100 * row.max():.1f}\u202f%"
     tall, wide = trace.sites["blocks.2.mixer"].columns.grid or (0, 0)
     down, across = divmod(int(row.argmax()), wide)
@@ -520,7 +520,7 @@ def test_what_analyses_find_is_laid_over_the_picture(open_page: Open, tmp_path: 
     for key, told in (("2", "brightest"), ("6", " to +"), ("5", " to +")):
         page.keyboard.press(key)
         until(page, f"document.querySelector('.analysis .picture-legend')?.textContent.includes('{told}')")
-    worth = np.array(analysed(trace, "occlusion", Asked(patch=page_squares(trace)))["worth"])
+    worth = np.array(run_analysis(trace, "occlusion", AnalysisRequest(patch=page_squares(trace)))["worth"])
     best = np.unravel_index(worth.argmax(), worth.shape)
     assert page.inner_text(".analysis .prose mark") == f"square {best[0]}, {best[1]}"
     assert page.get_attribute(".analysis .picture", "role") == "img"
@@ -529,7 +529,7 @@ def test_what_analyses_find_is_laid_over_the_picture(open_page: Open, tmp_path: 
 def page_squares(trace: Any) -> int:
     """Pixels a side of what the server covers: not more than 8 squares a side."""
     side = min(trace.example.image.shape[-2:])
-    return max(-(-side // 8), patch_of(trace, trace.example.inputs[0]))
+    return max(-(-side // 8), patch_side(trace, trace.example.inputs[0]))
 
 
 def made_up(answer: dict[str, Any], given: dict[str, Any], sites: list[dict[str, Any]]) -> dict[str, Any]:
@@ -558,7 +558,7 @@ def test_words_that_look_at_a_picture(open_page: Open, tmp_path: Path):
     given = {"kind": "caption", "image": image, "target": "a red ball"}
     answer = {"kind": "text", "text": "a red ball", "tokens": []}
     data = made_up(answer, given, [{"name": "decoder.0.cross"}])
-    (tmp_path / "caption.html").write_text(onefile.standalone(data), encoding="utf8")
+    (tmp_path / "caption.html").write_text(standalone.standalone(data), encoding="utf8")
     page = open_page((tmp_path / "caption.html").as_uri())
     page.click(".strip.flat .strip-token >> nth=2")
     until(page, "document.querySelector('.strip-caption mark').textContent === 'ball'")
@@ -572,7 +572,7 @@ def test_a_saved_page_measures_distances_as_the_library_does(open_page: Open, tm
     given = {"kind": "image", "width": 64, "height": 64, "png": seven()}
     site = {"name": "blocks.0.mixer", "part": "", "role": "self", "rows": "patches", "heads": 2}
     data = made_up({"kind": "labels", "labels": [["seven", 1.0]]}, given, [site])
-    (tmp_path / "far.html").write_text(onefile.standalone(data), encoding="utf8")
+    (tmp_path / "far.html").write_text(standalone.standalone(data), encoding="utf8")
     page = open_page((tmp_path / "far.html").as_uri())
     page.click("[data-tab=distance]")
     page.click(".analysis .behind summary")
@@ -589,7 +589,7 @@ def test_calls_of_one_module_are_numbered(open_page: Open, tmp_path: Path):
     one = {"part": "", "role": "self", "rows": "patches", "heads": 2, "calls": 3}
     sites = [one | {"name": f"blocks.0.mixer@{call}"} for call in range(3)]
     data = made_up({"kind": "labels", "labels": [["seven", 1.0]]}, given, sites)
-    (tmp_path / "calls.html").write_text(onefile.standalone(data), encoding="utf8")
+    (tmp_path / "calls.html").write_text(standalone.standalone(data), encoding="utf8")
     page = open_page((tmp_path / "calls.html").as_uri())
     assert page.locator(".grid-site > .grid-name").all_inner_texts() == ["0", "1", "2"]
     page.click('.tile[aria-label="Layer 0, call 2, head 1"]')
@@ -628,7 +628,7 @@ def test_boxes_and_influences_are_what_they_are_called(open_page: Open, tmp_path
     data = made_up(
         {"kind": "boxes", "boxes": boxes}, {"kind": "image", "width": 64, "height": 64, "png": seven()}, sites
     )
-    (tmp_path / "boxes.html").write_text(onefile.standalone(data), encoding="utf8")
+    (tmp_path / "boxes.html").write_text(standalone.standalone(data), encoding="utf8")
     page = open_page((tmp_path / "boxes.html").as_uri())
     assert page.inner_text(".answer-body") == "1 circle, 1 square"
     assert "influence map" in page.inner_text(".kind")

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 import regard
-from regard.modalities.boxes.detection import BoxedBatch, Detect, boxes_found
-from regard.models.detr import Detected
-from regard.nn.convolution import real
+from regard.modalities.boxes.detection import BoxedBatch, Detect, decode_boxes
+from regard.models.detr import DETROutput
+from regard.nn.convolution import real_pixels
 from tests.parity.ours import assert_close
 from tests.parity.references import detr, redraw
 from tests.parity.theirs import transformers
@@ -73,12 +73,12 @@ def test_the_losses_of_earlier_layers(tmp_path: Path) -> None:
 
 def test_boxes_in_pixels(tmp_path: Path) -> None:
     processor = transformers.models.detr.image_processing_pil_detr.DetrImageProcessorPil
-    out = Detected(torch.randn(3, 6, 5) * 2, torch.rand(3, 6, 4))
+    out = DETROutput(torch.randn(3, 6, 5) * 2, torch.rand(3, 6, 4))
     sizes = torch.tensor([[100, 200], [33, 17], [5, 5]])
     theirs: list[dict[str, Any]] = processor().post_process_object_detection(
         SimpleNamespace(logits=out.logits, pred_boxes=out.boxes), threshold=0.4, target_sizes=sizes
     )
-    for found, wanted in zip(boxes_found(out, sizes, 0.4), theirs, strict=True):
+    for found, wanted in zip(decode_boxes(out, sizes, 0.4), theirs, strict=True):
         torch.testing.assert_close(found.scores, wanted["scores"])
         assert torch.equal(found.classes, wanted["labels"])
         torch.testing.assert_close(found.boxes, wanted["boxes"])
@@ -88,13 +88,13 @@ def test_boxes_in_pixels(tmp_path: Path) -> None:
 def test_a_padded_batch_equals_each_image_by_itself(case: str, tmp_path: Path) -> None:
     """Theirs, padded, is not: its convolutions see the padding."""
     pair, sizes = paired(case, tmp_path), torch.tensor([[20, 28], [13, 9], [8, 28]])
-    images = torch.randn(3, 3, 20, 28).masked_fill(~real(sizes, 20, 28)[:, None], 0.0)
+    images = torch.randn(3, 3, 20, 28).masked_fill(~real_pixels(sizes, 20, 28)[:, None], 0.0)
     whole = pair.ours(images, sizes)
     for i, (rows, columns) in enumerate(sizes.tolist()):
         alone = pair.run_theirs({"images": images[i : i + 1, :, :rows, :columns]})
         found = {"logits": whole.logits[i : i + 1], "boxes": whole.boxes[i : i + 1]}
         assert_close(found, alone.outputs)
-    padded = pair.theirs(images, pixel_mask=real(sizes, 20, 28).long())
+    padded = pair.theirs(images, pixel_mask=real_pixels(sizes, 20, 28).long())
     assert (padded.logits[1] - whole.logits[1]).abs().max() > 1e-3
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 import regard
 import regard.nn.dropout
-from regard.nn.feedforward import MLP
+from regard.nn.feedforward import FeedForward
 from regard.nn.tap import capture
 from tests.parity.ours import OURS, assert_close
 from tests.parity.references import FAMILIES, bert_config, gpt, marian, redraw, vit_config
@@ -49,7 +49,7 @@ def test_every_place(case: str, monkeypatch: pytest.MonkeyPatch, device: torch.d
     pair.theirs.train()
     if FAMILIES[case] == "vit":  # the paper's appendix B.1 drops after the first dense layer too, the reference not
         for module in pair.ours.modules():
-            if isinstance(module, MLP):
+            if isinstance(module, FeedForward):
                 assert module.dropout.p == 0.1
                 module.dropout.p = 0.0
     with capture(pair.ours):  # the fused path would draw its own zeros

@@ -9,10 +9,10 @@ from torch import Tensor
 
 import regard
 from regard.decode.beam import Beam, Search
-from regard.decode.choice import likeliest
-from regard.decode.rules import Rule, at_least, never, no_repeat
-from regard.decode.steps import Written, collect, stream
-from regard.decode.writer import Continuer, Translator, Writer
+from regard.decode.incremental import CausalDecoder, IncrementalDecoder, Seq2SeqDecoder
+from regard.decode.rules import Rule, ban_tokens, min_tokens, no_repeat_ngrams
+from regard.decode.sampling import greedy_tokens
+from regard.decode.steps import GeneratedTokens, collect_tokens, stream_tokens
 from tests.parity.references import gpt, marian, redraw
 from tests.parity.twins import Pair, saved
 
@@ -20,8 +20,8 @@ TEXTS, LONGEST, END, BEGIN, PAD = 12, 28, 1, 5, 0
 
 RULES: dict[str, tuple[dict[str, int], list[Rule]]] = {
     "plain": ({}, []),
-    "shortest": ({"min_new_tokens": 6}, [at_least(6, [END])]),
-    "no-repeat": ({"no_repeat_ngram_size": 2}, [no_repeat(2)]),
+    "shortest": ({"min_new_tokens": 6}, [min_tokens(6, [END])]),
+    "no-repeat": ({"no_repeat_ngram_size": 2}, [no_repeat_ngrams(2)]),
 }
 CASES = [("transformer", name) for name in RULES] + [("gpt", name) for name in ("plain", "shortest")]
 # Of a text that goes on from a prompt, generate repeats nothing that the prompt has said either; here it may.
@@ -57,7 +57,7 @@ def given(vocab: int, left: bool) -> tuple[Tensor, Tensor]:
     return ids.masked_fill(~keys, PAD), keys
 
 
-def theirs(net: Any, ids: Tensor, keys: Tensor, beams: int, asked: dict[str, int]) -> list[Written]:
+def theirs(net: Any, ids: Tensor, keys: Tensor, beams: int, asked: dict[str, int]) -> list[GeneratedTokens]:
     """All beams of each text, without what was given and the end."""
     net.generation_config.forced_eos_token_id = None
     found = net.generate(
@@ -69,15 +69,15 @@ def theirs(net: Any, ids: Tensor, keys: Tensor, beams: int, asked: dict[str, int
     rows = found.sequences[:, skipped:].tolist()
     scores = [0.0] * len(rows) if beams == 1 else found.sequences_scores.tolist()
     return [
-        Written(row[: row.index(END)] if END in row else row, ended=END in row, score=score)
+        GeneratedTokens(row[: row.index(END)] if END in row else row, ended=END in row, score=score)
         for row, score in zip(rows, scores, strict=True)
     ]
 
 
 @torch.inference_mode()
-def ours(writer: Callable[[], Writer], beams: int, rules: list[Rule]) -> list[Written]:
+def ours(writer: Callable[[], IncrementalDecoder], beams: int, rules: list[Rule]) -> list[GeneratedTokens]:
     if beams == 1:
-        return collect(stream(writer(), likeliest, [END], longest=LONGEST, rules=rules), TEXTS, [END])
+        return collect_tokens(stream_tokens(writer(), greedy_tokens, [END], longest=LONGEST, rules=rules), TEXTS, [END])
     found = Search(writer(), Beam(beams=beams, penalty=0.0), [END], longest=LONGEST, rules=rules).run()
     return [one for texts in found for one in texts]
 
@@ -90,12 +90,15 @@ def test_the_same_texts(pairs: dict[str, Pair], case: str, name: str, beams: int
     pair, (asked, rules) = pairs[case], RULES[name]
     ids, keys = given(pair.theirs.config.vocab_size, left=case == "gpt")
 
-    def writer() -> Writer:
+    def writer() -> IncrementalDecoder:
         if case == "gpt":
-            return Writer(Continuer(pair.ours), ids, keys)
-        return Writer(Translator(pair.ours, ids, keys), torch.full((TEXTS, 1), BEGIN))
+            return IncrementalDecoder(CausalDecoder(pair.ours), ids, keys)
+        return IncrementalDecoder(Seq2SeqDecoder(pair.ours, ids, keys), torch.full((TEXTS, 1), BEGIN))
 
-    wanted, found = theirs(pair.theirs, ids, keys, beams, asked), ours(writer, beams, [never([PAD, BEGIN]), *rules])
+    wanted, found = (
+        theirs(pair.theirs, ids, keys, beams, asked),
+        ours(writer, beams, [ban_tokens([PAD, BEGIN]), *rules]),
+    )
     assert len(found) == len(wanted)
     for i in range(0, len(wanted), beams):
         some, own = wanted[i : i + beams], found[i : i + beams]

@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from regard.interop import levit, timm_swin
-from regard.interop.foreign import Foreign
-from regard.interop.kinds import KINDS, kind_of
+from regard.interop.foreign import ForeignConfig
+from regard.interop.formats import KINDS, checkpoint_kind
 from regard.interop.rules import needed, spare
-from regard.nn.untouched import Untouched
-from regard.zoo import bare
+from regard.nn.uninitialized import Untouched
+from regard.zoo import empty_net
 
 NAMES = [list(timm_swin.NAMES), list(timm_swin.SECOND_NAMES), list(levit.NAMES)]
 QUICK = {name for names in NAMES for name in (names[0], names[-1])}  # the others are for the slow tests
@@ -25,11 +25,11 @@ def test_the_sizes_of_a_name(name: str) -> None:
     theirs = {key: tuple(x.shape) for key, x in model.state_dict().items()}
     size = list(model.pretrained_cfg["input_size"])
     data = {"architecture": name, "num_classes": model.num_classes, "pretrained_cfg": {"input_size": size}}
-    kind, foreign = KINDS[kind_of(data)], Foreign(data)
+    kind, foreign = KINDS[checkpoint_kind(data)], ForeignConfig(data)
     config = kind.complete(kind.config(foreign), theirs)
     assert foreign.finish() == []
     rules = kind.rules(config, theirs)
-    ours = {key: tuple(x.shape) for key, x in bare(kind.family, config).state_dict().items()}
+    ours = {key: tuple(x.shape) for key, x in empty_net(kind.family, config).state_dict().items()}
     assert needed(ours, rules) == {key: x for key, x in theirs.items() if key not in spare(theirs, rules)}
     assert kind.export_config(config)["architecture"] == name
     assert "model_args" not in kind.export_config(config)

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from regard.models.transformer import Config, Transformer
 from regard.nn.attention import MultiHeadAttention, Softmax
 from regard.nn.block import Block
-from regard.nn.feedforward import MLP
-from regard.nn.mask import ALL, CAUSAL, Given, Mask
+from regard.nn.feedforward import FeedForward
+from regard.nn.mask import ALL, CAUSAL, Mask, TensorBias
 from regard.nn.norm import build_norm
 from regard.nn.residual import Branch, PostNorm, PreNorm
 from regard.nn.tap import capture
@@ -111,7 +111,7 @@ def test_scaled_dot_product_with_a_bias(device: torch.device) -> None:
     q, k, v = (random(2, HEADS, n, 4, device=device) for n in (3, 7, 7))
     bias = random(2, HEADS, 3, 7, device=device)
     theirs = F.scaled_dot_product_attention(q, k, v, bias)
-    both(Softmax()(q, k, v, bias=Given(bias)), theirs, [q, k, v, bias], [])
+    both(Softmax()(q, k, v, bias=TensorBias(bias)), theirs, [q, k, v, bias], [])
 
 
 def test_grouped_heads(device: torch.device) -> None:
@@ -167,7 +167,7 @@ def block(norm_first: bool, act: Callable[[Tensor], Tensor], *, cross: bool, dev
     return (
         Block(
             MultiHeadAttention(DIM, HEADS),
-            MLP(DIM, HIDDEN, act),
+            FeedForward(DIM, HIDDEN, act),
             lambda: kind(nn.LayerNorm(DIM, 1e-3), Branch(DIM)),
             cross=MultiHeadAttention(DIM, HEADS) if cross else None,
         )

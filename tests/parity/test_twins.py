@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from regard.interop.kinds import KINDS
+from regard.interop.formats import KINDS
 from regard.nn.tap import capture
 from tests.parity.ours import OURS, Tensors, assert_close
 from tests.parity.references import CASES, FAMILIES, TIMM

@@ -244,7 +244,7 @@ def measure_layers() -> dict[str, float]:
 def measure_slots() -> dict[str, float]:
     """Write, gate, broadcast with torch's own attention; all other weights are those of a copy."""
     sizes = {"image": 8, "patch": 4, "classes": 5, "dim": DIM, "depth": 3, "heads": HEADS, "hidden": 28, "slots": 3}
-    ours = workspace.Workspace(workspace.Config(**sizes)).eval()
+    ours = workspace.WorkspaceNet(workspace.Config(**sizes)).eval()
     redraw(ours, 0)
     theirs, both = copy.deepcopy(ours), ("write", "broadcast")
     stock = {part: nn.MultiheadAttention(DIM, HEADS, batch_first=True).eval() for part in both}
@@ -355,7 +355,7 @@ def test_a_fresh_measurement(name: str, verified: dict[str, Any], tmp_path: Path
 
 def test_the_catalog_tells(verified: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each model what it was compared with itself, not a relative of it. Their weights need not be counted."""
-    monkeypatch.setattr("regard.zoo.bare", lambda family, config: nn.Identity())
+    monkeypatch.setattr("regard.zoo.empty_net", lambda family, config: nn.Identity())
     rows = {row.name: row.verified_against for row in catalog()}
     names = {"transformer-base-pre": "transformer-pre", "transformer-base-admin": "transformer-admin", "recall": "gpt"}
     names |= {"gpt1": "gpt-one", "llama": "gpt-llama", "llama2": "gpt-llama", "tatoeba": "transformer-pre"}

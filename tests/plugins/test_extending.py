@@ -153,9 +153,9 @@ def test_a_changed_plugin_is_refused_and_recorded_on_purpose(begun: Path, folder
 
 
 def test_a_run_without_its_plugin_is_not_served_and_the_terminal_tells(begun: Path, folder: Path) -> None:
-    from regard.serve.shelf import Shelf
+    from regard.serve.model_list import ModelShelf
 
-    shelf = Shelf(begun.parent)
+    shelf = ModelShelf(begun.parent)
     assert not [row for row in shelf.rows() if row.source == "run"]
     (line,) = shelf.left_out()
     assert "attention.py" in line
@@ -239,10 +239,10 @@ def test_a_figure_of_a_file_is_drawn(folder: Path, capsys: pytest.CaptureFixture
 
 def test_an_analysis_of_a_file_can_be_asked(folder: Path) -> None:
     from regard.contracts.reach import SENTENCE, model_of
-    from regard.look.analyses import Asked, analysed
+    from regard.look.analyses import AnalysisRequest, run_analysis
 
     plugins.load_file(folder / "analysis.py")
-    told = analysed(model_of("bert").look(SENTENCE), "entropy", Asked())
+    told = run_analysis(model_of("bert").look(SENTENCE), "entropy", AnalysisRequest())
     assert told["unit"] == "bits"
     assert all(0 <= bits <= 4 for heads in told["sites"].values() for bits in heads)
 

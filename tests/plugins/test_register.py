@@ -13,7 +13,7 @@ import pytest
 import regard
 from regard import plugins
 from regard.errors import InputError
-from regard.interop.kinds import KINDS
+from regard.interop.formats import KINDS
 from regard.look.analyses import ANALYSES
 from regard.modalities.goals import GOALS
 from regard.modalities.processors import PROCESSORS

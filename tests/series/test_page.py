@@ -4,10 +4,10 @@ import pytest
 from pydantic import ValidationError
 
 from regard.errors import InputError
-from regard.look.document import About, data_of
+from regard.look.document import About, document_data
 from regard.modalities.page_answers import PAGE_ANSWERS
-from regard.modalities.page_input import Border
-from regard.modalities.page_inputs import PAGE_INPUTS, shown_to
+from regard.modalities.page_input import InputContext
+from regard.modalities.page_inputs import PAGE_INPUTS, look_inputs
 from regard.modalities.series.page import SeriesInput, series_example
 from regard.modalities.series.processor import Series
 from regard.model import Model
@@ -23,12 +23,12 @@ def model() -> Model:
 
 def test_what_was_looked_at_can_be_given_again(model: Model) -> None:
     """The input of a document is an input, and its answer is one that the API tells of."""
-    (given,) = shown_to(SeriesInput.model_validate(series_example("")), Border(model))
+    (given,) = look_inputs(SeriesInput.model_validate(series_example("")), InputContext(model))
     found = model.look(given)
-    told = data_of(found, About("", "forecaster", None, 0, "series"))
+    told = document_data(found, About("", "forecaster", None, 0, "series"))
     again = SeriesInput.model_validate(told["input"])
     assert again.values == pytest.approx(given.values[-12:].tolist())  # type: ignore[union-attr]
-    (same,) = shown_to(again, Border(model))
+    (same,) = look_inputs(again, InputContext(model))
     one, two = (x.answer.data()["quantiles"]["0.5"] for x in (found, model.look(same)))  # type: ignore[union-attr]
     assert one == pytest.approx(two, rel=1e-4)
     PAGE_ANSWERS["forecast"].model_validate(told["answer"])
@@ -37,12 +37,12 @@ def test_what_was_looked_at_can_be_given_again(model: Model) -> None:
 
 def test_a_csv_file_and_one_of_its_series(model: Model) -> None:
     for name, values in (("", [1, 2, 4, 3]), ("b", [5, 6, 8, 7])):
-        (found,) = SeriesInput(kind="series", csv=CSV, name=name).given(Border(model))
+        (found,) = SeriesInput(kind="series", csv=CSV, name=name).given(InputContext(model))
         assert found.values.tolist() == values  # type: ignore[union-attr]
     with pytest.raises(InputError, match="no such series"):
-        SeriesInput(kind="series", csv=CSV, name="c").given(Border(model))
+        SeriesInput(kind="series", csv=CSV, name="c").given(InputContext(model))
     with pytest.raises(InputError, match="there is a gap"):
-        SeriesInput(kind="series", times=["1", "2", "3", "5"], values=[1.0, 2.0, 3.0, 4.0]).given(Border(model))
+        SeriesInput(kind="series", times=["1", "2", "3", "5"], values=[1.0, 2.0, 3.0, 4.0]).given(InputContext(model))
 
 
 @pytest.mark.parametrize(

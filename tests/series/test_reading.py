@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from regard.errors import InputError
-from regard.modalities.series.reading import Columns, read_series
+from regard.modalities.series.reading import SeriesColumns, read_series
 
 
 def written(tmp_path: Path, text: str) -> Path:
@@ -16,7 +16,7 @@ def written(tmp_path: Path, text: str) -> Path:
 
 
 def test_the_wide_form(tmp_path: Path) -> None:
-    one, two = read_series(written(tmp_path, "day,rain,sun\n2024-01-01,1,9\n2024-01-02,2.5,8\n"), Columns())
+    one, two = read_series(written(tmp_path, "day,rain,sun\n2024-01-01,1,9\n2024-01-02,2.5,8\n"), SeriesColumns())
     assert (one.name, two.name) == ("rain", "sun")
     np.testing.assert_array_equal(one.values, [1, 2.5])
     np.testing.assert_array_equal(two.values, [9, 8])
@@ -25,7 +25,7 @@ def test_the_wide_form(tmp_path: Path) -> None:
 
 def test_the_long_form_with_series_of_different_lengths(tmp_path: Path) -> None:
     text = "city;t;heat\nBonn;1;10\nBonn;2;11\nKiel;1;5\nBonn;3;12\nKiel;2;6\n"
-    bonn, kiel = read_series(written(tmp_path, text), Columns(time="t", series="city"))
+    bonn, kiel = read_series(written(tmp_path, text), SeriesColumns(time="t", series="city"))
     assert (bonn.name, kiel.name) == ("Bonn", "Kiel")
     assert bonn.values.tolist() == [10, 11, 12]
     assert kiel.values.tolist() == [5, 6]
@@ -33,28 +33,30 @@ def test_the_long_form_with_series_of_different_lengths(tmp_path: Path) -> None:
 
 def test_columns_by_their_names(tmp_path: Path) -> None:
     text = "note,rain,day\nx,1,2024-01-01\ny,2,2024-01-02\n"
-    (one,) = read_series(written(tmp_path, text), Columns(time="day", values=("rain",)))
+    (one,) = read_series(written(tmp_path, text), SeriesColumns(time="day", values=("rain",)))
     assert one.values.tolist() == [1, 2]
 
 
 @pytest.mark.parametrize(
     ("text", "columns", "what", "line"),
     [
-        ("t,x\n1,1\n2,\n3,nan\n", Columns(), "cells that are no numbers", ":3"),
-        ("t,x\n1,1\n2,inf\n3,1\n", Columns(), "cells that are no numbers", ":3"),
-        ("t,x\n1,1\n2,2\n4,3\n5,4\n6,5\n", Columns(), "there is a gap: 1 value missing", ":4"),
-        ("t,x\n1,1\n3,2\n2,3\n", Columns(), "times are not in order", ":4"),
-        ("t,x\n1,1\n2,2\n2,3\n", Columns(), "a time stands twice", ":4"),
-        ("t,x\n1,1\nsoon,2\n", Columns(), "this is no time", ":3"),
-        ("t,x\n1,1\n\n2,2,3\n", Columns(), "not the columns of the header", ":4"),
-        ("1,2\n2,3\n", Columns(), "begins with the names", ":1"),
-        ("t,x,x\n1,2,3\n", Columns(), "two columns have one name", ":1"),
-        ("t,x\n1,2\n", Columns(values=("y",)), "there is no such column", ":1"),
-        ("t,x\n", Columns(), "no lines below its header", ""),
-        ("", Columns(), "begins with the names", ":1"),
+        ("t,x\n1,1\n2,\n3,nan\n", SeriesColumns(), "cells that are no numbers", ":3"),
+        ("t,x\n1,1\n2,inf\n3,1\n", SeriesColumns(), "cells that are no numbers", ":3"),
+        ("t,x\n1,1\n2,2\n4,3\n5,4\n6,5\n", SeriesColumns(), "there is a gap: 1 value missing", ":4"),
+        ("t,x\n1,1\n3,2\n2,3\n", SeriesColumns(), "times are not in order", ":4"),
+        ("t,x\n1,1\n2,2\n2,3\n", SeriesColumns(), "a time stands twice", ":4"),
+        ("t,x\n1,1\nsoon,2\n", SeriesColumns(), "this is no time", ":3"),
+        ("t,x\n1,1\n\n2,2,3\n", SeriesColumns(), "not the columns of the header", ":4"),
+        ("1,2\n2,3\n", SeriesColumns(), "begins with the names", ":1"),
+        ("t,x,x\n1,2,3\n", SeriesColumns(), "two columns have one name", ":1"),
+        ("t,x\n1,2\n", SeriesColumns(values=("y",)), "there is no such column", ":1"),
+        ("t,x\n", SeriesColumns(), "no lines below its header", ""),
+        ("", SeriesColumns(), "begins with the names", ":1"),
     ],
 )
-def test_every_fault_is_told_with_its_line(tmp_path: Path, text: str, columns: Columns, what: str, line: str) -> None:
+def test_every_fault_is_told_with_its_line(
+    tmp_path: Path, text: str, columns: SeriesColumns, what: str, line: str
+) -> None:
     path = written(tmp_path, text)
     with pytest.raises(InputError, match=what) as error:
         read_series(path, columns)
@@ -63,12 +65,12 @@ def test_every_fault_is_told_with_its_line(tmp_path: Path, text: str, columns: C
 
 def test_a_column_of_names_is_told_to_be_one(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="series = 'city'"):
-        read_series(written(tmp_path, "t,city,x\n1,Bonn,2\n1,Kiel,3\n"), Columns())
+        read_series(written(tmp_path, "t,city,x\n1,Bonn,2\n1,Kiel,3\n"), SeriesColumns())
 
 
 def test_all_bad_cells_are_counted(tmp_path: Path) -> None:
     text = "t,x\n" + "".join(f"{i},{'' if i > 2 else i}\n" for i in range(12))
     with pytest.raises(InputError) as error:
-        read_series(written(tmp_path, text), Columns())
+        read_series(written(tmp_path, text), SeriesColumns())
     assert "line 5: an empty cell" in error.value.got
     assert "and 4 more" in error.value.got

@@ -17,7 +17,7 @@ from regard.modalities.series.processor import Series
 from regard.model import Model
 from regard.run import training
 from regard.run.settings import read_run
-from regard.run.templates import template
+from regard.run.templates import run_template
 from regard.zoo import FAMILIES
 from tests.series.files import sine, wide
 
@@ -280,7 +280,7 @@ def test_the_command_line_looks(place: Path, capsys: pytest.CaptureFixture[str])
 
 def test_the_template_is_a_run_file(tmp_path: Path) -> None:
     path = tmp_path / "run.toml"
-    path.write_text(template("forecast"))
+    path.write_text(run_template("forecast"))
     run = read_run(path)
     assert (run.task.kind, run.data.kind, run.model["name"]) == ("forecast", "series", "forecaster-small")
 

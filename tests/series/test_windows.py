@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 import torch
 
-from regard.data.draws import chance, normals
+from regard.data.counter_rng import counter_rng, normal_samples
 from regard.errors import ConfigError, InputError
 from regard.modalities.series.batching import together
 from regard.modalities.series.forecasting import Forecast, last_period, last_value
 from regard.modalities.series.processor import Scale, Series, from_data, scale_of
-from regard.modalities.series.reading import Columns, TimeSeries
+from regard.modalities.series.reading import SeriesColumns, TimeSeries
 from regard.modalities.series.times import numbered
 from regard.modalities.series.waves import wave
-from regard.modalities.series.windows import Cut, Windows, in_parts, parts
+from regard.modalities.series.windows import SeriesWindows, WindowLayout, in_parts, parts
 from tests.contracts.families import net
 
-CUT = Cut(window=12, horizon=4, least=6, share=0.2, stride=1, rolling=4, period=0)
+CUT = WindowLayout(window=12, horizon=4, least=6, share=0.2, stride=1, rolling=4, period=0)
 
 
 def series(values: np.ndarray, name: str = "x") -> TimeSeries:
@@ -23,12 +23,12 @@ def series(values: np.ndarray, name: str = "x") -> TimeSeries:
 
 
 def noise(count: int, number: int = 0) -> np.ndarray:
-    return np.asarray(normals(chance(0, 0, number), count))
+    return np.asarray(normal_samples(counter_rng(0, 0, number), count))
 
 
-def split(values: np.ndarray, cut: Cut = CUT) -> dict[str, Windows]:
+def split(values: np.ndarray, cut: WindowLayout = CUT) -> dict[str, SeriesWindows]:
     found = in_parts([series(values)], cut, Series(cut.window))
-    assert all(isinstance(rows, Windows) for rows in found.values())
+    assert all(isinstance(rows, SeriesWindows) for rows in found.values())
     return found  # type: ignore[return-value]
 
 
@@ -83,7 +83,7 @@ def test_scales_of_train_know_nothing_of_the_rest() -> None:
     data = SeriesFiles(files=("x.csv",), window=12, horizon=4, share=0.2, scaling="train")
     values = noise(100)
     other = np.where(np.arange(100) < 60, values, values * 50 + 7)
-    scales = [opened(SimpleNamespace(data=data), [series(x)], Columns()).prepared.scales for x in (values, other)]  # type: ignore[arg-type]
+    scales = [opened(SimpleNamespace(data=data), [series(x)], SeriesColumns()).prepared.scales for x in (values, other)]  # type: ignore[arg-type]
     assert scales[0] == scales[1] == {"x": (pytest.approx(values[:60].mean()), pytest.approx(values[:60].std()))}
 
 
@@ -128,7 +128,7 @@ def test_windows_of_different_lengths_stand_side_by_side() -> None:
 
 def test_baselines() -> None:
     values = np.tile([1.0, 2.0, 3.0, 4.0, 5.0], 20)
-    cut = Cut(window=10, horizon=7, least=10, share=0.2, stride=1, rolling=1, period=5)
+    cut = WindowLayout(window=10, horizon=7, least=10, share=0.2, stride=1, rolling=1, period=5)
     rows = in_parts([series(values)], cut, Series(10))["test"]
     batch = together([rows[0], rows[1]])
     scale = batch.spread[:, None]
@@ -178,7 +178,7 @@ def test_a_plain_wave_has_its_period() -> None:
 
 
 def test_the_processor_passes_through_its_data() -> None:
-    how = Series(24, "train", {"x": (1.0, 2.0)}, "1 hour", Columns("t", ("a", "b"), "", "ordered"))
+    how = Series(24, "train", {"x": (1.0, 2.0)}, "1 hour", SeriesColumns("t", ("a", "b"), "", "ordered"))
     assert from_data(how.to_data(), "") == how
     for bad in ({"window": 0}, {"scaling": "mine"}, {"scales": {"x": [1.0, -1.0]}}, {"columns": {"tim": "x"}}):
         with pytest.raises(ConfigError, match="no processor of series"):

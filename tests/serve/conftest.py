@@ -22,8 +22,8 @@ import regard
 from regard.serve.app import application
 from regard.serve.guard import Application
 from regard.serve.limits import Limits
-from regard.serve.listening import bound, server
-from regard.serve.shelf import Shelf
+from regard.serve.model_list import ModelShelf
+from regard.serve.sockets import bind_socket, http_server
 
 HERE = "http://127.0.0.1:8080"
 API = "/api/v1"
@@ -55,18 +55,18 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def shelf(runs: Path) -> Shelf:
+def shelf(runs: Path) -> ModelShelf:
     """Shared, so that each model is loaded once."""
-    return Shelf(runs)
+    return ModelShelf(runs)
 
 
 @pytest.fixture(scope="session")
-def client(shelf: Shelf) -> Iterator[TestClient]:
+def client(shelf: ModelShelf) -> Iterator[TestClient]:
     with TestClient(application(shelf), base_url=HERE, raise_server_exceptions=False) as found:
         yield found
 
 
-def client_with(shelf: Shelf, limits: Limits) -> TestClient:
+def client_with(shelf: ModelShelf, limits: Limits) -> TestClient:
     return TestClient(application(shelf, limits), base_url=HERE, raise_server_exceptions=False)
 
 
@@ -74,9 +74,9 @@ class Running:
     """A real server in a thread, at a port that was free."""
 
     def __init__(self, served: Application, limits: Limits) -> None:
-        self.socket = bound("127.0.0.1", 0)
+        self.socket = bind_socket("127.0.0.1", 0)
         self.port: int = self.socket.getsockname()[1]
-        self.server = server(served, limits)
+        self.server = http_server(served, limits)
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.socket]}, daemon=True)
         self.thread.start()
         end = time.monotonic() + 30
@@ -96,12 +96,12 @@ class Running:
 class Live(Running):
     """The application at a real address."""
 
-    def __init__(self, shelf: Shelf, limits: Limits) -> None:
+    def __init__(self, shelf: ModelShelf, limits: Limits) -> None:
         super().__init__(application(shelf, limits), limits)
 
 
 @pytest.fixture(scope="session")
-def live(shelf: Shelf) -> Iterator[Live]:
+def live(shelf: ModelShelf) -> Iterator[Live]:
     found = Live(shelf, Limits(body_seconds=1.0))
     yield found
     found.close()

@@ -7,8 +7,8 @@ import pytest
 import regard
 from regard.decode.beam import Beam
 from regard.decode.settings import Decoding
-from regard.serve.replying import answers, decoding_of
-from regard.serve.schema import Settings
+from regard.serve.responses import answers, decoding_of
+from regard.serve.schema import DecodingFields
 
 from .conftest import API, INPUTS, check_clean, look
 from .pictures import digit, shown
@@ -73,7 +73,9 @@ def near(one, other) -> bool:
     return one == other
 
 
-@pytest.mark.parametrize("settings", [None, Settings(longest=5), Settings(temperature=0.8, seed=3, longest=6)])
+@pytest.mark.parametrize(
+    "settings", [None, DecodingFields(longest=5), DecodingFields(temperature=0.8, seed=3, longest=6)]
+)
 def test_a_batch_answers_as_each_alone(settings) -> None:
     cases = {
         "tatoeba-en-de": [(text,) for text in SENTENCES],
@@ -93,7 +95,7 @@ def test_a_batch_answers_as_each_alone(settings) -> None:
 
 def test_a_decoder_goes_on_if_it_is_told_how(client) -> None:
     got = ran(client, "recall", INPUTS["recall"], settings={"longest": 3})
-    wanted = regard.load("recall").generate(INPUTS["recall"]["text"], decoding=decoding_of(Settings(longest=3)))
+    wanted = regard.load("recall").generate(INPUTS["recall"]["text"], decoding=decoding_of(DecodingFields(longest=3)))
     assert got == {"kind": "text", "text": wanted.text, "tokens": []}
     drawn = [
         ran(client, "shakespeare", INPUTS["shakespeare"], settings={"temperature": 1.0, "seed": seed, "longest": 8})
@@ -109,7 +111,7 @@ def test_a_stream_is_the_text_piece_by_piece(client, name) -> None:
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/event-stream")
     *pieces, last = events(answer.text)
-    wanted = "".join(regard.load(name).stream(INPUTS[name]["text"], decoding=decoding_of(Settings(longest=24))))
+    wanted = "".join(regard.load(name).stream(INPUTS[name]["text"], decoding=decoding_of(DecodingFields(longest=24))))
     assert "".join(piece["text"] for piece in pieces) == last["answer"]["text"] == wanted
     assert last["done"] is True
     if name == "tatoeba-en-de":

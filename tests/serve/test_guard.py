@@ -13,7 +13,7 @@ import regard
 from regard.serve import pages
 from regard.serve.app import application
 from regard.serve.limits import BODY, Limits
-from regard.serve.shelf import Shelf
+from regard.serve.model_list import ModelShelf
 
 from .conftest import API, HERE, INPUTS, check_clean, client_with
 
@@ -159,7 +159,7 @@ def site(page):
     patched, kept = pages.known.__defaults__, pages.known.__defaults__
     pages.known.__defaults__ = (page,)
     try:
-        made = application(Shelf())
+        made = application(ModelShelf())
     finally:
         pages.known.__defaults__ = kept
     assert patched == kept

@@ -172,15 +172,15 @@ def test_a_picture_for_a_net_that_takes_it_as_it_is_may_not_be_large(client, she
 
     from regard.errors import InputError
     from regard.modalities.images.page import ImageInput
-    from regard.modalities.page_input import Border
-    from regard.modalities.page_inputs import shown_to
+    from regard.modalities.page_input import InputContext
+    from regard.modalities.page_inputs import look_inputs
 
     model = shelf.get("digits").model
     free = replace(model, processor=replace(model.processor, size=None))
     large = ImageInput(**shown(Image.new("L", (1200, 1000))))
-    assert shown_to(large, Border(model))
+    assert look_inputs(large, InputContext(model))
     with pytest.raises(InputError, match="cannot be used"):
-        shown_to(large, Border(free))
+        look_inputs(large, InputContext(free))
 
 
 def test_what_a_decoder_says_is_not_told(client) -> None:

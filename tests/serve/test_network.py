@@ -27,13 +27,13 @@ VERBS = ["sings", "paints", "dances", "writes", "runs", "swims", "reads", "cooks
 SERVER = """
 from regard.serve.app import application
 from regard.serve.limits import Limits
-from regard.serve.listening import bound, server
-from regard.serve.shelf import Shelf
+from regard.serve.sockets import bind_socket, http_server
+from regard.serve.model_list import ModelShelf
 
-listening = bound("127.0.0.1", 0)
+listening = bind_socket("127.0.0.1", 0)
 print(listening.getsockname()[1], flush=True)
 limits = Limits(looks=16 << 20)
-server(application(Shelf(), limits), limits).run(sockets=[listening])
+http_server(application(ModelShelf(), limits), limits).run(sockets=[listening])
 """
 
 

@@ -31,18 +31,18 @@ csv = FileKind("text/csv", lambda raw: raw.startswith(b"time,"))
 PAGE_INPUTS.add("series", PageInput((SeriesInput,), lambda name: {"kind": "series", "values": [0.0]}, files=(csv,)))
 PAGE_ANSWERS.add("forecast", ForecastAnswer)
 
-from regard.modalities.page_input import Border
-from regard.modalities.page_inputs import shown_to
+from regard.modalities.page_input import InputContext
+from regard.modalities.page_inputs import look_inputs
 from regard.serve.app import application
 from regard.serve.schema import LookRequest, Ran
-from regard.serve.shelf import Shelf
+from regard.serve.model_list import ModelShelf
 from regard.serve.uploads import sent_as, type_of
 
 asked = LookRequest.model_validate_json('{"model": "a", "input": {"kind": "series", "values": [1.0, 2.0]}}')
-assert shown_to(asked.input, Border(types.SimpleNamespace(takes=("series",)))) == (1.0, 2.0)
+assert look_inputs(asked.input, InputContext(types.SimpleNamespace(takes=("series",)))) == (1.0, 2.0)
 assert Ran.model_validate({"answer": {"kind": "forecast", "values": [3.0]}}).answer.values == [3.0]
 assert "text/csv" in sent_as() and type_of(b"time,value", "text/csv") == "text/csv"
-schemas = application(Shelf()).application.openapi()["components"]["schemas"]
+schemas = application(ModelShelf()).application.openapi()["components"]["schemas"]
 assert {"SeriesInput", "ForecastAnswer"} <= set(schemas)
 """
 

@@ -8,10 +8,10 @@ import torch
 import regard
 from regard.errors import InputError
 from regard.serve.looks import Looks
+from regard.serve.model_list import MOST, ModelShelf, offered, words_of
 from regard.serve.refusals import RefusedError
 from regard.serve.schema import LookRequest
-from regard.serve.shelf import MOST, Shelf, offered, words_of
-from regard.zoo import FAMILIES, bare, parameters, preset, shipped
+from regard.zoo import FAMILIES, count_parameters, empty_net, find_preset, shipped_names
 
 from .conftest import API, check_clean
 
@@ -19,7 +19,7 @@ from .conftest import API, check_clean
 def test_every_model_is_listed_with_an_input_that_it_takes(client) -> None:
     rows = client.get(f"{API}/models").json()
     names = [row["name"] for row in rows]
-    assert set(names) == {*shipped(), "run:stories", "run:broken", *offered()}
+    assert set(names) == {*shipped_names(), "run:stories", "run:broken", *offered()}
     assert names[0] == "tatoeba-en-de"  # what a page opens with
     by_name = {row["name"]: row for row in rows}
     assert by_name["tatoeba-en-de"]["takes"] == "pair"
@@ -28,7 +28,7 @@ def test_every_model_is_listed_with_an_input_that_it_takes(client) -> None:
         "name": "run:stories", "title": "stories", "source": "run", "example": by_name["run:stories"]["example"],
     }  # fmt: skip
     assert by_name["recall"]["parameters"] == sum(x.numel() for x in regard.load("recall").parameters())
-    for name in shipped():
+    for name in shipped_names():
         answer = client.post(f"{API}/run", json={"model": name, "input": by_name[name]["example"]})
         assert answer.status_code == 200, answer.text
 
@@ -60,18 +60,18 @@ def test_runs_that_cannot_be_offered_are_told_with_the_reason(runs, tmp_path) ->
     (tmp_path / "all" / "not finished").mkdir()
     shutil.copytree(runs / "stories", tmp_path / "elsewhere")
     (tmp_path / "all" / "link").symlink_to(tmp_path / "elsewhere")
-    shelf = Shelf(tmp_path / "all")
+    shelf = ModelShelf(tmp_path / "all")
     assert [name for name, _ in shelf.finished()] == ["stories"]
     told = {line.split("'")[1]: line for line in shelf.left_out()}
     assert set(told) == {"my run", "größe", "_old", "x" * 101, "link"}
     assert "move it" in told.pop("link")
     assert all("rename it" in line for line in told.values())
-    assert Shelf(tmp_path / "none").left_out() == Shelf().left_out() == []
+    assert ModelShelf(tmp_path / "none").left_out() == ModelShelf().left_out() == []
 
 
 def check_size(name: str) -> None:
-    family, config = preset(name, words_of(name))
-    assert parameters(bare(family, config)) == FAMILIES[family].offered[name] <= MOST
+    family, config = find_preset(name, words_of(name))
+    assert count_parameters(empty_net(family, config)) == FAMILIES[family].offered[name] <= MOST
 
 
 @pytest.mark.parametrize("name", ["gpt-tiny", "transformer-small", "vit-cifar", "levit-cifar", "detr-small"])
@@ -104,13 +104,13 @@ def test_a_link_that_leads_out_of_the_folder_is_not_followed(tmp_path, runs) -> 
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "outside").symlink_to(runs / "stories")
     (tmp_path / "runs" / "with space").mkdir()
-    assert Shelf(tmp_path / "runs").finished() == []
-    assert Shelf(tmp_path / "nowhere").finished() == []
-    assert [name for name, _ in Shelf(runs).finished()] == ["broken", "stories", "torn"]
+    assert ModelShelf(tmp_path / "runs").finished() == []
+    assert ModelShelf(tmp_path / "nowhere").finished() == []
+    assert [name for name, _ in ModelShelf(runs).finished()] == ["broken", "stories", "torn"]
 
 
 def test_models_that_do_not_fit_are_dropped_with_their_looks() -> None:
-    small = Shelf(room=1)
+    small = ModelShelf(room=1)
     looks = Looks(small)
     asked = LookRequest(model="recall", input={"kind": "text", "text": "Anna sings ."})
     first = looks.look(asked)
@@ -135,7 +135,7 @@ def test_another_attention_that_does_not_fit_is_refused_with_what_would(shelf) -
 def test_a_run_that_was_trained_anew_is_loaded_anew(tmp_path, runs) -> None:
     folder = tmp_path / "runs"
     shutil.copytree(runs / "stories", folder / "stories")
-    shelf = Shelf(folder)
+    shelf = ModelShelf(folder)
     looks = Looks(shelf)
     asked = LookRequest.model_validate({"model": "run:stories", "input": {"kind": "text", "text": "Anna sings . Anna"}})
     before = looks.look(asked)

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from regard.cli.app import main
-from regard.serve.listening import bound
+from regard.serve.sockets import bind_socket
 
 
 @pytest.mark.slow  # a process of its own, which loads all of torch
@@ -47,7 +47,7 @@ def test_it_serves_until_it_is_interrupted(tmp_path) -> None:
 
 
 def test_a_port_that_is_taken_is_named(capsys) -> None:
-    with bound("127.0.0.1", 0) as taken:
+    with bind_socket("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         assert main(["serve", "--port", str(port)]) == 2
     assert f"127.0.0.1:{port}" in (errors := capsys.readouterr().err)

@@ -11,7 +11,7 @@ from torch import nn
 from regard.serve import work as module
 from regard.serve.limits import Limits
 from regard.serve.refusals import RefusedError
-from regard.serve.work import Batch, LeftError, Work, still_wanted, stoppable
+from regard.serve.work import Batch, JobQueue, LeftError, still_wanted, stoppable
 
 
 def run(main):
@@ -20,7 +20,7 @@ def run(main):
 
 def test_what_is_computed_comes_back_and_so_does_its_error() -> None:
     async def main() -> None:
-        work = Work(Limits())
+        work = JobQueue(Limits())
         assert await work.do(lambda: 3) == 3
         with pytest.raises(KeyError):
             await work.do(lambda: {}["x"])
@@ -34,7 +34,7 @@ def test_what_is_computed_comes_back_and_so_does_its_error() -> None:
 
 def test_the_queue_is_bounded() -> None:
     async def main() -> None:
-        work, go = Work(Limits(queue=2)), threading.Event()
+        work, go = JobQueue(Limits(queue=2)), threading.Event()
         first = asyncio.ensure_future(work.do(go.wait))
         while not any(work.threads.values()):
             await asyncio.sleep(0.01)
@@ -54,7 +54,7 @@ def test_the_queue_is_bounded() -> None:
 
 def test_who_waits_too_long_is_told_so_and_what_waits_is_dropped() -> None:
     async def main() -> None:
-        work, go, done = Work(Limits(seconds=0.1)), threading.Event(), []
+        work, go, done = JobQueue(Limits(seconds=0.1)), threading.Event(), []
         slow = asyncio.ensure_future(work.do(lambda: go.wait(5)))
         await asyncio.sleep(0.02)
         never = asyncio.ensure_future(work.do(lambda: done.append(1)))
@@ -85,7 +85,7 @@ def test_who_leaves_ends_the_work_between_two_layers() -> None:
             return x
 
     async def main() -> None:
-        work, net, gone = Work(Limits()), Slow(), asyncio.Event()
+        work, net, gone = JobQueue(Limits()), Slow(), asyncio.Event()
         stoppable(net)
 
         async def receive():
@@ -108,7 +108,7 @@ def test_who_leaves_ends_the_work_between_two_layers() -> None:
 
 def test_alike_requests_are_one_batch_and_one_that_fails_fails_alone() -> None:
     async def main() -> None:
-        work, sizes = Work(Limits(pause=0.1, together=3)), []
+        work, sizes = JobQueue(Limits(pause=0.1, together=3)), []
 
         def all_(items):
             sizes.append(len(items))
@@ -135,7 +135,7 @@ def test_a_thread_that_cannot_be_stopped_is_replaced(monkeypatch) -> None:
     monkeypatch.setattr(module, "STUCK", 0.05)
 
     async def main() -> None:
-        work, go = Work(Limits(seconds=0.2)), threading.Event()
+        work, go = JobQueue(Limits(seconds=0.2)), threading.Event()
         with pytest.raises(RefusedError):
             await work.do(lambda: go.wait(20))
         await asyncio.sleep(0.1)
@@ -169,7 +169,7 @@ def leaving():
 
 def test_what_waits_for_one_who_left_never_runs() -> None:
     async def main() -> None:
-        work, go, ran = Work(Limits()), threading.Event(), []
+        work, go, ran = JobQueue(Limits()), threading.Event(), []
         first = asyncio.ensure_future(work.do(go.wait))
         gone, receive = leaving()
         left = asyncio.ensure_future(work.do(lambda: ran.append("left"), receive))
@@ -189,7 +189,7 @@ def test_what_waits_for_one_who_left_never_runs() -> None:
 
 def test_a_batch_goes_on_for_those_who_stay() -> None:
     async def main() -> None:
-        work = Work(Limits(pause=0.05))
+        work = JobQueue(Limits(pause=0.05))
         gone, receive = leaving()
 
         def all_(items):

@@ -9,22 +9,22 @@ from PIL import Image
 from torch import Tensor
 
 from regard.modalities.boxes.detection import (
-    PAPER,
+    PAPER_WEIGHTS,
     BoxedBatch,
     Detect,
-    Weights,
+    LossWeights,
     all_said,
-    boxes_found,
+    collate_boxes,
+    decode_boxes,
     judged_image,
-    matching,
+    match_queries,
     set_loss,
-    together,
 )
-from regard.modalities.boxes.detector import Finding
+from regard.modalities.boxes.detector import Detector
 from regard.modalities.boxes.precision import average_precision
 from regard.modalities.images.processor import Images
-from regard.models.detr import DETR, Detected
-from regard.nn.boxes import corners, crowded, generalised_overlap, overlap
+from regard.models.detr import DETR, DETROutput
+from regard.nn.boxes import corners, crowd_class, generalised_iou, iou
 from tests.contracts.tools import close, numbers
 from tests.models.test_detr import SMALL
 
@@ -35,10 +35,10 @@ def drawn(*shape: int) -> Tensor:
     return torch.cat((centre, torch.rand(*shape, 2, dtype=torch.float64) * 0.3 + 0.05), -1)
 
 
-def scene(queries: int = 5, boxes: tuple[int, ...] = (3, 0, 1), classes: int = 4) -> tuple[Detected, BoxedBatch]:
+def scene(queries: int = 5, boxes: tuple[int, ...] = (3, 0, 1), classes: int = 4) -> tuple[DETROutput, BoxedBatch]:
     b, most = len(boxes), max(boxes)
     labels = torch.randint(classes, (b, most)).masked_fill(torch.arange(most) >= torch.tensor(boxes)[:, None], -1)
-    detected = Detected(numbers(b, queries, classes + 1), drawn(b, queries))
+    detected = DETROutput(numbers(b, queries, classes + 1), drawn(b, queries))
     return detected, BoxedBatch(torch.zeros(b, 3, 8, 8), drawn(b, most), labels)
 
 
@@ -47,33 +47,33 @@ def scene(queries: int = 5, boxes: tuple[int, ...] = (3, 0, 1), classes: int = 4
 
 def test_overlap_by_counting_squares() -> None:
     one, two = torch.tensor([0.0, 0.0, 4.0, 3.0]), torch.tensor([2.0, 1.0, 6.0, 4.0])
-    assert overlap(one, two) == 4 / 20
-    assert generalised_overlap(one, two) == pytest.approx(4 / 20 - (24 - 20) / 24)
+    assert iou(one, two) == 4 / 20
+    assert generalised_iou(one, two) == pytest.approx(4 / 20 - (24 - 20) / 24)
 
 
 def test_generalised_overlap() -> None:
     one, two = corners(drawn(500)), corners(drawn(500))
-    both = generalised_overlap(one, two)
+    both = generalised_iou(one, two)
     assert (both > -1).all()
-    assert (both <= overlap(one, two) + 1e-12).all()
-    close(generalised_overlap(one, one), torch.ones(500).double())
-    close(both, generalised_overlap(two, one))
+    assert (both <= iou(one, two) + 1e-12).all()
+    close(generalised_iou(one, one), torch.ones(500).double())
+    close(both, generalised_iou(two, one))
     inner = torch.cat((one[:, :2] + 0.01, one[:, 2:] - 0.01), 1)
-    close(generalised_overlap(one, inner), overlap(one, inner))
+    close(generalised_iou(one, inner), iou(one, inner))
 
 
 def test_boxes_apart_still_feel_each_other() -> None:
     one = torch.tensor([0.0, 0.0, 1.0, 1.0], dtype=torch.float64, requires_grad=True)
     apart = torch.tensor([5.0, 5.0, 6.0, 6.0], dtype=torch.float64)
-    (pull,) = torch.autograd.grad(generalised_overlap(one, apart), one)
+    (pull,) = torch.autograd.grad(generalised_iou(one, apart), one)
     assert (pull[2:] > 0).all()
-    (none,) = torch.autograd.grad(overlap(one, apart), one)
+    (none,) = torch.autograd.grad(iou(one, apart), one)
     assert not none.any()
 
 
 def test_boxes_without_an_area_are_no_nan() -> None:
     point = torch.tensor([0.5, 0.5, 0.5, 0.5], requires_grad=True)
-    value = generalised_overlap(point, torch.tensor([0.5, 0.5, 0.5, 0.5])) + overlap(point, point)
+    value = generalised_iou(point, torch.tensor([0.5, 0.5, 0.5, 0.5])) + iou(point, point)
     value.backward()
     assert value.isfinite()
     assert point.grad is not None
@@ -83,17 +83,17 @@ def test_boxes_without_an_area_are_no_nan() -> None:
 # ------------------------------------------------------------------------------------------------------------ matching
 
 
-def cost(detected: Detected, batch: BoxedBatch, row: int, query: int, box: int) -> float:
+def cost(detected: DETROutput, batch: BoxedBatch, row: int, query: int, box: int) -> float:
     chance = detected.logits[row, query].softmax(-1)[batch.classes[row, box]]
     said, wanted = detected.boxes[row, query], batch.boxes[row, box]
-    return float(5 * (said - wanted).abs().sum() - chance - 2 * generalised_overlap(corners(said), corners(wanted)))
+    return float(5 * (said - wanted).abs().sum() - chance - 2 * generalised_iou(corners(said), corners(wanted)))
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_no_other_matching_costs_less(seed: int) -> None:
     torch.manual_seed(seed)
     detected, batch = scene(5, (4, 2, 0))
-    found = matching(detected, batch, PAPER)
+    found = match_queries(detected, batch, PAPER_WEIGHTS)
     for row, count in enumerate((4, 2, 0)):
         assert (found[row, count:] == -1).all()
         ways = permutations(range(5), count)
@@ -104,33 +104,33 @@ def test_no_other_matching_costs_less(seed: int) -> None:
 
 def test_more_boxes_than_queries() -> None:
     detected, batch = scene(2, (4,))
-    found = matching(detected, batch, PAPER)
+    found = match_queries(detected, batch, PAPER_WEIGHTS)
     assert sorted(found[0].tolist())[:2] == [-1, -1]
     assert sorted(found[0].tolist())[2:] == [0, 1]
-    assert all(x.isfinite() for x in vars(set_loss(detected, batch, PAPER)).values())
+    assert all(x.isfinite() for x in vars(set_loss(detected, batch, PAPER_WEIGHTS)).values())
 
 
 def test_what_is_no_number_is_matched_last() -> None:
     detected, batch = scene(5, (4,))
     detected.boxes[0, 2] = torch.nan
-    assert 2 not in matching(detected, batch, PAPER)[0]
+    assert 2 not in match_queries(detected, batch, PAPER_WEIGHTS)[0]
 
 
 def test_the_loss_is_of_sets() -> None:
     """In another order of the queries, or of the boxes, it is the same."""
     detected, batch = scene(5, (3, 1))
-    wanted = set_loss(detected, batch, PAPER)
+    wanted = set_loss(detected, batch, PAPER_WEIGHTS)
     q, m = torch.randperm(5), torch.randperm(3)
-    moved = Detected(detected.logits[:, q], detected.boxes[:, q])
+    moved = DETROutput(detected.logits[:, q], detected.boxes[:, q])
     other = BoxedBatch(batch.images, batch.boxes[:, m], batch.classes[:, m])
-    for found in (set_loss(moved, batch, PAPER), set_loss(detected, other, PAPER)):
+    for found in (set_loss(moved, batch, PAPER_WEIGHTS), set_loss(detected, other, PAPER_WEIGHTS)):
         for name, x in vars(wanted).items():
             close(getattr(found, name), x)
 
 
 def test_without_boxes_there_is_nothing_to_say() -> None:
     detected, batch = scene(5, (0, 0))
-    parts = set_loss(detected, batch, PAPER)
+    parts = set_loss(detected, batch, PAPER_WEIGHTS)
     assert parts.box == parts.overlap == 0
     close(parts.label, -0.1 * detected.logits.log_softmax(-1)[..., -1].sum())
 
@@ -144,7 +144,7 @@ def images(sizes: list[tuple[int, int]]) -> list[Tensor]:
 
 def examples() -> BoxedBatch:
     sizes, boxes = [(12, 16), (8, 5), (12, 9), (4, 4)], (2, 0, 3, 1)
-    return together(images(sizes), [drawn(x) for x in boxes], [torch.randint(3, (x,)) for x in boxes])
+    return collate_boxes(images(sizes), [drawn(x) for x in boxes], [torch.randint(3, (x,)) for x in boxes])
 
 
 def test_together() -> None:
@@ -154,7 +154,7 @@ def test_together() -> None:
     assert batch.sizes is not None
     assert batch.sizes.tolist() == [[12, 16], [8, 5], [12, 9], [4, 4]]
     assert not batch.images[1, :, 8:].any()
-    assert together(images([(4, 4)] * 2), [drawn(0)] * 2, [torch.zeros(0).long()] * 2).sizes is None
+    assert collate_boxes(images([(4, 4)] * 2), [drawn(0)] * 2, [torch.zeros(0).long()] * 2).sizes is None
 
 
 def part(batch: BoxedBatch, rows: slice) -> BoxedBatch:
@@ -203,7 +203,7 @@ def test_what_is_evaluated_adds_up() -> None:
 @pytest.mark.parametrize("earlier", [0.0, 0.5, 1.0])
 def test_the_held_out_loss_is_made_of_what_training_is(earlier: float) -> None:
     net, batch = DETR(replace(SMALL, decoder_depth=3)).double().eval(), examples()
-    task = Detect(net, ("a", "b", "c"), Weights(earlier=earlier))
+    task = Detect(net, ("a", "b", "c"), LossWeights(earlier=earlier))
     with torch.no_grad():
         (loss,) = task.losses(batch, 0)
         counts = task.counts(batch)
@@ -225,9 +225,9 @@ class Oracle(torch.nn.Module):
                 if label >= 0:
                     logits[row, i] = 20.0 * torch.nn.functional.one_hot(torch.tensor(label), classes + 1)
                     boxes[row, i] = batch.boxes[row, i]
-        self.said = Detected(logits, boxes)
+        self.said = DETROutput(logits, boxes)
 
-    def forward(self, images: Tensor, sizes: Tensor | None = None) -> Detected:
+    def forward(self, images: Tensor, sizes: Tensor | None = None) -> DETROutput:
         return self.said
 
 
@@ -242,22 +242,22 @@ def test_who_knows_the_answers_has_all_of_them() -> None:
 def test_boxes_in_pixels() -> None:
     logits = torch.tensor([[[4.0, 0.0, 0.0], [0.0, 1.0, 5.0]]])
     boxes = torch.tensor([[[0.5, 0.5, 0.5, 0.2], [0.1, 0.1, 0.1, 0.1]]])
-    (found,) = boxes_found(Detected(logits, boxes), torch.tensor([[100, 200]]), threshold=0.5)
+    (found,) = decode_boxes(DETROutput(logits, boxes), torch.tensor([[100, 200]]), threshold=0.5)
     assert found.classes.tolist() == [0]
     close(found.boxes, torch.tensor([[50.0, 40.0, 150.0, 60.0]]), 1e-5)
-    assert len(boxes_found(Detected(logits, boxes), torch.tensor([[100, 200]]))[0].scores) == 2
+    assert len(decode_boxes(DETROutput(logits, boxes), torch.tensor([[100, 200]]))[0].scores) == 2
 
 
 class Said(torch.nn.Module):
     """A net that says what it was told to, of images that tell by their first pixel which one they are."""
 
-    def __init__(self, detected: Detected) -> None:
+    def __init__(self, detected: DETROutput) -> None:
         super().__init__()
         self.detected, self.config = detected, replace(SMALL, queries=detected.logits.shape[1])
 
-    def forward(self, images: Tensor, sizes: Tensor | None = None) -> Detected:
+    def forward(self, images: Tensor, sizes: Tensor | None = None) -> DETROutput:
         some = images[:, 0, 0, 0].long()
-        return Detected(self.detected.logits[some], self.detected.boxes[some])
+        return DETROutput(self.detected.logits[some], self.detected.boxes[some])
 
 
 @pytest.mark.parametrize("sharpness", [1.0, 8.0, 20.0])
@@ -269,7 +269,7 @@ def test_what_is_told_of_all_batches_is_the_exact_precision(sharpness: float) ->
     logits = torch.randn(b, 10, 4)
     logits[:, :m].scatter_add_(2, labels[:, :, None], torch.rand(b, m, 1) * 2)
     said = torch.cat((boxes + 0.02 * torch.randn(b, m, 4), drawn(b, 10 - m).float()), 1)
-    detected = Detected(sharpness * logits, said)
+    detected = DETROutput(sharpness * logits, said)
     images = torch.zeros(b, 3, 64, 64)
     images[:, 0, 0, 0] = torch.arange(b)
     task = Detect(Said(detected), names)
@@ -280,7 +280,7 @@ def test_what_is_told_of_all_batches_is_the_exact_precision(sharpness: float) ->
     sizes = torch.full((b, 2), 64)
     exact = average_precision([judged_image(one, whole, i, 3) for i, one in enumerate(all_said(detected, sizes))])
     if sharpness == 1:  # where probabilities tell all apart, they give the same
-        plain = boxes_found(detected, sizes)
+        plain = decode_boxes(detected, sizes)
         assert average_precision([judged_image(one, whole, i, 3) for i, one in enumerate(plain)]).all == exact.all
     assert 0.05 < exact.all < 0.95
     assert told["AP"] == pytest.approx(exact.all, abs=0.002)
@@ -290,21 +290,23 @@ def test_what_is_told_of_all_batches_is_the_exact_precision(sharpness: float) ->
 def test_crowds_are_neither_learned_nor_asked_for() -> None:
     detected, batch = scene()
     classes = batch.classes.clone()
-    classes[0, 0] = crowded(int(classes[0, 0]))
+    classes[0, 0] = crowd_class(int(classes[0, 0]))
     marked, without = replace(batch, classes=classes), replace(batch, classes=classes.clamp(min=-1))
     task = Detect(Said(detected), ("a", "b", "c", "d"))
     assert task.counts(marked) == task.counts(without)
-    assert torch.equal(matching(detected, marked, PAPER), matching(detected, without, PAPER))
+    assert torch.equal(match_queries(detected, marked, PAPER_WEIGHTS), match_queries(detected, without, PAPER_WEIGHTS))
     for one, other in zip(
-        vars(set_loss(detected, marked, PAPER)).values(), vars(set_loss(detected, without, PAPER)).values(), strict=True
+        vars(set_loss(detected, marked, PAPER_WEIGHTS)).values(),
+        vars(set_loss(detected, without, PAPER_WEIGHTS)).values(),
+        strict=True,
     ):
         assert torch.equal(one, other)
-    whole = Detected(
+    whole = DETROutput(
         torch.tensor([[[9.0, 0, 0, 0, 0]]]), batch.boxes[:1, :1] * torch.tensor([1, 1, 0.9, 0.9])
     )  # a detection of the crowd
-    label = torch.full((1, 1), crowded(0))
+    label = torch.full((1, 1), crowd_class(0))
     one = BoxedBatch(torch.zeros(1, 3, 64, 64), batch.boxes[:1, :1], label)
-    judged = judged_image(boxes_found(whole, torch.tensor([[64, 64]]))[0], one, 0, 4)
+    judged = judged_image(decode_boxes(whole, torch.tensor([[64, 64]]))[0], one, 0, 4)
     assert not judged.right.any()
     assert not judged.wrong.any()
     assert judged.wanted.tolist() == [0, 0, 0, 0]
@@ -313,8 +315,10 @@ def test_crowds_are_neither_learned_nor_asked_for() -> None:
 def test_it_learns_where_things_are() -> None:
     """One batch by heart, every box of it, in 120 steps at most."""
     torch.manual_seed(0)
-    batch = together([x.float() for x in images([(16, 16)] * 2)], [drawn(2).float()] * 2, [torch.tensor([0, 1])] * 2)
-    task = Detect(DETR(SMALL), ("a", "b", "c"), Weights())
+    batch = collate_boxes(
+        [x.float() for x in images([(16, 16)] * 2)], [drawn(2).float()] * 2, [torch.tensor([0, 1])] * 2
+    )
+    task = Detect(DETR(SMALL), ("a", "b", "c"), LossWeights())
     totals, optimizer = task.counts(batch), torch.optim.AdamW(task.net.parameters(), 3e-3)
     losses = []
     for step in range(120):
@@ -340,7 +344,7 @@ def knows(task: Detect, batch: BoxedBatch) -> bool:
 def test_boxes_are_told_in_the_pixels_of_an_image_that_is_no_square() -> None:
     """Twice as wide as high: a box over all of its width and the middle half of its height."""
     logits, box = torch.tensor([[[9.0, 0.0]]]), torch.tensor([[[0.5, 0.5, 1.0, 0.5]]])
-    finding = Finding(lambda images, sizes: Detected(logits, box), Images(size=16, fit="within"), ["shape"])
+    finding = Detector(lambda images, sizes: DETROutput(logits, box), Images(size=16, fit="within"), ["shape"])
     (spotted,) = finding.detect([Image.new("RGB", (40, 20))], 0.5)
     assert spotted.size == (40, 20)
     (thing,) = spotted.things

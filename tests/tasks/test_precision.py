@@ -10,12 +10,12 @@ from torch import Tensor
 from regard.modalities.boxes.precision import (
     AREAS,
     ENOUGH,
-    Found,
     Judged,
     Precision,
+    ScoredBoxes,
     average_precision,
-    joined,
-    judge,
+    joined_judgements,
+    judge_image,
     tallied_precision,
     tally,
 )
@@ -24,9 +24,11 @@ BOX = [10.0, 10.0, 20.0, 20.0]
 FAR = [50.0, 50.0, 60.0, 60.0]
 
 
-def found(*rows: tuple[float, int, list[float]]) -> Found:
+def found(*rows: tuple[float, int, list[float]]) -> ScoredBoxes:
     scores, classes, boxes = zip(*rows, strict=True) if rows else ((), (), ())
-    return Found(torch.tensor(scores), torch.tensor(classes, dtype=torch.long), torch.tensor(boxes).reshape(-1, 4))
+    return ScoredBoxes(
+        torch.tensor(scores), torch.tensor(classes, dtype=torch.long), torch.tensor(boxes).reshape(-1, 4)
+    )
 
 
 def truth(*rows: tuple[int, list[float]]) -> tuple[Tensor, Tensor]:
@@ -36,22 +38,22 @@ def truth(*rows: tuple[int, list[float]]) -> tuple[Tensor, Tensor]:
 
 def test_all_found_and_none_found() -> None:
     there = truth((0, BOX), (1, FAR))
-    assert average_precision([judge(found((0.3, 0, BOX), (0.9, 1, FAR)), *there, 2)]).all == 1
-    assert average_precision([judge(found(), *there, 2)]).all == 0
-    assert average_precision([judge(found((0.3, 1, BOX), (0.9, 0, FAR)), *there, 2)]).all == 0
+    assert average_precision([judge_image(found((0.3, 0, BOX), (0.9, 1, FAR)), *there, 2)]).all == 1
+    assert average_precision([judge_image(found(), *there, 2)]).all == 0
+    assert average_precision([judge_image(found((0.3, 1, BOX), (0.9, 0, FAR)), *there, 2)]).all == 0
 
 
 def test_a_false_one_before_and_behind_the_right_one() -> None:
     """Behind, it costs nothing; before, every precision is a half."""
     there = truth((0, BOX))
-    behind = average_precision([judge(found((0.9, 0, BOX), (0.3, 0, FAR)), *there, 1)])
-    before = average_precision([judge(found((0.3, 0, BOX), (0.9, 0, FAR)), *there, 1)])
+    behind = average_precision([judge_image(found((0.9, 0, BOX), (0.3, 0, FAR)), *there, 1)])
+    before = average_precision([judge_image(found((0.3, 0, BOX), (0.9, 0, FAR)), *there, 1)])
     assert (behind.all, before.all) == (1.0, 0.5)
 
 
 def test_a_second_detection_of_the_same_box_is_false() -> None:
     precision = average_precision(
-        [judge(found((0.9, 0, BOX), (0.8, 0, BOX), (0.7, 0, FAR)), *truth((0, BOX), (0, FAR)), 1)]
+        [judge_image(found((0.9, 0, BOX), (0.8, 0, BOX), (0.7, 0, FAR)), *truth((0, BOX), (0, FAR)), 1)]
     )
     wanted = (51 * 1.0 + 50 * 2 / 3) / 101  # to recall 0.5 all was right, then two of three
     assert precision.all == pytest.approx(wanted)
@@ -60,7 +62,7 @@ def test_a_second_detection_of_the_same_box_is_false() -> None:
 def test_how_much_overlap_is_enough() -> None:
     """Half of the box twice as wide: an overlap of 0.7 counts up to there."""
     wide = [10.0, 10.0, 24.2857143, 20.0]  # 100 / 142.857 = 0.7
-    precision = average_precision([judge(found((0.9, 0, wide)), *truth((0, [10.0, 10.0, 20.0, 20.0])), 1)])
+    precision = average_precision([judge_image(found((0.9, 0, wide)), *truth((0, [10.0, 10.0, 20.0, 20.0])), 1)])
     assert precision.at(0.5) == 1
     assert precision.at(0.75) == 0
     assert precision.all == pytest.approx(0.5, abs=0.1)
@@ -68,12 +70,12 @@ def test_how_much_overlap_is_enough() -> None:
 
 def test_of_two_boxes_the_one_with_more_overlap_is_taken() -> None:
     near, other = [10.0, 10.0, 20.0, 20.0], [12.0, 10.0, 22.0, 20.0]
-    judged = judge(found((0.9, 0, other), (0.8, 0, near)), *truth((0, near), (0, other)), 1)
+    judged = judge_image(found((0.9, 0, other), (0.8, 0, near)), *truth((0, near), (0, other)), 1)
     assert judged.right.all()
 
 
 def test_classes_without_a_box_do_not_count() -> None:
-    precision = average_precision([judge(found((0.9, 0, BOX), (0.8, 2, FAR)), *truth((0, BOX)), 3)])
+    precision = average_precision([judge_image(found((0.9, 0, BOX), (0.8, 2, FAR)), *truth((0, BOX)), 3)])
     assert precision.all == 1
     first, second, third = precision.by_class()
     assert first == 1
@@ -82,7 +84,7 @@ def test_classes_without_a_box_do_not_count() -> None:
 
 def test_a_class_that_the_data_has_not_does_not_count() -> None:
     """A net may have more classes than its data."""
-    judged = judge(found((0.9, 3, BOX), (0.8, 0, BOX)), *truth((0, BOX)), 2)
+    judged = judge_image(found((0.9, 3, BOX), (0.8, 0, BOX)), *truth((0, BOX)), 2)
     assert judged.classes.tolist() == [0]
     assert tallied_precision(tally(judged), judged.wanted).all == 1
 
@@ -91,13 +93,13 @@ def test_areas() -> None:
     """What is too large need not be found, and whoever finds it is neither right nor wrong."""
     large = [0.0, 0.0, 50.0, 50.0]
     seen = found((0.9, 0, large), (0.8, 0, BOX))
-    small = average_precision([judge(seen, *truth((0, BOX), (0, large)), 1, AREAS["small"])])
+    small = average_precision([judge_image(seen, *truth((0, BOX), (0, large)), 1, AREAS["small"])])
     assert small.all == 1
-    missed = average_precision([judge(found((0.9, 0, BOX)), *truth((0, BOX), (0, large)), 1, AREAS["medium"])])
+    missed = average_precision([judge_image(found((0.9, 0, BOX)), *truth((0, BOX), (0, large)), 1, AREAS["medium"])])
     assert missed.all == 0
 
 
-def scene(draw: np.random.Generator, classes: int) -> tuple[Found, tuple[Tensor, Tensor]]:
+def scene(draw: np.random.Generator, classes: int) -> tuple[ScoredBoxes, tuple[Tensor, Tensor]]:
     """Boxes, and detections near some of them: right and wrong classes, doubles, some out of nowhere."""
     count = int(draw.integers(0, 7))
     low = draw.uniform(0, 300, (count, 2))
@@ -113,12 +115,12 @@ def scene(draw: np.random.Generator, classes: int) -> tuple[Found, tuple[Tensor,
     scores = draw.random(len(said)).round(2)  # so that some are equal
     classes_said = np.concatenate([told, draw.integers(0, classes, 3)])
     return (
-        Found(torch.from_numpy(scores), torch.from_numpy(classes_said).long(), torch.from_numpy(said)),
+        ScoredBoxes(torch.from_numpy(scores), torch.from_numpy(classes_said).long(), torch.from_numpy(said)),
         (torch.from_numpy(boxes).reshape(-1, 4), torch.from_numpy(labels).long()),
     )
 
 
-def scenes(seed: int, count: int = 40, classes: int = 3) -> list[tuple[Found, tuple[Tensor, Tensor]]]:
+def scenes(seed: int, count: int = 40, classes: int = 3) -> list[tuple[ScoredBoxes, tuple[Tensor, Tensor]]]:
     draw = np.random.default_rng(seed)
     return [scene(draw, classes) for _ in range(count)]
 
@@ -135,7 +137,7 @@ THEIRS = {
 @pytest.mark.parametrize("seed", THEIRS)
 def test_what_cocos_own_code_says(seed: int) -> None:
     def precision(name: str):
-        return average_precision([judge(seen, *there, 3, AREAS[name]) for seen, there in scenes(seed)])
+        return average_precision([judge_image(seen, *there, 3, AREAS[name]) for seen, there in scenes(seed)])
 
     whole = precision("all")
     ours = (whole.all, whole.at(0.5), whole.at(0.75), *(precision(name).all for name in ("small", "medium", "large")))
@@ -144,7 +146,7 @@ def test_what_cocos_own_code_says(seed: int) -> None:
 
 def tallied(judged: list[Judged]) -> Precision:
     """In two batches."""
-    parts = [joined(judged[:20]), joined(judged[20:])]
+    parts = [joined_judgements(judged[:20]), joined_judgements(judged[20:])]
     return tallied_precision(tally(parts[0]) + tally(parts[1]), parts[0].wanted + parts[1].wanted)
 
 
@@ -163,7 +165,7 @@ def test_counts_that_add_up_say_the_same_whatever_the_scores(seed: int, way: str
     draw, judged = np.random.default_rng(seed), []
     for seen, there in scenes(seed):
         odds = torch.logit(seen.scores + torch.from_numpy(draw.uniform(0.001, 0.009, len(seen.scores)) * 0.9), 1e-4)
-        judged.append(judge(replace(seen, scores=WAYS[way](odds)), *there, 3))
+        judged.append(judge_image(replace(seen, scores=WAYS[way](odds)), *there, 3))
     exact = average_precision(judged)
     told = tallied(judged)
     assert told.all == pytest.approx(exact.all, abs=0.002)
@@ -175,9 +177,9 @@ def test_of_equal_scores_none_comes_first() -> None:
     there = truth((0, BOX))
     told = []
     for seen in (found((0.5, 0, BOX), (0.5, 0, FAR)), found((0.5, 0, FAR), (0.5, 0, BOX))):
-        judged = judge(seen, *there, 1)
+        judged = judge_image(seen, *there, 1)
         told.append(tallied_precision(tally(judged), judged.wanted).all)
-    assert average_precision([judge(found((0.5, 0, FAR), (0.5, 0, BOX)), *there, 1)]).all == 0.5
+    assert average_precision([judge_image(found((0.5, 0, FAR), (0.5, 0, BOX)), *there, 1)]).all == 0.5
     assert told[0] == told[1] == pytest.approx(1 / 1.5)
 
 
@@ -190,25 +192,25 @@ def test_a_crowd_is_neither_found_nor_missed() -> None:
     within = [50.0, 50.0, 60.0, 60.0]  # a hundredth of the crowd, and all of itself
     half = [90.0, 0.0, 110.0, 10.0]
     seen = found((0.9, 0, within), (0.8, 0, within), (0.7, 0, half), (0.6, 0, BOX))
-    judged = judge(seen, boxes, labels, 1, crowds=crowd)
+    judged = judge_image(seen, boxes, labels, 1, crowds=crowd)
     assert judged.wanted.tolist() == [1]
     assert judged.right.any(0).tolist() == [False, False, False, True]
     assert judged.wrong[0].tolist() == [False] * 4
     assert judged.wrong[1].tolist() == [False, False, True, False]  # at an overlap of 0.55
-    assert judge(seen, boxes, labels, 1).wrong[0].any()  # as things of their own
+    assert judge_image(seen, boxes, labels, 1).wrong[0].any()  # as things of their own
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_counts_that_add_up_say_nearly_the_same(seed: int) -> None:
     """Exactly the same, when no two scores share a step."""
-    judged = [judge(replace(seen, scores=seen.scores.logit(1e-4)), *there, 3) for seen, there in scenes(seed)]
+    judged = [judge_image(replace(seen, scores=seen.scores.logit(1e-4)), *there, 3) for seen, there in scenes(seed)]
     exact = average_precision(judged)
     assert tallied(judged).all == pytest.approx(exact.all, abs=0.02)  # many scores are equal
     steps = iter(np.random.default_rng(seed).permutation(1024))
     apart = []
     for seen, there in scenes(seed):
         scores = torch.tensor([float(next(steps)) / 1024 - 0.5 for _ in seen.scores])
-        apart.append(judge(Found(scores, seen.classes, seen.boxes), *there, 3))
+        apart.append(judge_image(ScoredBoxes(scores, seen.classes, seen.boxes), *there, 3))
     exact = average_precision(apart)
     assert tallied(apart).all == pytest.approx(exact.all, abs=1e-12)
 

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.modalities.images.frequencies import distances
+from regard.modalities.images.frequencies import frequency_distances
 from regard.modalities.images.mixing import smoothed
 from regard.models.deit import Config, DeiT
 from regard.tasks.adversarial import BOX, STEP, adversarial_losses, apart
@@ -142,7 +142,7 @@ def test_the_change_of_a_signed_step_is_mostly_fine() -> None:
     for loss in adversarial_losses(net, images, y):
         loss.backward()
     power = torch.fft.fft2(net.shown[-1] - images).abs().square().mean((0, 1))
-    far = distances(8, 8, power.device) > 2
+    far = frequency_distances(8, 8, power.device) > 2
     assert float(power[far].sum()) > float(power[~far].sum())
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from regard.errors import ConfigError
 from regard.nn.config import MANY, positive, shares
-from regard.train.runfile import read, required, setting
+from regard.train.runfile import read, required_setting, setting
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,13 @@ class SGD:
 
 @dataclass(frozen=True)
 class Smoke:
-    factor: float = required("below which share of its start the loss must fall")
+    factor: float = required_setting("below which share of its start the loss must fall")
     steps: int = setting(20, "how many updates")
 
 
 @dataclass(frozen=True)
 class Data:
-    train: str = required("the file to learn from")
+    train: str = required_setting("the file to learn from")
     attention: str | Mapping[str, Any] | tuple[Any, ...] = setting("softmax", "a name, a table or a list")
     note: str | None = setting(None, "anything")
 
@@ -67,7 +67,7 @@ class Run:
     name: str = setting("run", "what it is called")
     seed: int = setting(0, "where all chance begins")
     train: Train = setting(Train(), "how it is trained")
-    data: Data = required("what it learns from")
+    data: Data = required_setting("what it learns from")
     model: Mapping[str, Any] = setting({"dim": 64}, "what differs from the named model")
     optimizer: AdamW | SGD = setting(AdamW(rate=3e-4), "how the weights move")
     smoke: Smoke | None = setting(None, "a short run that shows whether learning works")

@@ -24,7 +24,7 @@ from regard.modalities.text.questions import Question
 from regard.modalities.text.tasks.answering import FindAnswer, best_spans
 from regard.modalities.text.vocabulary import Vocabulary, with_frame
 from regard.model import Model
-from regard.run.training import reopen
+from regard.run.training import reopen_run
 from tests.train.runs import lines, refused, trained, written
 from tests.train.test_texts import BERT, TRAIN, WORDS
 
@@ -312,7 +312,7 @@ def test_long_contexts_are_learned_from(place: Path, capsys: pytest.CaptureFixtu
     out, err = capsys.readouterr()
     assert "beyond 32 in a row" in out + err
     assert lines(run)[-1]["held_out"]["loss"] > 0
-    splits = reopen(run).sources.splits
+    splits = reopen_run(run).sources.splits
     sizes = {}
     for split, batches in splits.items():
         made = [batches.collate(batches.rows(step).tolist(), step) for step in range(len(batches))]

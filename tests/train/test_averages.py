@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from regard.cli.app import main
 from regard.modalities.text.tasks.translation import Translate
-from regard.train.averages import Moving, mean
+from regard.train.averages import Moving, average_weights
 from tests.train.runs import steps, trained
 
 
@@ -90,15 +90,15 @@ def test_the_mean_is_made_in_double() -> None:
     """In float32, 2^24 + 1 is lost; and in bfloat16 almost everything."""
     big = float(1 << 24)
     tables = [{"x": torch.tensor([big, 1.0])}, {"x": torch.tensor([1.0, 2.0])}, {"x": torch.tensor([1.0, 6.0])}]
-    assert mean(tables)["x"].tolist() == [float(torch.tensor((big + 2) / 3)), 3.0]
+    assert average_weights(tables)["x"].tolist() == [float(torch.tensor((big + 2) / 3)), 3.0]
     halves = [{"x": torch.tensor([1.0 + i / 128]).bfloat16()} for i in range(3)]
-    assert mean(halves)["x"].dtype == torch.bfloat16
-    assert mean(halves)["x"].item() == 1.0 + 1 / 128
+    assert average_weights(halves)["x"].dtype == torch.bfloat16
+    assert average_weights(halves)["x"].item() == 1.0 + 1 / 128
 
 
 def test_what_has_no_mean_is_taken_from_the_last() -> None:
     tables = [{"n": torch.tensor(i), "b": torch.tensor([i == 1]), "x": torch.tensor(float(i))} for i in range(3)]
-    found = mean(tables)
+    found = average_weights(tables)
     assert (found["n"].item(), found["b"].item(), found["x"].item()) == (2, False, 1.0)
     assert found["n"].dtype == torch.int64
 
@@ -106,11 +106,11 @@ def test_what_has_no_mean_is_taken_from_the_last() -> None:
 def test_different_tables_have_no_mean() -> None:
     one = {"a": torch.zeros(3), "b": torch.zeros(2)}
     with pytest.raises(ValueError, match="different weights: b"):
-        mean([one, {"a": torch.zeros(3)}])
+        average_weights([one, {"a": torch.zeros(3)}])
     with pytest.raises(ValueError, match="different weights: c"):
-        mean([one, one, {**one, "c": torch.zeros(1)}])
+        average_weights([one, one, {**one, "c": torch.zeros(1)}])
     with pytest.raises(ValueError, match="different shapes: a"):
-        mean([one, {**one, "a": torch.zeros(1)}])  # it would be stretched
+        average_weights([one, {**one, "a": torch.zeros(1)}])  # it would be stretched
 
 
 # ------------------------------------------------------------------------------------------------- the final model
@@ -132,7 +132,7 @@ def test_the_final_model_is_the_mean_of_the_last_three(place: Path) -> None:
     folder = trained(place, "train.average=3", "train.keep=1", "train.evaluate=50")
     assert steps(folder) == [12, 16, 20]
     tables = [table(folder, step) for step in steps(folder)]
-    assert equal(model(folder), mean(tables))
+    assert equal(model(folder), average_weights(tables))
     assert not any(equal(model(folder), one) for one in tables)
 
 
@@ -160,4 +160,4 @@ def test_a_damaged_one_is_left_out_of_the_mean(place: Path, capsys: pytest.Captu
     capsys.readouterr()
     assert main(["resume", str(folder)]) == 0
     assert "step 16 is left out of the final model: 'net.safetensors' is not what" in capsys.readouterr().out
-    assert equal(model(folder), mean([table(folder, 12), table(folder, 20)]))
+    assert equal(model(folder), average_weights([table(folder, 12), table(folder, 20)]))

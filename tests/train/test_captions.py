@@ -13,12 +13,12 @@ from regard.cli.app import main
 from regard.modalities.captions.captioned import CaptionedImages
 from regard.modalities.captions.processor import Captions
 from regard.modalities.images.processor import Images
-from regard.modalities.text.bleu import quality, quality_of_several
+from regard.modalities.text.bleu import bleu_and_chrf, bleu_of_several
 from regard.run.check import check_run
-from regard.run.job import Job
+from regard.run.job import PreparedRun
 from regard.run.settings import read_run
 from regard.run.templates import all_templates
-from regard.run.training import reopen
+from regard.run.training import reopen_run
 from regard.train.engine import Engine
 
 from .runs import fingerprint, lines, refused, trained, written
@@ -76,7 +76,7 @@ def here(place: Path, text: str = PLAIN) -> str:
     return text.replace('"photos"', json.dumps(str(place / "photos")))
 
 
-def seen(job: Job, split: str, step: int) -> list[str]:
+def seen(job: PreparedRun, split: str, step: int) -> list[str]:
     """The captions of a batch, once each was seen to stand beside its image."""
     batches, text = job.sources.splits[split], job.model.text()
     batch = batches.collate(batches.rows(step).tolist(), step)
@@ -90,7 +90,7 @@ def seen(job: Job, split: str, step: int) -> list[str]:
     return found
 
 
-def every(job: Job, split: str) -> list[str]:
+def every(job: PreparedRun, split: str) -> list[str]:
     return [caption for step in range(len(job.sources.splits[split])) for caption in seen(job, split, step)]
 
 
@@ -100,7 +100,7 @@ def every(job: Job, split: str) -> list[str]:
 @pytest.mark.parametrize("text", [PLAIN, CHANGED])
 def test_captions_stay_with_their_images_and_images_with_their_split(text: str, place: Path) -> None:
     data(place)
-    job = reopen(trained(place, "train.steps=2", text=text))
+    job = reopen_run(trained(place, "train.steps=2", text=text))
     learned, kept_out = every(job, "train"), every(job, "held_out")
     assert (len(learned), len(kept_out)) == (48, 12)
     assert len({*learned, *kept_out}) == COUNT * WAYS
@@ -121,8 +121,8 @@ def test_images_change_only_where_they_are_learned(place: Path) -> None:
         image = Image.new("RGB", (16, 16), colour(i))
         image.paste((0, 0, 0), (0, 0, 8, 16))
         image.save(place / "photos" / f"{i}.png")
-    plain = reopen(trained(place / "one", "train.steps=2", text=here(place)))
-    changed = reopen(trained(place / "two", "train.steps=2", text=here(place, CHANGED)))
+    plain = reopen_run(trained(place / "one", "train.steps=2", text=here(place)))
+    changed = reopen_run(trained(place / "two", "train.steps=2", text=here(place, CHANGED)))
     for split in ("train", "held_out"):
         one, two = (job.sources.splits[split] for job in (plain, changed))
         assert one.rows(0).tolist() == two.rows(0).tolist()
@@ -150,7 +150,7 @@ def test_it_is_the_same_after_a_stop_and_in_pieces(text: str, place: Path, monke
     monkeypatch.setattr(Engine, "update", update)
     assert main(["resume", str(place / "two" / "run")]) == 0
     assert fingerprint(place / "two" / "run", 6) == fingerprint(whole, 6)
-    one, two = reopen(whole), reopen(place / "two" / "run")
+    one, two = reopen_run(whole), reopen_run(place / "two" / "run")
     for step in range(12):
         assert seen(one, "train", step) == seen(two, "train", step)
     pieces = trained(place / "three", "train.split=3", text=here(place, text))
@@ -273,7 +273,7 @@ def test_it_learns_and_is_measured_by_what_it_writes(place: Path, capsys: pytest
     text = text.replace('images = ["photos"]', 'image = "file"\ncaption = "text"')
     faster = ("train.steps=80", "optimizer.rate=1e-2", "schedule.warmup=5", "train.log=40", "train.evaluate=80")
     run = trained(place, *faster, text=text)
-    model, source = regard.load(run), reopen(run).sources.splits["train"].source
+    model, source = regard.load(run), reopen_run(run).sources.splits["train"].source
     assert isinstance(source, CaptionedImages)
     said = [one.text for one in model.describe([place / name for name in source.names])]  # type: ignore[union-attr]
     captions = [source.caption(i) for i in range(len(source))]
@@ -281,7 +281,7 @@ def test_it_learns_and_is_measured_by_what_it_writes(place: Path, capsys: pytest
     capsys.readouterr()
     assert main(["evaluate", str(run), "--split", "train", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["described"]["bleu"] == pytest.approx(quality(said, captions).bleu)
+    assert found["described"]["bleu"] == pytest.approx(bleu_and_chrf(said, captions).bleu)
     assert found["described"]["sentences"] == len(captions) == 5
     assert {"loss", "accuracy"} <= found["metrics"].keys()
     assert main(["evaluate", str(run), "--beam", "1"]) == 0
@@ -315,11 +315,11 @@ def test_an_image_is_described_once_and_held_against_all_of_its_captions(
 def test_several_ways_to_say_it() -> None:
     """The nearest counts, whatever number of others there is."""
     said = ["a dog runs through the snow", "a cat sleeps in the sun"]
-    right = quality_of_several(said, [["no", said[0]], [said[1]]])
+    right = bleu_of_several(said, [["no", said[0]], [said[1]]])
     assert right.bleu == pytest.approx(100)
     assert right.sentences == 2
     assert "nrefs:var" in right.signatures["bleu"]
-    assert quality_of_several(said, [["no", said[1]], [said[1]]]).bleu < 90
+    assert bleu_of_several(said, [["no", said[1]], [said[1]]]).bleu < 90
 
 
 def test_init_explains_it(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

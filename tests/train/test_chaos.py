@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.train.checkpoint import damage
+from regard.train.checkpoint import find_damage
 
 pytestmark = pytest.mark.slow
 
@@ -82,7 +82,7 @@ def family(pid: int) -> list[int]:
 
 def fingerprint(folder: Path) -> dict[str, str]:
     last = folder / "checkpoints" / f"step-{STEPS:06d}"
-    assert not damage(last)
+    assert not find_damage(last)
     files = [*sorted(last.glob("*.safetensors")), folder / "metrics.jsonl", folder / "model" / "model.safetensors"]
     assert len(files) == 4
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
@@ -175,10 +175,10 @@ def can_mount(folder: Path) -> bool:
 def inspect(disk: Path) -> str:
     """Python that tells what a full disk left behind: the newest whole checkpoint, loaded."""
     return (
-        "import json, sys; from pathlib import Path; from regard.train.checkpoint import Checkpoints, read; "
-        "from regard.train.distribution import ALONE; from regard.train.shards import plain; "
+        "import json, sys; from pathlib import Path; from regard.train.checkpoint import Checkpoints, read_checkpoint; "
+        "from regard.train.distribution import ALONE; from regard.train.shards import plain_tensor; "
         f"path = Checkpoints(Path({str(disk / 'run' / 'checkpoints')!r}), ALONE).newest(); "
-        "found = None if path is None else read(path, lambda table, *rest: plain(*rest)); "
+        "found = None if path is None else read_checkpoint(path, lambda table, *rest: plain_tensor(*rest)); "
         "step, count = (found.step, len(found.tensors['net'])) if found else (None, 0); "
         "print(json.dumps({'step': step, 'tensors': count}))"
     )

@@ -15,9 +15,9 @@ from torch import Tensor
 from regard.errors import CheckpointError
 from regard.storage import atomic as writing
 from regard.train import checkpoint
-from regard.train.checkpoint import Checkpoint, Checkpoints, damage, read, throw_away
+from regard.train.checkpoint import Checkpoint, Checkpoints, find_damage, read_checkpoint, throw_away
 from regard.train.distribution import ALONE, World
-from regard.train.shards import plain
+from regard.train.shards import plain_tensor
 
 
 def tables() -> dict[str, dict[str, Tensor]]:
@@ -53,7 +53,7 @@ def saved(folder: Path, *steps: int) -> Checkpoints:
 
 
 def loaded(path: Path) -> Checkpoint:
-    return read(path, lambda _, name, shape, dtype: plain(name, shape, dtype))
+    return read_checkpoint(path, lambda _, name, shape, dtype: plain_tensor(name, shape, dtype))
 
 
 def bits(x: Tensor) -> bytes:
@@ -87,7 +87,7 @@ def test_the_manifest_names_every_file(tmp_path: Path) -> None:
     assert sorted(files) == ["net.optimizer.safetensors", "net.safetensors", "state.json", "task.safetensors"]
     assert all(len(wanted) == 64 for wanted in files.values())
     assert sorted([*files, "manifest.json"]) == names(path)
-    assert damage(path) == ""
+    assert find_damage(path) == ""
 
 
 def test_the_newest_is_the_one_of_the_most_steps(tmp_path: Path) -> None:
@@ -250,14 +250,14 @@ def test_a_write_that_fails_leaves_the_earlier_one(tmp_path: Path, monkeypatch: 
         if path.name == file:
             path.write_bytes(b"half of it")
             full()
-        writing.write(path, value)
+        writing.write_file(path, value)
 
     if file == "sync":
-        monkeypatch.setattr(writing, "sync", lambda path: full() if path.name == "new" else None)
+        monkeypatch.setattr(writing, "sync_to_disk", lambda path: full() if path.name == "new" else None)
     elif file == "rename":
         monkeypatch.setattr(writing.os, "replace", full)
     else:
-        monkeypatch.setattr(checkpoint, "write", write)
+        monkeypatch.setattr(checkpoint, "write_file", write)
     with pytest.raises(CheckpointError) as error:
         found.save(Checkpoint(10, dict(DATA), tables()))
     assert str(tmp_path / "step-000010") in error.value.where
@@ -295,7 +295,9 @@ def test_all_hear_of_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """A process that fails says so to the others, which would wait for ever."""
     heard: list[int] = []
     monkeypatch.setattr(World, "least", lambda self, number: heard.append(number) or number)
-    monkeypatch.setattr(checkpoint, "write", lambda path, value: (_ for _ in ()).throw(OSError(errno.EIO, "broken")))
+    monkeypatch.setattr(
+        checkpoint, "write_file", lambda path, value: (_ for _ in ()).throw(OSError(errno.EIO, "broken"))
+    )
     with pytest.raises(CheckpointError):
         Checkpoints(tmp_path, World(size=2)).save(Checkpoint(5, {}, tables()))
     assert heard == [0]  # its rank; 2 if all were well

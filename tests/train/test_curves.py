@@ -16,7 +16,7 @@ from PIL import Image
 from regard import style
 from regard.errors import InputError
 from regard.train import curves
-from regard.train.curves import apart, curves_of, draw, main, page, short, smooth, summary, thinned
+from regard.train.curves import curves_of, draw, main, page, short, smooth, spread_heights, summary, thinned
 
 Line = dict[str, Any]
 
@@ -184,7 +184,7 @@ def test_thinning_keeps_the_ends_and_the_extremes(count: int, seed: int) -> None
 
 @given(some.lists(some.floats(0, 100), min_size=1, max_size=6).map(sorted))
 def test_labels_stand_apart_and_in_order(heights: list[float]) -> None:
-    moved = apart(heights, 16.0)
+    moved = spread_heights(heights, 16.0)
     assert all(b - a >= 16.0 - 1e-9 for a, b in pairwise(moved))
     assert sum(moved) == pytest.approx(sum(heights))
     if all(b - a >= 16.0 for a, b in pairwise(heights)):

@@ -13,15 +13,15 @@ import regard
 from regard.building import build
 from regard.cli.app import main
 from regard.errors import InputError
-from regard.modalities.boxes.detection import PAPER, Detect
+from regard.modalities.boxes.detection import PAPER_WEIGHTS, Detect
 from regard.modalities.boxes.detector import Thing
-from regard.modalities.boxes.drawing import annotated, tint
-from regard.modalities.boxes.shapes import KINDS, Shapes
+from regard.modalities.boxes.drawing import class_colour, draw_boxes
+from regard.modalities.boxes.shapes import SHAPE_NAMES, Shapes
 from regard.modalities.images.processor import Images
 from regard.model import Model
 from regard.run.settings import read_run
-from regard.run.training import reopen
-from regard.train.optimizers import SGD, optimizer_of, set_rate
+from regard.run.training import reopen_run
+from regard.train.optimizers import SGD, build_optimizer, set_rate
 from tests.train.runs import lines, refused, trained, written
 
 RUN = """
@@ -77,26 +77,26 @@ def test_a_run_learns_is_measured_and_keeps_its_classes(run: Path, capsys: pytes
     weighed = sum(weight * parts[0][name] for name, weight in (("label", 1), ("box", 5), ("overlap", 2)))
     assert losses[0] == pytest.approx(weighed, rel=0.05)  # one layer; a mean of two steps' means
     held_out = [line["held_out"] for line in lines(run) if "held_out" in line]
-    assert {"AP", "AP50", "AP75", *(f"AP50 {kind}" for kind in KINDS)} <= held_out[-1].keys()
+    assert {"AP", "AP50", "AP75", *(f"AP50 {kind}" for kind in SHAPE_NAMES)} <= held_out[-1].keys()
     model = regard.load(run)
-    assert (model.task, model.labels, model.config.classes) == ("detect", KINDS, 3)
+    assert (model.task, model.labels, model.config.classes) == ("detect", SHAPE_NAMES, 3)
     assert model.processor == Images(size=32, fit="within", mean=(0.5,), std=(0.25,))
     capsys.readouterr()
     assert main(["evaluate", str(run), "--split", "test"]) == 0
     told = capsys.readouterr().out
-    assert all(f"AP50 {kind}\t" in told for kind in KINDS)
+    assert all(f"AP50 {kind}\t" in told for kind in SHAPE_NAMES)
     assert "AP75\t" in told
 
 
 def test_a_backbone_has_a_rate_of_its_own(run: Path) -> None:
-    job = reopen(run)
-    optimizer = optimizer_of(SGD(rate=1.0), job.model.net, job.run.train.rates)
+    job = reopen_run(run)
+    optimizer = build_optimizer(SGD(rate=1.0), job.model.net, job.run.train.rates)
     set_rate(optimizer, 0.5)
     rates = {id(x): group["lr"] for group in optimizer.param_groups for x in group["params"]}
     for name, x in job.model.net.named_parameters():
         assert rates[id(x)] == (0.05 if name.startswith("backbone.") else 0.5)
     with pytest.raises(InputError, match="no weight has such a name") as caught:
-        optimizer_of(SGD(), job.model.net, {"spine.*": 0.1})
+        build_optimizer(SGD(), job.model.net, {"spine.*": 0.1})
     assert "backbone*" in caught.value.expected
 
 
@@ -136,7 +136,7 @@ def test_boxes_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     """COCO's JSON and a folder; then a part of them is held out, and train is changed by chance."""
     text = boxes_run(tmp_path, coco(tmp_path)).replace("save = 6", "save = 6\nsplit = 2")
     folder = trained(tmp_path / "run", text=text)
-    job = reopen(folder)
+    job = reopen_run(folder)
     assert {name: len(x.source) for name, x in job.sources.splits.items()} == {"train": 7, "held_out": 3}
     train, held_out = (job.sources.splits[name] for name in ("train", "held_out"))
     assert not torch.equal(train.collate([0], 0).images, train.collate([0], 1).images)
@@ -296,10 +296,10 @@ def test_a_class_without_a_box_is_null_in_json(tmp_path: Path, capsys: pytest.Ca
 
 def test_the_last_layer_alone_is_heard(run: Path) -> None:
     net = build("detr-small").net
-    batch = reopen(run).sources.splits["train"].collate([0, 1], 0)
+    batch = reopen_run(run).sources.splits["train"].collate([0, 1], 0)
     terms = [
-        set(next(iter(Detect(net, KINDS, weights).losses(batch, 0))).terms)
-        for weights in (PAPER, replace(PAPER, earlier=0.0))
+        set(next(iter(Detect(net, SHAPE_NAMES, weights).losses(batch, 0))).terms)
+        for weights in (PAPER_WEIGHTS, replace(PAPER_WEIGHTS, earlier=0.0))
     ]
     assert terms[0] - terms[1] == {"label 0", "box 0", "overlap 0"}
 
@@ -325,7 +325,7 @@ def test_boxes_are_in_pixels_of_the_image_as_it_was(run: Path, tmp_path: Path) -
     small, large = scene(tmp_path / "a.png", size=(80, 60)), scene(tmp_path / "b.png", size=(320, 240))
     one, two = model.detect([str(small), large], threshold=0.0)
     assert (one.size, two.size, len(one.things)) == ((80, 60), (320, 240), 5)
-    assert all(thing.label in KINDS for thing in one.things)
+    assert all(thing.label in SHAPE_NAMES for thing in one.things)
     assert [thing.score for thing in one.things] == sorted((thing.score for thing in one.things), reverse=True)
     for thing in two.things:
         left, top, right, bottom = thing.box
@@ -390,10 +390,10 @@ def test_what_the_verb_refuses(run: Path, tmp_path: Path, capsys: pytest.Capture
 def test_labels_are_drawn_within_the_image_and_apart() -> None:
     things = [Thing("square", 0.9, (0, 0, 20, 20), 0), Thing("disc", 0.8, (1, 1, 21, 21), 1)]
     plain = Image.new("RGB", (64, 48), "black")
-    drawn = annotated(plain, things)
+    drawn = draw_boxes(plain, things)
     assert drawn.size == (640, 480)
     assert plain.getbbox() is None  # the image itself stays as it was
     colours = {drawn.getpixel((x, y)) for x in range(0, 640, 2) for y in range(0, 480, 2)}
     for kind in (0, 1):
-        assert tuple(int(tint(kind)[i : i + 2], 16) for i in (1, 3, 5)) in colours
-    assert len({tint(i) for i in range(30)}) == 30
+        assert tuple(int(class_colour(kind)[i : i + 2], 16) for i in (1, 3, 5)) in colours
+    assert len({class_colour(i) for i in range(30)}) == 30

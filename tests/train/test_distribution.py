@@ -15,7 +15,7 @@ import regard
 from regard.cli.app import main
 from regard.errors import InputError
 from regard.train.checkpoint import Checkpoints
-from regard.train.distribution import ALONE, joined
+from regard.train.distribution import ALONE, join_world
 from tests.train.processes import launch
 from tests.train.runs import RUN, trained, written
 
@@ -189,6 +189,6 @@ def test_one_of_several_must_know_which(size: str, told: str, monkeypatch: pytes
     for name in ("RANK", "MASTER_ADDR", "MASTER_PORT"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("WORLD_SIZE", size)
-    with pytest.raises(InputError, match="unset WORLD_SIZE") as found, joined():
+    with pytest.raises(InputError, match="unset WORLD_SIZE") as found, join_world():
         pass
     assert told in str(found.value)

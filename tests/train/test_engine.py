@@ -12,14 +12,14 @@ import torch
 from torch import Tensor, nn
 
 from regard.data.loader import Maker
-from regard.modalities.text.tasks.language import Language, Tokens
+from regard.modalities.text.tasks.language import Language, NextTokenBatch
 from regard.nn.block import replay_blocks
 from regard.nn.tap import capture
 from regard.tasks.task import Loss, Task, Term
-from regard.train.blame import NotFiniteError
 from regard.train.engine import Engine
-from regard.train.shards import fill
-from regard.train.update import sow
+from regard.train.nonfinite import NotFiniteError
+from regard.train.shards import fill_weights
+from regard.train.update import seed_step
 from tests.train.toys import Adversaries, Counting, Ring, engine, tiny_gpt
 
 FILES = ("net.safetensors", "net.optimizer.safetensors", "net.moving.safetensors")
@@ -228,7 +228,7 @@ class Poisoned(Counting):
         super().__init__()
         self.at, self.layer = step, layer
 
-    def collate(self, rows: Any, step: int) -> Tokens:
+    def collate(self, rows: Any, step: int) -> NextTokenBatch:
         if step == self.at:
             with torch.no_grad():
                 self.layer.weight[0, 0] = torch.inf
@@ -255,7 +255,7 @@ def test_a_number_that_is_none_stops_the_run(tmp_path: Path, layer: str) -> None
 class Exploding(Language):
     """Finite outputs, and a gradient that is not: the root of zero."""
 
-    def losses(self, batch: Tokens, step: int) -> Iterator[Loss]:
+    def losses(self, batch: NextTokenBatch, step: int) -> Iterator[Loss]:
         for loss in super().losses(batch, step):
             zero = (self.net.blocks[1].ffn.up.weight * 0).sum().sqrt()
             term = loss.terms["loss"]
@@ -339,9 +339,9 @@ def test_recomputing_changes_no_gradient(tmp_path: Path) -> None:
 def test_fill_is_strict() -> None:
     net, other = nn.Linear(2, 3), nn.Linear(3, 3)
     with pytest.raises(ValueError, match="another model"):
-        fill(net, {"weight": torch.zeros(3, 2)})
+        fill_weights(net, {"weight": torch.zeros(3, 2)})
     with pytest.raises(ValueError, match="another model"):
-        fill(net, other.state_dict())
+        fill_weights(net, other.state_dict())
 
 
 def test_sow_reaches_every_generator() -> None:
@@ -350,7 +350,7 @@ def test_sow_reaches_every_generator() -> None:
     import numpy as np
 
     def draw(*address: int) -> tuple[float, float, float]:
-        sow(*address)
+        seed_step(*address)
         return random.random(), float(np.random.rand()), float(torch.rand(()))
 
     assert draw(1, 2, 3) == draw(1, 2, 3)

@@ -21,10 +21,10 @@ from regard.data.batches import Batches
 from regard.data.order import Order
 from regard.run import machine
 from regard.run.check import heaviest
-from regard.run.job import Job, job_of
+from regard.run.job import PreparedRun, job_of
 from regard.run.machine import usual_threads
 from regard.run.settings import read_run
-from regard.run.templates import all_templates, run_of
+from regard.run.templates import all_templates, template_run
 from regard.run.training import not_learned
 from regard.train import stop
 from tests.train.runs import RUN, STEPS, fingerprint, lines, refused, steps, trained, tree, written
@@ -143,7 +143,7 @@ SMALL = ["train.steps=2", "model.dim=16", "model.depth=1", "model.heads=2", "mod
 @pytest.mark.parametrize("task", all_templates())
 def test_init_gives_a_run_file(place: Path, capsys: pytest.CaptureFixture[str], task: str) -> None:
     text = initial(task, capsys)
-    assert read_run(written(place, text, "run.toml")) == run_of(all_templates()[task])
+    assert read_run(written(place, text, "run.toml")) == template_run(all_templates()[task])
     table = tomllib.loads(text)
     told = ("\n{} = ", "\n# {} = ", "\n[train.{}]")
     assert all(any(form.format(name) in text for form in told) for name in table["train"])
@@ -254,7 +254,7 @@ def test_a_seed_is_a_run_and_another_is_another(place: Path, whole: Path) -> Non
     assert other["metrics.jsonl"] != fingerprint(whole)["metrics.jsonl"]
 
 
-def prepared(place: Path) -> Job:
+def prepared(place: Path) -> PreparedRun:
     run = read_run(written(place))
     return job_of(run, place / "x", place)
 
@@ -354,12 +354,12 @@ def test_not_learned(tmp_path: Path) -> None:
 
 
 def test_other_processes_are_silent(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    from regard.train.progress import reporter
+    from regard.train.progress import make_reporter
 
     monkeypatch.setenv("RANK", "1")
-    reporter(False).note("twice")
+    make_reporter(False).note("twice")
     monkeypatch.setenv("RANK", "0")
-    reporter(False).note("once")
+    make_reporter(False).note("once")
     assert capsys.readouterr().out == "once\n"
 
 

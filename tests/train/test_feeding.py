@@ -12,12 +12,21 @@ from torch import nn
 from regard.building import build
 from regard.errors import InputError
 from regard.modalities.text.pairs import Pairs
-from regard.modalities.text.processor import Text, padded
+from regard.modalities.text.processor import Text, pad_ids
 from regard.modalities.text.reversal import WORDS, Reversal
 from regard.modalities.text.tasks.distillation import Distil
 from regard.modalities.text.tasks.translation import Feeding, Translate
-from regard.modalities.text.vocabulary import BEGIN, BYTES, END, PAD, SPECIAL, UNKNOWN, Kind, Vocabulary
-from regard.tasks.teacher import divergence
+from regard.modalities.text.vocabulary import (
+    BEGIN,
+    BYTE_VOCABULARY,
+    END,
+    PAD,
+    SPECIAL_TOKENS,
+    UNKNOWN,
+    Kind,
+    Vocabulary,
+)
+from regard.tasks.teacher import distillation_divergence
 from tests.train.tasked import SIZES, VOCAB, gradients, only, rows
 
 
@@ -31,7 +40,7 @@ def translators(family: str) -> list[nn.Module]:
 
 
 def uneven() -> Pairs:
-    source, target = padded(rows(4, 2, 6)), padded(rows(5, 3, 6, 0)[:3])
+    source, target = pad_ids(rows(4, 2, 6)), pad_ids(rows(5, 3, 6, 0)[:3])
     keys = torch.ones_like(target.ids, dtype=torch.bool) if target.keys is None else target.keys
     return Pairs(source.ids, source.keys, target.ids, target.ids.roll(-1, 1), keys)
 
@@ -99,9 +108,9 @@ def test_the_divergence() -> None:
     """None from itself; and for a high temperature its gradient is (s - t) / v, for logits of mean zero."""
     s, t = (torch.randn(5, 7, dtype=torch.float64) for _ in range(2))
     s, t = ((x - x.mean(-1, keepdim=True)).requires_grad_() for x in (s, t))
-    assert float(divergence(t, t, 3.0)) == pytest.approx(0, abs=1e-12)
-    assert float(divergence(s, t, 1.0)) > 0
-    (slope,) = torch.autograd.grad(divergence(s, t.detach(), 1e4), s)
+    assert float(distillation_divergence(t, t, 3.0)) == pytest.approx(0, abs=1e-12)
+    assert float(distillation_divergence(s, t, 1.0)) > 0
+    (slope,) = torch.autograd.grad(distillation_divergence(s, t.detach(), 1e4), s)
     torch.testing.assert_close(slope, (s - t).detach() / 7, rtol=1e-3, atol=1e-4)
 
 
@@ -133,7 +142,7 @@ def test_bpe_loses_no_text(text: str) -> None:
     (ids,) = LEARNED.literal().ids([text])
     normal = unicodedata.normalize("NFC", text)
     assert LEARNED.decode(ids) in (normal, f" {normal}")
-    assert not set(ids) & {LEARNED.id_of(name) for name in SPECIAL}
+    assert not set(ids) & {LEARNED.id_of(name) for name in SPECIAL_TOKENS}
     assert all(i < LEARNED.tokenizer.get_vocab_size() for i in ids)
 
 
@@ -145,7 +154,7 @@ def test_bpe_loses_no_odd_text(text: str) -> None:
 def test_special_tokens_have_the_first_ids_and_are_not_read_aloud() -> None:
     for kind in get_args(Kind):
         text = Vocabulary(kind, 300).learn(["one two", "two three"])  # type: ignore[arg-type]
-        assert [text.id_of(name) for name in SPECIAL] == [0, 1, 2, 3]
+        assert [text.id_of(name) for name in SPECIAL_TOKENS] == [0, 1, 2, 3]
         (ids,) = text.ids(["two"])
         assert text.decode([text.id_of(BEGIN), *ids, text.id_of(END), text.id_of(PAD)]).strip() == "two"
         assert Text.from_bytes(text.to_bytes(), "").ids(["one three"]) == text.ids(["one three"])
@@ -162,7 +171,7 @@ def test_learning_is_deterministic_and_its_ids_have_no_holes(kind: Any) -> None:
     text = Text.from_bytes(made[0], "")
     ids = text.tokenizer.get_vocab()
     assert sorted(ids.values()) == list(range(text.tokenizer.get_vocab_size()))
-    assert [text.id_of(name) for name in SPECIAL] == [0, 1, 2, 3]
+    assert [text.id_of(name) for name in SPECIAL_TOKENS] == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("kind", ["unigram", "wordpiece"])
@@ -180,7 +189,7 @@ def test_pieces_of_words(kind: Any) -> None:
 def test_words() -> None:
     """The most frequent ones; all others are unknown."""
     text = Vocabulary("words", 6).learn(["a b b c c c", "c d"])
-    assert set(text.tokenizer.get_vocab()) == {*SPECIAL, "b", "c"}
+    assert set(text.tokenizer.get_vocab()) == {*SPECIAL_TOKENS, "b", "c"}
     assert text.labels(text.ids(["c a b\td"])[0]) == ("c", UNKNOWN, "b", UNKNOWN)
     assert text.decode(text.ids(["c b"])[0]) == "c b"
 
@@ -198,8 +207,8 @@ def test_characters() -> None:
 
 def test_bpe_has_at_most_as_many_tokens_as_asked_for() -> None:
     texts = [" ".join(Reversal(100, 8, i)[i]) for i in range(50)]
-    sizes = [Vocabulary("bpe", size).learn(texts).tokenizer.get_vocab_size() for size in (BYTES, 290)]
-    assert sizes == [BYTES, 290]
+    sizes = [Vocabulary("bpe", size).learn(texts).tokenizer.get_vocab_size() for size in (BYTE_VOCABULARY, 290)]
+    assert sizes == [BYTE_VOCABULARY, 290]
 
 
 def test_reversals() -> None:

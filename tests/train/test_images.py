@@ -21,9 +21,9 @@ from regard.modalities.images.batching import Prepared
 from regard.modalities.images.digits import Digits, read_digits
 from regard.modalities.images.mixing import smoothed
 from regard.modalities.images.processor import Images
-from regard.modalities.images.processor import Labelled as Example
+from regard.modalities.images.processor import LabelledImage as Example
 from regard.run.check import check_run
-from regard.tasks.classify import Labelled
+from regard.tasks.classify import LabelledBatch
 from regard.train.engine import Engine
 from tests.train.imaged import CNN, COLOURS, TRAIN, VIT, WORDS, run_file, sheet
 
@@ -51,9 +51,9 @@ class Noise:
         return f"row {i}"
 
 
-def pieces(data: Augmented, step: int, *, split: int = 1, world: int = 1, workers: int = 0) -> dict[Any, Labelled]:
+def pieces(data: Augmented, step: int, *, split: int = 1, world: int = 1, workers: int = 0) -> dict[Any, LabelledBatch]:
     """Every row of a step as the engine gets it, by the row's number."""
-    found: dict[int, Labelled] = {}
+    found: dict[int, LabelledBatch] = {}
     rows = data.rows(step)
     for rank in range(world):
         ((_, made),) = Loader(data, [step], split=split, world=world, rank=rank, seed=3, workers=workers)
@@ -61,7 +61,7 @@ def pieces(data: Augmented, step: int, *, split: int = 1, world: int = 1, worker
             own = rows[rank::world][i::split].tolist()
             if piece.weight:
                 for j, row in enumerate(own):
-                    found[row] = Labelled(piece.batch.inputs[j], piece.batch.labels[j])
+                    found[row] = LabelledBatch(piece.batch.inputs[j], piece.batch.labels[j])
     return found
 
 

@@ -15,12 +15,12 @@ from regard.data.loader import Maker
 from regard.errors import InputError
 from regard.modalities.text.tasks.language import Language
 from regard.tasks.task import Loss, Task, Term
-from regard.train.blame import NotFiniteError
 from regard.train.distribution import World, add_gradients
 from regard.train.engine import Engine
-from regard.train.optimizers import SGD, optimizer_of
+from regard.train.nonfinite import NotFiniteError
+from regard.train.optimizers import SGD, build_optimizer
 from regard.train.progress import Pace, Status
-from regard.train.update import Update, sow
+from regard.train.update import Update, seed_step
 from tests.train.toys import Adversaries, Counting, Points, Ring, engine, tiny_gpt
 
 
@@ -172,7 +172,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="another seed"):
         engine(tmp_path, steps=5, seed=1).resume()
     other = engine(tmp_path, steps=5)
-    other.optimizers = {"net": optimizer_of(SGD(), other.task.parts["net"])}
+    other.optimizers = {"net": build_optimizer(SGD(), other.task.parts["net"])}
     with pytest.raises(InputError, match=r"another optimizer(.|\n)*AdamW"):
         other.resume()
 
@@ -262,7 +262,7 @@ def test_the_random_numbers_of_a_step(tmp_path: Path) -> None:
     for what, step, training, numbers in task.drawn:
         assert training == (what == "loss")  # and so dropout is where it should be
         if what == "loss":
-            sow(4, step, 0)
+            seed_step(4, step, 0)
             assert numbers == (random.random(), float(np.random.rand()), float(torch.rand(())))
     losses = [numbers for what, *_, numbers in task.drawn if what == "loss"]
     assert len(set(losses)) == len(losses) == 6

@@ -25,8 +25,8 @@ from regard.run.settings import read_run
 from regard.train.assess import assessment
 from regard.train.distribution import ALONE, World, add_gradients
 from regard.train.engine import Engine
-from regard.train.progress import Silent
-from regard.train.shards import fill
+from regard.train.progress import SilentReporter
+from regard.train.shards import fill_weights
 from regard.train.update import Update
 from tests.train.runs import RUN, fingerprint, lines, refused, trained, tree, written
 from tests.train.toys import Counting, engine, tiny_gpt
@@ -153,9 +153,9 @@ def test_the_card_speaks_of_the_weights_that_are_there(place: Path) -> None:
     assert main(["resume", str(folder)]) == 0
     card = (folder / "model" / "card.md").read_text()
     assert "of step 16" in card or "of step 20" in card
-    net, job = regard.load(folder / "model").net, training.reopen(folder)
-    again = training.engine_of(job, ALONE, Silent())
-    fill(again.task.parts["net"], net.state_dict())
+    net, job = regard.load(folder / "model").net, training.reopen_run(folder)
+    again = training.engine_of(job, ALONE, SilentReporter())
+    fill_weights(again.task.parts["net"], net.state_dict())
     assert again.held_out is not None
     assert f"{again.evaluate(again.held_out)[0]['loss']:.4g}" in card
 

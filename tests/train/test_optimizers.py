@@ -22,8 +22,8 @@ from regard.train.optimizers import (
     Adam,
     AdamW,
     Settings,
+    build_optimizer,
     decays,
-    optimizer_of,
     restore_state,
     set_rate,
     state_of,
@@ -67,7 +67,7 @@ def test_ten_steps_are_pytorchs(kind: str) -> None:
         {"params": [matrix for matrix in theirs.parameters() if matrix.ndim == 2], "weight_decay": 0.1},
         {"params": [vector for vector in theirs.parameters() if vector.ndim == 1], "weight_decay": 0.0},
     ]  # fmt: skip
-    one, two = optimizer_of(SETTINGS[kind], ours), THEIRS[kind](groups)
+    one, two = build_optimizer(SETTINGS[kind], ours), THEIRS[kind](groups)
     before = copy.deepcopy(ours.state_dict())
     for i in range(10):
         rate = SETTINGS[kind].rate * (1 - i / 20)
@@ -86,7 +86,7 @@ def test_the_settings_reach_pytorch() -> None:
 
     def after(settings: Settings) -> Tensor:
         trained = net()
-        optimizer = optimizer_of(settings, trained)
+        optimizer = build_optimizer(settings, trained)
         for i in range(3):
             step(trained, optimizer, i)
         return trained[0].weight.detach()
@@ -117,7 +117,7 @@ def test_only_matrices_decay(family: str) -> None:
     """Two groups that hold every weight once; all norms, biases and tokens are in the one without decay."""
     name, changes, some = FAMILIES[family]
     made = build(name, **{"dim": 16, "depth": 2, "heads": 2, "hidden": 32, **changes}).net
-    optimizer = optimizer_of(AdamW(decay=0.3), made)
+    optimizer = build_optimizer(AdamW(decay=0.3), made)
     assert [group["weight_decay"] for group in optimizer.param_groups] == [0.3, 0.0]
     names = {id(x): key for key, x in made.named_parameters()}
     decayed, spared = ([names[id(x)] for x in group["params"]] for group in optimizer.param_groups)
@@ -146,26 +146,26 @@ def test_what_is_one_vector_does_not_decay(shape: tuple[int, ...], expected: boo
 def test_what_is_frozen_is_in_no_group() -> None:
     trained = net()
     trained[0].weight.requires_grad_(False)
-    optimizer = optimizer_of(SGD(), trained)
+    optimizer = build_optimizer(SGD(), trained)
     assert sum(len(group["params"]) for group in optimizer.param_groups) == 5
     vectors = nn.LayerNorm(3)  # nothing decays: one group, not an empty one
-    assert len(optimizer_of(AdamW(), vectors).param_groups) == 1
+    assert len(build_optimizer(AdamW(), vectors).param_groups) == 1
 
 
 @pytest.mark.parametrize("kind", SETTINGS)
 def test_to_restore_is_to_go_on(kind: str) -> None:
     """Five steps, the state through a safetensors file, five more: to the bit what ten steps give."""
     whole, first = net(), net()
-    optimizer = optimizer_of(SETTINGS[kind], whole)
+    optimizer = build_optimizer(SETTINGS[kind], whole)
     for i in range(10):
         step(whole, optimizer, i)
-    optimizer = optimizer_of(SETTINGS[kind], first)
+    optimizer = build_optimizer(SETTINGS[kind], first)
     for i in range(5):
         step(first, optimizer, i)
     state = load(save({key: x.contiguous() for key, x in state_of(optimizer, first).items()}))
     second = net()
     second.load_state_dict(first.state_dict())
-    again = optimizer_of(SETTINGS[kind], second)
+    again = build_optimizer(SETTINGS[kind], second)
     step(second, again, 99)  # what it remembers of this must be gone
     second.load_state_dict(first.state_dict())
     restore_state(again, second, state)
@@ -183,7 +183,7 @@ def test_to_restore_is_to_go_on(kind: str) -> None:
 
 def test_the_state_has_the_names_of_the_weights() -> None:
     trained = net()
-    optimizer = optimizer_of(AdamW(), trained)
+    optimizer = build_optimizer(AdamW(), trained)
     assert state_of(optimizer, trained) == {}
     step(trained, optimizer, 0)
     names = [name for name, _ in trained.named_parameters()]
@@ -288,10 +288,10 @@ def test_the_compiler_is_not_loaded() -> None:
     """PyTorch's own optimizers load it at once, and every start of a run would wait for it."""
     program = """
 import sys, torch
-from regard.train.optimizers import SGD, Adafactor, Adam, AdamW, optimizer_of
+from regard.train.optimizers import SGD, Adafactor, Adam, AdamW, build_optimizer
 for settings in (AdamW(), Adam(), SGD(), Adafactor()):
     net = torch.nn.Linear(3, 4)
-    optimizer = optimizer_of(settings, net)
+    optimizer = build_optimizer(settings, net)
     net(torch.ones(2, 3)).sum().backward()
     before = net.weight.clone()
     optimizer.step()

@@ -15,7 +15,7 @@ from regard.modalities.goals import GOALS
 from regard.modalities.sources import SOURCES
 from regard.run import training
 from regard.run.settings import read_run
-from regard.run.templates import template
+from regard.run.templates import run_template
 from regard.zoo import FAMILIES
 from tests.train import toymodality
 
@@ -135,7 +135,7 @@ def test_parts_that_are_none_are_refused(tmp_path: Path, text: str, told: str, c
 
 
 def test_a_task_fills_its_data_and_is_resumed_to_the_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = template("walk")
+    text = run_template("walk")
     folder = trained(tmp_path, text, "run")
     rows = np.fromfile(folder / "replay" / "place.rows", np.float32).reshape(-1, 2)
     assert len(rows) == 48
@@ -147,7 +147,7 @@ def test_a_task_fills_its_data_and_is_resumed_to_the_bit(tmp_path: Path, monkeyp
 
 
 def test_lost_rows_are_told(tmp_path: Path, capsys: Any) -> None:
-    folder = trained(tmp_path, template("walk"), "run")
+    folder = trained(tmp_path, run_template("walk"), "run")
     (folder / "replay" / "noise.rows").write_bytes(b"1234")
     assert main(["resume", str(folder)]) == 2
     assert "rows of the replay memory are missing" in capsys.readouterr().err

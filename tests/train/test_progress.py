@@ -14,8 +14,19 @@ from hypothesis import given
 from hypothesis import strategies as some
 from rich.cells import cell_len
 
-from regard.train import progress, words
-from regard.train.progress import Bar, Forgiving, JsonLines, Lines, Pace, Reporter, Silent, Status, memory, reporter
+from regard.train import formatting, progress
+from regard.train.progress import (
+    Bar,
+    JsonLines,
+    LineReporter,
+    Pace,
+    Reporter,
+    SafeStream,
+    SilentReporter,
+    Status,
+    make_reporter,
+    process_memory,
+)
 
 STATUS = Status(1200, 20000, 3.2142, 3.1, 12345.6, "tokens", 1_234_000_000, 3723.0, 130.0, {"bleu": 12.34567})
 LONG = Status(19_999_999, 20_000_000, -12345.678, 1e-7, 1.2e6, "samples", 123_456_000_000, 2e6, 9999.0, {"accuracy": 1})
@@ -61,18 +72,18 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_each_place_has_its_reporter(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert isinstance(reporter(True, Terminal()), JsonLines)
-    assert isinstance(reporter(False, io.StringIO()), Lines)
-    assert isinstance(reporter(False, Terminal()), Bar)
+    assert isinstance(make_reporter(True, Terminal()), JsonLines)
+    assert isinstance(make_reporter(False, io.StringIO()), LineReporter)
+    assert isinstance(make_reporter(False, Terminal()), Bar)
     monkeypatch.setenv("TERM", "dumb")  # it cannot move its cursor
-    assert isinstance(reporter(False, Terminal()), Lines)
+    assert isinstance(make_reporter(False, Terminal()), LineReporter)
     closed = Terminal()
     closed.close()
-    assert isinstance(reporter(False, closed), (Bar, Lines))
+    assert isinstance(make_reporter(False, closed), (Bar, LineReporter))
 
 
 def test_stdout_unless_told(capsys: pytest.CaptureFixture[str]) -> None:
-    told = reporter(False)
+    told = make_reporter(False)
     told.note("hello")
     told.close()
     assert capsys.readouterr().out == "hello\n"
@@ -82,7 +93,7 @@ def test_rich_is_imported_for_a_bar_alone() -> None:
     program = (
         "import sys\nfrom regard.train.progress import *\n"
         "for machine in (True, False):\n"
-        "    r = reporter(machine)\n    r.note('x')\n    r.close()\n"
+        "    r = make_reporter(machine)\n    r.note('x')\n    r.close()\n"
         "sys.exit(bool({'rich', 'torch'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE).returncode == 0
@@ -93,7 +104,7 @@ def test_rich_is_imported_for_a_bar_alone() -> None:
 
 def test_a_plain_line_says_all() -> None:
     out = io.StringIO()
-    Lines(Forgiving(out)).update(STATUS)
+    LineReporter(SafeStream(out)).update(STATUS)
     said = (
         "step 1,200/20,000  loss 3.2142  best 3.1000  12.3k tokens/s  1.2 GB  saved 2 min ago  1:02:03 left  bleu 12.35"
     )
@@ -102,14 +113,14 @@ def test_a_plain_line_says_all() -> None:
 
 def test_what_is_not_known_is_not_said() -> None:
     out = io.StringIO()
-    Lines(Forgiving(out)).update(Status(1, 10, 2.0, None, 0.0, "samples", 5_000_000, None, None))
+    LineReporter(SafeStream(out)).update(Status(1, 10, 2.0, None, 0.0, "samples", 5_000_000, None, None))
     assert out.getvalue() == "step 1/10  loss 2.0000  0.0 samples/s  5 MB  not saved yet\n"
 
 
-@pytest.mark.parametrize("kind", [Lines, JsonLines])
-def test_the_first_the_last_and_now_and_then(kind: type[Lines] | type[JsonLines]) -> None:
+@pytest.mark.parametrize("kind", [LineReporter, JsonLines])
+def test_the_first_the_last_and_now_and_then(kind: type[LineReporter] | type[JsonLines]) -> None:
     out, clock = io.StringIO(), Clock()
-    told = kind(Forgiving(out), every=10.0, clock=clock)
+    told = kind(SafeStream(out), every=10.0, clock=clock)
     for step in range(1, 31):
         told.update(replace(STATUS, step=step, steps=30))
         clock.now += 1.0
@@ -120,10 +131,10 @@ def test_the_first_the_last_and_now_and_then(kind: type[Lines] | type[JsonLines]
     assert out.getvalue() == shown
 
 
-@pytest.mark.parametrize("kind", [Lines, JsonLines])
-def test_a_run_that_ends_early_shows_its_last_step_once(kind: type[Lines] | type[JsonLines]) -> None:
+@pytest.mark.parametrize("kind", [LineReporter, JsonLines])
+def test_a_run_that_ends_early_shows_its_last_step_once(kind: type[LineReporter] | type[JsonLines]) -> None:
     out = io.StringIO()
-    told = kind(Forgiving(out), every=10.0, clock=Clock())
+    told = kind(SafeStream(out), every=10.0, clock=Clock())
     for step in (1, 2, 3):
         told.update(replace(STATUS, step=step))
     told.close()
@@ -137,7 +148,7 @@ def test_a_run_that_ends_early_shows_its_last_step_once(kind: type[Lines] | type
 
 def test_json_lines_hold_everything() -> None:
     out = io.StringIO()
-    told = JsonLines(Forgiving(out))
+    told = JsonLines(SafeStream(out))
     told.update(replace(STATUS, loss=float("nan"), extra={"a": float("inf"), "b": 1.5}))
     told.note('two\nlines, "quoted", ü')
     first, second = map(json.loads, out.getvalue().splitlines())
@@ -154,7 +165,7 @@ def test_json_lines_hold_everything() -> None:
 
 def test_eighty_columns_have_room_for_all() -> None:
     out = Terminal()
-    bar = Bar(Forgiving(out))
+    bar = Bar(SafeStream(out))
     bar.update(STATUS)
     bar.close()
     first, second = [line for line in out.lines() if line][-2:]
@@ -170,7 +181,7 @@ def test_no_line_of_the_bar_is_wider_than_the_terminal(
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     out = Terminal()
-    bar = Bar(Forgiving(out), every=0.0)
+    bar = Bar(SafeStream(out), every=0.0)
     bar.update(status)
     bar.update(replace(status, extra={"日本語" * (columns // 24): 1.0, "short": 2.0}))
     bar.close()
@@ -178,14 +189,14 @@ def test_no_line_of_the_bar_is_wider_than_the_terminal(
     assert max(map(cell_len, drawn)) < columns
     assert len(drawn) % 2 == 0  # two lines each time
     if columns >= 40:
-        assert f"loss {words.number(status.loss)}" in drawn[-1]
+        assert f"loss {formatting.number(status.loss)}" in drawn[-1]
         assert progress.count(status) in drawn[-2]
 
 
 def test_forty_columns_keep_the_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     out = Terminal()
-    bar = Bar(Forgiving(out))
+    bar = Bar(SafeStream(out))
     bar.update(STATUS)
     bar.close()
     first, second = [line for line in out.lines() if line][-2:]
@@ -195,7 +206,7 @@ def test_forty_columns_keep_the_numbers(monkeypatch: pytest.MonkeyPatch) -> None
 
 @given(step=some.integers(0, 1000))
 def test_the_bar_is_as_long_as_the_share_that_is_done(step: int) -> None:
-    bar = Bar(Forgiving(Terminal()))
+    bar = Bar(SafeStream(Terminal()))
     first = bar.draw(replace(STATUS, step=step, steps=1000), 79)[0].plain
     done = first.count("━") + first.count("╸") / 2
     room = done + first.count("╸") / 2 + first.count("─")
@@ -205,7 +216,7 @@ def test_the_bar_is_as_long_as_the_share_that_is_done(step: int) -> None:
 
 def test_the_same_two_lines_are_drawn_over_and_notes_stand_above() -> None:
     out, clock = Terminal(), Clock()
-    bar = Bar(Forgiving(out), clock=clock)
+    bar = Bar(SafeStream(out), clock=clock)
     bar.note("before")
     bar.update(STATUS)
     clock.now += 0.01
@@ -224,17 +235,17 @@ def test_the_same_two_lines_are_drawn_over_and_notes_stand_above() -> None:
 
 def test_a_long_note_is_not_broken() -> None:
     out = Terminal()
-    bar = Bar(Forgiving(out))
+    bar = Bar(SafeStream(out))
     bar.update(STATUS)
     bar.note("saved " + "folder/" * 40)
     bar.close()
     assert "saved " + "folder/" * 40 in out.lines()
 
 
-@pytest.mark.parametrize("make", [Lines, Bar])
-def test_a_note_is_text_and_never_a_command(make: type[Lines] | type[Bar]) -> None:
+@pytest.mark.parametrize("make", [LineReporter, Bar])
+def test_a_note_is_text_and_never_a_command(make: type[LineReporter] | type[Bar]) -> None:
     out = Terminal()
-    told = make(Forgiving(out))
+    told = make(SafeStream(out))
     told.note("[bold]x[/bold] :smile: \x1b[31mred\x07\x9b2J\ta\r\nnext \x7f")
     told.close()
     assert "[bold]x[/bold] :smile: �[31mred��2J a \nnext �\n" in out.getvalue()
@@ -244,7 +255,7 @@ def test_a_note_is_text_and_never_a_command(make: type[Lines] | type[Bar]) -> No
 def test_no_colour_where_none_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     def drawn() -> str:
         out = Terminal()
-        bar = Bar(Forgiving(out))
+        bar = Bar(SafeStream(out))
         bar.update(STATUS)
         bar.close()
         return out.getvalue()
@@ -254,10 +265,10 @@ def test_no_colour_where_none_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None
     assert not re.search(r"\x1b\[(\d+;)*[34]\d", drawn())
 
 
-@pytest.mark.parametrize("make", [Lines, Bar])
-def test_a_terminal_without_unicode(make: type[Lines] | type[Bar]) -> None:
+@pytest.mark.parametrize("make", [LineReporter, Bar])
+def test_a_terminal_without_unicode(make: type[LineReporter] | type[Bar]) -> None:
     out = Terminal("ascii")
-    told = make(Forgiving(out))
+    told = make(SafeStream(out))
     told.update(STATUS)
     told.note("ein schöner Satz")
     told.close()
@@ -268,10 +279,10 @@ def test_a_terminal_without_unicode(make: type[Lines] | type[Bar]) -> None:
 
 def test_a_closed_bar_gives_the_terminal_back_and_stays_closed() -> None:
     out, before = Terminal(), (sys.stdout, sys.stderr)
-    bar = Bar(Forgiving(out))
+    bar = Bar(SafeStream(out))
     bar.close()
     assert out.getvalue() == ""  # nothing was shown, so there is nothing to give back
-    bar = Bar(Forgiving(out))
+    bar = Bar(SafeStream(out))
     bar.update(STATUS)
     bar.close()
     bar.close()
@@ -295,13 +306,13 @@ class Broken(Terminal):
         raise OSError(5, "the terminal is gone")
 
 
-@pytest.mark.parametrize("make", [Lines, JsonLines, Bar])
+@pytest.mark.parametrize("make", [LineReporter, JsonLines, Bar])
 @pytest.mark.parametrize("closed", [False, True])
-def test_a_reader_who_has_left_stops_nothing(make: type[Lines], closed: bool) -> None:
+def test_a_reader_who_has_left_stops_nothing(make: type[LineReporter], closed: bool) -> None:
     stream = Broken()
     if closed:
         stream.close()
-    told: Reporter = make(Forgiving(stream), every=0.0)
+    told: Reporter = make(SafeStream(stream), every=0.0)
     for step in range(3):
         told.update(replace(STATUS, step=step))
         told.note("still here")
@@ -312,8 +323,8 @@ def test_a_reader_who_has_left_stops_nothing(make: type[Lines], closed: bool) ->
 def test_a_real_pipe_that_closes() -> None:
     program = """
 import sys
-from regard.train.progress import Status, reporter
-told = reporter({machine})
+from regard.train.progress import Status, make_reporter
+told = make_reporter({machine})
 for step in range(20_000):
     told.update(Status(20_000, 20_000, 1.0, None, 1.0, "tokens", 1, None, None))
 told.note("the end")
@@ -341,7 +352,7 @@ def test_a_slow_reader_is_waited_for() -> None:
                 raise BlockingIOError
 
     stream = Slow()
-    told = Lines(Forgiving(stream))
+    told = LineReporter(SafeStream(stream))
     told.note("one")
     stream.slow = False
     told.note("two")
@@ -349,7 +360,7 @@ def test_a_slow_reader_is_waited_for() -> None:
 
 
 def test_silence() -> None:
-    told: Reporter = Silent()
+    told: Reporter = SilentReporter()
     told.update(STATUS)
     told.note("x")
     told.close()
@@ -371,7 +382,7 @@ def test_silence() -> None:
     ],
 )
 def test_durations(seconds: float, text: str) -> None:
-    assert words.duration(seconds) == text
+    assert formatting.format_duration(seconds) == text
 
 
 @pytest.mark.parametrize(
@@ -379,11 +390,11 @@ def test_durations(seconds: float, text: str) -> None:
     [(3.21421, "3.2142"), (0, "0.0000"), (1e-4, "1.00e-04"), (-12345.0, "-1.23e+04"), (float("nan"), "nan")],
 )
 def test_numbers(value: float, text: str) -> None:
-    assert words.number(value) == text
+    assert formatting.number(value) == text
 
 
 def test_amounts_sizes_ages() -> None:
-    assert [words.amount(x) for x in (0, 9.87, 123.4, 1234, 5e6, 5e9)] == [
+    assert [formatting.format_count(x) for x in (0, 9.87, 123.4, 1234, 5e6, 5e9)] == [
         "0.0",
         "9.9",
         "123",
@@ -391,8 +402,8 @@ def test_amounts_sizes_ages() -> None:
         "5.0M",
         "5.0G",
     ]
-    assert [words.storage(x) for x in (12_000, 34_000_000, 5_670_000_000)] == ["12 kB", "34 MB", "5.7 GB"]
-    assert [words.age(x) for x in (-1, 42, 130, 6120)] == ["0 s", "42 s", "2 min", "1.7 h"]
+    assert [formatting.format_bytes(x) for x in (12_000, 34_000_000, 5_670_000_000)] == ["12 kB", "34 MB", "5.7 GB"]
+    assert [formatting.format_age(x) for x in (-1, 42, 130, 6120)] == ["0 s", "42 s", "2 min", "1.7 h"]
 
 
 # Measures
@@ -439,8 +450,8 @@ def test_time_beside_the_steps_does_not_count() -> None:
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="this system has no /proc")
 def test_memory_grows_with_what_is_held() -> None:
     """Of the system itself: an allocator may have as much left from before."""
-    before = memory()
+    before = process_memory()
     with mmap(-1, 50_000_000) as held:
         for place in range(0, len(held), PAGESIZE):
             held[place] = 1
-        assert 40e6 < memory() - before < 120e6
+        assert 40e6 < process_memory() - before < 120e6

@@ -9,10 +9,10 @@ import torch
 
 from regard.cli.app import main
 from regard.data.files import find_file
-from regard.nn.feedforward import MLP
+from regard.nn.feedforward import FeedForward
 from regard.run.settings import read_run
 from regard.run.training import find_run
-from regard.train.checkpoint import damage
+from regard.train.checkpoint import find_damage
 from tests.train.runs import RUN, fingerprint, refused, steps, tree, written
 from tests.train.verbs import pairs
 
@@ -176,19 +176,19 @@ def test_a_number_that_is_none(
     """The layer and the lines of the batch are named, and the checkpoint of before is whole and can be resumed."""
     (place / "pairs.tsv").write_text(pairs())
     calls = iter(range(10**6))
-    plain = MLP.forward
+    plain = FeedForward.forward
 
-    def poisoned(self: MLP, x: torch.Tensor) -> torch.Tensor:
+    def poisoned(self: FeedForward, x: torch.Tensor) -> torch.Tensor:
         y = plain(self, x)
         return y / 0 if self.training and next(calls) >= 14 else y  # two in a step: that of the encoder, in step 7
 
     with monkeypatch.context() as patch:
-        patch.setattr(MLP, "forward", poisoned)
+        patch.setattr(FeedForward, "forward", poisoned)
         told = refused(capsys, "train", str(written(place, PAIRS)), "folder=run")
     assert "step 7: a number is not finite, first in the output of encoder.0.ffn (MLP)" in told
     assert re.search(rf"batch of step 7: {re.escape(str(place / 'pairs.tsv'))}:\d+, ", told)
     assert "loss = nan" in told
     assert steps(place / "run") == [5]
-    assert not damage(place / "run" / "checkpoints" / "step-000005")
+    assert not find_damage(place / "run" / "checkpoints" / "step-000005")
     assert main(["resume", "run"]) == 0
     assert steps(place / "run") == [5, 10]

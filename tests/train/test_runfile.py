@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from regard.train.runfile import read, required, setting
+from regard.train.runfile import read, required_setting, setting
 from tests.train.runfiles import LEAST, SGD, AdamW, Data, Deep, Run, Train, problems
 
 
@@ -64,7 +64,7 @@ def test_kinds() -> None:
 def test_a_kind_without_default_must_be_named() -> None:
     @dataclass(frozen=True)
     class Bare:
-        optimizer: AdamW | SGD = required("how the weights move")
+        optimizer: AdamW | SGD = required_setting("how the weights move")
 
     assert problems("[optimizer]\nrate = 1", kind=Bare) == [
         "run.toml:1: optimizer.kind: missing: one of 'adamw', 'sgd'"

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from regard.errors import ConfigError
-from regard.train.places import DEEPEST
 from regard.train.runfile import BIGGEST, read, read_file
+from regard.train.toml_lines import DEEPEST
 from tests.train.runfiles import LEAST, Run, problems
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.train.places import scan
+from regard.train.toml_lines import scan
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from regard.cli.init import run as init
 from regard.errors import ConfigError
 from regard.train.runfile import read, setting
-from regard.train.runtext import write
+from regard.train.runfile_text import run_file_text
 from tests.train.runfiles import SGD, AdamW, Data, Deep, Run, Smoke, Train
 
 WORDS = st.text(max_size=12)
@@ -62,10 +62,10 @@ RUNS = st.builds(
 @settings(max_examples=40, deadline=None)
 @given(RUNS)
 def test_what_is_written_is_read_again(run: Run) -> None:
-    text = write(run)
+    text = run_file_text(run)
     again = read(Run, text, "run.toml")
     assert again == run
-    assert write(again) == text
+    assert run_file_text(again) == text
     assert all(line.isprintable() for line in text.split("\n"))
 
 
@@ -75,7 +75,7 @@ CHANGES = st.tuples(st.integers(0, 10_000), st.integers(0, 8), st.text("[]{}=\"'
 @settings(max_examples=60, deadline=None)
 @given(st.lists(CHANGES, min_size=1, max_size=4), st.lists(st.text("trainmodelsp.=[{\"'1 "), max_size=2))
 def test_a_damaged_file_is_read_or_refused(changes: list[tuple[int, int, str]], overrides: list[str]) -> None:
-    text = write(Run(data=Data(train="a.tsv"), smoke=Smoke(factor=0.5)))
+    text = run_file_text(Run(data=Data(train="a.tsv"), smoke=Smoke(factor=0.5)))
     for at, length, instead in changes:
         at %= len(text)
         text = text[:at] + instead + text[at + length :]
@@ -84,11 +84,11 @@ def test_a_damaged_file_is_read_or_refused(changes: list[tuple[int, int, str]], 
     except ConfigError as caught:
         run, error = None, str(caught)
     assert all(line.isprintable() for line in error.split("\n"))
-    assert run is None or read(Run, write(run), "run.toml") == run
+    assert run is None or read(Run, run_file_text(run), "run.toml") == run
 
 
 def test_how_a_file_reads() -> None:
-    assert write(Run(data=Data(train="a.tsv"), train=Train(clip=None))) == (
+    assert run_file_text(Run(data=Data(train="a.tsv"), train=Train(clip=None))) == (
         """\
 name = "run"                  # what it is called
 seed = 0                      # where all chance begins
@@ -135,7 +135,7 @@ def test_a_long_explanation_stands_above() -> None:
     class Long:
         size: int = setting(1, "word\n" * 60)
 
-    *above, line = write(Long()).splitlines()
+    *above, line = run_file_text(Long()).splitlines()
     assert line == "size = 1"
     assert len(above) == 3
     assert all(text.startswith("# word word") and len(text) <= 120 for text in above)
@@ -157,7 +157,7 @@ def test_a_long_explanation_stands_above() -> None:
 )
 def test_what_a_file_cannot_hold_is_not_written(run: Run, named: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        write(run)
+        run_file_text(run)
     assert named in str(caught.value)
 
 
@@ -166,9 +166,9 @@ def test_none_that_nothing_can_say_is_not_written() -> None:
     class Named:
         name: str | None = setting("x", "a text or none")
 
-    assert read(Named, write(Named("y")), "run.toml") == Named("y")
+    assert read(Named, run_file_text(Named("y")), "run.toml") == Named("y")
     with pytest.raises(ConfigError, match="a run file cannot hold this value of name"):
-        write(Named(None))
+        run_file_text(Named(None))
 
 
 def test_a_default_table_is_not_shared() -> None:
@@ -183,11 +183,11 @@ def test_fields_need_no_explanation() -> None:
         size: int = 1
         free: Mapping[str, Any] = field(default_factory=dict)
 
-    assert write(Plain()) == "size = 1\n\n[free]\n"
+    assert run_file_text(Plain()) == "size = 1\n\n[free]\n"
 
 
 def test_reading_needs_no_torch() -> None:
-    program = "import sys, regard.train.runtext; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
+    program = "import sys, regard.train.runfile_text; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
 
 

@@ -10,7 +10,7 @@ import torch
 import regard
 from regard.cli.app import main
 from regard.errors import CheckpointError
-from regard.modalities.text.asking import Generated
+from regard.modalities.text.runners import Generation
 from regard.storage.digest import weights_digest
 from tests.train.runs import fingerprint, lines, refused, trained, written
 
@@ -190,7 +190,7 @@ def test_a_text_through_a_window(place: Path, name: str) -> None:
     assert told["bits_per_byte"] == pytest.approx(told["loss"] / 0.6931471805599453, rel=1e-6)
     model = regard.load(run / "model")
     found = model.generate("six seven ei", decoding=None)
-    assert isinstance(found, Generated)
+    assert isinstance(found, Generation)
     assert found.text.startswith("ght nine ten\none")
 
 

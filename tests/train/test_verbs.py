@@ -12,8 +12,8 @@ import torch
 import regard
 from regard.cli.app import main
 from regard.run.settings import read_run
-from regard.train.checkpoint import damage
-from regard.train.runtext import write
+from regard.train.checkpoint import find_damage
+from regard.train.runfile_text import run_file_text
 from regard.train.settings import Train
 from tests.train.runs import fingerprint, lines, refused, steps, trained, tree, written
 
@@ -44,7 +44,7 @@ def test_train_writes_all_of_it(whole: Path) -> None:
     assert sorted(path.name for path in (whole / "samples").iterdir()) == [f"step-0000{n}.txt" for n in ("08", 16, 20)]
     assert "target   " in (whole / "samples" / "step-000008.txt").read_text()
     assert steps(whole) == [12, 16, 20]
-    assert all(not damage(path) for path in (whole / "checkpoints").iterdir())
+    assert all(not find_damage(path) for path in (whole / "checkpoints").iterdir())
     environment = json.loads((whole / "environment.json").read_text())
     assert environment["regard"] == regard.__version__
     assert environment["torch"] == torch.__version__
@@ -74,7 +74,7 @@ def test_the_run_file_is_kept_in_full(whole: Path) -> None:
     assert table["seed"] == 0
     assert re.search(r"^# patience = .* early stopping: after so many evaluations", text, re.MULTILINE)
     none = replace(kept, train=replace(kept.train, clip=None, patience=3))
-    assert read_run(written(whole.parent, write(none), "none.toml")) == none
+    assert read_run(written(whole.parent, run_file_text(none), "none.toml")) == none
 
 
 def test_a_second_run_in_the_same_folder_is_refused(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ import pytest
 import regard
 from regard.errors import InputError
 from regard.nn.synonyms import MODEL, RUN
-from regard.run.settings import Run, read_run
+from regard.run.settings import RunSettings, read_run
 from regard.run.training import Journal
 from regard.train.runfile import dotted, every_key
 from tests.train.runs import trained, written
@@ -46,7 +46,7 @@ def test_in_python_too() -> None:
 
 
 def test_every_key_of_the_table_exists() -> None:
-    known = {dotted(path) for path in every_key(Run)}
+    known = {dotted(path) for path in every_key(RunSettings)}
     assert not [key for key in RUN if key not in known | {"model.name"}]
 
 

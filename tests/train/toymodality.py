@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from regard.data.batches import Batches
 from regard.data.order import Order
 from regard.data.replay import Replay
-from regard.modalities.inputs import Asked
-from regard.modalities.learning import DataKind, Goal, Opened, Plan, Reading, Sources, Template
+from regard.modalities.inputs import ModelView
+from regard.modalities.rows import DataKind, Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches, Template
 from regard.models.family import Family, nothing
 from regard.tasks.task import Loss, Task, Term
 from regard.train.optimizers import Adam
@@ -86,8 +86,8 @@ class RingData:
     batch: int = setting(16, "points of a batch")
 
 
-def open_ring(plan: Plan) -> Opened:
-    return Opened({"train": Ring(plan.data.rows, 0), "held_out": Ring(16, 1000)})
+def open_ring(plan: RunPlan) -> OpenedData:
+    return OpenedData({"train": Ring(plan.data.rows, 0), "held_out": Ring(16, 1000)})
 
 
 SOURCE = DataKind(RingData, ("points",), open_ring)
@@ -102,12 +102,12 @@ def together(rows: Sequence[tuple[float, float]]) -> Points:
     return Points(torch.tensor(rows))
 
 
-def ring_batches(plan: Plan, opened: Opened, reading: Reading) -> Sources:
+def ring_batches(plan: RunPlan, opened: OpenedData, reading: ReadingLimits) -> SplitBatches:
     splits = {}
     for split, rows in opened.splits.items():
         order = Order(len(rows), rows=plan.data.batch, seed=plan.seed, shuffle=split == "train")
         splits[split] = Batches(rows, order, together)
-    return Sources(splits)
+    return SplitBatches(splits)
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class Adversaries(Task):
         return {"distance": float(sums["distance"] / sums["points"])}
 
 
-def adversaries(plan: Plan, model: Asked, sources: Sources) -> Task:
+def adversaries(plan: RunPlan, model: ModelView, sources: SplitBatches) -> Task:
     other = plan.given.get("encoder")
     return Adversaries(model.net, None if other is None else other.net)
 
@@ -214,12 +214,12 @@ def steps_of(rows: Mapping[str, Any]) -> Steps:
     return Steps(torch.from_numpy(rows["place"]), torch.from_numpy(rows["noise"]))
 
 
-def walk_batches(plan: Plan, opened: Opened, reading: Reading) -> Sources:
+def walk_batches(plan: RunPlan, opened: OpenedData, reading: ReadingLimits) -> SplitBatches:
     """Nothing is read to learn from: the task fills it."""
     fields = {"place": ("float32", (2,)), "noise": ("float32", (2,))}
     memory: Any = Replay(fields, steps_of, batch=plan.data.batch, room=32, seed=plan.seed)
     still = ring_batches(plan, opened, reading).splits["held_out"]
-    return Sources({"train": memory, "held_out": still})
+    return SplitBatches({"train": memory, "held_out": still})
 
 
 WALK = Goal(

@@ -11,13 +11,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.data.order import Order
-from regard.modalities.text.tasks.language import Language, Tokens, next_tokens
+from regard.modalities.text.tasks.language import Language, NextTokenBatch, next_tokens
 from regard.models.gpt import GPT, Config
 from regard.tasks.task import Loss, Task, Term
 from regard.train.distribution import ALONE, World
 from regard.train.engine import Engine
 from regard.train.optimizers import Adam, AdamW
-from regard.train.progress import Silent
+from regard.train.progress import SilentReporter
 from regard.train.schedules import Constant, Cosine
 from regard.train.settings import Train
 
@@ -40,7 +40,7 @@ class Counting:
     def rows(self, step: int) -> Any:
         return self.order.rows(step)
 
-    def collate(self, rows: Sequence[int], step: int) -> Tokens:
+    def collate(self, rows: Sequence[int], step: int) -> NextTokenBatch:
         return next_tokens([[(self.firsts[i] + j) % VOCAB for j in range(self.lengths[i])] for i in rows])
 
     def where(self, rows: Sequence[int]) -> str:
@@ -141,5 +141,5 @@ def engine(
         seed=seed,
         folder=folder,
         world=world,
-        reporter=Silent(),
+        reporter=SilentReporter(),
     )

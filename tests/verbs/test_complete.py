@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from regard.cli import keyboard
 from regard.cli.app import main
 from regard.cli.complete import MEASURED, Session, some
-from regard.look.terminal import breadth
+from regard.look.terminal import text_width
 from regard.modalities.text import completion as completing
 from regard.modalities.text.completion import Completing, Completion, in_word
 
@@ -253,9 +253,9 @@ def test_packed_and_marked_files(play: Path, tmp_path: Path, monkeypatch: pytest
 def test_what_is_no_text(
     raw: bytes | None, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("regard.data.plain.LARGEST", 2000 - (told == "too large"))
+    monkeypatch.setattr("regard.data.plain_text.LARGEST_TEXT", 2000 - (told == "too large"))
     if told == "is no text":
-        monkeypatch.setattr("regard.data.plain.LARGEST", 5000)
+        monkeypatch.setattr("regard.data.plain_text.LARGEST_TEXT", 5000)
     path = tmp_path / "text.txt"
     if raw is not None:
         path.write_bytes(raw)
@@ -386,9 +386,9 @@ def test_a_screen_has_no_orders_but_its_own() -> None:
     assert "\x07" not in written
     rows = [row.split("\x1b")[0] for row in written.split("\r\n")[1:]]
     assert [len(row) for row in rows] == [5, 39]
-    assert breadth("a中\u0308") == 3
+    assert text_width("a中\u0308") == 3
     line = written.split("\r> ")[1].split("\r")[0]
-    assert breadth(line) <= 37
+    assert text_width(line) <= 37
 
 
 def test_in_a_terminal(play: Path) -> None:

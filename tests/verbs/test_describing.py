@@ -13,11 +13,11 @@ import regard
 from regard.cli.app import main
 from regard.errors import CheckpointError, ConfigError, InputError
 from regard.modalities.captions import captioning
-from regard.modalities.captions.asking import ImageDescription
 from regard.modalities.captions.processor import CaptionMaker, Captions
-from regard.modalities.captions.scenes import COLOURS, SHAPES, SIDE, SIZES, WHERE, Scenes
+from regard.modalities.captions.runners import ImageDescription
+from regard.modalities.captions.scenes import COLOURS, RELATIONS, SCENE_SIDE, SHAPES, SIZES, Scenes
 from regard.modalities.images.processor import Images
-from regard.modalities.text.vocabulary import Vocabulary, symbols_of
+from regard.modalities.text.vocabulary import Vocabulary, tokenizer_symbols
 from regard.model import Model
 from regard.nn.cache import Cache
 from regard.train import curves
@@ -32,7 +32,7 @@ def model() -> Model:
     torch.manual_seed(0)
     sizes = {"image": 16, "patch": 4, "dim": 16, "depth": 1, "decoder_depth": 1, "heads": 2, "hidden": 32}
     made = regard.build("captioner-tiny", vocab=text.tokenizer.get_vocab_size(), **sizes).eval()
-    return replace(made, processor=Captions(IMAGES, text), task="describe", symbols=symbols_of(text))
+    return replace(made, processor=Captions(IMAGES, text), task="describe", symbols=tokenizer_symbols(text))
 
 
 def drawn(tmp_path: Path) -> Path:
@@ -42,12 +42,12 @@ def drawn(tmp_path: Path) -> Path:
 
 def test_scenes_are_what_their_captions_say() -> None:
     """Each follows from its seed and number; a caption's colours are in its image, and no others."""
-    scenes = Scenes(200, Images(size=SIDE), 3)
-    assert scenes[7].caption == Scenes(200, Images(size=SIDE), 3)[7].caption
-    assert scenes[7].image.equal(Scenes(9, Images(size=SIDE), 3)[7].image)
+    scenes = Scenes(200, Images(size=SCENE_SIDE), 3)
+    assert scenes[7].caption == Scenes(200, Images(size=SCENE_SIDE), 3)[7].caption
+    assert scenes[7].image.equal(Scenes(9, Images(size=SCENE_SIDE), 3)[7].image)
     assert len({scenes[i].caption for i in range(200)}) > 100
     assert {scenes[i].caption for i in range(9)} != {Scenes(9, Images(), 4)[i].caption for i in range(9)}
-    known = {"a", "left", "of", *SHAPES, *SIZES, *COLOURS, *WHERE}
+    known = {"a", "left", "of", *SHAPES, *SIZES, *COLOURS, *RELATIONS}
     for i in range(50):
         one = scenes[i]
         assert set(one.caption.split()) <= known
@@ -58,11 +58,11 @@ def test_scenes_are_what_their_captions_say() -> None:
         scenes[200]
 
 
-@pytest.mark.parametrize("side", list(WHERE))
+@pytest.mark.parametrize("side", list(RELATIONS))
 def test_what_is_said_first_stands_where_it_is_said(side: str) -> None:
     """By the middle of its colour, of scenes with two."""
-    x, y = WHERE[side]
-    scenes, seen = Scenes(300, Images(size=SIDE), 1), 0
+    x, y = RELATIONS[side]
+    scenes, seen = Scenes(300, Images(size=SCENE_SIDE), 1), 0
     for i in range(300):
         image, caption = scenes[i]
         words = caption.split()

@@ -17,14 +17,14 @@ from tokenizers.processors import TemplateProcessing
 import regard
 from regard.cli.app import main
 from regard.decode.beam import Beam
-from regard.decode.choice import Sampling
+from regard.decode.sampling import Sampling
 from regard.decode.settings import Decoding
 from regard.decode.symbols import Symbols
 from regard.errors import InputError
-from regard.modalities.text.asking import Generated, generator_of
 from regard.modalities.text.processor import Text
-from regard.modalities.text.vocabulary import Vocabulary, symbols_of
-from regard.modalities.text.writing import settled
+from regard.modalities.text.runners import Generation, text_generator
+from regard.modalities.text.vocabulary import Vocabulary, tokenizer_symbols
+from regard.modalities.text.writing import stable_text
 from regard.model import Model
 from regard.zoo import FAMILIES
 
@@ -48,11 +48,11 @@ def model() -> Model:
     with torch.no_grad():
         for parameter in net.parameters():
             parameter.normal_(std=0.5)
-    return Model("gpt", net, text, "language", "", symbols_of(text))
+    return Model("gpt", net, text, "language", "", tokenizer_symbols(text))
 
 
-def one(found: Generated | list[Generated]) -> Generated:
-    assert isinstance(found, Generated)
+def one(found: Generation | list[Generation]) -> Generation:
+    assert isinstance(found, Generation)
     return found
 
 
@@ -81,7 +81,7 @@ def test_pieces_are_the_whole(model: Model, way: str, prompt: str) -> None:
 def test_what_was_told_is_never_taken_back(text: str) -> None:
     """However the bytes of a character are spread over tokens."""
     raw = text.encode("utf-8")
-    told = [settled(raw[:i].decode("utf-8", "replace")) for i in range(len(raw) + 1)]
+    told = [stable_text(raw[:i].decode("utf-8", "replace")) for i in range(len(raw) + 1)]
     assert all(after.startswith(before) for before, after in pairwise(told))
     assert all(text.startswith(one) for one in told)
 
@@ -106,7 +106,7 @@ def test_a_text_may_be_longer_than_what_can_be_read(model: Model) -> None:
         )
         ids = found.nbest[0].ids
         assert len(ids) == 3 * LENGTH
-        window = generator_of(model).encode(prompt)
+        window = text_generator(model).encode(prompt)
         for token in ids[: 2 * LENGTH]:
             with torch.no_grad():
                 logits = model.net(torch.tensor([window]))[0, -1]
@@ -139,7 +139,7 @@ def test_a_long_batch_is_its_prompts_one_by_one(model: Model, way: str) -> None:
     ],
 )
 def test_how_a_text_begins(model: Model, symbols: Symbols, prompt: str, first: int | None) -> None:
-    row = generator_of(Model("gpt", model.net, model.text(), None, "", symbols)).encode(prompt)
+    row = text_generator(Model("gpt", model.net, model.text(), None, "", symbols)).encode(prompt)
     assert row == [*([] if first is None else [first]), *model.text().ids([prompt])[0]]
 
 
@@ -192,7 +192,7 @@ def test_what_is_not_read_of_a_prompt_is_told(folder: str, capsys) -> None:
 def test_how_much_is_not_read_is_told_to_machines(folder: str, model: Model, capsys) -> None:
     assert main(["generate", folder, "a", "a bird sings " * 30, "--tokens", "2", "--json"]) == 0
     short, long = map(json.loads, capsys.readouterr().out.splitlines())
-    assert (short["unread"], long["unread"]) == (0, generator_of(model).surplus("a bird sings " * 30))
+    assert (short["unread"], long["unread"]) == (0, text_generator(model).surplus("a bird sings " * 30))
     assert long["unread"] == one(model.generate("a bird sings " * 30, decoding=WAYS["greedy"])).unread > 0
 
 
@@ -250,7 +250,7 @@ def test_a_prompt_is_read_once_for_all_draws(model: Model, monkeypatch: pytest.M
 
     monkeypatch.setattr(model.net, "read", spy)
     model.generate("a bird", decoding=Decoding(sampling=Sampling(), nbest=3, longest=4))
-    assert [shape for shape in read if shape[1] > 1] == [(1, len(generator_of(model).encode("a bird")))]
+    assert [shape for shape in read if shape[1] > 1] == [(1, len(text_generator(model).encode("a bird")))]
 
 
 REFUSED: dict[str, Callable[[str], list[str]]] = {

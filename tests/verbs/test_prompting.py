@@ -12,9 +12,9 @@ from regard.decode.beam import Beam
 from regard.decode.settings import Decoding
 from regard.errors import InputError
 from regard.folders import save
-from regard.modalities.text.asking import Generated, generator_of
 from regard.modalities.text.prompting import few_shot
-from regard.modalities.text.vocabulary import Vocabulary, symbols_of
+from regard.modalities.text.runners import Generation, text_generator
+from regard.modalities.text.vocabulary import Vocabulary, tokenizer_symbols
 from regard.model import Model
 from regard.storage.digest import weights_digest
 
@@ -27,7 +27,7 @@ def model() -> Model:
     with torch.no_grad():
         for parameter in made.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
-    return Model("gpt", made.net.eval(), text, "language", symbols=symbols_of(text))
+    return Model("gpt", made.net.eval(), text, "language", symbols=tokenizer_symbols(text))
 
 
 def test_the_prompt_is_the_paper_s() -> None:
@@ -60,7 +60,7 @@ def test_an_answer_ends_with_its_line(model: Model) -> None:
     decoding = Decoding(beam=Beam(beams=1), longest=30)
     found = model.prompt("ab", examples=[("xy", "yx")], decoding=decoding)
     whole = model.generate(found.prompt, decoding=decoding)
-    assert isinstance(whole, Generated)
+    assert isinstance(whole, Generation)
     assert found.answer == whole.text.lstrip(" ").split("\n")[0].rstrip()
 
 
@@ -70,7 +70,7 @@ def test_a_choice_is_judged_by_its_own_tokens_where_it_just_does_not_fit(model: 
     letters = model.text().ids([f"{prompt} a" + "bc" * 4])[0]
     row = torch.tensor([[model.symbols.begin, *letters]])[:, -97:]
     logp = model.net(row[:, :-1])[0].log_softmax(-1).gather(1, row[0, 1:, None])[:, 0]
-    score = generator_of(model).likelihood(prompt, " a" + "bc" * 4)
+    score = text_generator(model).likelihood(prompt, " a" + "bc" * 4)
     assert score == pytest.approx(float(logp[-10:].mean()), rel=1e-4)
 
 
@@ -140,4 +140,4 @@ def test_on_the_command_line(model: Model, tmp_path: Path, capsys: pytest.Captur
 
 def test_nothing_to_judge(model: Model) -> None:
     with pytest.raises(InputError, match="no token to be judged"):
-        generator_of(model).likelihood("ab", "")
+        text_generator(model).likelihood("ab", "")

@@ -17,11 +17,11 @@ import regard
 from regard.cli.app import main
 from regard.errors import InputError
 from regard.folders import save
-from regard.modalities.text.asking import reader_of
+from regard.modalities.text.runners import reader_of
 from regard.modalities.text.tasks.answering import best_spans
 from regard.modalities.text.vocabulary import Vocabulary, with_frame
 from regard.model import Model
-from regard.nn.pool import mean
+from regard.nn.pool import pool_mean
 
 WORDS = [f"w{i}" for i in range(40)]
 TEXTS = ["w1 w2 w3", "w4", " ".join(WORDS[5:20]), "w7 w8"]
@@ -118,7 +118,7 @@ def test_vectors_are_means_of_length_one() -> None:
     found = made.embed(TEXTS[:2])
     for text, vector in zip(TEXTS, found, strict=False):
         ids = torch.tensor([made.text().ids([text])[0]])
-        state = mean(made.net.read(ids), None)[0]
+        state = pool_mean(made.net.read(ids), None)[0]
         torch.testing.assert_close(vector, (state / state.norm()).detach())
     with pytest.raises(InputError, match="too long"):
         made.embed([" ".join(WORDS)])

@@ -19,9 +19,9 @@ import regard
 from regard.cli.app import main
 from regard.errors import CheckpointError, ConfigError, InputError
 from regard.folders import convert, export
-from regard.interop import pictures
+from regard.interop import image_preparation
+from regard.modalities.images.classifier import ImageClassification
 from regard.modalities.images.processor import Images
-from regard.modalities.images.recogniser import Recognised
 from regard.model import Model
 from regard.nn.axis import Axis
 from tests.guard import hide_broken_torchvision
@@ -107,7 +107,7 @@ def test_labels_are_the_net_s(family: str, picture: Path) -> None:
     with torch.inference_mode():
         chances = made(pixels).softmax(-1)[0]
     one = made.classify(picture)
-    assert isinstance(one, Recognised)
+    assert isinstance(one, ImageClassification)
     assert one.image == str(picture)
     assert one.label == LABELS[int(chances.argmax())]
     assert [chance for _, chance in one.ranked] == pytest.approx(sorted(chances.tolist(), reverse=True))
@@ -342,13 +342,13 @@ NUMBERS = {"image_mean": [0.4, 0.5, 0.6], "image_std": [0.2, 0.25, 0.3], "resamp
 def test_what_transformers_says(name: str) -> None:
     """And theirs, where it can be asked, makes the same of an image."""
     said, (fit, size, shorter) = SAID[name]
-    told = pictures.from_transformers(said | NUMBERS, 3)
+    told = image_preparation.from_transformers(said | NUMBERS, 3)
     assert told is not None
     ours = Images.from_data(told, "")
     assert ours == replace(IMAGES, fit=fit, size=size, shorter=shorter)  # type: ignore[arg-type]
-    back = pictures.to_transformers(ours.to_data())
+    back = image_preparation.to_transformers(ours.to_data())
     assert back is not None
-    again = pictures.from_transformers(back, 3)
+    again = image_preparation.from_transformers(back, 3)
     assert again == told
     hide_broken_torchvision()
     transformers = pytest.importorskip("transformers")
@@ -386,21 +386,21 @@ def test_what_cannot_be_said_in_our_words_is_not_said(
     change: dict[str, Any], reason: str, tmp_path: Path, picture: Path
 ) -> None:
     said = SAID["vit"][0] | NUMBERS
-    assert pictures.from_transformers(said, 3) is not None
-    assert pictures.from_transformers(said | change, 3) is None
+    assert image_preparation.from_transformers(said, 3) is not None
+    assert image_preparation.from_transformers(said | change, 3) is None
     export(model(), tmp_path / "out")
-    (tmp_path / "out" / pictures.FILE).write_text(json.dumps(said | change))
+    (tmp_path / "out" / image_preparation.FILE).write_text(json.dumps(said | change))
     loaded = regard.load(tmp_path / "out")  # its weights are whole
     assert loaded.processor is None
     with pytest.raises(InputError, match="does not say how images are prepared") as caught:
         loaded.classify(picture)
-    assert caught.value.where == str(tmp_path / "out" / pictures.FILE)
+    assert caught.value.where == str(tmp_path / "out" / image_preparation.FILE)
     assert reason in caught.value.got
 
 
 def test_the_line_that_would_do_does(tmp_path: Path, picture: Path) -> None:
     export(model(), tmp_path / "out")
-    path = tmp_path / "out" / pictures.FILE
+    path = tmp_path / "out" / image_preparation.FILE
     path.unlink()
     with pytest.raises(InputError, match="does not say how images are prepared") as caught:
         regard.load(tmp_path / "out").classify(picture)
@@ -408,7 +408,10 @@ def test_the_line_that_would_do_does(tmp_path: Path, picture: Path) -> None:
     path.write_text(caught.value.fix.split("\n")[-1])
     assert regard.load(tmp_path / "out").classify(picture)
     for size, detects in ((32, False), (None, False), (None, True)):
-        assert pictures.from_transformers(json.loads(pictures.sample(size, 1, detects=detects)), 1) is not None
+        assert (
+            image_preparation.from_transformers(json.loads(image_preparation.sample(size, 1, detects=detects)), 1)
+            is not None
+        )
 
 
 @pytest.mark.parametrize("to", ["hf", "timm"])
@@ -416,7 +419,7 @@ def test_the_line_that_would_do_does(tmp_path: Path, picture: Path) -> None:
 def test_it_goes_out_and_comes_back(to: str, fit: Any, tmp_path: Path, picture: Path) -> None:
     made = model("vit", replace(IMAGES, fit=fit))
     export(made, tmp_path / "out", to)
-    assert (tmp_path / "out" / pictures.FILE).exists() == (to == "hf")
+    assert (tmp_path / "out" / image_preparation.FILE).exists() == (to == "hf")
     back = regard.load(tmp_path / "out")
     assert back.processor == made.processor
     assert back.labels == LABELS
@@ -428,12 +431,12 @@ def test_it_goes_out_and_comes_back(to: str, fit: Any, tmp_path: Path, picture: 
 def test_images_that_keep_their_form_are_never_told_as_squares() -> None:
     for shorter in (None, 800):
         ours = Images(size=1333, fit="within", shorter=shorter)
-        told = pictures.to_transformers(ours.to_data())
+        told = image_preparation.to_transformers(ours.to_data())
         assert told is not None
         assert told["image_processor_type"] == "DetrImageProcessor"
         assert told["size"] == {"shortest_edge": shorter or 1333, "longest_edge": 1333}
-        assert pictures.from_transformers(told, 3) == replace(ours, mean=(0.5,) * 3, std=(0.5,) * 3).to_data()
-        assert pictures.to_timm(ours.to_data()) is None
+        assert image_preparation.from_transformers(told, 3) == replace(ours, mean=(0.5,) * 3, std=(0.5,) * 3).to_data()
+        assert image_preparation.to_timm(ours.to_data()) is None
 
 
 @pytest.mark.parametrize("to", ["hf", "timm"])
@@ -441,7 +444,7 @@ def test_a_net_of_one_size_decides(to: str, tmp_path: Path, picture: Path) -> No
     """Its first weights were trained with other images, and nobody changed what prepares them."""
     made = model("vit", Images(size=16))
     export(made, tmp_path / "out", to)
-    file = "config.json" if to == "timm" else pictures.FILE
+    file = "config.json" if to == "timm" else image_preparation.FILE
     data = json.loads((tmp_path / "out" / file).read_text())
     if to == "timm":
         data["pretrained_cfg"] |= {"input_size": [3, 224, 224], "crop_pct": 0.875, "crop_mode": "center"}
@@ -457,9 +460,9 @@ def test_a_net_of_one_size_decides(to: str, tmp_path: Path, picture: Path) -> No
 def test_sizes_that_cannot_both_be_meant(tmp_path: Path, picture: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = model("vit", replace(IMAGES, fit="stretch"))
     export(made, tmp_path / "out")
-    data = json.loads((tmp_path / "out" / pictures.FILE).read_text())
+    data = json.loads((tmp_path / "out" / image_preparation.FILE).read_text())
     data |= {"crop_size": {"height": 14, "width": 14}}
-    (tmp_path / "out" / pictures.FILE).write_text(json.dumps(data))
+    (tmp_path / "out" / image_preparation.FILE).write_text(json.dumps(data))
     assert main(["classify", str(tmp_path / "out"), str(picture)]) == 2
     said = capsys.readouterr().err
     assert "images of 14" in said
@@ -470,11 +473,11 @@ def test_sizes_that_cannot_both_be_meant(tmp_path: Path, picture: Path, capsys: 
 
 
 def test_grey_and_any_size_are_not_for_everyone() -> None:
-    assert pictures.to_transformers(Images(channels=1).to_data()) is None
-    assert pictures.to_transformers(Images(size=None).to_data()) is None
-    assert pictures.to_timm(Images(size=None).to_data()) is None
+    assert image_preparation.to_transformers(Images(channels=1).to_data()) is None
+    assert image_preparation.to_transformers(Images(size=None).to_data()) is None
+    assert image_preparation.to_timm(Images(size=None).to_data()) is None
     grey = Images(size=28, channels=1, mean=(0.1,), std=(0.3,)).to_data()
-    assert pictures.from_timm({"pretrained_cfg": pictures.to_timm(grey)}) == grey
+    assert image_preparation.from_timm({"pretrained_cfg": image_preparation.to_timm(grey)}) == grey
     for change in ({"crop_mode": "border"}, {"interpolation": "random"}, {"crop_pct": 0}, {"mean": None}):
-        told = (pictures.to_timm(grey) or {}) | change
-        assert pictures.from_timm({"pretrained_cfg": told}) is None
+        told = (image_preparation.to_timm(grey) or {}) | change
+        assert image_preparation.from_timm({"pretrained_cfg": told}) is None

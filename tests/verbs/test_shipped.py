@@ -17,8 +17,8 @@ from regard.decode.beam import Beam
 from regard.decode.settings import Decoding
 from regard.modalities.images.digits import COUNT, TEST, Digits
 from regard.modalities.images.processor import Images
-from regard.modalities.text.asking import Translated, generator_of
-from regard.modalities.text.bleu import quality
+from regard.modalities.text.bleu import bleu_and_chrf
+from regard.modalities.text.runners import Translation, text_generator
 from regard.model import Model
 
 OWN = {
@@ -69,7 +69,7 @@ def test_its_card_tells_what_a_user_must_know(name: str) -> None:
 @pytest.mark.parametrize("english", OWN)
 def test_everyday_sentences(model: Model, english: str) -> None:
     found = model.translate(english)
-    assert isinstance(found, Translated)
+    assert isinstance(found, Translation)
     assert found.text == OWN[english]
 
 
@@ -86,7 +86,7 @@ def test_and_back() -> None:
 
 def test_it_looks_at_the_word_that_it_says(model: Model) -> None:
     found = model.translate("The children are playing in the garden.", look="decoder.1.cross")
-    assert isinstance(found, Translated)
+    assert isinstance(found, Translation)
     seen = found.maps["decoder.1.cross"]
     rows, columns = ([label.strip() for label in axis.labels or ()] for axis in (seen.rows, seen.columns))
     weights = seen.weights[0].mean(0)
@@ -116,7 +116,7 @@ def test_unseen_sentences(name: str, shared_data: Path) -> None:
     pairs = [rows[i] for i in range(0, len(rows), 8)]
     found = regard.load(name).translate([source for source, _ in pairs], decoding=Decoding(beam=Beam(beams=1)))
     assert isinstance(found, list)
-    assert quality([one.text for one in found], [target for _, target in pairs]).bleu > least
+    assert bleu_and_chrf([one.text for one in found], [target for _, target in pairs]).bleu > least
 
 
 SONNET = """Shall I compare thee to a summer's day?
@@ -137,7 +137,7 @@ def test_the_writer_is_small_and_its_card_tells() -> None:
 @torch.no_grad()
 def test_it_foretells_letters_of_a_sonnet() -> None:
     model = regard.load("shakespeare")
-    ids = torch.tensor(generator_of(model).whole(SONNET))[None]
+    ids = torch.tensor(text_generator(model).whole(SONNET))[None]
     loss = torch.nn.functional.cross_entropy(model.net(ids[:, :-1])[0], ids[0, 1:])
     assert float(loss) / math.log(2) < 3.0
     assert float(torch.nn.functional.cross_entropy(model.net(ids[:, :-1].flip(1))[0], ids[0, 1:].flip(0))) > float(loss)

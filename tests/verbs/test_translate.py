@@ -17,14 +17,14 @@ from regard import style
 from regard.cli.app import main
 from regard.cli.piping import Follow
 from regard.decode.beam import Beam
-from regard.decode.choice import Sampling
+from regard.decode.sampling import Sampling
 from regard.decode.settings import Decoding
 from regard.decode.symbols import Symbols
 from regard.errors import InputError
-from regard.look.drawing import draw
-from regard.look.terminal import heat
-from regard.modalities.text.asking import Translated
-from regard.modalities.text.translator import LONGEST, Translating
+from regard.look.drawing import draw_alignment
+from regard.look.terminal import heat_map_lines
+from regard.modalities.text.runners import Translation
+from regard.modalities.text.translator import LONGEST, TranslationModel
 from regard.model import Model
 from tests.verbs.translating import TEXTS, piped, several, translator
 
@@ -51,7 +51,7 @@ def test_many_are_as_one_by_one_in_their_order(model: Model) -> None:
 
 def test_one_text_is_one_translation(model: Model) -> None:
     one = model.translate("one two three")
-    assert isinstance(one, Translated)
+    assert isinstance(one, Translation)
     assert one.text == several(model, ["one two three"])[0].text
     assert one.nbest[0].text == one.text
     assert one.maps == {}
@@ -61,7 +61,7 @@ def test_no_word_is_a_symbol(model: Model) -> None:
     """Padding and the begin are never written; a text that spells "<end>" means these letters."""
     for one in several(model, TEXTS, decoding=Decoding(beam=Beam(beams=2))):
         assert not set(one.nbest[0].ids) & {model.symbols.begin, model.symbols.pad, *model.symbols.end}
-    spelled = Translating(model.net, model.text(), model.symbols).encode(["one <end> two"])[0]
+    spelled = TranslationModel(model.net, model.text(), model.symbols).encode(["one <end> two"])[0]
     assert [i for i in spelled if i in model.symbols.end] == [spelled[-1]] == [model.symbols.end[0]]
 
 
@@ -104,7 +104,7 @@ def test_what_cannot_be_asked(wrong: dict[str, Any]) -> None:
 
 
 def test_a_long_text_is_read_in_parts(model: Model) -> None:
-    translating = Translating(model.net, model.text(), model.symbols)
+    translating = TranslationModel(model.net, model.text(), model.symbols)
     for text in (
         " ".join(["one two three four five."] * 90),
         " ".join(["six"] * 700),
@@ -126,7 +126,7 @@ def test_a_long_text_is_read_in_parts(model: Model) -> None:
 def test_where_it_looked(family: str) -> None:
     model = translator(family)
     one = model.translate("one two three", look="decoder.*cross")
-    assert isinstance(one, Translated)
+    assert isinstance(one, Translation)
     assert one.text == several(model, ["one two three"])[0].text, "looking changes nothing"
     assert len(one.maps) == (2 if family == "transformer" else 1)
     for found in one.maps.values():
@@ -277,8 +277,10 @@ SENTENCE = "the old man by the sea told us a story for $5 or $10 , of a ship tha
 def test_a_picture_has_room_for_its_words(words: list[str]) -> None:
     """All words are on the page and upon nothing else; no part of it is empty; and the whole text is told."""
     text = " ".join(words)
-    with style.family():
-        figure = draw(torch.full((len(words), len(words)), 0.5), words, words, text, f"“{text[:1500]}”\nIt looks so.")
+    with style.font_family():
+        figure = draw_alignment(
+            torch.full((len(words), len(words)), 0.5), words, words, text, f"“{text[:1500]}”\nIt looks so."
+        )
         canvas = FigureCanvasAgg(figure)
         canvas.draw()
         pen = canvas.get_renderer()
@@ -329,7 +331,7 @@ def test_no_line_of_a_map_is_wider_than_the_terminal(
 def test_parts_of_a_map_are_the_whole() -> None:
     """No column is lost, and none is told twice."""
     rows, columns = ["a", "b" * 99], [chr(ord("A") + i) for i in range(26)]
-    lines = heat(torch.eye(2, 26).tolist(), rows, columns, colour=False, width=30)
+    lines = heat_map_lines(torch.eye(2, 26).tolist(), rows, columns, colour=False, width=30)
     assert max(map(len, lines)) <= 30
     assert "".join("".join(line.split()) for line in lines if line.strip().isupper()) == "".join(columns)
     assert sum(line.count("██") for line in lines) == 2
@@ -338,9 +340,13 @@ def test_parts_of_a_map_are_the_whole() -> None:
 
 def test_columns_stand_below_their_words_whatever_their_letters() -> None:
     """A letter of Chinese is two characters wide, an accent of its own none."""
-    lines = heat(torch.eye(3).tolist(), ["漢字", "e\u0301", "x"], ["漢字", "e\u0301", "x"], colour=False, width=80)
+    lines = heat_map_lines(
+        torch.eye(3).tolist(), ["漢字", "e\u0301", "x"], ["漢字", "e\u0301", "x"], colour=False, width=80
+    )
     assert lines == ["     漢", "     字e\u0301 x", "漢字 ██", "   e\u0301   ██", "   x     ██"]
-    assert len(heat([[1.0]], ["x"], ["m" * 500], colour=False, width=80)) < 30, "a word cannot fill the screen"
+    assert len(heat_map_lines([[1.0]], ["x"], ["m" * 500], colour=False, width=80)) < 30, (
+        "a word cannot fill the screen"
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ import torch
 import regard
 from regard.cli.app import main
 from regard.decode.beam import Beam
-from regard.decode.choice import Sampling
+from regard.decode.sampling import Sampling
 from regard.decode.settings import Decoding
 from regard.errors import InputError
-from regard.modalities.text.asking import Translated
-from regard.modalities.text.bleu import by_length, quality
+from regard.modalities.text.bleu import bleu_and_chrf, bleu_by_length
+from regard.modalities.text.runners import Translation
 from regard.modalities.text.translator import LONGEST, sentences
 from regard.model import Model
 from tests.verbs.translating import TEXTS, WORDS, piped, several, translator
@@ -114,9 +114,9 @@ def test_what_is_asked_of_a_text_is_asked_of_all_of_it(model: Model) -> None:
 def test_each_part_looked_at_itself_alone(model: Model) -> None:
     texts = ["One two.", "Three four!"]
     both, first, second = (model.translate(text, look="decoder.*cross") for text in (" ".join(texts), *texts))
-    assert isinstance(both, Translated)
-    assert isinstance(first, Translated)
-    assert isinstance(second, Translated)
+    assert isinstance(both, Translation)
+    assert isinstance(first, Translation)
+    assert isinstance(second, Translation)
     for name, one in both.maps.items():
         a, b = first.maps[name].weights, second.maps[name].weights
         n, m = a.shape[2:]
@@ -264,16 +264,16 @@ def test_quality_is_that_of_sacrebleu() -> None:
 
     said = ["Ein Hund läuft über die Wiese.", "Zwei Männer.", "Eine Frau mit Hut sitzt auf einer Bank im Park."]
     meant = ["Ein Hund rennt über die Wiese.", "Zwei Männer stehen.", "Eine Frau mit Hut sitzt auf einer Parkbank."]
-    found = quality(said, meant)
+    found = bleu_and_chrf(said, meant)
     assert found.bleu == pytest.approx(sacrebleu.corpus_bleu(said, [meant]).score)
     assert found.chrf == pytest.approx(sacrebleu.corpus_chrf(said, [meant]).score)
     assert "tok:13a" in found.signatures["bleu"]
-    assert quality(meant, meant).bleu == pytest.approx(100)
+    assert bleu_and_chrf(meant, meant).bleu == pytest.approx(100)
 
 
 def test_quality_by_length() -> None:
     sources = ["a b", "a b c", "a b c d", "a " * 9]
-    found = by_length(sources, ["x"] * 4, ["x", "y", "x", "x"], (2, 4))
+    found = bleu_by_length(sources, ["x"] * 4, ["x", "y", "x", "x"], (2, 4))
     assert {name: part.sentences for name, part in found.items()} == {"1-2": 1, "3-4": 2, "5-": 1}
 
 
@@ -291,7 +291,7 @@ def test_a_shipped_translator_is_measured_on_any_pairs(tmp_path: Path, capsys: p
     english.write_text("".join(f"{en}\n" for en, _ in PAIRS), "utf-8")
     german.write_text("".join(f"{de}\n" for _, de in PAIRS), "utf-8")
     said = regard.load("tatoeba-en-de").translate([en for en, _ in PAIRS])
-    wanted = quality([one.text for one in said], [de for _, de in PAIRS])
+    wanted = bleu_and_chrf([one.text for one in said], [de for _, de in PAIRS])
     for words in (["--data", str(table), "--columns", "3,2"], ["--data", str(english), "--data", str(german)]):
         assert main(["evaluate", "tatoeba-en-de", "--json", *words]) == 0
         told = json.loads(capsys.readouterr().out)
@@ -309,7 +309,7 @@ def test_a_shipped_translator_is_measured_on_any_pairs(tmp_path: Path, capsys: p
 
 def test_rows_of_an_encoder_are_what_was_read_also_if_both_sides_are_as_long() -> None:
     found = regard.load("tatoeba-en-de").translate("Where are my keys?", look="*coder.*")
-    assert isinstance(found, Translated)
+    assert isinstance(found, Translation)
     rows = {name: one.rows.labels for name, one in found.maps.items()}
     assert len({len(labels or ()) for labels in rows.values()}) == 1  # as many tokens on both sides
     for name, labels in rows.items():

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import regard
-from regard.modalities.text.asking import Translated
-from regard.modalities.text.vocabulary import Vocabulary, symbols_of
+from regard.modalities.text.runners import Translation
+from regard.modalities.text.vocabulary import Vocabulary, tokenizer_symbols
 from regard.model import Model
 
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", ".", "!", "?"]
@@ -32,10 +32,10 @@ def translator(family: str = "transformer") -> Model:
         if x.ndim > 1:
             torch.nn.init.normal_(x, std=0.3 if "embed" in name else 1.0)
     (model.net.output_bias if family == "transformer" else model.net.output.bias).data[text.id_of("<end>")] = 1.0
-    return replace(model.eval(), processor=text, task="translate", symbols=symbols_of(text))
+    return replace(model.eval(), processor=text, task="translate", symbols=tokenizer_symbols(text))
 
 
-def several(model: Model, texts: list[str], **how: Any) -> list[Translated]:
+def several(model: Model, texts: list[str], **how: Any) -> list[Translation]:
     found = model.translate(texts, **how)
     assert isinstance(found, list)
     return found

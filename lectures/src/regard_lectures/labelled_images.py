@@ -8,15 +8,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.data.files import find_file as found
-from regard.modalities.images.idx import find, read_idx
+from regard.modalities.images.idx import find_idx, read_idx
 from regard_lectures.toys import fit
 
 
 def read(name: str, split: str) -> tuple[Tensor, Tensor]:
     """Of a folder below REGARD_DATA.  -> (n, 1, height, width) from 0 to 1, (n,)"""
     folder = found(name, Path())
-    pixels = torch.from_numpy(read_idx(find(folder, split, "images", 3)).copy())[:, None]
-    labels = torch.from_numpy(read_idx(find(folder, split, "labels", 1)).copy())
+    pixels = torch.from_numpy(read_idx(find_idx(folder, split, "images", 3)).copy())[:, None]
+    labels = torch.from_numpy(read_idx(find_idx(folder, split, "labels", 1)).copy())
     return pixels / 255, labels.long()
 
 

@@ -18,7 +18,7 @@ STRIP = 0.34  # inches below the page
 def encoded(code: "FigureModule", record: Record, kind: str) -> bytes:
     """png or svg"""
     raw = io.BytesIO()
-    with style.family():
+    with style.font_family():
         figure = code.draw(record["numbers"])
         page = stamped(figure, words(record))
         figure.savefig(raw, format=kind, metadata=style.METADATA[kind], bbox_inches=page)

@@ -13,23 +13,23 @@ from torch.utils.flop_counter import FlopCounterMode
 from regard.errors import InputError
 from regard.folders import load
 from regard.model import Model
-from regard.run.settings import Run, read_run
-from regard.run.training import FILE, find_run, reopen, resume, train
-from regard.train.journal import METRICS, TIMING, read_lines
-from regard.train.progress import reporter
-from regard.train.runtext import write
+from regard.run.settings import RunSettings, read_run
+from regard.run.training import FILE, find_run, reopen_run, resume_run, train_run
+from regard.train.metrics_log import METRICS, TIMING, read_lines
+from regard.train.progress import make_reporter
+from regard.train.runfile_text import run_file_text
 
 RUNS = Path("runs")
 COUNTED = 4  # steps whose operations are counted
 TELLING = ("seed", "model", "train", "optimizer", "schedule")  # the rest may say where files are
 
 
-def trained(name: str, run: Run) -> Model:
+def trained(name: str, run: RunSettings) -> Model:
     """What comes out of a run of these settings."""
     folder, path = RUNS / name, RUNS / f"{name}.toml"
     if not (folder / FILE).is_file():
         RUNS.mkdir(exist_ok=True)
-        path.write_text(write(replace(run, folder=str(folder))), "utf-8")
+        path.write_text(run_file_text(replace(run, folder=str(folder))), "utf-8")
     return finished(folder, path, run)
 
 
@@ -39,19 +39,19 @@ def by_recipe(name: str) -> Model:
     return finished(RUNS / name, path, read_run(path))
 
 
-def finished(folder: Path, path: Path, run: Run) -> Model:
+def finished(folder: Path, path: Path, run: RunSettings) -> Model:
     """Begun, gone on with, or there already."""
     if (folder / FILE).is_file():
         check_alike(folder, run)
     if not (folder / "model").is_dir():
         if (folder / FILE).is_file():
-            resume(folder, reporter(machine=False))
+            resume_run(folder, make_reporter(machine=False))
         else:
-            train(path, (f"folder={folder}",), reporter(machine=False))
+            train_run(path, (f"folder={folder}",), make_reporter(machine=False))
     return load(folder / "model")
 
 
-def check_alike(folder: Path, run: Run) -> None:
+def check_alike(folder: Path, run: RunSettings) -> None:
     """A folder may hold a run of the same name that someone tried with other settings."""
     there = read_run(folder / FILE)
     if odd := [name for name in TELLING if getattr(there, name) != getattr(run, name)]:
@@ -81,7 +81,7 @@ def curve(name: str) -> list[tuple[float, float]]:
 
 def operations(name: str) -> float:
     """What training a run cost: floating-point operations of all matrix products, counted in some of its steps."""
-    job = reopen(RUNS / name)
+    job = reopen_run(RUNS / name)
     data = job.sources.splits["train"]
     with FlopCounterMode(display=False) as counter:
         for step in range(COUNTED):

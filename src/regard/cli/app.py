@@ -21,7 +21,7 @@ from typer.main import get_command
 import regard
 from regard.errors import ElsewhereError, InputError
 from regard.modalities.verb_table import VERBS
-from regard.plugins import installed, load_file
+from regard.plugins import load_file, load_installed
 
 # Each verb of the library itself is `run` in the file of its name; those that models are asked by are rows of a table.
 # Summaries stand here and there, so that help need not load the files.
@@ -168,7 +168,7 @@ def call(words: list[str]) -> int:
     for file in files:
         load_file(file)
     if not {"-h", "--help", "--version"} & set(words):
-        for line in installed():
+        for line in load_installed():
             print(f"regard: {line}", file=sys.stderr)
     verb = next((word for word in words if not word.startswith("-")), "")
     words = looking(words)

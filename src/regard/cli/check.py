@@ -9,7 +9,7 @@ import typer
 from regard.cli.options import Json, plain
 
 if TYPE_CHECKING:
-    from regard.run.check import Report
+    from regard.run.check import CheckReport
 
 SHOWN = 12  # labels
 
@@ -36,8 +36,8 @@ def run(
         print("\n".join(lines(report)))
 
 
-def lines(report: "Report") -> list[str]:
-    from regard.train.words import amount, duration, storage
+def lines(report: "CheckReport") -> list[str]:
+    from regard.train.formatting import format_bytes, format_count, format_duration
 
     taken = "; there is a run in this folder already: choose another, folder=..." if report.taken else ""
     told = [f"task        {report.task}, in {report.folder}{taken}"]
@@ -51,12 +51,12 @@ def lines(report: "Report") -> list[str]:
     told += [f"            {fault}" for fault in report.bad]
     if report.cut >= 0.001:
         told.append(f"cut off     about {report.cut:.1%} of the tokens, beyond {report.longest} in a row")
-    told.append(f"model       {report.model}, {amount(report.parameters)} parameters")
+    told.append(f"model       {report.model}, {format_count(report.parameters)} parameters")
     told.append("batch       " + ", ".join(f"{name} {' x '.join(map(str, x))}" for name, x in report.shapes.items()))
-    told.append(f"memory      {storage(report.memory)}, the largest batch included")
+    told.append(f"memory      {format_bytes(report.memory)}, the largest batch included")
     told.append(
-        f"time        {report.seconds_per_step:.3f} s a step, {duration(report.seconds_per_epoch)} an epoch, "
-        f"{duration(report.seconds_in_all)} in all"
+        f"time        {report.seconds_per_step:.3f} s a step, {format_duration(report.seconds_per_epoch)} an epoch, "
+        f"{format_duration(report.seconds_in_all)} in all"
     )
     told += [f"note        {warning}" for warning in report.warnings]
     return told

@@ -12,8 +12,8 @@ from regard.cli.options import Json, plain
 from regard.cli.piping import chunks, given, note, note_unknown
 
 if TYPE_CHECKING:
-    from regard.modalities.images.recogniser import Recognised
-    from regard.modalities.text.reader import Labelled
+    from regard.modalities.images.classifier import ImageClassification
+    from regard.modalities.text.text_model import TextClassification
     from regard.model import Model
 
 
@@ -53,7 +53,7 @@ def see(loaded: "Model", files: list[str], beside: str | None, top: int, as_json
     """A line for each image, told as soon as it is known."""
     from regard.cli.single_thread import use_one_thread
     from regard.errors import InputError
-    from regard.modalities.images.recogniser import BATCH, Recognised
+    from regard.modalities.images.classifier import IMAGES_AT_ONCE, ImageClassification
 
     if not files or "-" in files:
         got = "standard input" if "-" in files else "no file"
@@ -61,16 +61,16 @@ def see(loaded: "Model", files: list[str], beside: str | None, top: int, as_json
     if beside is not None:
         raise InputError("this model sees images, and reads no second text", got="--beside")
     use_one_thread()
-    for start in range(0, len(files), BATCH):
-        some = files[start : start + BATCH]
-        found: Iterable[Labelled | Recognised]
+    for start in range(0, len(files), IMAGES_AT_ONCE):
+        some = files[start : start + IMAGES_AT_ONCE]
+        found: Iterable[TextClassification | ImageClassification]
         wrong: InputError | None = None
         try:
             found = loaded.classify(some)
         except InputError as error:  # of one of them: those before it are told all the same
             found, wrong = until_wrong(loaded, some), error
         for one in found:
-            assert isinstance(one, Recognised)
+            assert isinstance(one, ImageClassification)
             if as_json:
                 print(json.dumps({"image": one.image} | best(one, top), ensure_ascii=False))
             else:
@@ -80,7 +80,7 @@ def see(loaded: "Model", files: list[str], beside: str | None, top: int, as_json
             raise wrong
 
 
-def until_wrong(loaded: "Model", files: list[str]) -> "Iterator[Labelled | Recognised]":
+def until_wrong(loaded: "Model", files: list[str]) -> "Iterator[TextClassification | ImageClassification]":
     """One by one, up to the first that cannot be seen."""
     from regard.errors import InputError
 
@@ -91,7 +91,7 @@ def until_wrong(loaded: "Model", files: list[str]) -> "Iterator[Labelled | Recog
 
 def read(loaded: "Model", texts: list[str] | None, beside: str | None, top: int, as_json: bool) -> None:
     from regard.cli.single_thread import use_one_thread
-    from regard.modalities.text.reader import Labelled
+    from regard.modalities.text.text_model import TextClassification
 
     if texts:
         use_one_thread()
@@ -101,7 +101,7 @@ def read(loaded: "Model", texts: list[str] | None, beside: str | None, top: int,
     for some in [texts] if texts else chunks():
         several = [(text, beside) if beside is not None else text if texts else parted(text) for text in some]
         for one in loaded.classify(several):
-            assert isinstance(one, Labelled)
+            assert isinstance(one, TextClassification)
             number += 1
             cut |= {number: one.unread} if one.unread else {}
             unknown |= dict.fromkeys(one.unknown)
@@ -126,14 +126,14 @@ def parted(line: str) -> str | tuple[str, str]:
     return (first, second) if tab else line
 
 
-def line(one: "Labelled | Recognised", top: int) -> str:
+def line(one: "TextClassification | ImageClassification", top: int) -> str:
     return "  ".join(f"{plain(name)} {chance:.1%}" for name, chance in one.ranked[:top])
 
 
-def best(one: "Labelled | Recognised", top: int) -> dict[str, Any]:
+def best(one: "TextClassification | ImageClassification", top: int) -> dict[str, Any]:
     ranked = [{"label": name, "probability": chance} for name, chance in one.ranked[:top]]
     return {"label": one.label, "probability": one.probability, "ranked": ranked}
 
 
-def data(one: "Labelled", top: int) -> dict[str, Any]:
+def data(one: "TextClassification", top: int) -> dict[str, Any]:
     return {"texts": list(one.texts)} | best(one, top) | {"unread": one.unread, "unknown": list(one.unknown)}

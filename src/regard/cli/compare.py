@@ -36,11 +36,11 @@ def run(
 
     tune()  # before torch is loaded
     from regard.comparison.comparing import compare
-    from regard.comparison.report import savable
+    from regard.comparison.report import check_save_path
     from regard.errors import InputError
 
     if out is not None:
-        savable(out)
+        check_save_path(out)
     names = [name.strip() for name in attention.split(",")]
     if not all(names):
         raise InputError("an attention has no name", got=repr(attention), expected="softmax,local or all")
@@ -86,13 +86,13 @@ class Ticker:
         self.first = True
 
     def __call__(self, doing: str, left: float | None) -> None:
-        from regard.train.words import duration
+        from regard.train.formatting import format_duration
 
         now = time.monotonic()
         if now - self.shown < (0.1 if self.drawn else EVERY) and not (self.first and left is not None):
             return
         self.shown, self.first = now, self.first and left is None
-        text = doing if left is None else f"about {duration(left)} left: {doing}"
+        text = doing if left is None else f"about {format_duration(left)} left: {doing}"
         print(
             f"\r\x1b[2K{text[:100]}" if self.drawn else text,
             end="" if self.drawn else "\n",

@@ -51,7 +51,7 @@ def run(
         raise InputError(
             "--measure types the text itself, a word at a time", fix="leave out what was typed, and --words"
         )
-    from regard.data.plain import read_lines
+    from regard.data.plain_text import read_lines
     from regard.modalities.text.completion import Completing
 
     lines = read_lines(text)

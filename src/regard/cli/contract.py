@@ -20,11 +20,11 @@ def run(
 
     Example: regard contract my.py
     """
-    from regard.contracts.all import judged
+    from regard.contracts.all import run_contracts
     from regard.plugins import load_file
 
     verdicts = []
-    for verdict in judged(load_file(file)):
+    for verdict in run_contracts(load_file(file)):
         verdicts.append(verdict)
         if not as_json:
             print(verdict.line(), flush=True)

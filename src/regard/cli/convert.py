@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.options import Json
-from regard.cli.outcome import written
+from regard.cli.outcome import report_folder
 
 
 def run(
@@ -23,4 +23,4 @@ def run(
     """
     from regard.folders import convert
 
-    written({"source": str(source), "out": str(out)}, convert(source, out), as_json)
+    report_folder({"source": str(source), "out": str(out)}, convert(source, out), as_json)

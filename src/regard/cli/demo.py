@@ -26,10 +26,10 @@ def run(
 
     Example: regard demo "Ida reads . Leo runs . Hugo cooks . Leo"
     """
-    from regard.cli.recalling import draw, recall
+    from regard.cli.recall_demo import draw, recall
     from regard.errors import InputError
     from regard.folders import load
-    from regard.look.terminal import heat
+    from regard.look.terminal import heat_map_lines
 
     model = load("recall")
     if not story.split():
@@ -39,9 +39,9 @@ def run(
     found = recall(model, story)
     weights = found.map(found.back)
     if out is not None:
-        from regard.style import family
+        from regard.style import font_family
 
-        with family():
+        with font_family():
             draw(found).savefig(out)
     german = translate.looked(sentence)
     verse = written()
@@ -56,7 +56,7 @@ def run(
     print(f'\n  "{story}" goes on with "{found.answer}" ({found.probability:.1%} sure).\n')
     print(f"  Where it looked, {found.back[0]}, head {found.back[1]}: each row looks at the words above.\n")
     width = translate.columns_of_terminal()
-    for line in heat(weights.tolist(), found.words, found.words, colour=colour, width=width):
+    for line in heat_map_lines(weights.tolist(), found.words, found.words, colour=colour, width=width):
         print("  " + line)
     share = float(weights[-1, source])
     print(
@@ -75,12 +75,12 @@ def run(
 def written() -> str:
     """What a person of the play says."""
     from regard.building import prepare
-    from regard.decode.choice import Sampling
+    from regard.decode.sampling import Sampling
     from regard.decode.settings import Decoding
     from regard.folders import load
-    from regard.modalities.text.asking import Generated
+    from regard.modalities.text.runners import Generation
 
     decoding = Decoding(sampling=Sampling(temperature=0.5), longest=LETTERS)
     found = prepare(load("shakespeare")).generate(VERSE, decoding=decoding)
-    assert isinstance(found, Generated)
+    assert isinstance(found, Generation)
     return VERSE + found.text.partition("\n\n")[0]

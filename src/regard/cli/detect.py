@@ -10,7 +10,7 @@ import typer
 from regard.cli.options import Json, plain
 
 if TYPE_CHECKING:
-    from regard.modalities.boxes.detector import Spotted
+    from regard.modalities.boxes.detector import Detections
 
 PICTURES = (".png", ".jpg", ".jpeg", ".webp")
 LONGEST = {".jpg": 65500, ".jpeg": 65500, ".webp": 16383}  # pixels a side that these files can hold
@@ -79,14 +79,14 @@ def spare(images: Iterable[str], places: Iterable[Path]) -> None:
             raise InputError("an image that was given would be written over", where=str(place), fix=fix)
 
 
-def draw(one: "Spotted", place: Path) -> None:
+def draw(one: "Detections", place: Path) -> None:
     """Whole or not at all."""
     from regard.errors import InputError
-    from regard.modalities.boxes.detector import opened
-    from regard.modalities.boxes.drawing import annotated
+    from regard.modalities.boxes.detector import open_image
+    from regard.modalities.boxes.drawing import draw_boxes
 
     part = place.with_name(f".{place.stem}.part{place.suffix}")
-    large = annotated(opened(one.image), one.things)
+    large = draw_boxes(open_image(one.image), one.things)
     if max(large.size) > (most := LONGEST.get(place.suffix.lower(), max(large.size))):
         raise InputError(
             f"a {place.suffix} file cannot hold an image of this size",
@@ -99,7 +99,7 @@ def draw(one: "Spotted", place: Path) -> None:
     part.replace(place)
 
 
-def show(one: "Spotted", place: Path | None, as_json: bool) -> None:
+def show(one: "Detections", place: Path | None, as_json: bool) -> None:
     if as_json:
         print(json.dumps(data(one) | ({} if place is None else drawn(one, place)), ensure_ascii=False), flush=True)
         return
@@ -111,14 +111,14 @@ def show(one: "Spotted", place: Path | None, as_json: bool) -> None:
         print(f"  {plain(thing.label):<{wide}}  {thing.score:6.1%}  {left}, {top} to {right}, {bottom}", flush=True)
 
 
-def drawn(one: "Spotted", place: Path) -> dict[str, Any]:
+def drawn(one: "Detections", place: Path) -> dict[str, Any]:
     """Boxes are told in pixels of the image as it was; the scale is how much larger it was drawn."""
-    from regard.modalities.boxes.drawing import zoom_of
+    from regard.modalities.boxes.drawing import drawing_zoom
 
-    return {"out": str(place), "scale": round(zoom_of(one.size), 4)}
+    return {"out": str(place), "scale": round(drawing_zoom(one.size), 4)}
 
 
-def data(one: "Spotted") -> dict[str, Any]:
+def data(one: "Detections") -> dict[str, Any]:
     boxes = [
         {"label": thing.label, "score": thing.score, "box": [round(x, 2) for x in thing.box]} for thing in one.things
     ]

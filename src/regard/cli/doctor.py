@@ -194,14 +194,14 @@ def extras() -> Iterator[Check]:
 
 
 def room() -> Iterator[Check]:
-    from regard.train.words import storage
+    from regard.train.formatting import format_bytes
 
     memory = machine.memory()
     if memory.free is None:
-        yield Check("memory", "ok", storage(memory.total))
+        yield Check("memory", "ok", format_bytes(memory.total))
         return
     total, free = memory.total, memory.free
-    found = f"{storage(free)} of {storage(total)} available"
+    found = f"{format_bytes(free)} of {format_bytes(total)} available"
     few = free < 2e9
     yield Check(
         "memory", "warning" if few else "ok", found, "close other programs, or use small batches" if few else ""
@@ -209,7 +209,7 @@ def room() -> Iterator[Check]:
 
 
 def folders() -> Iterator[Check]:
-    from regard.data.unpack import cache_folder
+    from regard.data.archives import cache_folder
 
     yield folder("folder", Path.cwd(), "go to a folder that you may write to: runs are written here")
     yield folder("cache", cache_folder(), "name another folder by REGARD_CACHE")
@@ -217,7 +217,7 @@ def folders() -> Iterator[Check]:
 
 def folder(name: str, path: Path, fix: str) -> Check:
     """Whether it can be written to, tried by writing; one that does not exist would be made in its parent."""
-    from regard.train.words import storage
+    from regard.train.formatting import format_bytes
 
     place = next(parent for parent in (path, *path.parents) if parent.exists())
     try:
@@ -232,8 +232,10 @@ def folder(name: str, path: Path, fix: str) -> Check:
         return Check(name, "wrong", f"{path} cannot be written to: {error.strerror}", fix)
     free = shutil.disk_usage(place).free
     if free < 1e9:
-        return Check(name, "warning", f"{path}, only {storage(free)} free", "free some space: a checkpoint needs it")
-    return Check(name, "ok", f"{path}, {storage(free)} free")
+        return Check(
+            name, "warning", f"{path}, only {format_bytes(free)} free", "free some space: a checkpoint needs it"
+        )
+    return Check(name, "ok", f"{path}, {format_bytes(free)} free")
 
 
 # torch -------------------------------------------------------------------------------------------
@@ -293,12 +295,12 @@ def cpu_flags() -> set[str]:
 def gpu() -> Iterator[Check]:
     import torch
 
-    from regard.train.words import storage
+    from regard.train.formatting import format_bytes
 
     for i in range(torch.cuda.device_count()):
         about = torch.cuda.get_device_properties(i)
         half = "bfloat16" if torch.cuda.is_bf16_supported() else "no bfloat16"
-        yield Check("GPU", "ok", f"{about.name}, {storage(about.total_memory)}, {half}")
+        yield Check("GPU", "ok", f"{about.name}, {format_bytes(about.total_memory)}, {half}")
     if torch.cuda.device_count():
         return
     if Path("/dev/nvidia0").exists():

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from regard.cli.options import Json, asked
+from regard.cli.options import Json, given_options
 
 SCORES = ("translated", "lengths", "described")  # keys that every answer has, null where they mean nothing
 
@@ -38,12 +38,12 @@ def run(
     from regard.decode.settings import Decoding
     from regard.errors import InputError
     from regard.modalities.text.measuring import measure_files
-    from regard.run.evaluation import Measured, measured
+    from regard.run.evaluation import EvaluationResult, evaluate_run
     from regard.run.named import named_model
-    from regard.train.progress import Silent
-    from regard.zoo import shipped
+    from regard.train.progress import SilentReporter
+    from regard.zoo import shipped_names
 
-    class Notes(Silent):
+    class Notes(SilentReporter):
         def note(self, text: str) -> None:
             print(f"regard: {text}", file=sys.stderr)
 
@@ -51,16 +51,16 @@ def run(
         decoding = Decoding(beam=Beam(beams=beam, penalty=penalty))
     except ValueError as error:
         raise InputError("this cannot be asked of a translation", got=str(error)) from None
-    if unused := asked(context, "split") if data else asked(context, "columns"):
+    if unused := given_options(context, "split") if data else given_options(context, "columns"):
         what = "--data is all that is measured on" if data else "a run knows its own columns"
         raise InputError(what, got=" ".join(unused), fix="leave it out")
     if data:
         scores = measure_files(named_model(model), data, parsed(columns), decoding)
-        found = Measured("the model", {}, dict(scores.data), scores.lines)
-    elif model in shipped():
+        found = EvaluationResult("the model", {}, dict(scores.data), scores.lines)
+    elif model in shipped_names():
         raise InputError("a shipped model has no data of its own", got=model, fix="name some: --data pairs.tsv")
     else:
-        found = measured(Path(model), split, Notes(), decoding)
+        found = evaluate_run(Path(model), split, Notes(), decoding)
     if as_json:
         # NaN is no JSON: a class without a box has no precision
         metrics = {name: value if isfinite(value) else None for name, value in found.metrics.items()}

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.options import Json
-from regard.cli.outcome import written
+from regard.cli.outcome import report_folder
 
 
 def run(
@@ -24,4 +24,4 @@ def run(
     from regard.folders import export
     from regard.run.named import named_model
 
-    written({"model": model, "out": str(out), "to": to}, export(named_model(model), out, to), as_json)
+    report_folder({"model": model, "out": str(out), "to": to}, export(named_model(model), out, to), as_json)

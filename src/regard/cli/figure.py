@@ -30,12 +30,12 @@ def run(
     from regard import figures
 
     if listed:
-        rows = figures.rows()
+        rows = figures.figure_rows()
         print(json.dumps(rows, indent=2) if as_json else "\n".join(map(line, rows)))
         return
     if below is not None and not everything:
         raise InputError("only of all figures some can be left out by their cost", got="--below", fix="add --all")
-    homes = figures.homes()
+    homes = figures.figure_homes()
     names = chosen(ids or [], everything, list(homes))
     if everything:
         names = [name for name in names if homes[name].cost(name) < (LONG if below is None else below)]

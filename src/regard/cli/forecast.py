@@ -11,7 +11,7 @@ import typer
 from regard.cli.options import Json, plain
 
 if TYPE_CHECKING:
-    from regard.modalities.series.foretelling import Foretold
+    from regard.modalities.series.forecaster import SeriesForecast
 
 KINDS = (".png", ".svg", ".csv")
 
@@ -64,7 +64,7 @@ def writable(out: Path | None, file: Path) -> None:
         raise InputError("the file that was given would be written over", where=str(out), fix="choose another name")
 
 
-def chosen(found: "list[Foretold]", names: Sequence[str]) -> "list[Foretold]":
+def chosen(found: "list[SeriesForecast]", names: Sequence[str]) -> "list[SeriesForecast]":
     from regard.errors import InputError
 
     known = [one.name for one in found]
@@ -73,22 +73,22 @@ def chosen(found: "list[Foretold]", names: Sequence[str]) -> "list[Foretold]":
     return [one for one in found if not names or one.name in names]
 
 
-def write(found: "Sequence[Foretold]", out: Path) -> None:
+def write(found: "Sequence[SeriesForecast]", out: Path) -> None:
     """Whole or not at all."""
     part = out.with_name(f".{out.stem}.part{out.suffix}")
     if out.suffix.lower() == ".csv":
         part.write_text(written(found), "utf-8")
     else:
         from regard import style
-        from regard.modalities.series.drawing import drawn
+        from regard.modalities.series.drawing import draw_forecasts
 
-        with style.family():
+        with style.font_family():
             kind = out.suffix.lower()[1:]
-            drawn(found).savefig(part, format=kind, metadata=style.METADATA[kind])
+            draw_forecasts(found).savefig(part, format=kind, metadata=style.METADATA[kind])
     part.replace(out)
 
 
-def written(found: "Sequence[Foretold]") -> str:
+def written(found: "Sequence[SeriesForecast]") -> str:
     """In the long form: a line for each time of each series."""
     import csv
     import io
@@ -102,7 +102,7 @@ def written(found: "Sequence[Foretold]") -> str:
     return text.getvalue()
 
 
-def table(one: "Foretold") -> list[str]:
+def table(one: "SeriesForecast") -> list[str]:
     """For a terminal."""
     rows = [[time, *(f"{x:.5g}" for x in row)] for time, row in zip(one.times, one.values.tolist(), strict=True)]
     rows = [["time", *("median" if q == 0.5 else f"{q:g}" for q in one.quantiles)], *rows]

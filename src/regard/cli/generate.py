@@ -21,15 +21,15 @@ from regard.cli.options import (
     TopP,
     Typical,
     as_typed,
-    asked,
+    given_options,
     refuse_unused,
 )
 from regard.cli.piping import chunks, given, note, note_unknown
 from regard.cli.single_thread import use_one_thread
 
 if TYPE_CHECKING:
-    from regard.modalities.text.asking import Generated
-    from regard.modalities.text.prompting import Prompted
+    from regard.modalities.text.prompting import PromptedAnswer
+    from regard.modalities.text.runners import Generation
 
 ANSWER = 50  # tokens
 WRITING = ("seed", "nbest", "phrase", "shortest", "no_repeat", "tokens")  # what is asked of a text that is written
@@ -76,15 +76,15 @@ def run(
     """
     from regard.building import prepare
     from regard.decode.beam import Beam
-    from regard.decode.choice import Sampling
+    from regard.decode.sampling import Sampling
     from regard.decode.settings import Decoding
     from regard.errors import InputError
-    from regard.modalities.text.asking import Generated, generator_of
-    from regard.modalities.verbs import require
+    from regard.modalities.text.runners import Generation, text_generator
+    from regard.modalities.verbs import require_verb
     from regard.run.named import named_model
 
     refuse_unused(context, draws=not beam and temperature != 0)
-    if choice and (idle := asked(context, *SEARCHING, *DRAWING, *WRITING)):
+    if choice and (idle := given_options(context, *SEARCHING, *DRAWING, *WRITING)):
         raise InputError("choices are judged, and nothing is written", got=" ".join(["--choice", *idle]))
     try:
         drawn = None
@@ -104,8 +104,8 @@ def run(
         raise InputError("this cannot be asked of a text", got=got) from None
     use_one_thread()
     loaded = prepare(named_model(model))
-    require(loaded, "generate")  # or it is refused before anything is printed
-    generating = generator_of(loaded)
+    require_verb(loaded, "generate")  # or it is refused before anything is printed
+    generating = text_generator(loaded)
     prompts = texts_of(prompts)
     told: set[str] = set()  # letters that are unknown
     if examples is not None or instruction or choice or shots is not None:
@@ -127,7 +127,7 @@ def run(
         told |= set(unknown)
         if as_json or beam or nbest > 1:
             found = loaded.generate(prompt, decoding=decoding)
-            assert isinstance(found, Generated)
+            assert isinstance(found, Generation)
             if not found.nbest:
                 fix = "allow more --tokens, or search with a larger --beam"
                 raise InputError("no text was found that holds all that it shall", where=repr(prompt[:40]), fix=fix)
@@ -143,7 +143,7 @@ def run(
         print()
 
 
-def data(found: "Generated") -> dict[str, Any]:
+def data(found: "Generation") -> dict[str, Any]:
     several = [{"text": x.text, "score": x.score, "logp": x.logp, "ended": x.ended} for x in found.nbest]
     unread = {"unread": found.unread, "unknown": list(found.unknown)}
     return {"prompt": found.prompt, "text": found.text, "nbest": several} | unread
@@ -160,7 +160,7 @@ def texts_of(prompts: list[str] | None) -> list[str]:
 
 def read(path: Path | None, shots: int | None) -> list[tuple[str, str]]:
     """The first examples of a file: its columns "input" and "output", or where a table names none, its first two."""
-    from regard.data.files import form_of, table_rows
+    from regard.data.files import file_format, table_rows
     from regard.errors import InputError
 
     if path is None:
@@ -172,7 +172,7 @@ def read(path: Path | None, shots: int | None) -> list[tuple[str, str]]:
     try:
         rows = table_rows(path, ["input", "output"])
     except InputError:
-        if form_of(path) in ("json", "jsonl"):
+        if file_format(path) in ("json", "jsonl"):
             raise
         if wider(path):
             expected, fix = "two columns", "name them in the first line: input and output are taken, in any order"
@@ -200,7 +200,7 @@ def wider(path: Path) -> bool:
     return True
 
 
-def tell(found: "Prompted", as_json: bool) -> None:
+def tell(found: "PromptedAnswer", as_json: bool) -> None:
     if as_json:
         print(json.dumps(asdict(found), ensure_ascii=False))
     elif found.choices:

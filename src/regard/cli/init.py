@@ -16,7 +16,7 @@ def run(
 
     Example: regard init translate > run.toml
     """
-    from regard.run.templates import template
+    from regard.run.templates import run_template
 
-    text = template(task)
+    text = run_template(task)
     print(json.dumps({"task": task, "text": text}, indent=2) if as_json else text.rstrip("\n"))

@@ -10,7 +10,7 @@ import tty
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from regard.look.terminal import breadth
+from regard.look.terminal import text_width
 
 ENTER, BACK, TAKE, UP, DOWN, LEAVE = "enter", "back", "take", "up", "down", "leave"  # longer than any letter
 NAMES = {"\n": ENTER, "\r": ENTER, "\x7f": BACK, "\b": BACK, "\t": TAKE, "\x04": LEAVE, "\x1b": LEAVE}
@@ -61,7 +61,7 @@ def shown(text: str) -> str:
 
 def fitted(text: str, width: int) -> str:
     """As much of the end as fits."""
-    while breadth(text) > width:
+    while text_width(text) > width:
         text = text[1:]
     return text
 
@@ -73,4 +73,4 @@ def screen(typed: str, below: Sequence[str], width: int) -> str:
     rows = [fitted(shown(row), width - 1) for row in below]
     down, up = "\n" * len(rows), f"\x1b[{len(rows)}A" if rows else ""
     listed = "".join(f"\r\n{row}\x1b[K" for row in rows)
-    return f"\r\x1b[J{down}{up}\r> {line}{listed}{up}\r\x1b[{breadth(line) + 2}C"
+    return f"\r\x1b[J{down}{up}\r> {line}{listed}{up}\r\x1b[{text_width(line) + 2}C"

@@ -37,16 +37,16 @@ def run(
     Example: regard look tatoeba-en-de "Where are my keys?" --out keys.png
     """
     from regard.cli.single_thread import use_one_thread
-    from regard.look.saving import kind_of
+    from regard.look.saving import picture_format
     from regard.run.named import named_model
 
     if out is not None:
-        kind_of(out)  # before anything is computed
+        picture_format(out)  # before anything is computed
     loaded = named_model(model)
     use_one_thread()
     plainly = loaded.look(*given)
     there(plainly, site, head)
-    changes = asked(loaded, plainly, without or [], silence or [], temperature)
+    changes = changes_of_options(loaded, plainly, without or [], silence or [], temperature)
     found = plainly.change(*changes) if changes else plainly
     if out is not None:
         found.save(out, site, head)
@@ -59,20 +59,20 @@ def run(
     if out is not None:
         print(f"drawn in {plain(str(out))}" if out.suffix.lower() != ".npz" else f"written to {plain(str(out))}")
         return
-    print("\n".join(["", *told(found, site, head)]))
+    print("\n".join(["", *map_lines(found, site, head)]))
 
 
 def there(found: "Trace[Any]", site: str | None, head: int | None) -> None:
     """Whether what shall be shown is there."""
     from regard.errors import InputError
-    from regard.look.document import find
+    from regard.look.document import find_site
 
-    one = found.sites[list(found.sites)[-1]] if site is None else find(found, site)[0]
+    one = found.sites[list(found.sites)[-1]] if site is None else find_site(found, site)[0]
     if head is not None and not 0 <= head < one.heads:
         raise InputError("there is no such head", where=one.name, got=str(head), expected=f"0 to {one.heads - 1}")
 
 
-def asked(
+def changes_of_options(
     loaded: "Model", found: "Trace[Any]", without: list[str], silence: list[str], temperature: float
 ) -> "list[Change]":
     from regard.errors import InputError
@@ -106,38 +106,38 @@ def headlined(found: "Trace[Any]") -> str:
     return plain(headline(found))
 
 
-def told(found: "Trace[Any]", site: str | None, head: int | None) -> list[str]:
+def map_lines(found: "Trace[Any]", site: str | None, head: int | None) -> list[str]:
     """One map for a terminal, of the last site unless another is asked for, and what else there is."""
     from regard.cli.translate import columns_of_terminal
-    from regard.look.document import find, one_head, weights_of
-    from regard.look.sheet import names
-    from regard.look.terminal import heat, parts
+    from regard.look.document import find_site, head_map, map_weights
+    from regard.look.sheet import position_names
+    from regard.look.terminal import column_ranges, heat_map_lines
 
     name = list(found.sites)[-1] if site is None else site
-    one, _ = find(found, name)
-    weights = one_head(weights_of(found, name), head)
+    one, _ = find_site(found, name)
+    weights = head_map(map_weights(found, name), head)
     rows, columns = (
-        [plain(label) for label in names(axis.labels if axis.cut is None else None, size)]
+        [plain(label) for label in position_names(axis.labels if axis.cut is None else None, size)]
         for axis, size in zip((one.rows, one.columns), weights.shape, strict=True)
     )
     which = "the mean of its heads" if head is None else f"head {head}"
     lines = [f"{name}, {which}:", ""]
-    if len(parts(rows, columns, columns_of_terminal())) > 3 or len(rows) > 200:
+    if len(column_ranges(rows, columns, columns_of_terminal())) > 3 or len(rows) > 200:
         lines += [f"The map of {len(rows)} x {len(columns)} is too large for here; into a file: --out map.png"]
     else:
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        lines += heat(weights.tolist(), rows, columns, colour=colour, width=columns_of_terminal())
+        lines += heat_map_lines(weights.tolist(), rows, columns, colour=colour, width=columns_of_terminal())
     every = [f"{place} ({x.heads} heads)" for place, x in found.sites.items()]
     return [*lines, "", f"Sites: {', '.join(every)}"]
 
 
 def data(before: "Trace[Any]", found: "Trace[Any]", out: Path | None) -> dict[str, Any]:
     from regard.look.answers import answer_data
-    from regard.look.document import change_data, known
+    from regard.look.document import change_data, example_of_trace
 
     changed = {"before": answer_data(before.answer)} if found.changes else {}
     return {
-        "texts": list(known(found).texts),
+        "texts": list(example_of_trace(found).texts),
         "answer": answer_data(found.answer),
         **changed,
         "changes": [change_data(change) for change in found.changes],

@@ -22,15 +22,15 @@ DRAWING = ("temperature", "top_k", "top_p", "typical")
 SEARCHING = ("beam", "penalty", "groups", "diversity")
 
 
-def asked(context: typer.Context, *names: str) -> list[str]:
+def given_options(context: typer.Context, *names: str) -> list[str]:
     """Those options that stand in the command line, as one writes them; a beam or temperature of 0 asks for nothing."""
-    here = [name for name in names if name in context.params and told(context, name)]
+    here = [name for name in names if name in context.params and is_given(context, name)]
     return [
         f"--{name.replace('_', '-')}" for name in here if context.params[name] or name not in ("beam", "temperature")
     ]
 
 
-def told(context: typer.Context, name: str) -> bool:
+def is_given(context: typer.Context, name: str) -> bool:
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 
@@ -39,7 +39,7 @@ def refuse_unused(context: typer.Context, draws: bool) -> None:
     """What would be ignored: all that is asked of draws where a search is made, and of a search where it draws."""
     from regard.errors import InputError
 
-    searching, drawing = asked(context, *SEARCHING), asked(context, *DRAWING, "seed")
+    searching, drawing = given_options(context, *SEARCHING), given_options(context, *DRAWING, "seed")
     if searching and drawing:
         raise InputError(
             "tokens are either drawn by chance or found by a search",
@@ -50,7 +50,7 @@ def refuse_unused(context: typer.Context, draws: bool) -> None:
         raise InputError("nothing is drawn by chance here", got=" ".join(drawing), fix="give --temperature above 0")
     if searching and draws:
         raise InputError("no search is made here", got=" ".join(searching), fix="give --beam above 0")
-    if context.params["groups"] == 1 and asked(context, "diversity"):
+    if context.params["groups"] == 1 and given_options(context, "diversity"):
         raise InputError("one group of beams differs from no other", got="--diversity", fix="give --groups too")
 
 

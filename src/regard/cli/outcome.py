@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from regard.run.training import Ended
+    from regard.run.training import RunOutcome
     from regard.train.progress import Reporter
 
 SHOWN = 20  # names of tensors; all of them may be a whole model's
 
 
-def told(work: "Callable[[Reporter], Ended]", reports: "Reporter") -> None:
+def report_run(work: "Callable[[Reporter], RunOutcome]", reports: "Reporter") -> None:
     """Say where everything is; when the run was interrupted, how to go on."""
     try:
         ended = work(reports)
@@ -43,7 +43,7 @@ def told(work: "Callable[[Reporter], Ended]", reports: "Reporter") -> None:
         raise typer.Exit(130)
 
 
-def written(facts: Mapping[str, str], odd: list[str], as_json: bool) -> None:
+def report_folder(facts: Mapping[str, str], odd: list[str], as_json: bool) -> None:
     """Say where the folder is, and warn of the tensors in which a number is not finite."""
     if as_json:
         print(json.dumps({**facts, "not_finite": {"tensors": len(odd), "names": odd[:SHOWN]}}, indent=2))

@@ -146,9 +146,9 @@ class Follow:
     """Says nothing of what is done at once."""
 
     def __init__(self, out: TextIO | None, total: int, clock: Callable[[], float] = time.monotonic) -> None:
-        from regard.train.progress import Forgiving
+        from regard.train.progress import SafeStream
 
-        self.out, self.total, self.clock = None if out is None else Forgiving(out), total, clock
+        self.out, self.total, self.clock = None if out is None else SafeStream(out), total, clock
         self.here = self.out is not None and self.out.isatty()
         self.began = self.shown = clock()
         self.lines = self.bytes = self.told = 0
@@ -176,14 +176,14 @@ class Follow:
             self.out.flush()
 
     def text(self) -> str:
-        from regard.train.words import amount, duration
+        from regard.train.formatting import format_count, format_duration
 
         took = self.clock() - self.began
         if not self.lines or not took:
             return ""
-        parts = [f"{self.lines:,} lines", f"{amount(self.lines / took)} lines/s"]
+        parts = [f"{self.lines:,} lines", f"{format_count(self.lines / took)} lines/s"]
         if self.total > self.bytes > 0:
-            parts.append(f"{duration(took * (self.total - self.bytes) / self.bytes)} left")
+            parts.append(f"{format_duration(took * (self.total - self.bytes) / self.bytes)} left")
         return "  ".join(parts)
 
     def show(self, text: str) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.options import Json
-from regard.cli.outcome import told
+from regard.cli.outcome import report_run
 
 
 def run(
@@ -20,7 +20,7 @@ def run(
     from regard.cli.memory import tune
 
     tune()  # before torch is loaded
-    from regard.run.training import resume
-    from regard.train.progress import reporter
+    from regard.run.training import resume_run
+    from regard.train.progress import make_reporter
 
-    told(lambda reports: resume(folder, reports), reporter(as_json))
+    report_run(lambda reports: resume_run(folder, reports), make_reporter(as_json))

@@ -39,20 +39,20 @@ def run(
 
     from regard.serve.app import application
     from regard.serve.limits import Limits
-    from regard.serve.listening import address, bound, check_address, server
-    from regard.serve.shelf import Shelf
+    from regard.serve.model_list import ModelShelf
+    from regard.serve.sockets import bind_socket, check_address, http_server, listening_address
 
     check_address(host, token)
     limits = Limits(token=token)
-    with bound("127.0.0.1" if host == "localhost" else host, port) as listening:
-        where = f"{address(listening)}?token={token}" if token else address(listening)
+    with bind_socket("127.0.0.1" if host == "localhost" else host, port) as listening:
+        where = f"{listening_address(listening)}?token={token}" if token else listening_address(listening)
         print(json.dumps({"address": where}) if as_json else f"regard is at {where}  (Ctrl-C stops it)", flush=True)
-        shelf = Shelf(runs)
+        shelf = ModelShelf(runs)
         for line in shelf.left_out():
             print(f"regard: {line}", file=sys.stderr, flush=True)
         if show:
             threading.Timer(1.0, webbrowser.open, [where]).start()
         with contextlib.suppress(KeyboardInterrupt):
-            server(application(shelf, limits), limits).run(sockets=[listening])
+            http_server(application(shelf, limits), limits).run(sockets=[listening])
     if not as_json:
         print("regard has stopped", flush=True)

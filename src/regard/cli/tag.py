@@ -10,7 +10,7 @@ from regard.cli.options import Json, plain
 from regard.cli.piping import chunks, given
 
 if TYPE_CHECKING:
-    from regard.modalities.text.reader import Tagged
+    from regard.modalities.text.text_model import TaggedText
 
 
 def run(
@@ -39,7 +39,7 @@ def run(
         sys.stdout.flush()
 
 
-def show(one: "Tagged", as_json: bool) -> None:
+def show(one: "TaggedText", as_json: bool) -> None:
     if as_json:
         told = {"words": list(one.words), "tags": list(one.tags), "probabilities": list(one.probabilities)}
         print(json.dumps(told, ensure_ascii=False))

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.options import Json
-from regard.cli.outcome import told
+from regard.cli.outcome import report_run
 
 
 def run(
@@ -21,7 +21,9 @@ def run(
     from regard.cli.memory import tune
 
     tune()  # before torch is loaded
-    from regard.run.training import find_run, train
-    from regard.train.progress import reporter
+    from regard.run.training import find_run, train_run
+    from regard.train.progress import make_reporter
 
-    told(lambda reports: train(find_run(name), tuple(changes or ()), reports, smoke=smoke), reporter(as_json))
+    report_run(
+        lambda reports: train_run(find_run(name), tuple(changes or ()), reports, smoke=smoke), make_reporter(as_json)
+    )

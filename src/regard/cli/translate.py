@@ -22,7 +22,7 @@ from regard.cli.options import (
     TopP,
     Typical,
     as_typed,
-    asked,
+    given_options,
     plain,
     refuse_unused,
 )
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from regard.decode.settings import Decoding
     from regard.look.maps import Map
-    from regard.modalities.text.asking import Translated
+    from regard.modalities.text.runners import Translation
     from regard.model import Model
 
 SHIPPED = "tatoeba-en-de"
@@ -88,16 +88,16 @@ def run(
         check_picture(look, len(texts or ()))
     if look is not None and not texts:
         raise InputError("to look, give the text as an argument", got="standard input")
-    if look is None and asked(context, "layer"):
+    if look is None and given_options(context, "layer"):
         raise InputError("no layer is looked at", got="--layer", fix="give --look too")
-    draws = bool(asked(context, *DRAWING)) or temperature is not None
+    draws = bool(given_options(context, *DRAWING)) or temperature is not None
     refuse_unused(context, draws)
-    odd = asked(context, *SEARCHING, "nbest", "phrase", "look") + (["--json"] if as_json else [])
+    odd = given_options(context, *SEARCHING, "nbest", "phrase", "look") + (["--json"] if as_json else [])
     if stream and odd:
         raise InputError("words are shown as they are written only without a search", got=" ".join(["--stream", *odd]))
     from regard.building import prepare
     from regard.decode.beam import Beam
-    from regard.decode.choice import Sampling
+    from regard.decode.sampling import Sampling
     from regard.decode.settings import Decoding
     from regard.run.named import named_model
 
@@ -184,10 +184,10 @@ def check_picture(look: str, texts: int) -> None:
 
 def check_layers(model: "Model", pattern: str) -> None:
     """Before any work is done: there are such layers, and all look from the same words at the same."""
-    from regard.look.maps import axes_of, matching, place
+    from regard.look.maps import attention_name, axes_of, matching_taps
     from regard.zoo import FAMILIES
 
-    names = [place(tap) for tap in matching(model.net, pattern)]
+    names = [attention_name(tap) for tap in matching_taps(model.net, pattern)]
     if len({axes_of(name, FAMILIES[model.family].axes) for name in names}) > 1:
         raise no_mean(names)
 
@@ -202,7 +202,7 @@ def no_mean(names: "Sequence[str]") -> Exception:
     )
 
 
-def lines(one: "Translated", number: int, nbest: int) -> list[str]:
+def lines(one: "Translation", number: int, nbest: int) -> list[str]:
     """A line for a line; where several translations are asked for, each with the number of its line and its score."""
     if nbest == 1:
         return [one_line(one.text)]
@@ -213,7 +213,7 @@ def one_line(text: str) -> str:
     return " ".join(text.splitlines())
 
 
-def data(one: "Translated") -> dict[str, Any]:
+def data(one: "Translation") -> dict[str, Any]:
     several = [{"text": x.text, "score": x.score, "logp": x.logp} for x in one.nbest]
     maps = {
         name: {
@@ -226,7 +226,7 @@ def data(one: "Translated") -> dict[str, Any]:
     return {"source": one.source, "text": one.text, "nbest": several} | ({"maps": maps} if maps else {})
 
 
-def show(one: "Translated", look: str | None, as_json: bool) -> None:
+def show(one: "Translation", look: str | None, as_json: bool) -> None:
     if as_json:
         print(json.dumps(data(one), ensure_ascii=False))
     elif len(one.nbest) == 1:
@@ -240,42 +240,42 @@ def show(one: "Translated", look: str | None, as_json: bool) -> None:
             print("\n".join(["", *(f"  {line}".rstrip(" ") for line in drawn(one))]))
         return
     weights, rows, columns, name = mean(one.maps)
-    from regard.look.drawing import draw, page, shortened
+    from regard.look.drawing import alignment_page, draw_alignment, shorten
 
     title = plain(one_line(one.text)) or "(nothing)"
-    source = plain(shortened(" ".join(one.source.split())))
+    source = plain(shorten(" ".join(one.source.split())))
     note = f"“{source}”\nEach row looks at the words above it: {name}, the mean of all heads."
     if look.lower().endswith(".html"):
-        Path(look).write_text(page(weights, rows, columns, title, note), "utf-8")
+        Path(look).write_text(alignment_page(weights, rows, columns, title, note), "utf-8")
         return
-    from regard.style import family
+    from regard.style import font_family
 
-    with family():
-        draw(weights, rows, columns, title, note).savefig(look)
+    with font_family():
+        draw_alignment(weights, rows, columns, title, note).savefig(look)
 
 
-def looked(text: str) -> "Translated":
+def looked(text: str) -> "Translation":
     """By the shipped model, and where it looked."""
     from regard.folders import load
-    from regard.modalities.text.asking import Translated
+    from regard.modalities.text.runners import Translation
 
     use_one_thread()
     found = load(SHIPPED).translate(text, look=CROSS)
-    assert isinstance(found, Translated)
+    assert isinstance(found, Translation)
     return found
 
 
-def drawn(one: "Translated") -> list[str]:
+def drawn(one: "Translation") -> list[str]:
     """The alignment, line by line, for a terminal: in parts if it is too wide, and if these are many, not at all."""
-    from regard.look.terminal import heat, parts
+    from regard.look.terminal import column_ranges, heat_map_lines
 
     weights, rows, columns, _ = mean(one.maps)
     width = columns_of_terminal()
-    several = len(parts(rows, columns, width))
+    several = len(column_ranges(rows, columns, width))
     if several > PARTS:
         return [f"The map of {len(columns)} words is too wide for here; into a file: --look map.png"]
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    lines = heat(weights.tolist(), rows, columns, colour=colour, width=width)
+    lines = heat_map_lines(weights.tolist(), rows, columns, colour=colour, width=width)
     return lines if several == 1 else [*lines, "", "In one piece: --look map.png"]
 
 
@@ -288,9 +288,9 @@ def mean(maps: "dict[str, Map]") -> tuple[Any, tuple[str, ...], tuple[str, ...],
     """Over heads and layers, and the words on both sides."""
     import torch
 
-    from regard.look.words import by_words
+    from regard.look.subwords import merge_subwords
 
-    several = [by_words(one) for one in maps.values()]
+    several = [merge_subwords(one) for one in maps.values()]
     if len({(one.rows.labels, one.columns.labels) for one in several}) > 1:
         raise no_mean(list(maps))
     weights = torch.stack([one.weights[0].mean(0) for one in several]).mean(0)

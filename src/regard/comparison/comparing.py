@@ -5,20 +5,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.data.plain import LARGEST, read_text
+from regard.data.plain_text import LARGEST_TEXT, read_text
 from regard.errors import InputError
 from regard.nn.mechanisms import MECHANISMS, Choice
-from regard.zoo import preset
+from regard.zoo import find_preset
 
 from .costs import LEAST, ONCE, Costs
-from .lessons import Lessons, batch_rows
 from .machine import Watch
 from .measure import on_threads
 from .nets import Contender, Nets, attends, contenders
 from .progress import Budget, Progress, silent
-from .report import EXACT, Comparison, Row
-from .subjects import Subject
+from .report import EXACT, Comparison, ComparisonRow
+from .subjects import TrainedSubject
 from .textual import KINDS, Bytes, Textual, generated
+from .training import Lessons, batch_rows
 from .visual import Visual
 
 LENGTHS = (256, 512, 1024)
@@ -47,15 +47,15 @@ def compare(
     """
     began = time.monotonic()
     refuse(lengths, steps, minutes, rounds, threads, seed)
-    family, config = preset(model, {})
-    text = None if data is None else Bytes(read_text(Path(data), LARGEST), str(data))
+    family, config = find_preset(model, {})
+    text = None if data is None else Bytes(read_text(Path(data), LARGEST_TEXT), str(data))
     subject = subject_of(family, config, text, seed)
     asked = contenders(list(MECHANISMS) if attention is None else list(attention))
     sizes = sorted({subject.real(length) for length in lengths})
     nets, budget = Nets(model, subject, seed), Budget(60 * minutes, progress)
     if not attends(nets.build(EXACT, sizes[0])):
         raise InputError("this model has no attention to be swapped", got=model)
-    rows = {one.name: Row(one.name, one.idea) for one in asked}
+    rows = {one.name: ComparisonRow(one.name, one.idea) for one in asked}
     found = Comparison(
         model,
         subject.unit,
@@ -86,7 +86,7 @@ def compare(
     return found
 
 
-def subject_of(family: str, config: Any, text: Bytes | None, seed: int) -> Subject:
+def subject_of(family: str, config: Any, text: Bytes | None, seed: int) -> TrainedSubject:
     """``text`` is None where a file was not given."""
     if family == "vit":
         if text is None:
@@ -129,7 +129,7 @@ def refuse(lengths: Sequence[int], steps: int, minutes: float, rounds: int, thre
         raise InputError("minutes is no time", got=str(minutes), expected="above 0")
 
 
-def notes(subject: Subject, config: Any, lengths: Sequence[int]) -> list[str]:
+def notes(subject: TrainedSubject, config: Any, lengths: Sequence[int]) -> list[str]:
     """What is not as the model's name says."""
     changes = subject.changes(config, lengths[0])
     told = []

@@ -13,15 +13,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.decode.writer import Writer
+from regard.decode.incremental import IncrementalDecoder
 from regard.tasks.task import Task
-from regard.train.words import age, storage
+from regard.train.formatting import format_age, format_bytes
 
 from . import machine
-from .measure import peak_bytes, slope
+from .measure import cost_exponent, peak_bytes
 from .nets import Contender, Nets, outputs, refusal, relative
 from .progress import Budget
-from .report import EXACT, Point, Row, spread
+from .report import EXACT, ComparisonRow, Point, spread
 
 LEAST = 3  # rounds, or it is not measured at all
 ONCE = 4  # as many rounds take what is measured once
@@ -56,7 +56,7 @@ def foretold(seen: Sequence[Seen], length: int) -> Seen:
     if len(seen) > 1 and seen[-2].length < last.length:
         sizes = [x.length for x in seen[-2:]]
         costs = [x.seconds for x in seen[-2:]], [x.bytes for x in seen[-2:]]
-        powers = [min(max(slope(sizes, own) + FASTER, 1.0), 2.0) for own in costs]
+        powers = [min(max(cost_exponent(sizes, own) + FASTER, 1.0), 2.0) for own in costs]
     times = length / last.length
     return Seen(length, last.seconds * times ** powers[0], last.bytes * times ** powers[1])
 
@@ -70,10 +70,10 @@ def affordable(costs: Mapping[str, float], budget: float) -> list[str]:
 
 
 @dataclass
-class Work:
+class Workload:
     """One attention at one length."""
 
-    row: Row
+    row: ComparisonRow
     net: nn.Module
     task: Task
     batch: Any
@@ -83,7 +83,7 @@ class Work:
     forwards: list[float] = field(default_factory=list)
     speeds: list[float] = field(default_factory=list)  # tokens a second
     seconds: float = 0.0  # of a turn, that count: the median of each of its parts
-    writer: Writer | None = None
+    writer: IncrementalDecoder | None = None
     tokens: int = 0  # that are written in a turn
     failed: str = ""
 
@@ -120,7 +120,7 @@ class Work:
 
 
 class Costs:
-    def __init__(self, nets: Nets, rows: Mapping[str, Row], watch: machine.Watch, budget: Budget) -> None:
+    def __init__(self, nets: Nets, rows: Mapping[str, ComparisonRow], watch: machine.Watch, budget: Budget) -> None:
         self.nets, self.rows, self.watch, self.budget = nets, rows, watch, budget
         self.seen: dict[str, list[Seen]] = {name: [] for name in rows}
 
@@ -144,13 +144,13 @@ class Costs:
         work.turn(self.watch)
         self.seen[contender.name].append(Seen(length, work.seconds, peak))
 
-    def work(self, contender: Contender, length: int, exact: nn.Module | None, rounds: int) -> Work:
+    def work(self, contender: Contender, length: int, exact: nn.Module | None, rounds: int) -> Workload:
         subject = self.nets.subject
         if exact is None:
             net = self.nets.build(contender.choice, length)
         else:
             net = self.nets.like(contender.choice, length, exact)
-        work = Work(
+        work = Workload(
             self.rows[contender.name], net, subject.task(net), subject.one(length), length, Point(length=length)
         )
         work.tokens = max(1, min(TOKENS, length // (4 * (rounds + 1))))
@@ -166,17 +166,17 @@ class Costs:
         for contender in contenders:
             ahead = self.expected(contender.name, length)
             if free is not None and ahead.bytes > ROOM * free:
-                reason = f"would need {storage(ahead.bytes)}, and {storage(free)} are free"
+                reason = f"would need {format_bytes(ahead.bytes)}, and {format_bytes(free)} are free"
                 self.rows[contender.name].points.append(Point(length=length, reason=reason))
             else:
                 costs[contender.name] = ahead.seconds * (LEAST + ONCE) * self.watch.slowness
         kept = affordable(costs, seconds)
         for name in costs:
             if name not in kept:
-                reason = f"would take {age(costs[name])}"
+                reason = f"would take {format_age(costs[name])}"
                 self.rows[name].points.append(Point(length=length, reason=reason))
         exact: nn.Module = self.nets.build(contenders[0].choice, length)
-        works: list[Work] = []
+        works: list[Workload] = []
         try:
             for contender in contenders:
                 if contender.name in kept:
@@ -189,7 +189,7 @@ class Costs:
                 if point.step and point.step_bytes is not None:
                     self.seen[work.row.name].append(Seen(length, work.seconds, point.step_bytes))
 
-    def prepare(self, contender: Contender, length: int, exact: nn.Module, rounds: int, works: list[Work]) -> None:
+    def prepare(self, contender: Contender, length: int, exact: nn.Module, rounds: int, works: list[Workload]) -> None:
         """What is measured once: memory, and how far the output is from that of exact attention."""
         self.budget.tell(f"{length:,} {self.nets.subject.unit}: memory of {contender.name}")
         row, subject, found = self.rows[contender.name], self.nets.subject, dict[str, Any]()
@@ -218,7 +218,7 @@ class Costs:
                 work.writer, found["reason"] = None, f"decoding: {refusal(error)}"
         work.point = Point(length=length, **found)
 
-    def rounds(self, works: Sequence[Work], seconds: float, rounds: int) -> None:
+    def rounds(self, works: Sequence[Workload], seconds: float, rounds: int) -> None:
         ended = self.budget.now() + seconds
         for turn in range(rounds):
             for work in works if turn % 2 == 0 else reversed(works):

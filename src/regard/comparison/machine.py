@@ -13,19 +13,19 @@ QUIET = 0.9  # the share of a core that one thread gets where nothing else wants
 
 
 @dataclass(frozen=True)
-class Memory:
+class MemoryLimit:
     total: int  # bytes
     free: int | None  # None where the system does not tell
 
 
-def memory(path: Path = Path("/proc/meminfo")) -> Memory:
+def memory(path: Path = Path("/proc/meminfo")) -> MemoryLimit:
     """Of the machine, or of the container that this runs in."""
     if not path.exists():
-        return Memory(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), None)
+        return MemoryLimit(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), None)
     lines = dict(line.split(":") for line in path.read_text().splitlines())
     total, free = (1024 * int(lines[name].split()[0]) for name in ("MemTotal", "MemAvailable"))
     limit = [*limit_of("memory.max"), total][0]
-    return Memory(min(total, limit), min(free, limit))
+    return MemoryLimit(min(total, limit), min(free, limit))
 
 
 def room() -> int | None:

@@ -12,7 +12,7 @@ from torch.autograd.profiler import profile
 from torch.utils.flop_counter import FlopCounterMode
 
 
-def seconds(works: Sequence[Callable[[], object]], rounds: int = 9) -> list[float]:
+def time_fastest(works: Sequence[Callable[[], object]], rounds: int = 9) -> list[float]:
     """The fastest run of each, on one thread and in that thread's own time.
 
     They take turns, round after round, so that a busy moment of the machine does not fall on one of them alone.
@@ -69,14 +69,14 @@ def hushed() -> Iterator[None]:
         os.close(nowhere)
 
 
-def operations(work: Callable[[], object]) -> int:
+def count_operations(work: Callable[[], object]) -> int:
     """Multiplications and additions of the matrix products; a fused kernel shows none."""
     with FlopCounterMode(display=False) as counter:
         work()
     return int(counter.get_total_flops())
 
 
-def slope(sizes: Sequence[int], costs: Sequence[float]) -> float:
+def cost_exponent(sizes: Sequence[int], costs: Sequence[float]) -> float:
     """The exponent p of cost ~ size^p, by least squares on logarithms."""
     x, y = [math.log(size) for size in sizes], [math.log(cost) for cost in costs]
     middle, height = sum(x) / len(x), sum(y) / len(y)

@@ -8,11 +8,11 @@ from torch import Tensor, nn
 
 from regard.errors import InputError
 from regard.nn.attention import Mixer
-from regard.nn.mechanisms import MECHANISMS, Choice, Picked, pick
-from regard.zoo import FAMILIES, bare, preset
+from regard.nn.mechanisms import MECHANISMS, Choice, PickedMechanism, pick_mechanism
+from regard.zoo import FAMILIES, empty_net, find_preset
 
 from .report import EXACT
-from .subjects import Subject
+from .subjects import TrainedSubject
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ def contenders(choices: list[Choice]) -> list[Contender]:
     found: dict[str, Contender] = {}
     for choice in [EXACT, *choices]:
         try:
-            picked = pick(choice)
+            picked = pick_mechanism(choice)
         except ValueError as error:
             what, *known = str(error).split("; ")
             hint = [part for part in known if part.startswith("did you mean")]
@@ -40,7 +40,7 @@ def contenders(choices: list[Choice]) -> list[Contender]:
     return list(found.values())
 
 
-def named(picked: Picked) -> str:
+def named(picked: PickedMechanism) -> str:
     """local, or local window=64 where a setting is not as usual"""
     usual = vars(MECHANISMS[picked.kind].settings())
     changed = [f"{name}={value}" for name, value in vars(picked.settings).items() if value != usual[name]]
@@ -52,14 +52,14 @@ class Nets:
     """Makes nets of one model, at any length and with any attention."""
 
     model: str
-    subject: Subject
+    subject: TrainedSubject
     seed: int
 
     def build(self, choice: Choice, length: int) -> nn.Module:
         """With random weights, the same ones each time; a ValueError says why it cannot be."""
-        family, plain = preset(self.model, {})
-        _, config = preset(self.model, self.subject.changes(plain, length) | {"attention": choice})
-        bare(family, config)  # refused before memory is used
+        family, plain = find_preset(self.model, {})
+        _, config = find_preset(self.model, self.subject.changes(plain, length) | {"attention": choice})
+        empty_net(family, config)  # refused before memory is used
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             return FAMILIES[family].net(config)
@@ -81,7 +81,7 @@ class Nets:
         its own, so for it that is the same net without hashes."""
         if comparable(net, exact):
             return exact
-        if pick(choice).kind != "lsh":
+        if pick_mechanism(choice).kind != "lsh":
             return None
         return self.like({"kind": "lsh", "chunk": 2 * length, "rounds": 1, "buckets": 1}, length, net)
 
@@ -115,5 +115,5 @@ def relative(found: Tensor, exact: Tensor) -> float:
 
 
 @torch.inference_mode()
-def outputs(subject: Subject, net: nn.Module, batch: Any) -> Tensor:
+def outputs(subject: TrainedSubject, net: nn.Module, batch: Any) -> Tensor:
     return subject.outputs(net.eval(), batch)

@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from regard import style
-from regard.train.curves import apart, part_of, shortened
+from regard.train.curves import panel_height, shortened, spread_heights
 
-from .report import EXACT, MEASURES, Comparison, Row
+from .report import EXACT, MEASURES, Comparison, ComparisonRow
 
 MARKERS = "oosD^v"
 HUES = 6  # that can be told apart; then they come again with another marker and lightness
@@ -31,7 +31,7 @@ TALL, HEAD = 2.5, 0.95  # inches of a panel with few names, and of what stands a
 
 
 @dataclass(frozen=True)
-class Curve:
+class CostCurve:
     name: str
     x: Sequence[float]
     y: Sequence[float]
@@ -41,23 +41,23 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Look:
+class CurveStyle:
     tint: str
     marker: str
     exact: bool
 
 
-def looks(rows: Sequence[Row]) -> dict[str, Look]:
+def looks(rows: Sequence[ComparisonRow]) -> dict[str, CurveStyle]:
     """Exact attention is ink; the others go around the circle of hues, each round of it lighter or darker."""
     found, others = {}, [row for row in rows if row.name != EXACT]
     for row in rows:
         if row.name == EXACT:
-            found[row.name] = Look(style.INK, "o", True)
+            found[row.name] = CurveStyle(style.INK, "o", True)
     for i, row in enumerate(others):
         turn, place = divmod(i, HUES)
         hue = 275 + 360 * place / HUES + 30 * turn
         lightness, chroma = ((0.55, 0.15), (0.7, 0.12), (0.4, 0.1))[turn % 3]
-        found[row.name] = Look(style.colour(lightness, chroma, hue % 360), MARKERS[1 + turn % 5], False)
+        found[row.name] = CurveStyle(style.colour(lightness, chroma, hue % 360), MARKERS[1 + turn % 5], False)
     return found
 
 
@@ -80,8 +80,8 @@ def draw(found: Comparison) -> Figure:
             axes.set_visible(bool(curves[name]) or pair == PAIRS[0])
     if len(heights) > len(kept):
         ends = [(x, x.loss(found.steps) or 0.0, found.equal_time(x) or 0.0) for x in learned]
-        steps = [Curve(x.name, x.lesson.steps, x.lesson.losses, f"  {y:.3f}", y) for x, y, _ in ends]
-        seconds = [Curve(x.name, x.lesson.seconds, x.lesson.losses, f"  {y:.3f}", y, False) for x, _, y in ends]
+        steps = [CostCurve(x.name, x.lesson.steps, x.lesson.losses, f"  {y:.3f}", y) for x, y, _ in ends]
+        seconds = [CostCurve(x.name, x.lesson.seconds, x.lesson.losses, f"  {y:.3f}", y, False) for x, _, y in ends]
         losses(panels[-1, 0], steps, look, "loss after equal steps", "steps", found.steps)
         losses(panels[-1, 1], seconds, look, "loss after equal time", "seconds of training", found.seconds)
     return figure
@@ -100,21 +100,21 @@ def summary(found: Comparison) -> str:
     return told
 
 
-def cost_curves(rows: Sequence[Row], name: str) -> list[Curve]:
+def cost_curves(rows: Sequence[ComparisonRow], name: str) -> list[CostCurve]:
     measure, found = MEASURES[name], []
     for row in rows:
         pairs = [(point.length, cost) for point in row.points if (cost := measure.cost(point))]
         power = row.growth(measure.cost) if measure.grows else None
         label = "" if power is None else f"  $n^{{{power:.1f}}}$"
         if pairs:
-            found.append(Curve(row.name, [x for x, _ in pairs], [y for _, y in pairs], label, pairs[-1][1]))
+            found.append(CostCurve(row.name, [x for x, _ in pairs], [y for _, y in pairs], label, pairs[-1][1]))
     return found
 
 
 def by_length(
     axes: Axes,
-    curves: Sequence[Curve],
-    look: Mapping[str, Look],
+    curves: Sequence[CostCurve],
+    look: Mapping[str, CurveStyle],
     found: Comparison,
     title: str,
     show: Callable[[float], str],
@@ -133,7 +133,7 @@ def by_length(
 
 
 def losses(
-    axes: Axes, curves: Sequence[Curve], look: Mapping[str, Look], title: str, name: str, equal: float | None
+    axes: Axes, curves: Sequence[CostCurve], look: Mapping[str, CurveStyle], title: str, name: str, equal: float | None
 ) -> None:
     """With a line where all have learned for equally long."""
     axes.set_title(title)
@@ -147,7 +147,7 @@ def losses(
     finish(axes, curves, look, name)
 
 
-def plot(axes: Axes, curves: Sequence[Curve], look: Mapping[str, Look]) -> None:
+def plot(axes: Axes, curves: Sequence[CostCurve], look: Mapping[str, CurveStyle]) -> None:
     """Exact attention below the others, and broad: what lies on it is still seen."""
     for curve in curves:
         own = look[curve.name]
@@ -155,7 +155,7 @@ def plot(axes: Axes, curves: Sequence[Curve], look: Mapping[str, Look]) -> None:
         axes.plot(curve.x, curve.y, alpha=0.55 if own.exact else 1.0, zorder=2 if own.exact else 3, **line)  # type: ignore[arg-type]
 
 
-def finish(axes: Axes, curves: Sequence[Curve], look: Mapping[str, Look], name: str) -> None:
+def finish(axes: Axes, curves: Sequence[CostCurve], look: Mapping[str, CurveStyle], name: str) -> None:
     """The name of each curve at the right, as far from its neighbours as it can be read."""
     axes.xaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_minor_locator(NullLocator())
@@ -167,7 +167,7 @@ def finish(axes: Axes, curves: Sequence[Curve], look: Mapping[str, Look], name: 
     axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())  # names and the lines to them change nothing
     ends = sorted(curves, key=lambda curve: curve.height)
     tall = 72 * panel(len(curves))
-    places = apart([tall * part_of(axes, curve.height) for curve in ends], LABEL) if ends else []
+    places = spread_heights([tall * panel_height(axes, curve.height) for curve in ends], LABEL) if ends else []
     lift = max(-min(places, default=0.0), min(tall - max(places, default=0.0), 0.0))  # none below the axis or above it
     right, back = axes.get_xlim()[1], (axes.transScale + axes.transLimits).inverted()
     for curve, place in zip(ends, places, strict=True):
@@ -186,7 +186,7 @@ def panel(names: int) -> float:
 
 def rendered(found: Comparison, kind: str) -> bytes:
     raw = io.BytesIO()
-    with style.family():
+    with style.font_family():
         draw(found).savefig(raw, format=kind, metadata=style.METADATA[kind])
     return raw.getvalue()
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import InputError
-from regard.train.words import amount, finite
+from regard.train.formatting import format_count, json_number
 
-from .measure import slope
+from .measure import cost_exponent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -71,7 +71,7 @@ class Lesson:
 
 
 @dataclass
-class Row:
+class ComparisonRow:
     name: str
     idea: str
     points: list[Point] = field(default_factory=list)
@@ -82,7 +82,7 @@ class Row:
     def growth(self, cost: Callable[[Point], float | None]) -> float | None:
         """The exponent p of cost ~ length^p; None while there are not two lengths."""
         pairs = [(point.length, found) for point in self.points if (found := cost(point))]
-        return slope(*zip(*pairs, strict=True)) if len(pairs) > 1 else None
+        return cost_exponent(*zip(*pairs, strict=True)) if len(pairs) > 1 else None
 
     def loss(self, step: int) -> float | None:
         return dict(zip(self.lesson.steps, self.lesson.losses, strict=True)).get(step)
@@ -117,7 +117,9 @@ MEASURES = {
     "forward": Measure("forward alone", lambda x: middle(x.forward), milliseconds, rounds=lambda x: x.forward),
     "step_bytes": Measure("peak memory of a step, besides the weights", lambda x: x.step_bytes, kilobytes),
     "forward_bytes": Measure("peak memory of forward alone", lambda x: x.forward_bytes, kilobytes),
-    "written": Measure("decoding with the cache, tokens a second", lambda x: middle(x.written), amount, grows=False),
+    "written": Measure(
+        "decoding with the cache, tokens a second", lambda x: middle(x.written), format_count, grows=False
+    ),
     "error": Measure(
         "error of the output before training, exact attention with the same weights being 0",
         lambda x: x.error,
@@ -134,7 +136,7 @@ class Comparison:
     model: str
     unit: str  # what lengths count: tokens or patches
     lengths: list[int]
-    rows: list[Row]
+    rows: list[ComparisonRow]
     data: str
     threads: int
     seed: int
@@ -147,10 +149,10 @@ class Comparison:
     notes: list[str] = field(default_factory=list)
     stopped: bool = False  # by Ctrl-C: the rest is not there
 
-    def equal_time(self, row: Row) -> float | None:
+    def equal_time(self, row: ComparisonRow) -> float | None:
         return None if self.seconds is None else row.lesson.at(self.seconds)
 
-    def crossing(self, row: Row) -> float | None:
+    def crossing(self, row: ComparisonRow) -> float | None:
         """From which length on a step is faster than that of exact attention, between two lengths by a straight line of
         logarithms; None if it is not clearly faster at the longest, by more than both vary."""
         exact = next((one for one in self.rows if one.name == EXACT), None)
@@ -174,7 +176,7 @@ class Comparison:
             told["loss_after_equal_steps"] = row.loss(self.steps)
             told["loss_after_equal_time"] = self.equal_time(row)
             told["faster_from"] = self.crossing(row)
-        return dict(finite(found))
+        return dict(json_number(found))
 
     def __str__(self) -> str:
         from .table import lines
@@ -190,7 +192,7 @@ class Comparison:
         """A picture (.png, .svg), a page with the table and the picture (.html), or all numbers (.json)."""
         from .picture import page, rendered
 
-        path = savable(path)
+        path = check_save_path(path)
         if path.suffix == ".json":
             raw = (json.dumps(self.as_dict(), indent=2, allow_nan=False) + "\n").encode()
         elif path.suffix == ".html":
@@ -202,7 +204,7 @@ class Comparison:
         part.replace(path)
 
 
-def savable(path: str | Path) -> Path:
+def check_save_path(path: str | Path) -> Path:
     """Whether a comparison could be written there, before it is made."""
     path = Path(path)
     if path.suffix not in KINDS:

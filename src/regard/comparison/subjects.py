@@ -6,11 +6,11 @@ from typing import Any, Protocol
 import numpy as np
 from torch import Tensor, nn
 
-from regard.decode.writer import Writer
+from regard.decode.incremental import IncrementalDecoder
 from regard.tasks.task import Task
 
 
-class Subject(Protocol):
+class TrainedSubject(Protocol):
     """A model at work. What it learns is a task, as in a run; a batch is what that task takes."""
 
     unit: str  # what lengths count
@@ -38,7 +38,7 @@ class Subject(Protocol):
         """What the net makes of a batch, to be compared with what another net makes of it."""
         ...
 
-    def writer(self, net: nn.Module, batch: Any, room: int) -> Writer | None:
+    def writer(self, net: nn.Module, batch: Any, room: int) -> IncrementalDecoder | None:
         """The net as it writes, all but the last ``room`` tokens read; None for what does not write."""
         ...
 

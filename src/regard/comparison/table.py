@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from .report import EXACT, MEASURES, Comparison, Row, Spread, milliseconds
+from .report import EXACT, MEASURES, Comparison, ComparisonRow, Spread, milliseconds
 
 
 def lines(found: Comparison) -> list[str]:
@@ -42,7 +42,7 @@ def lines(found: Comparison) -> list[str]:
     return told
 
 
-def learned(found: Comparison, rows: Sequence[Row], width: int) -> list[str]:
+def learned(found: Comparison, rows: Sequence[ComparisonRow], width: int) -> list[str]:
     shown = [row for row in rows if row.lesson.losses]
     if not shown or found.seconds is None:
         return []

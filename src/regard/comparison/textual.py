@@ -15,15 +15,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from regard.decode.writer import Continuer, Translator, Writer
+from regard.decode.incremental import CausalDecoder, IncrementalDecoder, Seq2SeqDecoder
 from regard.errors import InputError
-from regard.modalities.text.masking import Hidden
+from regard.modalities.text.masking import MaskedBatch
 from regard.modalities.text.pairs import Pairs
 from regard.modalities.text.reversal import Reversal
-from regard.modalities.text.tasks.language import Language, Tokens
+from regard.modalities.text.tasks.language import Language, NextTokenBatch
 from regard.modalities.text.tasks.masked import Masked
 from regard.modalities.text.tasks.translation import Translate
-from regard.modalities.text.vocabulary import BYTES, Vocabulary
+from regard.modalities.text.vocabulary import BYTE_VOCABULARY, Vocabulary
 from regard.tasks.task import Task
 
 from .subjects import without_dropout
@@ -68,21 +68,21 @@ def generated(seed: int) -> Bytes:
 
 
 @dataclass(frozen=True)
-class Kind:
+class WindowTask:
     """What is done with windows of bytes."""
 
     task: Callable[[nn.Module], Task]
     window: Callable[[int], int]  # how many bytes a row of some length takes
     batch: Callable[[Tensor, np.random.Generator], Any]
     outputs: Callable[[Any, Any], Tensor]
-    writer: Callable[[nn.Module, Any, int], Writer | None] = lambda net, batch, room: None
+    writer: Callable[[nn.Module, Any, int], IncrementalDecoder | None] = lambda net, batch, room: None
     keys: Mapping[str, Any] = field(default_factory=dict)  # of the config
 
 
 class Textual:
     unit = "tokens"
 
-    def __init__(self, kind: Kind, text: Bytes) -> None:
+    def __init__(self, kind: WindowTask, text: Bytes) -> None:
         self.kind, self.text, self.data = kind, text, text.name
 
     def real(self, length: int) -> int:
@@ -104,22 +104,22 @@ class Textual:
     def outputs(self, net: Any, batch: Any) -> Tensor:
         return self.kind.outputs(net, batch)
 
-    def writer(self, net: nn.Module, batch: Any, room: int) -> Writer | None:
+    def writer(self, net: nn.Module, batch: Any, room: int) -> IncrementalDecoder | None:
         return self.kind.writer(net, batch, room)
 
 
-def next_bytes(ids: Tensor, numbers: np.random.Generator) -> Tokens:
-    return Tokens(ids[:, :-1].contiguous(), ids[:, 1:].contiguous(), None)
+def next_bytes(ids: Tensor, numbers: np.random.Generator) -> NextTokenBatch:
+    return NextTokenBatch(ids[:, :-1].contiguous(), ids[:, 1:].contiguous(), None)
 
 
-def going_on(net: nn.Module, batch: Tokens, room: int) -> Writer:
-    return Writer(Continuer(net), batch.given[:1, : batch.given.shape[1] - room], room=room)
+def going_on(net: nn.Module, batch: NextTokenBatch, room: int) -> IncrementalDecoder:
+    return IncrementalDecoder(CausalDecoder(net), batch.given[:1, : batch.given.shape[1] - room], room=room)
 
 
-def hidden_bytes(ids: Tensor, numbers: np.random.Generator) -> Hidden:
+def hidden_bytes(ids: Tensor, numbers: np.random.Generator) -> MaskedBatch:
     chosen = torch.from_numpy(numbers.random(ids.shape) < HIDDEN)
     chosen[:, 0] = True  # at least one
-    return Hidden(ids.masked_fill(chosen, VALUES), None, None, chosen, ids, None)
+    return MaskedBatch(ids.masked_fill(chosen, VALUES), None, None, chosen, ids, None)
 
 
 def two_halves(ids: Tensor, numbers: np.random.Generator) -> Pairs:
@@ -128,12 +128,14 @@ def two_halves(ids: Tensor, numbers: np.random.Generator) -> Pairs:
     return Pairs(ids[:, :n].contiguous(), None, ids[:, n:-1].contiguous(), ids[:, n + 1 :].contiguous(), keys)
 
 
-def answering(net: nn.Module, batch: Pairs, room: int) -> Writer:
-    return Writer(Translator(net, batch.source[:1]), batch.given[:1, : batch.given.shape[1] - room], room=room)
+def answering(net: nn.Module, batch: Pairs, room: int) -> IncrementalDecoder:
+    return IncrementalDecoder(
+        Seq2SeqDecoder(net, batch.source[:1]), batch.given[:1, : batch.given.shape[1] - room], room=room
+    )
 
 
 # Foretells the next byte.
-DECODER = Kind(
+DECODER = WindowTask(
     task=Language,
     window=lambda length: length + 1,
     batch=next_bytes,
@@ -141,15 +143,15 @@ DECODER = Kind(
     writer=going_on,
 )
 # Guesses hidden bytes from all that surrounds them; one more number hides another.
-READER = Kind(
-    task=lambda net: Masked(net, Vocabulary("bpe", BYTES).learn([])),  # of which only ``show`` would make use
+READER = WindowTask(
+    task=lambda net: Masked(net, Vocabulary("bpe", BYTE_VOCABULARY).learn([])),  # of which only ``show`` would make use
     window=lambda length: length,
     batch=hidden_bytes,
     outputs=lambda net, batch: net.guessed(net.read(batch.ids)),
     keys={"vocab": VALUES + 1, "head": "words"},
 )
 # Reads half of the bytes, and foretells the others one by one.
-PAIRING = Kind(
+PAIRING = WindowTask(
     task=lambda net: Translate(net, None, smoothing=0.0),
     window=lambda length: 2 * length + 1,
     batch=two_halves,

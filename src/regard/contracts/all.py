@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from regard.errors import InputError
-from regard.plugins import ADDED, Registered, Source
+from regard.plugins import ADDED, PluginSource, Registered
 
 from . import families, mixers, others, reach, runs
 from .report import Contract, Verdict, verdict_of
 
 
-def judged(source: Source) -> Iterator[Verdict]:
+def run_contracts(source: PluginSource) -> Iterator[Verdict]:
     """Every contract of every row that came from a plug-in, in the order in which they were registered, one by one."""
     rows = [one for one in ADDED if one.source == source]
     if not rows:

@@ -23,7 +23,7 @@ from regard.models.family import Family
 from regard.nn.cache import Cache
 from regard.nn.config import parse
 from regard.nn.tap import capture
-from regard.zoo import FAMILIES, bare, config_data, read_config
+from regard.zoo import FAMILIES, config_data, empty_net, read_config
 
 from .report import BrokenError, Contract, NothingError, demand, demand_close
 from .samples import stirred
@@ -82,7 +82,7 @@ def presets_built(family: str, row: Family) -> None:
     for name, config in row.presets.items():
         demand(isinstance(config, row.config), f"the preset {name} is a {type(config).__name__}")
         through_files(family, config)
-        bare(family, config)
+        empty_net(family, config)
 
 
 def bad_keys(family: str, row: Family) -> None:

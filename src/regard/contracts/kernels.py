@@ -9,7 +9,7 @@ from torch import Tensor
 
 from regard.nn.attention import Kernel
 from regard.nn.cache import Slot
-from regard.nn.mask import ALL, Bias, Given, Mask
+from regard.nn.mask import ALL, Bias, Mask, TensorBias
 from regard.nn.mechanisms import Traits
 
 from .report import BrokenError, Contract, demand, demand_close
@@ -84,7 +84,7 @@ def refusal(attention: Kernel, name: str, word: str) -> None:
 
 
 def refusal_of_bias(attention: Kernel) -> None:
-    (q, k, v), bias = heads_of((3, 3)), Given(numbers(HEADS, 3, 3))
+    (q, k, v), bias = heads_of((3, 3)), TensorBias(numbers(HEADS, 3, 3))
     refused_by(lambda: attention.weights(q, k, ALL, bias), "bias", "weights, with a bias")
     refused_by(lambda: attention(q, k, v, ALL, bias), "bias", "forward, with a bias")
     refused_by(lambda: attention.step(Slot(0), q, k, v, ALL, bias), "bias", "step, with a bias")
@@ -187,5 +187,5 @@ def contracts(attention: Kernel, traits: Traits, refuses: set[str]) -> Iterator[
 def law_with_bias(attention: Kernel, traits: Traits) -> None:
     for name in ("none", "left"):
         for size in ((5, 5), (3, 7)):
-            bias = Given(numbers(HEADS, *size))
+            bias = TensorBias(numbers(HEADS, *size))
             law(attention, traits, size, MASKS[name](3, *size), bias, f"mask {name!r} and a bias")

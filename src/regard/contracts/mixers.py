@@ -18,13 +18,13 @@ from regard.model import Model
 from regard.nn.attention import Mixer, MultiHeadAttention
 from regard.nn.block import Block
 from regard.nn.cache import Cache
-from regard.nn.feedforward import MLP
-from regard.nn.mask import ALL, CAUSAL, Given, Mask
+from regard.nn.feedforward import FeedForward
+from regard.nn.mask import ALL, CAUSAL, Mask, TensorBias
 from regard.nn.mechanisms import Choice, Traits, build_mixer
 from regard.nn.residual import Branch, Placement, build_residual
 from regard.nn.site import Site
 from regard.nn.tap import Tap, capture
-from regard.zoo import FAMILIES, bare
+from regard.zoo import FAMILIES, empty_net
 
 from . import kernels
 from .report import BrokenError, Contract, NothingError, demand, demand_close
@@ -53,7 +53,7 @@ def refusals(choice: Choice) -> set[str]:
     mixer, x = built(choice).eval(), numbers(2, 4, DIM)
     for what, mask, bias in (
         ("pairs", Mask(pairs=some_pairs(2, 4, 4)), None),
-        ("bias", ALL, Given(numbers(HEADS, 4, 4))),
+        ("bias", ALL, TensorBias(numbers(HEADS, 4, 4))),
     ):
         try:
             mixer(x, mask=mask, bias=bias)
@@ -81,7 +81,7 @@ def block(
     beyond = Site(dim=DIM, heads=HEADS, length=16, cross=True, dropout=dropout)
     return Block(
         build_mixer(choice, site),
-        MLP(DIM, 24),
+        FeedForward(DIM, 24),
         lambda: build_residual(placement, nn.LayerNorm(DIM), Branch(DIM), DIM),
         cross=build_mixer(choice, beyond) if cross else None,
     )
@@ -195,7 +195,7 @@ def in_model(choice: Choice, family: str) -> None:
     row = FAMILIES[family]
     config = row.reconfigured(row.example(), {"attention": choice, "depth": 1})
     try:
-        bare(family, config)
+        empty_net(family, config)
     except ConfigError as error:
         raise NothingError(f"a {family} cannot take it: {error.got}") from None
     net: Any = row.net(config)

@@ -11,11 +11,11 @@ from typing import Any
 import torch
 
 from regard.errors import InputError
-from regard.figures import Collection, homes
-from regard.interop.kinds import KINDS, read_foreign, tried
-from regard.interop.rules import exported
-from regard.look.analyses import ANALYSES, Asked, analysed
-from regard.modalities.processor import Home
+from regard.figures import Collection, figure_homes
+from regard.interop.formats import KINDS, read_checkpoint, try_export
+from regard.interop.rules import export_tensors
+from regard.look.analyses import ANALYSES, AnalysisRequest, run_analysis
+from regard.modalities.processor import ProcessorFolder
 from regard.modalities.processors import PROCESSORS
 from regard.modalities.verb_table import VERBS
 from regard.zoo import FAMILIES
@@ -36,14 +36,16 @@ def there_and_back(name: str) -> None:
     row = FAMILIES[kind.family]
     config = row.example() if kind.example is None else kind.example()
     state = row.net(config).state_dict()
-    _, data, run, lost = tried(kind, config, state)
+    _, data, run, lost = try_export(kind, config, state)
     differing = ", ".join(f"{key} = {ours!r} comes back as {said!r}" for key, (ours, said) in lost.items())
     demand(not lost, f"its config cannot say all of the example of {kind.family}: {differing}")
     tensors = run.finish("our tensors cannot be exported")
     data = json.loads(json.dumps(data))
     demand(data.get("model_type", name) == name, f"the config it writes is of the kind {data.get('model_type')!r}")
     header = {key: tuple(x.shape) for key, x in tensors.items()}
-    found = read_foreign(data, {}, header, lambda names: {key: tensors[key] for key in names if key in tensors}, Path())
+    found = read_checkpoint(
+        data, {}, header, lambda names: {key: tensors[key] for key in names if key in tensors}, Path()
+    )
     demand(found.config == config, f"the config comes back as {found.config}, expected {config}")
     for key, x in state.items():
         demand(key in found.state, f"the tensor {key} does not come back")
@@ -56,7 +58,7 @@ def strict(name: str) -> None:
     row = FAMILIES[kind.family]
     config = row.example() if kind.example is None else kind.example()
     data = json.loads(json.dumps(kind.export_config(config)))
-    tensors = exported(row.net(config).state_dict(), kind.rules(config, None)).finish("cannot be exported")
+    tensors = export_tensors(row.net(config).state_dict(), kind.rules(config, None)).finish("cannot be exported")
     gone = next(iter(tensors))
     for what, some in {
         "is missing": {key: x for key, x in tensors.items() if key != gone},
@@ -69,7 +71,7 @@ def strict(name: str) -> None:
 def refused(data: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], what: str, name: str) -> None:
     header = {key: tuple(x.shape) for key, x in tensors.items()}
     try:
-        read_foreign(data, {}, header, lambda names: {key: x for key, x in tensors.items() if key in names}, Path())
+        read_checkpoint(data, {}, header, lambda names: {key: x for key, x in tensors.items() if key in names}, Path())
     except InputError as error:
         demand(name in str(error), f"{what}, and the error does not name it: {error}")
         return
@@ -97,7 +99,7 @@ def prepared(name: str) -> None:
     with tempfile.TemporaryDirectory() as place:
         for file, content in model.processor.files().items():
             (Path(place) / file).write_bytes(content)
-        again = kind.read(data, Home(Path(place), FAMILIES[family], model.config))
+        again = kind.read(data, ProcessorFolder(Path(place), FAMILIES[family], model.config))
     demand(again.to_data() == model.processor.to_data(), "what is read back is not what was written")
     demand(set(again.media) == kind.media, f"it prepares {', '.join(again.media)}, expected {', '.join(kind.media)}")
 
@@ -117,7 +119,7 @@ def analysed_somewhere(name: str) -> None:
         row, model = FAMILIES[family], model_of(family)
         found = model.look(*shown(row)[: 1 if row.takes == ("text", "text") else None])
         try:
-            told = analysed(found, name, Asked())
+            told = run_analysis(found, name, AnalysisRequest())
         except InputError as error:
             refusals.append(f"{family}: {error.what}")
             continue
@@ -137,7 +139,7 @@ def drawn(collection: Collection, name: str) -> None:
 
 
 def figure_contracts(name: str) -> Iterator[Contract]:
-    yield Contract("it is computed, drawn and checked", lambda: drawn(homes()[name], name))
+    yield Contract("it is computed, drawn and checked", lambda: drawn(figure_homes()[name], name))
 
 
 def collection_contracts(collection: Collection) -> Iterator[Contract]:

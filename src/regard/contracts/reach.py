@@ -15,25 +15,25 @@ import tomlkit
 import torch
 from PIL import Image
 
-from regard.look.analyses import Asked, analysed
-from regard.look.document import title
-from regard.look.example import takes
-from regard.look.lens import through_lens
-from regard.modalities.goals import GOALS, batches_of
+from regard.look.analyses import AnalysisRequest, run_analysis
+from regard.look.document import model_title
+from regard.look.examples import input_kind
+from regard.look.lens import logit_lens
+from regard.modalities.goals import GOALS, batch_maker
 from regard.modalities.inputs import Picture
-from regard.modalities.learning import Goal
 from regard.modalities.page_inputs import PAGE_INPUTS
 from regard.modalities.processors import PROCESSORS, kind_for
+from regard.modalities.rows import Goal
 from regard.modalities.sources import SOURCES
-from regard.modalities.text.vocabulary import Vocabulary, symbols_of
+from regard.modalities.text.vocabulary import Vocabulary, tokenizer_symbols
 from regard.modalities.verb_table import VERBS
 from regard.model import Model
 from regard.models.family import Family
 from regard.nn.config import parse
-from regard.run.evaluation import measured
-from regard.run.training import train
-from regard.serve.shelf import Shelf
-from regard.train.progress import Silent
+from regard.run.evaluation import evaluate_run
+from regard.run.training import train_run
+from regard.serve.model_list import ModelShelf
+from regard.train.progress import SilentReporter
 from regard.zoo import FAMILIES, config_data, family_of
 
 from .families import inputs, logits_of, saved_and_loaded, tensors
@@ -74,7 +74,9 @@ def model_of(family: str) -> Model:
             processor = replace(processor, size=SIDE)
         return Model(family, row.net(config).eval(), processor)
     text = Vocabulary("words", config.vocab - 4).learn(WORDS)
-    return Model(family, row.net(config).eval(), kind_for(row).blank(row, config, text), symbols=symbols_of(text))
+    return Model(
+        family, row.net(config).eval(), kind_for(row).blank(row, config, text), symbols=tokenizer_symbols(text)
+    )
 
 
 def own_net(family: str) -> None:
@@ -104,7 +106,7 @@ def lensed(family: str) -> None:
     if not row.lens.headed(net):
         raise NothingError("its example has no head for it")
     given = {name: x.float() if x.is_floating_point() else x for name, x in inputs(row, row.example()).items()}
-    layers = list(through_lens(net, lambda: net(**given)))
+    layers = list(logit_lens(net, lambda: net(**given)))
     demand(bool(layers), "its lens finds no block")
     answer = logits_of(net(**given))
     if row.lens.beside is None and layers[-1].logits.shape == answer.shape:
@@ -114,7 +116,7 @@ def lensed(family: str) -> None:
 def served(family: str) -> None:
     """The page has a form of input for it, and the shelf can make and show it."""
     row = FAMILIES[family]
-    medium = takes(row.takes)
+    medium = input_kind(row.takes)
     demand(medium in PAGE_INPUTS, f"the page has no input for what it takes: {medium}")
     demand(bool(PAGE_INPUTS[medium].example(family)), f"the page opens with no example of {medium}")
     model_of(family)
@@ -142,7 +144,7 @@ def names_tasks(family: str) -> None:
 
 def data_for(task: str, row: Family) -> list[str]:
     """The kinds of data that serve a goal and are of what a family takes; examples can be written of the first."""
-    fitting = [name for name in batches_of(task) if name in SOURCES and set(SOURCES[name].media) == set(row.takes)]
+    fitting = [name for name in batch_maker(task) if name in SOURCES and set(SOURCES[name].media) == set(row.takes)]
     return sorted(fitting, key=lambda name: SOURCES[name].example is None)
 
 
@@ -199,7 +201,7 @@ def little_data(family: str, task: str) -> str:
     demand(task in GOALS, f"its task {task!r} is not known")
     fitting = data_for(task, row)
     if not fitting:
-        known = ", ".join(batches_of(task))
+        known = ", ".join(batch_maker(task))
         raise BrokenError(f"no kind of data for {task} ({known}) is of what it takes: {', '.join(row.takes)}")
     demand(SOURCES[fitting[0]].example is not None, f"no kind of data for {task} can write an example of itself")
     return fitting[0]
@@ -212,11 +214,11 @@ def trained(family: str, task: str, data: str = "") -> None:
         folder = Path(name)
         file = folder / "run.toml"
         file.write_text(run_text(family, task, data, folder, 2), "utf-8")
-        ended = train(file, (), Silent())
+        ended = train_run(file, (), SilentReporter())
         demand(bool(ended.finished), f"the run stopped at step {ended.step}")
-        found = measured(ended.folder, "held_out", Silent())
+        found = evaluate_run(ended.folder, "held_out", SilentReporter())
         demand(bool(found.metrics), "its evaluation measures nothing")
-        model = Shelf(folder).get("run:run").model
+        model = ModelShelf(folder).get("run:run").model
         verbs = model.verbs()
         cannot = f"trained to {task}, it cannot be asked to: its verbs are {', '.join(verbs) or 'none'}"
         demand(task not in VERBS or task in verbs, cannot)
@@ -248,7 +250,7 @@ def analyses_of(family: str) -> None:
     if not sized:
         raise NothingError("it has no maps of weights")
     smallest = found.sites[min(sized)[1]]
-    analysed(found, "spectrum", Asked(site=title(smallest.name, 0, smallest)))
+    run_analysis(found, "spectrum", AnalysisRequest(site=model_title(smallest.name, 0, smallest)))
 
 
 def contracts(family: str) -> Iterator[Contract]:

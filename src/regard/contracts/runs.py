@@ -11,14 +11,14 @@ from typing import Any
 import torch
 
 from regard.folders import load
-from regard.modalities.goals import GOALS, batches_of, can_learn
-from regard.modalities.learning import Plan
+from regard.modalities.goals import GOALS, batch_maker, can_learn
+from regard.modalities.rows import RunPlan
 from regard.modalities.sources import SOURCES
 from regard.run.settings import read_run
-from regard.run.templates import run_of
-from regard.run.training import resume, train
-from regard.train.progress import Silent
-from regard.train.runtext import write
+from regard.run.templates import template_run
+from regard.run.training import resume_run, train_run
+from regard.train.progress import SilentReporter
+from regard.train.runfile_text import run_file_text
 from regard.zoo import FAMILIES
 
 from .reach import data_for, little_data, run_text, trained
@@ -35,7 +35,7 @@ def learner_of(task: str) -> str:
         kinds = data_for(task, FAMILIES[name])
         if kinds and SOURCES[kinds[0]].example is not None:
             return name
-    known = ", ".join(batches_of(task)) or "none"
+    known = ", ".join(batch_maker(task)) or "none"
     raise BrokenError(f"no data for it ({known}) is of what {', '.join(able)} takes and can write an example of itself")
 
 
@@ -44,7 +44,7 @@ def templates_read(task: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name, template in GOALS[task].templates.items():
             file = Path(folder) / f"{name}.toml"
-            file.write_text(write(run_of(template)), "utf-8")
+            file.write_text(run_file_text(template_run(template)), "utf-8")
             found = read_run(file)
             demand(found.task == template.task, f"the run file {name} is read back as {found.task}")
             demand(found.data == template.data, f"the run file {name} is read back as {found.data}")
@@ -60,13 +60,13 @@ def resumed(family: str, task: str) -> None:
         folder = Path(name)
         file = folder / "run.toml"
         file.write_text(run_text(family, task, little_data(family, task), folder, STEPS), "utf-8")
-        whole = train(file, (), Silent()).folder
+        whole = train_run(file, (), SilentReporter()).folder
         before = load(whole / "model").state_dict()
         last = max(whole.glob("checkpoints/step-*"), key=lambda path: int(path.name.removeprefix("step-")))
         demand(last.name.endswith(str(STEPS)), f"the last checkpoint is {last.name}, expected that of step {STEPS}")
         shutil.rmtree(last)
         shutil.rmtree(whole / "model")
-        resume(whole, Silent())
+        resume_run(whole, SilentReporter())
         after = load(whole / "model").state_dict()
     for key, x in before.items():
         gap = float((after[key] - x).abs().max()) if x.numel() else 0.0
@@ -103,7 +103,7 @@ def rows_read(name: str) -> None:
         file.write_text(run_text(family, task, name, folder, 2), "utf-8")
         run = read_run(file)
         config = FAMILIES[family].example()
-        plan = Plan(run.task, run.data, 0, 2, folder, family, config, {}, None, load)
+        plan = RunPlan(run.task, run.data, 0, 2, folder, family, config, {}, None, load)
         found = SOURCES[name].open(plan)
         demand("train" in found.splits, f"it opens {', '.join(found.splits)}, and nothing to train on")
         for split, rows in found.splits.items():
@@ -116,7 +116,7 @@ def rows_read(name: str) -> None:
 def server_of(name: str) -> tuple[str, str]:
     """A task that this kind of data serves, and a family that learns it."""
     for task in GOALS:
-        if name in batches_of(task):
+        if name in batch_maker(task):
             for family, row in FAMILIES.items():
                 if can_learn(family, task) and set(row.takes) == set(SOURCES[name].media):
                     return task, family

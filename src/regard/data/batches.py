@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from .draws import AUGMENT, chance
+from .counter_rng import AUGMENT, counter_rng
 from .order import Order
 from .repeated import RepeatedOrder
 from .rows import Numbers, Rows
@@ -38,12 +38,12 @@ class Batches:
         return ", ".join([*(self.source.where(int(row)) for row in rows[:SHOWN]), *more])
 
 
-class Drawn(Batches):
+class RandomBatches(Batches):
     """Batches that chance has a part in: each row of each step has numbers of its own, however the batch is split."""
 
     def __init__(self, rows: Rows, order: Order, draw: Drawing, seed: int) -> None:
         self.source, self.order, self.draw, self.seed = rows, order, draw, seed
 
     def collate(self, rows: Sequence[int], step: int) -> Any:
-        numbers = [chance(AUGMENT, self.seed, step, int(row)) for row in rows]
+        numbers = [counter_rng(AUGMENT, self.seed, step, int(row)) for row in rows]
         return self.draw([self.source[int(row)] for row in rows], numbers)

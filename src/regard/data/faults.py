@@ -39,7 +39,9 @@ def fault_at(where: str, reason: str) -> Fault:
     return Fault(file, int(line), reason)
 
 
-def tolerate(faults: Sequence[Fault], total: int, share: float = 0.01, name: str = "", what: str = "row rows") -> None:
+def check_fault_share(
+    faults: Sequence[Fault], total: int, share: float = 0.01, name: str = "", what: str = "row rows"
+) -> None:
     """Stop if more than this share of all rows is bad, or if none is left. ``total`` counts good and bad ones;
     ``name`` says which data it is, where no row does; ``what`` a row is, and what several are."""
     bad = len(faults)

@@ -15,21 +15,21 @@ TABLES = ("jsonl", "json", "tsv", "csv")
 
 def find_file(name: str, base: Path) -> Path:
     """A path beside the run file, or as it is, or among the data that REGARD_DATA names."""
-    places = places_of(name, base)
+    places = search_paths(name, base)
     for place in places:
         if place.exists():
             return place
-    raise InputError("there is no such file", got=name, expected=" or ".join(map(str, places)), fix=elsewhere())
+    raise InputError("there is no such file", got=name, expected=" or ".join(map(str, places)), fix=data_folder_hint())
 
 
-def places_of(name: str, base: Path) -> list[Path]:
+def search_paths(name: str, base: Path) -> list[Path]:
     """Where a file or a folder is looked for, in this order."""
     data = os.environ.get("REGARD_DATA")
     places = [base / name, Path(name), *([Path(data) / name] if data else [])]
     return list(dict.fromkeys(place.resolve() for place in places))  # an absolute name is one place
 
 
-def elsewhere() -> str:
+def data_folder_hint() -> str:
     data = os.environ.get("REGARD_DATA") or "not set"
     return f"REGARD_DATA, the folder that holds your data, is {data}: set it, or give another path"
 
@@ -46,23 +46,23 @@ def pair_rows(paths: Sequence[Path], columns: Sequence[int | str]) -> Rows:
 
 
 def text_rows(paths: Sequence[Path], key: int | str) -> Rows:
-    path = only(paths)
-    return table_rows(path, [key]) if form_of(path) in TABLES else open_plain(path)
+    path = only_file(paths)
+    return table_rows(path, [key]) if file_format(path) in TABLES else open_plain(path)
 
 
 def table_rows(path: Path, columns: Sequence[int | str]) -> Rows:
     """By the file's name: jsonl, csv, or else columns between tabs."""
-    form = form_of(path)
+    form = file_format(path)
     if form in ("jsonl", "json"):
         return open_jsonl(path, [str(column) for column in columns])
     return open_csv(path, columns) if form == "csv" else open_tsv(path, columns)
 
 
-def form_of(path: Path) -> str:
+def file_format(path: Path) -> str:
     return path.name.lower().removesuffix(".gz").removesuffix(".xz").rpartition(".")[2]
 
 
-def only(paths: Sequence[Path]) -> Path:
+def only_file(paths: Sequence[Path]) -> Path:
     if len(paths) != 1:
         raise InputError("this data comes from one file a split", got=", ".join(map(str, paths)), fix="join the files")
     return paths[0]

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from .faults import PassingError
-from .places import Place
+from .locations import DataPlace
 
 WHOLE = 1 << 28  # bytes of a file that are all read; of a larger one, pieces
 PIECES, PIECE = 256, 1 << 20
@@ -42,7 +42,7 @@ def fingerprint_folder(path: Path, skip: Skip) -> str:
     return fingerprint_files(path, sorted(files))
 
 
-def fingerprint_named(place: Place, names: Sequence[str]) -> str:
+def fingerprint_named(place: DataPlace, names: Sequence[str]) -> str:
     """Of those that are there."""
     files = []
     for name in names:

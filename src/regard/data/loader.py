@@ -19,14 +19,14 @@ from torch.utils.data import DataLoader
 
 from regard.errors import InputError
 
-from .draws import COLLATE, chance
+from .counter_rng import COLLATE, counter_rng
 from .rows import Data
 
 PLAIN = (str, bytes, int, float, type(None))
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class MicroBatch:
     """What one process does in one go. Where there were too few rows to share out, it is a real row with weight 0."""
 
     batch: Any
@@ -38,7 +38,7 @@ class Made:
     """What a worker sends: the pieces of a step, or what went wrong."""
 
     step: int
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[MicroBatch, ...] = ()
     error: Exception | None = None
     trace: str = ""
 
@@ -49,14 +49,14 @@ class Maker:
     def __init__(self, data: Data, rank: int, world: int, split: int, seed: int) -> None:
         self.data, self.rank, self.world, self.split, self.seed = data, rank, world, split, seed
 
-    def pieces(self, step: int) -> tuple[Piece, ...]:
+    def pieces(self, step: int) -> tuple[MicroBatch, ...]:
         rows = np.asarray(self.data.rows(step))
         own = rows[self.rank :: self.world]
         return tuple(self.piece(step, i, own[i :: self.split].tolist(), rows[:1].tolist()) for i in range(self.split))
 
-    def piece(self, step: int, i: int, rows: Sequence[int], spare: Sequence[int]) -> Piece:
-        with seeded(chance(COLLATE, self.seed, step, self.rank * self.split + i)):
-            return Piece(self.data.collate(rows or spare, step), 1.0 if rows else 0.0)
+    def piece(self, step: int, i: int, rows: Sequence[int], spare: Sequence[int]) -> MicroBatch:
+        with seeded(counter_rng(COLLATE, self.seed, step, self.rank * self.split + i)):
+            return MicroBatch(self.data.collate(rows or spare, step), 1.0 if rows else 0.0)
 
     def __getitem__(self, step: int) -> Made:
         """In a worker. An exception is caught here: torch would put a traceback into its message and lose its fields.
@@ -96,7 +96,7 @@ class Loader:
         self.maker = Maker(data, rank, world, split, seed)
         self.steps, self.workers = steps, workers
 
-    def __iter__(self) -> Iterator[tuple[int, tuple[Piece, ...]]]:
+    def __iter__(self) -> Iterator[tuple[int, tuple[MicroBatch, ...]]]:
         if self.workers == 0:
             for step in self.steps:
                 yield step, self.maker.pieces(step)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from regard.errors import InputError
 
-from .draws import ORDER, chance, shuffled
+from .counter_rng import ORDER, counter_rng, permutation
 from .rows import Numbers
 
 
@@ -72,12 +72,12 @@ class Order:
         """The last one is kept: steps mostly follow each other."""
         current = self.current
         if current is None or current.number != number:
-            numbers = chance(ORDER, self.seed, number)
+            numbers = counter_rng(ORDER, self.seed, number)
             if self.shuffle:
                 # The group in the upper bits and chance in the lower ones: one sort does both.
                 bits = np.uint64(max(1, int(self.groups.max()).bit_length()))
                 keys = self.groups << (np.uint64(64) - bits) | numbers.random_raw(len(self.groups)) >> bits
-                batches = shuffled(numbers, len(self))
+                batches = permutation(numbers, len(self))
             else:
                 keys, batches = self.groups, np.arange(len(self))
             self.current = current = Epoch(number, np.argsort(keys, kind="stable"), batches)

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from regard.errors import InputError
 
+from .archives import unpacked_file
 from .faults import Fault
 from .lines import Lines
-from .tables import LONGEST, WIDEST, UnfitError, checked, locate, readable
-from .unpack import unpacked
+from .tables import LONGEST, WIDEST, UnfitError, checked, is_text, locate
 
 
 class Records:
@@ -67,7 +67,7 @@ class Records:
         if len(found) != self.count:
             raise UnfitError(f"{len(found)} columns instead of {self.count}")
         pairs = zip(self.chosen, self.shown, strict=True)
-        return tuple(checked(readable(found[i].encode("utf-8")), name, self.longest) for i, name in pairs)
+        return tuple(checked(is_text(found[i].encode("utf-8")), name, self.longest) for i, name in pairs)
 
     def scan(self, first: int = 0, last: int | None = None) -> Iterator[tuple[int, int, list[str] | Fault]]:
         """Each record between its first line and the one after its last; a blank line is none. The line after a bad
@@ -89,9 +89,9 @@ class Records:
         for i in range(first, end):
             if self.lines.starts[i + 1] - self.lines.starts[i] > WIDEST:
                 raise UnfitError(f"the line has more than {WIDEST} bytes")
-            yield readable(self.lines[i]).decode("utf-8") + "\n"
+            yield is_text(self.lines[i]).decode("utf-8") + "\n"
 
 
 def open_csv(path: Path, columns: Sequence[int | str], *, header: bool = False, longest: int = LONGEST) -> Records:
     """Columns by number, from 1, or by the names in the first record. Then, or with ``header``, it is no row."""
-    return Records(Lines(unpacked(path), str(path)), columns, header=header, longest=longest)
+    return Records(Lines(unpacked_file(path), str(path)), columns, header=header, longest=longest)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from regard.errors import InputError
 
-from .draws import HOLDOUT, chance, shuffled
+from .counter_rng import HOLDOUT, counter_rng, permutation
 from .faults import Fault
 
 Numbers = NDArray[np.integer[Any]]
@@ -47,7 +47,7 @@ class Data(Protocol):
         """Where these rows stand, for people."""
 
 
-class Some:
+class Subset:
     """Some of the rows, under new numbers."""
 
     def __init__(self, rows: Rows, indices: Numbers, faults: Sequence[Fault] = ()) -> None:
@@ -66,16 +66,16 @@ class Some:
         return self.source.where(int(self.indices[i]))
 
 
-def held_out(rows: Rows, size: int | float, seed: int) -> tuple[Some, Some]:
+def split_held_out(rows: Rows, size: int | float, seed: int) -> tuple[Subset, Subset]:
     """Rows to train on, and a number or a share of them to validate on: the same ones for the same seed.
 
     The faults stay with the first. They were found in all rows, so hold them against the whole (``tolerate``).
     """
-    learned, kept_out = drawn_apart(len(rows), size, seed)
-    return Some(rows, learned, rows.faults), Some(rows, kept_out)
+    learned, kept_out = split_indices(len(rows), size, seed)
+    return Subset(rows, learned, rows.faults), Subset(rows, kept_out)
 
 
-def drawn_apart(total: int, size: int | float, seed: int, what: str = "rows") -> tuple[Numbers, Numbers]:
+def split_indices(total: int, size: int | float, seed: int, what: str = "rows") -> tuple[Numbers, Numbers]:
     """The numbers below ``total`` in two parts, each in order; the second has ``size`` of them, or this share."""
     count = size if isinstance(size, int) else max(1, round(size * total))
     if not 1 <= count < total:
@@ -84,5 +84,5 @@ def drawn_apart(total: int, size: int | float, seed: int, what: str = "rows") ->
             got=f"{size} of {total} {what}",
             expected=f"a whole number of {what}, or a share between 0 and 1",
         )
-    order = shuffled(chance(HOLDOUT, seed, 0), total)
+    order = permutation(counter_rng(HOLDOUT, seed, 0), total)
     return np.sort(order[count:]), np.sort(order[:count])

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from regard.errors import InputError
 
+from .archives import unpacked_file
 from .faults import Fault
 from .lines import Lines
-from .unpack import unpacked
 
 BLOCK = 1 << 22  # bytes that are checked at once
 WIDEST = 1 << 26  # bytes of a line that is read at all
@@ -31,7 +31,7 @@ class UnfitError(ValueError):
     """A line that is no row, and why."""
 
 
-class Block:
+class LineBlock:
     """Some lines as they stand in the file, each between its start and its end; ``bad`` are those that are no rows."""
 
     def __init__(self, lines: Lines, first: int, last: int) -> None:
@@ -79,7 +79,7 @@ class Form(Protocol):
     def split(self, line: bytes) -> tuple[str, ...]:
         """The fields of one line, or UnfitError with the reason."""
 
-    def measure(self, block: Block) -> NDArray[np.int64]:
+    def measure(self, block: LineBlock) -> NDArray[np.int64]:
         """(n, fields): the bytes of each. Lines that ``split`` would refuse are marked as bad."""
 
 
@@ -90,16 +90,16 @@ class Whole:
     longest: int
 
     def split(self, line: bytes) -> tuple[str, ...]:
-        return (checked(readable(line), "the line", self.longest),)
+        return (checked(is_text(line), "the line", self.longest),)
 
-    def measure(self, block: Block) -> NDArray[np.int64]:
+    def measure(self, block: LineBlock) -> NDArray[np.int64]:
         lengths = block.ends - block.starts
         block.bad |= block.blank | (lengths > self.longest)
         return lengths[:, None]
 
 
 @dataclass(frozen=True)
-class Columns:
+class TabColumns:
     """Some of the columns between tabs. There are no quotes: no field holds a tab or the end of a line."""
 
     chosen: tuple[int, ...]  # from 0
@@ -108,14 +108,14 @@ class Columns:
     longest: int
 
     def split(self, line: bytes) -> tuple[str, ...]:
-        fields = readable(line).split(b"\t")
+        fields = is_text(line).split(b"\t")
         if len(fields) != self.count:
             raise UnfitError(f"{len(fields)} columns instead of {self.count}")
         return tuple(
             checked(fields[column], name, self.longest) for column, name in zip(self.chosen, self.names, strict=True)
         )
 
-    def measure(self, block: Block) -> NDArray[np.int64]:
+    def measure(self, block: LineBlock) -> NDArray[np.int64]:
         tabs = np.flatnonzero(block.bytes == ord("\t"))
         first = np.searchsorted(tabs, block.starts)
         block.bad |= np.diff(first, append=len(tabs)) != self.count - 1
@@ -131,14 +131,14 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Keys:
+class JsonKeys:
     """Some of the keys of a JSON object. Texts are taken as they are, whole numbers as their digits."""
 
     chosen: tuple[str, ...]
     longest: int
 
     def split(self, line: bytes) -> tuple[str, ...]:
-        text = readable(line).decode("utf-8")
+        text = is_text(line).decode("utf-8")
         try:
             found = json.loads(text)
         except json.JSONDecodeError as error:
@@ -158,11 +158,11 @@ class Keys:
         if not isinstance(value, str | int) or isinstance(value, bool):
             raise UnfitError(f"key {key!r} holds a JSON {kind(value)} instead of text")
         try:
-            return checked(readable(str(value).encode("utf-8")), f"key {key!r}", self.longest)
+            return checked(is_text(str(value).encode("utf-8")), f"key {key!r}", self.longest)
         except UnicodeEncodeError:
             raise UnfitError(f"key {key!r} holds half of a surrogate pair, which is no character") from None
 
-    def measure(self, block: Block) -> NDArray[np.int64]:
+    def measure(self, block: LineBlock) -> NDArray[np.int64]:
         lengths = np.zeros((len(block.starts), len(self.chosen)), np.int64)
         for i, line in enumerate(block):
             try:
@@ -180,7 +180,7 @@ def decodable(line: bytes) -> bool:
     return True
 
 
-def readable(line: bytes) -> bytes:
+def is_text(line: bytes) -> bytes:
     """A line that is text at all."""
     if b"\0" in line:
         raise UnfitError("holds a NUL byte, which is no text")
@@ -205,7 +205,7 @@ def kind(value: object) -> str:
 
 
 @dataclass(frozen=True)
-class Source:
+class TableFile:
     lines: Lines
     form: Form
 
@@ -213,7 +213,7 @@ class Source:
 class Left(Sequence[Fault]):
     """The lines that were left out. Each reason is found again when it is asked for: a million of them take no room."""
 
-    def __init__(self, sources: Sequence[Source], numbers: NDArray[np.int64]) -> None:
+    def __init__(self, sources: Sequence[TableFile], numbers: NDArray[np.int64]) -> None:
         self.sources, self.numbers = sources, numbers
 
     def __len__(self) -> int:
@@ -240,20 +240,20 @@ class Left(Sequence[Fault]):
         self.sources[0].lines.changed()
 
 
-class Table:
+class TextTable:
     """Rows of text: line i of every source, side by side. A line that is blank in all of them is no row and no fault.
 
     ``lengths`` (n, fields) are the bytes of each field.
     """
 
-    def __init__(self, sources: Sequence[Source], skip: int = 0) -> None:
+    def __init__(self, sources: Sequence[TableFile], skip: int = 0) -> None:
         self.sources = tuple(sources)
         kept, left, lengths = [], [], []
-        for first, last in spans([source.lines.starts for source in sources], skip):
+        for first, last in line_ranges([source.lines.starts for source in sources], skip):
             if any(source.lines.starts[last] - source.lines.starts[first] > WIDEST for source in sources):
                 left.append(np.array([first]))
                 continue
-            blocks = [Block(source.lines, first, last) for source in sources]
+            blocks = [LineBlock(source.lines, first, last) for source in sources]
             measured = [source.form.measure(block) for source, block in zip(sources, blocks, strict=True)]
             blank = np.logical_and.reduce([block.blank for block in blocks])
             bad = np.logical_or.reduce([block.bad for block in blocks])
@@ -284,7 +284,7 @@ class Table:
         return f"{self.sources[0].lines.name}:{int(self.numbers[i]) + 1}"
 
 
-def spans(starts: Sequence[NDArray[np.int64]], first: int) -> Iterator[tuple[int, int]]:
+def line_ranges(starts: Sequence[NDArray[np.int64]], first: int) -> Iterator[tuple[int, int]]:
     """Ranges of lines, none with more than a block's bytes in any source, unless one line alone has."""
     count = len(starts[0]) - 1
     while first < count:
@@ -294,9 +294,9 @@ def spans(starts: Sequence[NDArray[np.int64]], first: int) -> Iterator[tuple[int
         first = last
 
 
-def open_plain(*paths: Path, longest: int = LONGEST) -> Table:
+def open_plain(*paths: Path, longest: int = LONGEST) -> TextTable:
     """An example a line; with several files, line i of one belongs to line i of the others."""
-    sources = [Source(Lines(unpacked(path), str(path)), Whole(longest)) for path in paths]
+    sources = [TableFile(Lines(unpacked_file(path), str(path)), Whole(longest)) for path in paths]
     counts = [len(source.lines) for source in sources]
     if len(set(counts)) > 1:
         raise InputError(
@@ -306,12 +306,12 @@ def open_plain(*paths: Path, longest: int = LONGEST) -> Table:
             expected="the same number in each",
             fix="check that the files are whole and belong together",
         )
-    return Table(sources)
+    return TextTable(sources)
 
 
-def open_tsv(path: Path, columns: Sequence[int | str], *, header: bool = False, longest: int = LONGEST) -> Table:
+def open_tsv(path: Path, columns: Sequence[int | str], *, header: bool = False, longest: int = LONGEST) -> TextTable:
     """Columns by number, from 1, or by the names that the first line gives. Then, or with ``header``, it is no row."""
-    lines = Lines(unpacked(path), str(path))
+    lines = Lines(unpacked_file(path), str(path))
     first = opening(lines)
     if first == len(lines):
         raise InputError(
@@ -324,12 +324,12 @@ def open_tsv(path: Path, columns: Sequence[int | str], *, header: bool = False, 
     count = usual(lines, first) if short else len(titles)
     chosen = tuple(locate(column, names, count, str(path)) for column in columns)
     shown = tuple(f"column {i + 1}" + (f" ({names[i]})" if names else "") for i in chosen)
-    return Table([Source(lines, Columns(chosen, shown, count, longest))], skip=first + 1 if named else first)
+    return TextTable([TableFile(lines, TabColumns(chosen, shown, count, longest))], skip=first + 1 if named else first)
 
 
-def open_jsonl(path: Path, keys: Sequence[str], *, longest: int = LONGEST) -> Table:
+def open_jsonl(path: Path, keys: Sequence[str], *, longest: int = LONGEST) -> TextTable:
     """The values of some keys of the object in each line."""
-    return Table([Source(Lines(unpacked(path), str(path)), Keys(tuple(keys), longest))])
+    return TextTable([TableFile(Lines(unpacked_file(path), str(path)), JsonKeys(tuple(keys), longest))])
 
 
 def opening(lines: Lines) -> int:

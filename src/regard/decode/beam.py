@@ -16,12 +16,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.nn.config import below, not_finite, not_positive, refuse
+from regard.nn.config import not_finite, not_positive, refuse, stage_fields
 
+from .incremental import IncrementalDecoder
 from .phrases import Phrases, allotted, progress
 from .rules import Rule
-from .steps import Written, limits
-from .writer import Writer
+from .steps import GeneratedTokens, limits
 
 MOST = 256  # beams: beyond, a search takes minutes and finds nothing better
 
@@ -34,7 +34,7 @@ class Beam:
     diversity: float = 0.5  # what a token costs for each group that has chosen it, in nats
 
     def __post_init__(self) -> None:
-        wrong = not_positive(self, "beams", "groups") + below(0, self, "penalty", "diversity")
+        wrong = not_positive(self, "beams", "groups") + stage_fields(0, self, "penalty", "diversity")
         wrong += not_finite(self, "penalty", "diversity")
         wrong += [f"beams = {self.beams} are more than {MOST}"] if (self.beams or 0) > MOST else []
         if self.beams and self.groups and self.beams % self.groups:
@@ -47,7 +47,7 @@ class Search:
 
     def __init__(
         self,
-        writer: Writer,
+        writer: IncrementalDecoder,
         settings: Beam,
         end: Sequence[int],
         *,
@@ -60,12 +60,12 @@ class Search:
         device = writer.first.device
         self.stops = torch.tensor(sorted(end), device=device)
         self.sentences = list(range(len(writer.first)))  # those that go on
-        self.finished: list[list[Written]] = [[] for _ in self.sentences]
+        self.finished: list[list[GeneratedTokens]] = [[] for _ in self.sentences]
         self.written = torch.empty(len(self.sentences), settings.beams, 0, dtype=torch.long, device=device)
         self.scores = torch.full((len(self.sentences), settings.beams), -torch.inf, device=device)
         self.scores[:, :: settings.beams // settings.groups] = 0.0  # at first all of a group would say the same
 
-    def run(self) -> list[list[Written]]:
+    def run(self) -> list[list[GeneratedTokens]]:
         logits = self.writer.first.repeat_interleave(self.settings.beams, 0)
         self.writer.spread(self.settings.beams)
         for step in range(max(self.limits, default=0)):
@@ -148,7 +148,7 @@ class Search:
         pool = self.finished[self.sentences[s]]
         if any(text.ids == ids and text.ended == ended for text in pool):
             return
-        pool.append(Written(ids, logp, ended, score))
+        pool.append(GeneratedTokens(ids, logp, ended, score))
         pool.sort(key=lambda text: (not text.ended, -text.score))
         del pool[self.settings.beams :]
 

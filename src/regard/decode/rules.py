@@ -11,7 +11,7 @@ from torch import Tensor
 Rule = Callable[[Tensor, Tensor], Tensor]  # (r, v) log-probabilities, (r, t) written -> (r, v)
 
 
-def never(tokens: Sequence[int]) -> Rule:
+def ban_tokens(tokens: Sequence[int]) -> Rule:
     """Tokens that are no words, such as padding."""
     banned = torch.tensor(sorted(set(tokens)), dtype=torch.long)
 
@@ -21,9 +21,9 @@ def never(tokens: Sequence[int]) -> Rule:
     return rule
 
 
-def at_least(shortest: int, end: Sequence[int]) -> Rule:
+def min_tokens(shortest: int, end: Sequence[int]) -> Rule:
     """No end before there are so many tokens."""
-    stop = never(end)
+    stop = ban_tokens(end)
 
     def rule(scores: Tensor, written: Tensor) -> Tensor:
         return stop(scores, written) if written.shape[1] < shortest else scores
@@ -31,7 +31,7 @@ def at_least(shortest: int, end: Sequence[int]) -> Rule:
     return rule
 
 
-def no_repeat(size: int, begun: int = 0) -> Rule:
+def no_repeat_ngrams(size: int, begun: int = 0) -> Rule:
     """No sequence of so many tokens twice (Paulus et al., 2018), https://arxiv.org/abs/1705.04304
 
     The first tokens, ``begun`` of them, may be what they like: somebody asked for them.
@@ -51,7 +51,7 @@ def no_repeat(size: int, begun: int = 0) -> Rule:
     return rule
 
 
-def begins_with(prefix: Sequence[int]) -> Rule:
+def forced_prefix(prefix: Sequence[int]) -> Rule:
     """These tokens first, in this order."""
 
     def rule(scores: Tensor, written: Tensor) -> Tensor:

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from regard.nn.config import below, not_positive, refuse
+from regard.nn.config import not_positive, refuse, stage_fields
 
 from .beam import Beam
-from .choice import Sampling
+from .sampling import Sampling
 
 FOUR = Beam()
 
@@ -24,7 +24,7 @@ class Decoding:
     phrases: tuple[str, ...] = ()  # what every text must hold, be it within a word
 
     def __post_init__(self) -> None:
-        wrong = not_positive(self, "nbest", "longest") + below(0, self, "shortest", "no_repeat")
+        wrong = not_positive(self, "nbest", "longest") + stage_fields(0, self, "shortest", "no_repeat")
         if self.sampling is None and self.beam is not None and self.nbest is not None and self.nbest > self.beam.beams:
             wrong += [f"nbest = {self.nbest} texts need as many beams, and there are {self.beam.beams}"]
         if self.phrases and not all(phrase.strip() for phrase in self.phrases):

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from .incremental import IncrementalDecoder
 from .rules import Rule
-from .writer import Writer
 
 Choice = Callable[[Tensor, Sequence[int]], Tensor]  # (r, v) log-probabilities, which text each row is -> (r,)
 
 
 @dataclass(frozen=True)
-class Token:
+class GeneratedToken:
     """A token of one text, and how likely it was."""
 
     text: int
@@ -22,7 +22,7 @@ class Token:
 
 
 @dataclass
-class Written:
+class GeneratedTokens:
     """A text in tokens, without the one that ended it."""
 
     ids: list[int] = field(default_factory=list)
@@ -36,14 +36,14 @@ def limits(longest: int | Sequence[int], texts: int) -> list[int]:
     return [longest] * texts if isinstance(longest, int) else list(longest)
 
 
-def stream(
-    writer: Writer,
+def stream_tokens(
+    writer: IncrementalDecoder,
     choose: Choice,
     end: Sequence[int],
     *,
     longest: int | Sequence[int],
     rules: Sequence[Rule] = (),
-) -> Iterator[list[Token]]:
+) -> Iterator[list[GeneratedToken]]:
     """The new token of every text that still goes on, step by step; a text's last one may be its end."""
     alive = list(range(len(writer.first)))
     most = torch.tensor(limits(longest, len(alive)), device=writer.first.device)
@@ -56,7 +56,7 @@ def stream(
             scores = rule(scores, written)
         tokens = choose(scores, alive)
         found = scores.gather(1, tokens[:, None])[:, 0].tolist()
-        yield [Token(text, i, logp) for text, i, logp in zip(alive, tokens.tolist(), found, strict=True)]
+        yield [GeneratedToken(text, i, logp) for text, i, logp in zip(alive, tokens.tolist(), found, strict=True)]
         written = torch.cat((written, tokens[:, None]), 1)
         going = (~torch.isin(tokens, stops) & (step + 1 < most)).nonzero()[:, 0]
         if not len(going):
@@ -68,9 +68,9 @@ def stream(
         logits = writer.next(tokens)
 
 
-def collect(tokens: Iterator[list[Token]], texts: int, end: Sequence[int]) -> list[Written]:
+def collect_tokens(tokens: Iterator[list[GeneratedToken]], texts: int, end: Sequence[int]) -> list[GeneratedTokens]:
     """All of a stream."""
-    found = [Written() for _ in range(texts)]
+    found = [GeneratedTokens() for _ in range(texts)]
     for step in tokens:
         for token in step:
             one = found[token.text]

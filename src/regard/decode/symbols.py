@@ -28,7 +28,7 @@ class Symbols:
         return {key: value for key, value in table.items() if value not in (None, [])}
 
 
-NONE = Symbols()
+NO_SYMBOLS = Symbols()
 
 
 def read_symbols(data: Any, vocab: int, where: str) -> Symbols:

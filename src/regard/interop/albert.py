@@ -8,7 +8,7 @@ from regard.decode.symbols import BEGIN, END, PAD
 from regard.models.bert import Config
 
 from .bert import HEADS, embeddings, export_sizes, heads_of, sizes
-from .foreign import Foreign
+from .foreign import ForeignConfig
 from .rules import Entry, Rule, Tied
 
 SYMBOLS = {PAD: 0, BEGIN: 2, END: 3}
@@ -22,7 +22,7 @@ ARCHITECTURES = {
 }
 
 
-def config(theirs: Foreign) -> Config:
+def config(theirs: ForeignConfig) -> Config:
     theirs.expect("num_hidden_groups", 1)
     theirs.expect("inner_group_num", 1)
     theirs.expect("position_embedding_type", "absolute")

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from .ops import SAME, Op
 from .rules import Entry, Idle, Rule, several
+from .tensor_ops import SAME, Op
 
 PAIRS = {"weight": "weight", "bias": "bias", "running_mean": "mean", "running_var": "variance"}
 WHY = "how many batches were seen, which matters only without a momentum"

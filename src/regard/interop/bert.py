@@ -8,7 +8,7 @@ from regard.decode.symbols import PAD
 from regard.errors import InputError
 from regard.models.bert import Config, Head
 
-from .foreign import THEIR_ACTIVATIONS, Foreign, numbered
+from .foreign import THEIR_ACTIVATIONS, ForeignConfig, numbered
 from .rules import Dropped, Entry, Rule, Tied
 
 SYMBOLS = {PAD: 0}
@@ -23,7 +23,7 @@ ARCHITECTURES = {
 }
 
 
-def config(theirs: Foreign) -> Config:
+def config(theirs: ForeignConfig) -> Config:
     theirs.expect("position_embedding_type", "absolute")
     theirs.expect("is_decoder", False)
     theirs.expect("add_cross_attention", False)
@@ -34,7 +34,7 @@ def config(theirs: Foreign) -> Config:
 
 
 def sizes(
-    theirs: Foreign, *, vocab: int, dim: int, depth: int, heads: int, hidden: int, dropout: float, act: str | None
+    theirs: ForeignConfig, *, vocab: int, dim: int, depth: int, heads: int, hidden: int, dropout: float, act: str | None
 ) -> Config:
     """What BERT and ALBERT say alike; they differ in what is meant where nothing is said."""
     theirs.divides("num_attention_heads", "hidden_size")
@@ -57,7 +57,7 @@ def sizes(
     )
 
 
-def labels_of(theirs: Foreign) -> tuple[Head, int]:
+def labels_of(theirs: ForeignConfig) -> tuple[Head, int]:
     """Which head their kind of model has, where the tensors do not tell, and for how many labels."""
     kind = str(next(iter(theirs.data.get("architectures") or [""]), ""))
     head: Head = "tags" if kind.endswith("TokenClassification") else "none"

@@ -7,7 +7,7 @@ from typing import Any
 from regard.models.cait import PRESETS, Config
 
 from . import timm
-from .foreign import Foreign
+from .foreign import ForeignConfig
 from .rules import Entry, Rule
 
 KIND = timm.KIND + "cait"
@@ -39,7 +39,7 @@ KEYS = {
 }
 
 
-def config(theirs: Foreign) -> Config:
+def config(theirs: ForeignConfig) -> Config:
     told = timm.opened(theirs, SIZES, "token")
     usual, args = told.usual, told.args
     args.ignore("init_values")  # of what starts so, the tensors tell what it has become

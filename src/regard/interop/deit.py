@@ -9,12 +9,12 @@ from typing import Any
 
 from regard.models.deit import Config
 
-from .foreign import Foreign
+from .foreign import ForeignConfig
 from .rules import Entry, Rule
 from .vit import encoder_rules, export_settings, settings
 
 
-def config(theirs: Foreign) -> Config:
+def config(theirs: ForeignConfig) -> Config:
     return Config(**settings(theirs))
 
 

@@ -10,7 +10,7 @@ from regard.models.detr import Config
 
 from . import resnet
 from .batchnorm import frozen_norm
-from .foreign import THEIR_ACTIVATIONS, Foreign, numbered
+from .foreign import THEIR_ACTIVATIONS, ForeignConfig, numbered
 from .rules import Dropped, Entry, Rule
 
 TIMM = "detr with timm"  # they say model_type "detr" of both
@@ -25,7 +25,7 @@ def of_timm(data: Mapping[str, Any]) -> bool:
     return bool(data.get("use_timm_backbone", True))
 
 
-def config(theirs: Foreign) -> Config:
+def config(theirs: ForeignConfig) -> Config:
     theirs.expect("use_timm_backbone", False, None)
     theirs.expect("backbone", None)
     theirs.expect("use_pretrained_backbone", False, None)
@@ -37,10 +37,10 @@ def config(theirs: Foreign) -> Config:
     told.expect("out_features", [f"stage{last}"])
     told.expect("out_indices", [last], [-1])
     theirs.expect("dilation", False, None)
-    return whole(theirs, told, found)
+    return full_config(theirs, told, found)
 
 
-def config_timm(theirs: Foreign) -> Config:
+def config_timm(theirs: ForeignConfig) -> Config:
     theirs.ignore("use_timm_backbone", "use_pretrained_backbone")
     theirs.expect("backbone_kwargs", None, {})
     within = theirs.data.get(NESTED) is not None
@@ -57,17 +57,17 @@ def config_timm(theirs: Foreign) -> Config:
         told.ignore("freeze_batch_norm_2d", "use_pretrained_backbone", "stage_names", "use_timm_backbone")
     usual = sizes.get(name, models.PRESETS["resnet-18"])
     channels = told.size("num_channels", 3)
-    found = models.Sizes(
+    found = models.ResNetSizes(
         channels=channels,
         layer=usual.layer,
         depths=usual.depths,
         dims=usual.dims,
         last=last_stage(theirs, told, within),
     )
-    return whole(theirs, told, found)
+    return full_config(theirs, told, found)
 
 
-def last_stage(theirs: Foreign, told: Foreign, within: bool) -> Literal["halving", "dilated"]:
+def last_stage(theirs: ForeignConfig, told: ForeignConfig, within: bool) -> Literal["halving", "dilated"]:
     """Told once by the net, or by its backbone, or by both."""
     dilated = theirs.data.get("dilation") is True
     theirs.expect("dilation", True, False, None)
@@ -76,15 +76,15 @@ def last_stage(theirs: Foreign, told: Foreign, within: bool) -> Literal["halving
     return "dilated" if dilated or (within and told.data.get("output_stride") == 16) else "halving"
 
 
-def nested(theirs: Foreign) -> Foreign:
+def nested(theirs: ForeignConfig) -> ForeignConfig:
     """The table of the backbone."""
     inner = theirs.data.get(NESTED)
     if not isinstance(inner, dict):
         theirs.guess(f"{NESTED} = {inner!r}"[:100] + " is not a table")
-    return Foreign(inner if isinstance(inner, dict) else {}, theirs.tensors)
+    return ForeignConfig(inner if isinstance(inner, dict) else {}, theirs.tensors)
 
 
-def whole(theirs: Foreign, told: Foreign, backbone: models.Sizes) -> Config:
+def full_config(theirs: ForeignConfig, told: ForeignConfig, backbone: models.ResNetSizes) -> Config:
     if told is not theirs:
         theirs.problems += [f"{NESTED}: {problem}" for problem in told.finish()]
         theirs.guessed |= told.guessed

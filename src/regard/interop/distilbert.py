@@ -8,7 +8,7 @@ from regard.decode.symbols import PAD
 from regard.models.bert import Config
 
 from .bert import HEADS, classified, embeddings, heads_of, labels_of
-from .foreign import THEIR_ACTIVATIONS, Foreign
+from .foreign import THEIR_ACTIVATIONS, ForeignConfig
 from .rules import Entry, Rule, Tied
 
 SYMBOLS = {PAD: 0}
@@ -21,7 +21,7 @@ ARCHITECTURES = {
 }
 
 
-def config(theirs: Foreign) -> Config:
+def config(theirs: ForeignConfig) -> Config:
     theirs.divides("n_heads", "dim")
     theirs.expect("sinusoidal_pos_embds", False, True)  # where they come from; in the file is what they are
     theirs.expect("tie_word_embeddings", True)

@@ -8,7 +8,7 @@ from regard.decode.symbols import BEGIN, END, PAD
 from regard.models.bert import Config
 
 from .bert import HEADS, embeddings, export_sizes, guesses, heads_of, labels_of
-from .foreign import Foreign
+from .foreign import ForeignConfig
 from .rules import Entry, Rule
 
 SYMBOLS = {PAD: 3, BEGIN: 1, END: 2}
@@ -23,7 +23,7 @@ ARCHITECTURES = {
 }
 
 
-def config(theirs: Foreign) -> Config:
+def config(theirs: ForeignConfig) -> Config:
     """It has no heads, so they need not say how many; ours may, for layers that are to look again."""
     theirs.expect("tie_word_embeddings", True)
     theirs.ignore("use_tpu_fourier_optimizations", "tpu_short_seq_length")  # another way to the same numbers

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from regard.nn.config import fits, words
-from regard.storage.suspicion import shown
+from regard.nn.config import fits_type, type_words
+from regard.storage.untrusted import quote_name
 
 T = TypeVar("T", bool, int, float, str)
 
@@ -86,7 +86,7 @@ ACTIVATIONS = {
 THEIR_ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu", "silu": "silu", "tanh": "tanh"}
 
 
-class Foreign:
+class ForeignConfig:
     """Reads a config.json key by key and collects every problem for one error, in the words of that file.
 
     ``tensors`` is how many tensors there are beside it, if that is known: no config has more layers.
@@ -164,11 +164,11 @@ class Foreign:
     def checked(self, key: str, kind: type[T], default: T | None, right: Callable[[T], bool], wanted: str) -> T:
         self.read.add(key)
         value = self.data.get(key, default)
-        fitting = fits(value, kind)
+        fitting = fits_type(value, kind)
         if fitting and right(kind(value)):
             return kind(value)
         self.wrong.add(key)
-        told = f"{key} = {value!r}"[:100] + f" is not {wanted if fitting else words(kind)}"
+        told = f"{key} = {value!r}"[:100] + f" is not {wanted if fitting else type_words(kind)}"
         self.guess(f"{key} is missing" if value is None else told)
         return kind(1)  # never used: an error follows
 
@@ -205,7 +205,7 @@ class Foreign:
             if not self.wrong & {part, whole} and self.sizes[whole] % self.sizes[part]:
                 self.guess(f"{whole} = {self.sizes[whole]} is not a multiple of {part} = {self.sizes[part]}")
         unknown = [key for key in self.data if key not in self.read and key not in IRRELEVANT]
-        return self.problems + [f"{shown(key)} = {str(self.data[key])[:60]!r} is not known" for key in unknown]
+        return self.problems + [f"{quote_name(key)} = {str(self.data[key])[:60]!r} is not known" for key in unknown]
 
 
 def numbered(classes: int) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 from regard.decode.symbols import BEGIN, END, PAD
 from regard.models.gpt import Config
 
-from .foreign import Foreign
+from .foreign import ForeignConfig
 from .gpt2 import conv
 from .rules import Dropped, Entry, Rule, Tied
 
@@ -14,7 +14,7 @@ SYMBOLS = {BEGIN: None, END: None, PAD: None}
 ACTIVATIONS = {"gelu": "gelu_tanh", "relu": "relu", "silu": "silu", "swish": "silu"}  # their gelu is the tanh form
 
 
-def config(theirs: Foreign) -> Config:
+def config(theirs: ForeignConfig) -> Config:
     theirs.divides("n_head", "n_embd")
     theirs.expect("tie_word_embeddings", True)
     theirs.expect("afn", *ACTIVATIONS)

@@ -6,15 +6,15 @@ from typing import Any
 from regard.decode.symbols import BEGIN, END, PAD
 from regard.models.gpt import Config
 
-from .foreign import THEIR_ACTIVATIONS, Foreign
-from .ops import Chain, Chunk, Transpose
+from .foreign import THEIR_ACTIVATIONS, ForeignConfig
 from .rules import Dropped, Entry, Rule, Tied
+from .tensor_ops import Chain, Chunk, Transpose
 
 ARCHITECTURE = "GPT2LMHeadModel"
 SYMBOLS = {BEGIN: 50256, END: 50256, PAD: None}
 
 
-def config(theirs: Foreign) -> Config:
+def config(theirs: ForeignConfig) -> Config:
     theirs.divides("n_head", "n_embd")
     theirs.expect("scale_attn_weights", True)
     theirs.expect("scale_attn_by_inverse_layer_idx", False)

@@ -9,9 +9,9 @@ from regard.models.levit import PRESETS, Config
 
 from . import timm
 from .batchnorm import batch_norm
-from .foreign import Foreign, numbered
-from .ops import SAME, HeadByHead, Op
+from .foreign import ForeignConfig, numbered
 from .rules import Entry, Rule, several
+from .tensor_ops import SAME, HeadByHead, Op
 
 TIMM = timm.KIND + "levit"
 NAMES = {f"levit_{size}": PRESETS[f"levit-{size}"] for size in ("128s", "128", "192", "256", "384")}
@@ -27,7 +27,7 @@ KEYS = {
 PATCH = 16  # their four convolutions
 
 
-def config(theirs: Foreign) -> Config:
+def config(theirs: ForeignConfig) -> Config:
     for key, value in (("kernel_size", 3), ("stride", 2), ("padding", 1), ("patch_size", PATCH)):
         theirs.expect(key, value)
     theirs.ignore("key_dim", "attention_ratio", "down_ops")
@@ -68,7 +68,7 @@ def complete(ours: Config, names: Collection[str]) -> Config:
     return replace(ours, classes=classes, distilled=not classes or bool(heads & {"classifier_distill", "head_dist"}))
 
 
-def whole(ours: Config) -> None:
+def check_even(ours: Config) -> None:
     if ours.patch != PATCH or any(d % ours.head_dim for d in ours.dim[:-1]):
         raise InputError(
             "their format has no counterpart of this levit: there patches are of 16, and head_dim divides dim",
@@ -77,7 +77,7 @@ def whole(ours: Config) -> None:
 
 
 def export_config(ours: Config) -> dict[str, Any]:
-    whole(ours)
+    check_even(ours)
     if any(hidden % d for hidden, d in zip(ours.hidden, ours.dim, strict=True)):
         raise InputError(
             "their format has no counterpart of this levit: hidden is there a multiple of dim",
@@ -107,7 +107,7 @@ def export_config(ours: Config) -> dict[str, Any]:
     }
 
 
-def folder(theirs: Foreign) -> Config:
+def folder(theirs: ForeignConfig) -> Config:
     """timm's"""
     told = timm.opened(theirs, NAMES, "avg")
     usual, args = told.usual, told.args
@@ -135,7 +135,7 @@ def folder(theirs: Foreign) -> Config:
 
 
 def export_folder(ours: Config) -> dict[str, Any]:
-    whole(ours)
+    check_even(ours)
     name = timm.nearest(ours, NAMES, KEYS)
     args = timm.differing(ours, NAMES[name], KEYS)
     if not ours.distilled:

@@ -8,13 +8,13 @@ from regard.decode.symbols import BEGIN, END, PAD
 from regard.models.gpt import LLAMA, Biases, Config
 from regard.nn.mechanisms import Choice
 
-from .foreign import THEIR_ACTIVATIONS, Foreign
+from .foreign import THEIR_ACTIVATIONS, ForeignConfig
 from .rules import Dropped, Entry, Rule, Tied
 
 SYMBOLS = {BEGIN: 1, END: 2, PAD: None}
 
 
-def common(theirs: Foreign, biases: Biases, attention: Choice) -> Config:
+def common(theirs: ForeignConfig, biases: Biases, attention: Choice) -> Config:
     """What they all have."""
     heads = theirs.size("num_attention_heads", 32)
     if "head_dim" not in theirs.data or theirs.data["head_dim"] is None:
@@ -48,14 +48,14 @@ def common(theirs: Foreign, biases: Biases, attention: Choice) -> Config:
     )
 
 
-def rotary(theirs: Foreign) -> float:
+def rotary(theirs: ForeignConfig) -> float:
     """The base: a key of its own in older files, in a table today. Positions that are stretched are not ours."""
     theirs.expect("rope_scaling", None, {"rope_type": "default"}, {"type": "default"})
     table = theirs.data.get("rope_parameters")
     if table is None:
         theirs.ignore("rope_parameters")
         return theirs.above_zero("rope_theta", 10000.0)
-    inner = Foreign(table if isinstance(table, dict) else {"rope_parameters": table})
+    inner = ForeignConfig(table if isinstance(table, dict) else {"rope_parameters": table})
     inner.expect("rope_type", "default")
     base = inner.above_zero("rope_theta", 10000.0)
     theirs.ignore("rope_parameters", "rope_theta")
@@ -64,21 +64,21 @@ def rotary(theirs: Foreign) -> float:
     return base
 
 
-def config(theirs: Foreign) -> Config:
+def config(theirs: ForeignConfig) -> Config:
     attention, hidden = theirs.take("attention_bias", bool, False), theirs.take("mlp_bias", bool, False)
     if hidden and not attention:
         theirs.guess("mlp_bias = True is not supported without attention_bias = True")
     return common(theirs, "all" if hidden else "attention" if attention else "none", "softmax")
 
 
-def mistral(theirs: Foreign) -> Config:
+def mistral(theirs: ForeignConfig) -> Config:
     theirs.ignore("sliding_window")
     window = theirs.data.get("sliding_window")
     band = {"kind": "local", "window": theirs.size("sliding_window")} if window is not None else "softmax"
     return common(theirs, "none", band)
 
 
-def qwen2(theirs: Foreign) -> Config:
+def qwen2(theirs: ForeignConfig) -> Config:
     theirs.expect("use_sliding_window", False)
     theirs.ignore("sliding_window", "max_window_layers", "layer_types")
     if set(theirs.data.get("layer_types") or ()) - {"full_attention"}:

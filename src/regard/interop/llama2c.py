@@ -10,9 +10,9 @@ from typing import Any
 from regard.decode.symbols import BEGIN, END, PAD
 from regard.models.gpt import LLAMA, Config
 
-from .foreign import Foreign
-from .ops import Chain, Chunk, Op, Permute, Reshape
+from .foreign import ForeignConfig
 from .rules import Entry, Rule
+from .tensor_ops import Chain, Chunk, Op, Permute, Reshape
 
 KIND = "llama2.c"
 SYMBOLS = {BEGIN: 1, END: 2, PAD: None}
@@ -26,7 +26,7 @@ def said(metadata: Mapping[str, str]) -> dict[str, Any] | None:
     return {"model_type": KIND} | {key: int(x) if x.isdecimal() else x for key, x in metadata.items()}
 
 
-def config(theirs: Foreign) -> Config:
+def config(theirs: ForeignConfig) -> Config:
     theirs.divides("n_heads", "dim")
     theirs.divides("n_kv_heads", "n_heads")
     return replace(

@@ -9,14 +9,14 @@ from regard.decode.symbols import END, FIRST, LAST, PAD
 from regard.models.transformer import Config
 from regard.nn.positions import sinusoid
 
-from .foreign import THEIR_ACTIVATIONS, Foreign
-from .ops import Reshape
+from .foreign import THEIR_ACTIVATIONS, ForeignConfig
 from .rules import Entry, Known, Rule, Tied
+from .tensor_ops import Reshape
 
 SYMBOLS = {FIRST: 58100, END: 0, LAST: 0, PAD: 58100}
 
 
-def config(theirs: Foreign) -> Config:
+def config(theirs: ForeignConfig) -> Config:
     for key, value in {
         "normalize_before": False,
         "normalize_embedding": False,

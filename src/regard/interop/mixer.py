@@ -8,7 +8,7 @@ from regard.errors import InputError
 from regard.models.mixer import PRESETS, Config
 
 from . import timm
-from .foreign import Foreign
+from .foreign import ForeignConfig
 from .rules import Entry, Rule
 from .timm import share
 
@@ -20,7 +20,7 @@ SIZES = {
 }  # the largest and the smallest they do not have
 
 
-def config(theirs: Foreign) -> Config:
+def config(theirs: ForeignConfig) -> Config:
     told = timm.opened(theirs, SIZES, "avg")
     args = told.args
     args.expect("drop_path_rate", 0, 0.0)
@@ -44,7 +44,7 @@ def config(theirs: Foreign) -> Config:
     )
 
 
-def widths(args: Foreign, dim: int) -> tuple[int, int]:
+def widths(args: ForeignConfig, dim: int) -> tuple[int, int]:
     """Hidden units over patches and over features, which they tell as shares of the width."""
     shares = args.data.get("mlp_ratio", [0.5, 4.0])
     right = isinstance(shares, list) and len(shares) == 2 and all(type(x) in (int, float) for x in shares)

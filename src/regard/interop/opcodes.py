@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import CheckpointError
-from regard.storage.suspicion import refuse, shown, whole
+from regard.storage.untrusted import is_integer, quote_name, refuse_file
 
 OPCODES = 2_000_000
 # What the standard library's readers raise for bytes that make no sense.
@@ -27,7 +27,7 @@ PARAMETER = "torch._utils _rebuild_parameter"
 
 
 @dataclass(frozen=True)
-class Kind:
+class ElementType:
     """An element type: its name in safetensors and its bytes."""
 
     name: str
@@ -35,17 +35,17 @@ class Kind:
 
 
 STORAGES = {
-    "torch DoubleStorage": Kind("F64", 8),
-    "torch FloatStorage": Kind("F32", 4),
-    "torch HalfStorage": Kind("F16", 2),
-    "torch BFloat16Storage": Kind("BF16", 2),
-    "torch LongStorage": Kind("I64", 8),
-    "torch IntStorage": Kind("I32", 4),
-    "torch ShortStorage": Kind("I16", 2),
-    "torch CharStorage": Kind("I8", 1),
-    "torch ByteStorage": Kind("U8", 1),
-    "torch BoolStorage": Kind("BOOL", 1),
-    "torch ComplexFloatStorage": Kind("C64", 8),
+    "torch DoubleStorage": ElementType("F64", 8),
+    "torch FloatStorage": ElementType("F32", 4),
+    "torch HalfStorage": ElementType("F16", 2),
+    "torch BFloat16Storage": ElementType("BF16", 2),
+    "torch LongStorage": ElementType("I64", 8),
+    "torch IntStorage": ElementType("I32", 4),
+    "torch ShortStorage": ElementType("I16", 2),
+    "torch CharStorage": ElementType("I8", 1),
+    "torch ByteStorage": ElementType("U8", 1),
+    "torch BoolStorage": ElementType("BOOL", 1),
+    "torch ComplexFloatStorage": ElementType("C64", 8),
 }
 
 
@@ -60,7 +60,7 @@ class Global:
 class Storage:
     """A flat run of elements, in the zip entry ``data/key``."""
 
-    kind: Kind
+    kind: ElementType
     key: str
     count: int
 
@@ -87,19 +87,19 @@ def interpret(program: bytes, source: Path) -> object:
     try:
         for count, (opcode, argument, position) in enumerate(pickletools.genops(program)):
             if count >= OPCODES:
-                refuse(source, f"the program has more than {OPCODES} opcodes")
+                refuse_file(source, f"the program has more than {OPCODES} opcodes")
             if (step := STEPS.get(opcode.name)) is None:
-                refuse(source, f"the program has the opcode {opcode.name}, which no state dict needs")
+                refuse_file(source, f"the program has the opcode {opcode.name}, which no state dict needs")
             step(machine, argument)
             end = position or 0
     except CheckpointError:
         raise
     except DAMAGE as error:
-        refuse(source, f"the program is damaged: {ascii(str(error))[1:-1][:200]}")
+        refuse_file(source, f"the program is damaged: {ascii(str(error))[1:-1][:200]}")
     if end + 1 != len(program):
-        refuse(source, "the program has bytes after its end")
+        refuse_file(source, "the program has bytes after its end")
     if len(machine.stack) != 1 or machine.marks:
-        refuse(source, "the program does not end with one value")
+        refuse_file(source, "the program does not end with one value")
     return machine.stack[0]
 
 
@@ -117,7 +117,7 @@ class Machine:
 
     def protocol(self, version: int) -> None:
         if version not in (2, 3, 4, 5):
-            refuse(self.source, f"the program is of protocol {version}", expected="2 to 5")
+            refuse_file(self.source, f"the program is of protocol {version}", expected="2 to 5")
 
     def mark(self) -> None:
         self.marks.append(self.stack)
@@ -125,7 +125,7 @@ class Machine:
 
     def top(self) -> object:
         if not self.stack:
-            refuse(self.source, "the program takes a value where none is")
+            refuse_file(self.source, "the program takes a value where none is")
         return self.stack[-1]
 
     def pop(self) -> object:
@@ -135,14 +135,14 @@ class Machine:
 
     def pop_to_mark(self) -> list[object]:
         if not self.marks:
-            refuse(self.source, "the program goes back to a mark where none is")
+            refuse_file(self.source, "the program goes back to a mark where none is")
         items, self.stack = self.stack, self.marks.pop()
         return items
 
     def pop_several(self, count: int) -> list[object]:
         """The last ones, in the order in which they were pushed."""
         if len(self.stack) < count:
-            refuse(self.source, "the program takes a value where none is")
+            refuse_file(self.source, "the program takes a value where none is")
         items = self.stack[-count:]
         del self.stack[-count:]
         return items
@@ -155,32 +155,32 @@ class Machine:
 
     def get(self, place: int) -> None:
         if place not in self.memo:
-            refuse(self.source, f"the program recalls entry {place} of its memo, which is not there")
+            refuse_file(self.source, f"the program recalls entry {place} of its memo, which is not there")
         self.stack.append(self.memo[place])
 
     def append(self, items: list[object]) -> None:
         target = self.top()
         if not isinstance(target, list):
-            refuse(self.source, f"the program appends to a {type(target).__name__}")
+            refuse_file(self.source, f"the program appends to a {type(target).__name__}")
         target.extend(items)
 
     def set_items(self, items: list[object]) -> None:
         target = self.top()
         if not isinstance(target, dict) or len(items) % 2:
-            refuse(self.source, f"the program sets an item of a {type(target).__name__}")
+            refuse_file(self.source, f"the program sets an item of a {type(target).__name__}")
         for key, value in zip(items[::2], items[1::2], strict=True):
             # Plain keys only: the hash of a tuple nested a million deep would break the interpreter itself.
             if not isinstance(key, str | int | float | None):
-                refuse(self.source, f"the program uses a {type(key).__name__} as a key")
+                refuse_file(self.source, f"the program uses a {type(key).__name__} as a key")
             if key in target:
-                refuse(self.source, f"the key {shown(key)} is set twice")
+                refuse_file(self.source, f"the key {quote_name(key)} is set twice")
             target[key] = value
 
     def ask(self, name: str) -> None:
         if name not in (ORDERED, TENSOR, PARAMETER) and name not in STORAGES:
-            refuse(
+            refuse_file(
                 self.source,
-                f"the program asks for {shown(name.replace(' ', '.', 1))}, which no state dict needs",
+                f"the program asks for {quote_name(name.replace(' ', '.', 1))}, which no state dict needs",
                 expected="tensors, parameters and plain values only",
                 fix="do not load this file with anything else; ask for safetensors, or save the state dict alone",
             )
@@ -189,14 +189,14 @@ class Machine:
     def ask_by_stack(self) -> None:
         attribute, module = self.pop(), self.pop()
         if not isinstance(attribute, str) or not isinstance(module, str):
-            refuse(self.source, "the program asks for something whose name is not a text")
+            refuse_file(self.source, "the program asks for something whose name is not a text")
         self.ask(f"{module} {attribute}")
 
     def storage(self, identity: object) -> Storage:
         match identity:
-            case ("storage", Global(name), str(key), str(), count) if name in STORAGES and whole(count):
+            case ("storage", Global(name), str(key), str(), count) if name in STORAGES and is_integer(count):
                 return Storage(STORAGES[name], key, count)
-        refuse(self.source, "the program refers to a storage in an unknown way")
+        refuse_file(self.source, "the program refers to a storage in an unknown way")
 
     def call(self, function: object, arguments: object) -> object:
         """What three known functions would return. None of them is called."""
@@ -210,18 +210,20 @@ class Machine:
                 tuple(stride),
                 bool(),
                 dict(hooks),
-            ) if name == TENSOR and not hooks and all(whole(x) for x in (offset, *shape, *stride)):
+            ) if name == TENSOR and not hooks and all(is_integer(x) for x in (offset, *shape, *stride)):
                 return View(storage, offset, shape, stride)
             case Global(name), (View() as view, bool(), dict(hooks)) if name == PARAMETER and not hooks:
                 return view
-        name = shown(function.name.replace(" ", ".", 1)) if isinstance(function, Global) else type(function).__name__
-        refuse(self.source, f"the program calls {name} with arguments that no state dict needs")
+        name = (
+            quote_name(function.name.replace(" ", ".", 1)) if isinstance(function, Global) else type(function).__name__
+        )
+        refuse_file(self.source, f"the program calls {name} with arguments that no state dict needs")
 
     def build(self, state: object) -> None:
         """Module.state_dict() hangs its `_metadata` on the dict as an attribute: known, and not needed."""
         target = self.top()
         if type(target) is not OrderedDict or not isinstance(state, dict) or list(state) != ["_metadata"]:
-            refuse(self.source, f"the program sets the attributes of a {type(target).__name__}")
+            refuse_file(self.source, f"the program sets the attributes of a {type(target).__name__}")
 
 
 # All the opcodes that there are, for this reader.

@@ -6,9 +6,9 @@ from typing import Any
 from regard.errors import InputError
 from regard.models import perceiver, perceiverlm
 
-from .foreign import THEIR_ACTIVATIONS, Foreign, numbered
-from .ops import Reshape
+from .foreign import THEIR_ACTIVATIONS, ForeignConfig, numbered
 from .rules import Entry, Rule
+from .tensor_ops import Reshape
 
 TEXT = "perceiver text"  # their model_type is one for all; only the class in ``architectures`` tells
 FOURIER, LEARNED = "PerceiverForImageClassificationFourier", "PerceiverForImageClassificationLearned"
@@ -22,12 +22,12 @@ def architecture(data: Mapping[str, Any]) -> str:
     return str(told[0]) if isinstance(told, list) and told else ""
 
 
-def width(theirs: Foreign, key: str) -> int | None:
+def width(theirs: ForeignConfig, key: str) -> int | None:
     theirs.ignore(key)
     return None if theirs.data.get(key) is None else theirs.size(key)
 
 
-def sizes(theirs: Foreign) -> dict[str, Any]:
+def sizes(theirs: ForeignConfig) -> dict[str, Any]:
     """What every kind says alike; what is of other kinds (video, sound, flow) changes nothing here."""
     theirs.ignore(*ELSEWHERE, "output_num_channels", "_label_trainable_num_channels")
     theirs.ignore("layer_norm_eps")  # their norms do not read it
@@ -53,7 +53,7 @@ def sizes(theirs: Foreign) -> dict[str, Any]:
     }
 
 
-def images(theirs: Foreign) -> perceiver.Config:
+def images(theirs: ForeignConfig) -> perceiver.Config:
     shared = sizes(theirs)
     kind = architecture(theirs.data)
     if kind not in (FOURIER, LEARNED):
@@ -68,7 +68,7 @@ def images(theirs: Foreign) -> perceiver.Config:
     )
 
 
-def text(theirs: Foreign) -> perceiverlm.Config:
+def text(theirs: ForeignConfig) -> perceiverlm.Config:
     shared = sizes(theirs)
     theirs.ignore("image_size")
     return perceiverlm.Config(

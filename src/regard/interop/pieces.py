@@ -14,7 +14,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 from tokenizers.processors import TemplateProcessing
 
 from regard.storage.documents import read_bytes
-from regard.storage.suspicion import refuse
+from regard.storage.untrusted import refuse_file
 
 SPACE = "▁"  # how a piece writes a space
 NORMAL, UNKNOWN, CONTROL, GIVEN, UNUSED, BYTE = range(1, 7)
@@ -51,7 +51,7 @@ def read_pieces(path: Path) -> Pieces:
             if number == 1 and isinstance(value, bytes):
                 found.pieces.append(piece_of(value))
                 if len(found.pieces) > MANY:
-                    refuse(path, f"the model has more than {MANY} pieces")
+                    refuse_file(path, f"the model has more than {MANY} pieces")
             elif number == 2 and isinstance(value, bytes):
                 found.algorithm = next((x for n, x in fields(value) if n == 3 and isinstance(x, int)), UNIGRAM)
             elif number == 3 and isinstance(value, bytes):
@@ -60,9 +60,9 @@ def read_pieces(path: Path) -> Pieces:
                 found.characters = characters if isinstance(characters, bytes) else b""
                 found.prefix, found.squeezed = bool(prefix), bool(squeezed)
     except (ValueError, struct.error, IndexError) as error:
-        refuse(path, f"this is no SentencePiece model: {str(error)[:100]}")
+        refuse_file(path, f"this is no SentencePiece model: {str(error)[:100]}")
     if not found.pieces or found.algorithm not in (UNIGRAM, PAIRS):
-        refuse(path, "this is no SentencePiece model of pieces: it has none, or is of words or characters")
+        refuse_file(path, "this is no SentencePiece model of pieces: it has none, or is of words or characters")
     return found
 
 
@@ -131,9 +131,9 @@ def read_llama2c(path: Path) -> Pieces:
             else:
                 pieces.append(Piece(text.replace(" ", SPACE), score))
     except (ValueError, struct.error) as error:
-        refuse(path, f"this is no tokenizer of llama2.c: {str(error)[:100]}")
+        refuse_file(path, f"this is no tokenizer of llama2.c: {str(error)[:100]}")
     if len(pieces) < 3 + 256:
-        refuse(path, f"this is no tokenizer of llama2.c: it has {len(pieces)} pieces")
+        refuse_file(path, f"this is no tokenizer of llama2.c: it has {len(pieces)} pieces")
     return Pieces(pieces, PAIRS, prefix=True, squeezed=False)
 
 

@@ -12,17 +12,17 @@ from typing import Any
 
 from regard.decode.symbols import BEGIN, END, PAD
 from regard.models.reformer import Config
-from regard.nn.mechanisms import layered
+from regard.nn.mechanisms import layer_choices
 
-from .foreign import THEIR_ACTIVATIONS, Foreign
-from .ops import Reshape
+from .foreign import THEIR_ACTIVATIONS, ForeignConfig
 from .rules import Entry, Rule, Tied
+from .tensor_ops import Reshape
 
 SYMBOLS = {BEGIN: None, END: 2, PAD: 0}
 LAYERS = ["local", "lsh", "local", "lsh", "local", "lsh"]
 
 
-def config(theirs: Foreign) -> Config:
+def config(theirs: ForeignConfig) -> Config:
     causal = theirs.take("is_decoder", bool, False)
     theirs.expect("lsh_num_chunks_before", 1)
     theirs.expect("lsh_num_chunks_after", 0)
@@ -73,7 +73,7 @@ def config(theirs: Foreign) -> Config:
 GRID, WIDTHS = ("axial_pos_shape", [64, 64]), ("axial_pos_embds_dim", [64, 192])
 
 
-def attending(theirs: Foreign) -> list[str]:
+def attending(theirs: ForeignConfig) -> list[str]:
     layers = theirs.data.get("attn_layers", LAYERS)
     if not isinstance(layers, list) or not layers or any(kind not in ("local", "lsh") for kind in layers):
         theirs.guess(f"attn_layers = {layers!r}"[:100] + " is not a list of 'local' and 'lsh'")
@@ -84,7 +84,7 @@ def attending(theirs: Foreign) -> list[str]:
     return layers
 
 
-def pair(theirs: Foreign, key: str, default: list[int]) -> list[int]:
+def pair(theirs: ForeignConfig, key: str, default: list[int]) -> list[int]:
     found = theirs.data.get(key, default)
     if not isinstance(found, list) or len(found) != 2 or any(type(x) is not int or not 0 < x < 1 << 40 for x in found):
         theirs.guess(f"{key} = {found!r}"[:100] + " is not two sizes")
@@ -117,7 +117,7 @@ def complete(ours: Config, names: Collection[str]) -> Config:
 
 def tables(ours: Config) -> list[dict[str, Any]]:
     """What each layer is, by its table."""
-    return [{"kind": x} if isinstance(x, str) else dict(x) for x in layered(ours.attention, ours.depth)]
+    return [{"kind": x} if isinstance(x, str) else dict(x) for x in layer_choices(ours.attention, ours.depth)]
 
 
 def export_config(ours: Config) -> dict[str, Any]:

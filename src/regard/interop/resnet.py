@@ -4,19 +4,19 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Literal
 
-from regard.models.resnet import Config, Sizes
+from regard.models.resnet import Config, ResNetSizes
 
 from .batchnorm import batch_norm
-from .foreign import Foreign, numbered
+from .foreign import ForeignConfig, numbered
 from .rules import Entry, Rule
 
 
-def config(theirs: Foreign) -> Config:
+def config(theirs: ForeignConfig) -> Config:
     theirs.ignore("out_features", "out_indices")  # what it gives to a larger net
     return Config(classes=theirs.classes(), **vars(backbone(theirs)))
 
 
-def backbone(theirs: Foreign) -> Sizes:
+def backbone(theirs: ForeignConfig) -> ResNetSizes:
     """The convolutions, of a ResNet or as part of a larger net."""
     theirs.expect("hidden_act", "relu")  # between the convolutions of a layer theirs has it in any case
     theirs.expect("downsample_in_first_stage", False)
@@ -29,7 +29,7 @@ def backbone(theirs: Foreign) -> Sizes:
     if len(depths) != len(dims):
         theirs.guess(f"depths and hidden_sizes are of {len(depths)} and of {len(dims)} stages")
         dims = (1,) * len(depths)
-    return Sizes(
+    return ResNetSizes(
         channels=theirs.size("num_channels", 3),
         width=theirs.size("embedding_size", 64),
         layer=layers.get(layer, "basic"),
@@ -52,7 +52,7 @@ def export_config(ours: Config) -> dict[str, Any]:
     }
 
 
-def export_backbone(ours: Sizes) -> dict[str, Any]:
+def export_backbone(ours: ResNetSizes) -> dict[str, Any]:
     return {
         "model_type": "resnet",
         "num_channels": ours.channels,

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from regard.errors import CheckpointError
-from regard.storage.suspicion import in_lines
+from regard.storage.untrusted import problem_lines
 
-from .ops import SAME, Op
+from .tensor_ops import SAME, Op
 
 
 @dataclass(frozen=True)
@@ -115,9 +115,9 @@ def convert(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> dict[str, Te
     return converted(state, rules).finish("their tensors cannot be converted")
 
 
-def converted(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> "Run":
+def converted(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> "RulePass":
     """The same pass, whose problems nobody has been told yet."""
-    run = Run(state)
+    run = RulePass(state)
     for entry in rules:
         match entry:
             case Rule():
@@ -136,12 +136,12 @@ def converted(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> "Run":
 
 def export(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> dict[str, Tensor]:
     """Our tensors -> theirs, by the same table read backwards. Dropped tensors and unwritten ties are not made up."""
-    return exported(state, rules).finish("our tensors cannot be exported")
+    return export_tensors(state, rules).finish("our tensors cannot be exported")
 
 
-def exported(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> "Run":
+def export_tensors(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> "RulePass":
     """The same pass, whose problems nobody has been told yet."""
-    run = Run(state)
+    run = RulePass(state)
     for entry in rules:
         match entry:
             case Rule():
@@ -196,10 +196,10 @@ def counted(groups: Groups) -> str:
 
 
 def listed(groups: Groups) -> str:
-    return "".join(f"\n    {kind}:{in_lines(lines, 6)}" for kind, lines in groups.items() if lines)
+    return "".join(f"\n    {kind}:{problem_lines(lines, 6)}" for kind, lines in groups.items() if lines)
 
 
-def fit(expected: Mapping[str, tuple[int, ...]], found: Mapping[str, tuple[int, ...]], where: str) -> None:
+def check_tensors(expected: Mapping[str, tuple[int, ...]], found: Mapping[str, tuple[int, ...]], where: str) -> None:
     """Raise one CheckpointError that names every missing, unexpected and misshapen tensor."""
     groups = misfits(expected, found)
     if any(groups.values()):
@@ -212,7 +212,7 @@ def fit(expected: Mapping[str, tuple[int, ...]], found: Mapping[str, tuple[int, 
         )
 
 
-class Run:
+class RulePass:
     """One pass of a table over a checkpoint: what was claimed, what was written, and what went wrong."""
 
     def __init__(self, state: Mapping[str, Tensor]) -> None:
@@ -310,7 +310,7 @@ class Run:
         if self.problems:
             raise CheckpointError(
                 f"{what}: {len(self.problems)} problem{'s' if len(self.problems) > 1 else ''}",
-                got=in_lines(self.problems),
+                got=problem_lines(self.problems),
                 expected="every tensor named by exactly one rule, complete and of the right shape",
                 fix="check that these weights are of the model that the config names; no tensor is skipped",
             )

@@ -10,16 +10,16 @@ from torch import Tensor
 from regard.errors import InputError
 from regard.models import swin, swinv2
 from regard.nn.positions import log_spaced, window_offsets
-from regard.nn.pyramid import halved
+from regard.nn.pyramid import halved_side
 
-from .foreign import THEIR_ACTIVATIONS, Foreign, numbered
+from .foreign import THEIR_ACTIVATIONS, ForeignConfig, numbered
 from .rules import Entry, Known, Rule
 
 Either = TypeVar("Either", swin.Config, swinv2.Config)
 EPS = 1e-5  # some of their norms have it whatever the config says
 
 
-def sizes(theirs: Foreign) -> dict[str, Any]:
+def sizes(theirs: ForeignConfig) -> dict[str, Any]:
     """What both say alike."""
     theirs.divides("patch_size", "image_size")
     theirs.expect("use_absolute_embeddings", False)
@@ -48,7 +48,7 @@ def sizes(theirs: Foreign) -> dict[str, Any]:
     }
 
 
-def config(theirs: Foreign) -> swin.Config:
+def config(theirs: ForeignConfig) -> swin.Config:
     found = sizes(theirs)
     if not theirs.guessed and smaller(found):
         theirs.guess(f"window_size = {found['window']} is more than the sides of the last grid, which they cannot run")
@@ -57,7 +57,7 @@ def config(theirs: Foreign) -> swin.Config:
     return swin.Config(**found)
 
 
-def second(theirs: Foreign) -> swinv2.Config:
+def second(theirs: ForeignConfig) -> swinv2.Config:
     found = sizes(theirs)
     before = earlier(theirs, len(found["depth"]))
     if not theirs.guessed and odd(found):
@@ -67,7 +67,7 @@ def second(theirs: Foreign) -> swinv2.Config:
     return trained(swinv2.Config(**found), before)
 
 
-def earlier(theirs: Foreign, stages: int, usual: Sequence[int] = ()) -> list[int]:
+def earlier(theirs: ForeignConfig, stages: int, usual: Sequence[int] = ()) -> list[int]:
     """The windows of an earlier training, one for each stage; theirs may tell of more stages than there are."""
     theirs.ignore("pretrained_window_sizes")
     told = theirs.data.get("pretrained_window_sizes") or list(usual)
@@ -85,18 +85,18 @@ def trained(config: swinv2.Config, windows: Sequence[int]) -> swinv2.Config:
 
 
 def smaller(found: dict[str, Any]) -> bool:
-    return bool(halved(found["image"] // found["patch"], len(found["depth"]) - 1) < found["window"])
+    return bool(halved_side(found["image"] // found["patch"], len(found["depth"]) - 1) < found["window"])
 
 
 def odd(found: dict[str, Any]) -> bool:
     """Whether a window is cut from a grid whose sides they round down, and the net up."""
     side, stages = found["image"] // found["patch"], range(len(found["depth"]))
-    return any(min(side >> i, found["window"]) != min(halved(side, i), found["window"]) for i in stages)
+    return any(min(side >> i, found["window"]) != min(halved_side(side, i), found["window"]) for i in stages)
 
 
 def uneven(found: dict[str, Any]) -> str:
     """Why another library would give other numbers: a grid of no whole number of windows, if there is one."""
-    sides = [halved(found["image"] // found["patch"], i) for i in range(len(found["depth"]))]
+    sides = [halved_side(found["image"] // found["patch"], i) for i in range(len(found["depth"]))]
     side = next((side for side in sides if side % min(found["window"], side)), None)
     if side is None:
         return ""
@@ -141,7 +141,7 @@ def export_sizes(ours: swin.Config | swinv2.Config) -> dict[str, Any]:
 
 def export_config(ours: swin.Config) -> dict[str, Any]:
     if smaller(vars(ours)):
-        side = halved(ours.image // ours.patch, len(ours.depth) - 1)
+        side = halved_side(ours.image // ours.patch, len(ours.depth) - 1)
         raise InputError(
             "their format has no counterpart of this swin: there no window is larger than the last grid",
             got=f"window = {ours.window}, a grid of {side} x {side}",

@@ -8,13 +8,13 @@ from typing import Any
 
 from regard.models.switch import Config
 
-from .foreign import ACTIVATIONS, THEIR_ACTIVATIONS, Foreign
-from .ops import Chain, Fuse, Reshape
+from .foreign import ACTIVATIONS, THEIR_ACTIVATIONS, ForeignConfig
 from .rules import Entry, Rule
-from .t5 import Sizes, around, export_shared, shared
+from .t5 import T5Sizes, around, export_shared, shared
+from .tensor_ops import Chain, Fuse, Reshape
 
 
-def config(theirs: Foreign) -> Config:
+def config(theirs: ForeignConfig) -> Config:
     tied = theirs.take("tie_word_embeddings", bool, True)
     act = ACTIVATIONS.get(str(theirs.data.get("dense_act_fn", "relu")), "relu")
     theirs.expect("dense_act_fn", *ACTIVATIONS)
@@ -26,7 +26,7 @@ def config(theirs: Foreign) -> Config:
     theirs.expect("batch_prioritized_routing", False)
     theirs.ignore("router_z_loss_coef", "router_aux_loss_coef", "add_router_probs", "output_router_logits")
     theirs.ignore("add_cross_attention", "router_ignore_padding_tokens")  # which nothing there reads
-    sizes = shared(theirs, Sizes(dim=768, depth=12, heads=12))
+    sizes = shared(theirs, T5Sizes(dim=768, depth=12, heads=12))
     return Config(
         **sizes,
         activation=act,
@@ -39,7 +39,7 @@ def config(theirs: Foreign) -> Config:
     )
 
 
-def experts(theirs: Foreign) -> int:
+def experts(theirs: ForeignConfig) -> int:
     """Each is a tensor there. To name more than the file can hold would take for ever."""
     value = theirs.size("num_experts", 8)
     if theirs.tensors is not None and value > theirs.tensors:
@@ -47,7 +47,7 @@ def experts(theirs: Foreign) -> int:
     return value
 
 
-def every(theirs: Foreign, side: str, depth: int) -> int:
+def every(theirs: ForeignConfig, side: str, depth: int) -> int:
     """They say how many layers shall be switches, and find every which one that is; none is at least one there."""
     key = f"num_sparse_{side}_layers"
     count = theirs.size(key, 3, least=0)

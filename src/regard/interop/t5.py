@@ -7,7 +7,7 @@ from typing import Any
 from regard.decode.symbols import END, FIRST, PAD
 from regard.models.t5 import Config
 
-from .foreign import Foreign
+from .foreign import ForeignConfig
 from .rules import Entry, Rule, Tied
 
 SYMBOLS = {FIRST: 0, END: 1, PAD: 0}
@@ -16,7 +16,7 @@ FEED_FORWARD |= {"gated-relu": ("relu", True), "gelu": ("gelu", False), "gelu_ne
 
 
 @dataclass(frozen=True)
-class Sizes:
+class T5Sizes:
     """What a file that leaves a size out means by that."""
 
     dim: int = 512
@@ -24,7 +24,7 @@ class Sizes:
     heads: int = 8
 
 
-def config(theirs: Foreign) -> Config:
+def config(theirs: ForeignConfig) -> Config:
     kind = str(theirs.data.get("feed_forward_proj", "relu"))
     theirs.expect("feed_forward_proj", *FEED_FORWARD)
     tied = theirs.take("tie_word_embeddings", bool, True)
@@ -33,7 +33,7 @@ def config(theirs: Foreign) -> Config:
         theirs.guess("scale_decoder_outputs = True is not supported where tie_word_embeddings = False")
     theirs.ignore("dense_act_fn", "is_gated_act")
     act, gated = FEED_FORWARD.get(kind, ("relu", False))
-    return Config(**shared(theirs, Sizes()), activation=act, gated=gated, tied=tied, scaled=scaled or not tied)
+    return Config(**shared(theirs, T5Sizes()), activation=act, gated=gated, tied=tied, scaled=scaled or not tied)
 
 
 def complete(ours: Config, names: Collection[str]) -> Config:
@@ -42,7 +42,7 @@ def complete(ours: Config, names: Collection[str]) -> Config:
     return replace(ours, tied=False, scaled=True) if not ours.scaled and "lm_head.weight" in names else ours
 
 
-def shared(theirs: Foreign, sizes: Sizes) -> dict[str, Any]:
+def shared(theirs: ForeignConfig, sizes: T5Sizes) -> dict[str, Any]:
     """What T5 says, and whatever was made of it."""
     theirs.ignore("n_positions", "output_past", "classifier_dropout", "is_decoder", "num_decoder_layers")
     depth = theirs.depth("num_layers", sizes.depth)

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from .foreign import Foreign
-from .ops import Chunk
+from .foreign import ForeignConfig
 from .rules import Entry, Rule
+from .tensor_ops import Chunk
 
 C = TypeVar("C")
 
@@ -18,22 +18,22 @@ KIND = "timm "  # begins the names of these kinds: they say "architecture": "mix
 
 
 @dataclass(frozen=True, eq=False)
-class Told(Generic[C]):
+class TimmConfig(Generic[C]):
     """Their config: what its architecture usually is, and what differs."""
 
     usual: C
-    args: Foreign  # model_args
+    args: ForeignConfig  # model_args
     channels: int
     image: int
     classes: int
 
-    def join(self, theirs: Foreign) -> None:
+    def join(self, theirs: ForeignConfig) -> None:
         """When all keys of ``args`` were read: its problems are those of the config."""
         theirs.problems += [f"model_args: {problem}" for problem in self.args.finish()]
         theirs.guessed |= self.args.guessed
 
 
-def opened(theirs: Foreign, sizes: Mapping[str, C], *pools: str) -> Told[C]:
+def opened(theirs: ForeignConfig, sizes: Mapping[str, C], *pools: str) -> TimmConfig[C]:
     """A config whose architecture is one of ``sizes``, and whose pooling, where it is told, one of ``pools``."""
     architecture = theirs.take("architecture", str)
     if architecture not in sizes:
@@ -42,12 +42,12 @@ def opened(theirs: Foreign, sizes: Mapping[str, C], *pools: str) -> Told[C]:
     theirs.expect("global_pool", *pools)
     theirs.ignore("num_features")  # it tells nothing that the tensors do not
     theirs.ignore("label_names", "label_descriptions", "pretrained_cfg", "model_args")
-    args = Foreign(table(theirs, "model_args"), theirs.tensors)
+    args = ForeignConfig(table(theirs, "model_args"), theirs.tensors)
     args.expect("global_pool", *pools)
     args.expect("num_classes", theirs.data.get("num_classes"))
     args.expect("drop_rate", 0, 0.0)  # before the head
     channels, side = pictured(theirs.data.get("pretrained_cfg"), usual.channels, usual.image)
-    return Told(
+    return TimmConfig(
         usual,
         args,
         args.size("in_chans", channels),
@@ -56,7 +56,7 @@ def opened(theirs: Foreign, sizes: Mapping[str, C], *pools: str) -> Told[C]:
     )
 
 
-def table(theirs: Foreign, key: str) -> dict[str, Any]:
+def table(theirs: ForeignConfig, key: str) -> dict[str, Any]:
     value = theirs.data.get(key, {})
     if isinstance(value, dict):
         return value
@@ -71,7 +71,7 @@ def pictured(data: object, channels: int, side: int) -> tuple[int, int]:
     return (size[0], size[-1]) if isinstance(size, list) and plain else (channels, side)
 
 
-def hidden_units(args: Foreign, key: str, dim: int, usual: int) -> int:
+def hidden_units(args: ForeignConfig, key: str, dim: int, usual: int) -> int:
     """Of an MLP, which they tell as a multiple of its width."""
     args.ignore(key)
     ratio = args.data.get(key)
@@ -83,7 +83,7 @@ def hidden_units(args: Foreign, key: str, dim: int, usual: int) -> int:
     return int(ratio * dim)
 
 
-def one_dropout(args: Foreign) -> float:
+def one_dropout(args: ForeignConfig) -> float:
     """Of what is added to the stream, and of the stream's first state, which here is one share."""
     dropout = args.share("proj_drop_rate", 0.0)
     args.expect("pos_drop_rate", dropout)

@@ -8,10 +8,10 @@ from regard.models import swin, swinv2
 from regard.models.swin import Config
 
 from . import timm
-from .foreign import Foreign
-from .ops import Chunk
+from .foreign import ForeignConfig
 from .rules import Entry, Rule
 from .swin import earlier, odd, same_there, trained, uneven
+from .tensor_ops import Chunk
 
 KIND, SECOND = timm.KIND + "swin", timm.KIND + "swinv2"
 NAMES = {
@@ -55,7 +55,7 @@ KEYS = {
 }
 
 
-def config(theirs: Foreign) -> Config:
+def config(theirs: ForeignConfig) -> Config:
     told = timm.opened(theirs, NAMES, "avg")
     told.args.expect("head_dim", None)
     found = sizes(told)
@@ -63,7 +63,7 @@ def config(theirs: Foreign) -> Config:
     return Config(**found)
 
 
-def second(theirs: Foreign) -> swinv2.Config:
+def second(theirs: ForeignConfig) -> swinv2.Config:
     told = timm.opened(theirs, SECOND_NAMES, "avg")
     found = sizes(told)
     before = earlier(told.args, len(found["depth"]), told.usual.trained or ())
@@ -71,7 +71,7 @@ def second(theirs: Foreign) -> swinv2.Config:
     return trained(swinv2.Config(**found), before)
 
 
-def sizes(told: timm.Told[Any]) -> dict[str, Any]:
+def sizes(told: timm.TimmConfig[Any]) -> dict[str, Any]:
     """What both say alike."""
     usual, args = told.usual, told.args
     args.divides("patch_size", "img_size")

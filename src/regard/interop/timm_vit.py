@@ -10,7 +10,7 @@ from typing import Any
 from regard.models import deit, vit
 
 from . import timm
-from .foreign import Foreign
+from .foreign import ForeignConfig
 from .rules import Entry, Rule
 
 KIND, DISTILLED = timm.KIND + "vit", timm.KIND + "deit"
@@ -81,7 +81,7 @@ USUAL: dict[str, tuple[Any, ...]] = {
 }
 
 
-def config(theirs: Foreign) -> vit.Config:
+def config(theirs: ForeignConfig) -> vit.Config:
     told = timm.opened(theirs, SIZES, "token", "avg")
     mean = told.args.take("global_pool", str, "token") == "avg"
     told.args.expect("class_token", not mean)
@@ -91,14 +91,14 @@ def config(theirs: Foreign) -> vit.Config:
     return vit.Config(**settings(theirs, told), pool="mean" if mean else "class")
 
 
-def distilled(theirs: Foreign) -> deit.Config:
+def distilled(theirs: ForeignConfig) -> deit.Config:
     told = timm.opened(theirs, TWO_TOKENS, "token")
     told.args.expect("class_token", True)
     told.args.expect("fc_norm", None, False)
     return deit.Config(**settings(theirs, told))
 
 
-def settings(theirs: Foreign, told: timm.Told[Any]) -> dict[str, Any]:
+def settings(theirs: ForeignConfig, told: timm.TimmConfig[Any]) -> dict[str, Any]:
     usual, args = told.usual, told.args
     for key, values in USUAL.items():
         args.expect(key, *values)

@@ -6,15 +6,15 @@ from typing import Any
 
 from regard.models.vit import Config
 
-from .foreign import THEIR_ACTIVATIONS, Foreign, numbered
+from .foreign import THEIR_ACTIVATIONS, ForeignConfig, numbered
 from .rules import Entry, Rule
 
 
-def config(theirs: Foreign) -> Config:
+def config(theirs: ForeignConfig) -> Config:
     return Config(**settings(theirs))
 
 
-def settings(theirs: Foreign) -> dict[str, Any]:
+def settings(theirs: ForeignConfig) -> dict[str, Any]:
     """What a ViT and a DeiT say alike."""
     theirs.divides("num_attention_heads", "hidden_size")
     theirs.divides("patch_size", "image_size")

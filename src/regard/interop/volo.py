@@ -10,9 +10,9 @@ from regard.models.volo import PRESETS, Config
 
 from . import timm
 from .batchnorm import batch_norm
-from .foreign import Foreign
-from .ops import Chunk, Reshape
+from .foreign import ForeignConfig
 from .rules import Entry, Rule
+from .tensor_ops import Chunk, Reshape
 
 KIND = timm.KIND + "volo"
 SIDES = {"d1": (224, 384), "d2": (224, 384), "d3": (224, 448), "d4": (224, 448), "d5": (224, 448, 512)}
@@ -37,7 +37,7 @@ KEYS = {
 LOOKS = ["ca", "ca"]  # their post_layers
 
 
-def config(theirs: Foreign) -> Config:
+def config(theirs: ForeignConfig) -> Config:
     told = timm.opened(theirs, SIZES, "token")
     usual, args = told.usual, told.args
     args.expect("pos_drop_rate", 0, 0.0)

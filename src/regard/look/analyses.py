@@ -16,20 +16,20 @@ from torch import Tensor
 from regard.errors import InputError
 from regard.tables import Table
 
-from . import distance, flow, gradient, importance, leaving, lens, occlusion, rollout, spectrum
-from .changes import changed
-from .document import find, flat, known, one_head, sites, title, weights_of
-from .example import Example
+from . import distance, exclusion, flow, gradient, importance, lens, occlusion, rollout, spectrum
+from .changes import apply_changes
+from .document import example_of_trace, find_site, head_map, joined_windows, map_weights, model_title, sites
+from .examples import Example
 from .maps import Map, axes_of
-from .trace import Site, Trace
-from .windows import whole
+from .trace import Trace, TracedSite
+from .windows import joined_map
 
 LIKELIEST = 3  # words that a lens tells at each position
 DEEPEST = 48  # positions whose words it tells, the last ones
 
 
 @dataclass(frozen=True)
-class Asked:
+class AnalysisRequest:
     """What is asked about; None is all of it, or what the analysis takes by itself."""
 
     site: str | None = None
@@ -42,10 +42,10 @@ class Asked:
 class Analysis:
     equation: str
     limit: str  # what it does not tell
-    ask: Callable[[Trace[Any], Asked], dict[str, Any]]
+    ask: Callable[[Trace[Any], AnalysisRequest], dict[str, Any]]
 
 
-def analysed(found: Trace[Any], name: str, asked: Asked) -> dict[str, Any]:
+def run_analysis(found: Trace[Any], name: str, asked: AnalysisRequest) -> dict[str, Any]:
     """What JSON can hold."""
     if name not in ANALYSES:
         raise InputError("there is no such analysis", got=name[:100], expected=", ".join(ANALYSES))
@@ -56,19 +56,19 @@ def analysed(found: Trace[Any], name: str, asked: Asked) -> dict[str, Any]:
 # From maps --------------------------------------------------------------------------------------
 
 
-def itself(site: Site) -> bool:
+def itself(site: TracedSite) -> bool:
     """Whether it looks at its own positions; a decoder's rows are named by what it wrote there."""
     rows, columns = site.axes
     return rows == columns or (rows, columns) == ("written", "target")
 
 
-Layer = tuple[Site, int]  # and which of its calls
+Layer = tuple[TracedSite, int]  # and which of its calls
 
 
 def own_map(found: Trace[Any], layer: Layer) -> Map:
     site, call = layer
     one = found.maps[site.name] if call == len(site.records) - 1 else site.map(call)
-    return replace(one, rows=one.columns) if one.rows.cut is None else whole(one)
+    return replace(one, rows=one.columns) if one.rows.cut is None else joined_map(one)
 
 
 def own_layers(found: Trace[Any]) -> list[Layer]:
@@ -76,12 +76,12 @@ def own_layers(found: Trace[Any]) -> list[Layer]:
     return [(site, i) for site in found.sites.values() if itself(site) for i in range(len(site.records))]
 
 
-def layers_to(found: Trace[Any], site: str | None) -> list[Layer]:
+def attention_stack(found: Trace[Any], site: str | None) -> list[Layer]:
     """The self-attentions of one stack, up to the one that is asked about, or the last."""
     several = own_layers(found)
     if not several:
         raise nothing_own(found)
-    last = several[-1] if site is None else find(found, site)
+    last = several[-1] if site is None else find_site(found, site)
     if not itself(last[0]):
         raise InputError("this goes through layers that look at their own positions", got=last[0].name)
     stack = [layer for layer in several if same_places(layer[0], last[0])]
@@ -92,36 +92,36 @@ def nothing_own(found: Trace[Any]) -> InputError:
     return InputError("nothing here looks at its own positions", got=", ".join(list(found.sites)[:3]))
 
 
-def same_places(one: Site, other: Site) -> bool:
+def same_places(one: TracedSite, other: TracedSite) -> bool:
     """Whether two layers look at the same positions; where each has axes of its own, as windows do, by their grids."""
     alone = all(site.axes[0] == site.name for site in (one, other))
-    return one.axes == other.axes or (alone and flat(one.rows) == flat(other.rows))
+    return one.axes == other.axes or (alone and joined_windows(one.rows) == joined_windows(other.rows))
 
 
 def told_as(layer: Layer) -> str:
-    return title(layer[0].name, layer[1], layer[0])
+    return model_title(layer[0].name, layer[1], layer[0])
 
 
-def rolled(found: Trace[Any], asked: Asked) -> dict[str, Any]:
-    stack = layers_to(found, asked.site)
+def rolled(found: Trace[Any], asked: AnalysisRequest) -> dict[str, Any]:
+    stack = attention_stack(found, asked.site)
     total = rollout.rolled_out([own_map(found, layer) for layer in stack])
     return {"site": told_as(stack[-1]), "layers": list(map(told_as, stack)), "map": total.weights[0, 0].tolist()}
 
 
-def poured(found: Trace[Any], asked: Asked) -> dict[str, Any]:
+def poured(found: Trace[Any], asked: AnalysisRequest) -> dict[str, Any]:
     """Unless told otherwise, out of the last position of a text, and of the first of an image, a class token."""
-    stack = layers_to(found, asked.site)
+    stack = attention_stack(found, asked.site)
     maps = [own_map(found, layer) for layer in stack]
     size = maps[-1].weights.shape[-2]
     output = asked.row if asked.row is not None else 0 if maps[-1].rows.grid is not None else size - 1
     if not 0 <= output < size:
         raise InputError("there is no such row", got=str(output), expected=f"0 to {size - 1}")
-    total = flow.flowed(maps, output)
+    total = flow.attention_flow(maps, output)
     told = {"site": told_as(stack[-1]), "layers": list(map(told_as, stack)), "row": output}
     return told | {"flow": total.weights[0, 0, 0].tolist()}
 
 
-def far(found: Trace[Any], asked: Asked) -> dict[str, Any]:
+def far(found: Trace[Any], asked: AnalysisRequest) -> dict[str, Any]:
     """Of all layers that have a distance; a detector's queries have none, its patches do."""
     sites, reasons = dict[str, list[float]](), list[InputError]()
     unit = "tokens"
@@ -137,10 +137,10 @@ def far(found: Trace[Any], asked: Asked) -> dict[str, Any]:
     return {"unit": unit, "sites": sites}
 
 
-def ranked(found: Trace[Any], asked: Asked) -> dict[str, Any]:
-    name = asked.site or title(*sites(found)[0], next(iter(found.sites.values())))
-    site, _ = find(found, name)
-    weights = one_head(weights_of(found, name), asked.head)
+def ranked(found: Trace[Any], asked: AnalysisRequest) -> dict[str, Any]:
+    name = asked.site or model_title(*sites(found)[0], next(iter(found.sites.values())))
+    site, _ = find_site(found, name)
+    weights = head_map(map_weights(found, name), asked.head)
     told = spectrum.spectrum_of(Map(site.name, weights[None, None], site.rows, site.columns, site.kind))
     return {
         "site": name,
@@ -156,7 +156,7 @@ def ranked(found: Trace[Any], asked: Asked) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class AnswerScore:
     """How sure the model is of what it said."""
 
     example: Example
@@ -165,8 +165,8 @@ class Question:
     sure: Callable[[Any], Tensor]  # of an output, (b,)
 
 
-def question(found: Trace[Any], asked: Asked) -> Question:
-    example = known(found)
+def question(found: Trace[Any], asked: AnalysisRequest) -> AnswerScore:
+    example = example_of_trace(found)
     if asked.row is not None and example.alone is not None:
         example = example.alone(asked.row)
     sure, first, answer = example.sure, found.output, example.tell(found.output)
@@ -174,24 +174,24 @@ def question(found: Trace[Any], asked: Asked) -> Question:
         raise InputError("this model gives no answer that could be asked about")
 
     def run() -> Any:
-        with changed(found.net, found.changes, found.table, found.axes):
+        with apply_changes(found.net, found.changes, found.table, found.axes):
             return found.net(*example.inputs)
 
-    return Question(example, answer.subject(), run, lambda output: sure(output, first))
+    return AnswerScore(example, answer.subject(), run, lambda output: sure(output, first))
 
 
-def covered(found: Trace[Any], asked: Asked) -> dict[str, Any]:
+def covered(found: Trace[Any], asked: AnalysisRequest) -> dict[str, Any]:
     """Parts of an image are covered; of a text, nobody looks at one token after the other."""
     about = question(found, asked)
     if about.example.image is not None and len(about.example.inputs) == 1:
         (images,) = about.example.inputs
-        side = asked.patch or patch_of(found, images)
+        side = asked.patch or patch_side(found, images)
 
         def answers(some: Tensor) -> Tensor:
-            with changed(found.net, found.changes, found.table, found.axes):
+            with apply_changes(found.net, found.changes, found.table, found.axes):
                 return about.sure(found.net(some))[:, None]
 
-        worth = occlusion.attribution(answers, images[0], 0, patch=side, read=occlusion.logit)
+        worth = occlusion.occlusion_map(answers, images[0], 0, patch=side, read=occlusion.label_logit)
         if not any(size % side for size in worth.shape):  # squares side by side: one number for each
             worth = worth[::side, ::side]
         words = {"equation": occlusion.EQUATION, "limit": occlusion.LIMIT}
@@ -200,45 +200,45 @@ def covered(found: Trace[Any], asked: Asked) -> dict[str, Any]:
     if axis is None:
         raise InputError("there is neither a text nor an image to leave something out of")
     size = len(about.example.words[axis])
-    lost = leaving.unseen(found.net, lambda: about.sure(about.run()), axis, size, found.table)
+    lost = exclusion.unseen(found.net, lambda: about.sure(about.run()), axis, size, found.table)
     return {"what": about.what, "axis": axis, "worth": lost[0].tolist()}
 
 
-def patch_of(found: Trace[Any], images: Tensor) -> int:
+def patch_side(found: Trace[Any], images: Tensor) -> int:
     """Pixels a side: of the net's own patches, or an eighth of the image."""
     grids = [site.rows.grid for site in found.sites.values() if site.rows.grid is not None and site.rows.cut is None]
     size = min(images.shape[-2:])
     return max(size // (max(grids[0]) if grids else 8), 1)
 
 
-def sloped(found: Trace[Any], asked: Asked) -> dict[str, Any]:
+def sloped(found: Trace[Any], asked: AnalysisRequest) -> dict[str, Any]:
     about, (last, call) = question(found, asked), sites(found)[-1]
-    name = asked.site or title(last, call, found.sites[last])
-    site, call = find(found, name)
+    name = asked.site or model_title(last, call, found.sites[last])
+    site, call = find_site(found, name)
     axes = dict(zip(axes_of(site.name, found.table), (site.rows, site.columns), strict=True))
     one = gradient.graded(found.net, site.name, about.run, about.sure, table=found.table, axes=axes)[site.name][call]
-    one = one if site.rows.cut is None else gradient.whole(one)
+    one = one if site.rows.cut is None else gradient.joined_gradient(one)
     told = {"what": about.what, "site": name, "head": asked.head}
     if asked.head is None:
         return told | {"map": one.relevance[0].tolist()}
-    return told | {"equation": gradient.OF_ONE, "map": one_head(one.signed[0], asked.head).tolist()}
+    return told | {"equation": gradient.OF_ONE, "map": head_map(one.signed[0], asked.head).tolist()}
 
 
-def silenced(found: Trace[Any], asked: Asked) -> dict[str, Any]:
+def silenced(found: Trace[Any], asked: AnalysisRequest) -> dict[str, Any]:
     about = question(found, asked)
     lost = importance.ablated(found.net, lambda: about.sure(about.run()), importance.fall)
     return {"what": about.what, "sites": {name: worth[0].tolist() for name, worth in lost.items()}}
 
 
-def read_early(found: Trace[Any], asked: Asked) -> dict[str, Any]:
-    about = known(found)
+def read_early(found: Trace[Any], asked: AnalysisRequest) -> dict[str, Any]:
+    about = example_of_trace(found)
 
     def run() -> None:
-        with changed(found.net, found.changes, found.table, found.axes):
+        with apply_changes(found.net, found.changes, found.table, found.axes):
             found.net(*about.inputs)
 
     layers = []
-    for layer in lens.through_lens(found.net, run):
+    for layer in lens.logit_lens(found.net, run):
         logits = layer.logits[0] if layer.logits.ndim == 3 else layer.logits
         chances, ids = logits[-DEEPEST:].softmax(-1).topk(min(LIKELIEST, logits.shape[-1]))
         rows = [
@@ -257,7 +257,7 @@ ANALYSES = Table[Analysis](
         "flow": Analysis(flow.EQUATION, flow.LIMIT, poured),
         "distance": Analysis(distance.EQUATION, distance.LIMIT, far),
         "spectrum": Analysis(spectrum.EQUATION, spectrum.LIMIT, ranked),
-        "occlusion": Analysis(leaving.EQUATION, leaving.LIMIT, covered),
+        "occlusion": Analysis(exclusion.EQUATION, exclusion.LIMIT, covered),
         "gradient": Analysis(gradient.EQUATION, gradient.LIMIT, sloped),
         "importance": Analysis(importance.EQUATION, importance.LIMIT, silenced),
         "lens": Analysis(lens.EQUATION, lens.LIMIT, read_early),

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-MOST = 10  # choices that are told
+MOST_CHOICES = 10  # choices that are told
 
 Choices = tuple[tuple[str, float], ...]  # each with its probability, the likeliest first
 
@@ -105,7 +105,7 @@ def likeliest(choices: Choices) -> str:
     return f"{choices[0][0].strip()}, {100 * choices[0][1]:.0f} %" if choices else ""
 
 
-def ranked(logits: Tensor) -> list[tuple[int, float]]:
+def rank_classes(logits: Tensor) -> list[tuple[int, float]]:
     """Classes and how likely each is, the likeliest first.  (c,)"""
     chances = logits.softmax(-1)
     return [(i, float(chances[i])) for i in chances.argsort(descending=True, stable=True).tolist()]
@@ -113,4 +113,4 @@ def ranked(logits: Tensor) -> list[tuple[int, float]]:
 
 def label_choices(logits: Tensor, names: Sequence[str]) -> Labels:
     """(c,)"""
-    return Labels(tuple((names[i] if names else str(i), chance) for i, chance in ranked(logits)[:MOST]))
+    return Labels(tuple((names[i] if names else str(i), chance) for i, chance in rank_classes(logits)[:MOST_CHOICES]))

@@ -20,8 +20,8 @@ from regard.errors import InputError
 from regard.nn.axis import Axis
 from regard.nn.tap import Hear, listen
 
-from .leaving import looking_at, unlooked
-from .maps import matching, place
+from .exclusion import looking_at, unlooked
+from .maps import attention_name, matching_taps
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ LARGE = 1e6  # beyond, what a head brings is no number any more
 
 
 @contextmanager
-def changed(
+def apply_changes(
     net: nn.Module, changes: Sequence[Change], table: Mapping[str, tuple[str, str]], axes: Mapping[str, Axis]
 ) -> Iterator[None]:
     """Within, the net runs with these changes; ``table`` is the model file's AXES, and ``axes`` are those of what it
@@ -77,7 +77,7 @@ def everywhere(change: Change, axes: Mapping[str, Axis], table: Mapping[str, tup
     own = axes.get(change.axis) if isinstance(change, Token) else None
     if not isinstance(change, Token) or own is None or own.grid is None or own.cut is not None:
         return [change]
-    if not whole(change.position) or not own.special <= change.position < own.size:
+    if not is_integer(change.position) or not own.special <= change.position < own.size:
         return [change]
     looked_at = {columns for _, columns in table.values()}
     others = {name: axis for name, axis in axes.items() if name in looked_at and name != change.axis}
@@ -96,21 +96,23 @@ def touched(net: nn.Module, change: Change, table: Mapping[str, tuple[str, str]]
     if not isinstance(change, Change):
         raise InputError("this is no change", got=str(change)[:60], expected="a Token, a Head or a Temperature")
     if isinstance(change, Token):
-        if not whole(change.position) or change.position < 0:
+        if not is_integer(change.position) or change.position < 0:
             raise InputError("positions are whole numbers from 0", got=str(change.position)[:60])
         return looking_at(net, change.axis, table)
     if isinstance(change, Temperature) and not (number(change.value) and 0 < change.value < math.inf):
         raise InputError("a temperature is a number above 0", got=str(change.value)[:60])
-    if isinstance(change, Head) and not (whole(change.head) and number(change.factor) and abs(change.factor) < LARGE):
+    if isinstance(change, Head) and not (
+        is_integer(change.head) and number(change.factor) and abs(change.factor) < LARGE
+    ):
         got = f"head {change.head}, factor {change.factor}"[:60]
         raise InputError("a head has a number, and so has its factor", got=got, expected=f"a factor below {LARGE:g}")
-    taps = matching(net, change.site)
-    if odd := [place(tap) for tap, kind in taps.items() if kind != "weights"]:
+    taps = matching_taps(net, change.site)
+    if odd := [attention_name(tap) for tap, kind in taps.items() if kind != "weights"]:
         raise InputError("what mixes without weights cannot be changed so", got=", ".join(odd[:3]))
-    return [place(tap) for tap in taps]
+    return [attention_name(tap) for tap in taps]
 
 
-def whole(x: object) -> bool:
+def is_integer(x: object) -> bool:
     return isinstance(x, int) and not isinstance(x, bool)
 
 
@@ -125,7 +127,7 @@ def without(change: Token, axes: Mapping[str, Axis]) -> Hear:
     if axis is not None and cut is None and change.axis != "target" and change.position >= axis.size:
         raise InputError("there is no such position", got=str(change.position)[:60], expected=f"below {axis.size}")
     if cut is None:
-        return lambda name, weights: unlooked(weights, [change.position], place(name))
+        return lambda name, weights: unlooked(weights, [change.position], attention_name(name))
     if change.position >= cut.grid[0] * cut.grid[1]:
         raise InputError("there is no such position", got=str(change.position), expected=f"below {math.prod(cut.grid)}")
     window, inside = cut.where(change.position)
@@ -133,7 +135,7 @@ def without(change: Token, axes: Mapping[str, Axis]) -> Hear:
     def hear(name: str, weights: Tensor) -> Tensor:
         """(b*w, h, n, n)"""
         every = weights.unflatten(0, (-1, cut.count)).clone()
-        every[:, window] = unlooked(every[:, window], [inside], place(name))
+        every[:, window] = unlooked(every[:, window], [inside], attention_name(name))
         return every.flatten(0, 1)
 
     return hear

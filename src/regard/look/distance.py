@@ -16,7 +16,7 @@ from regard.errors import InputError
 from regard.nn.axis import Axis
 
 from .maps import Map
-from .windows import whole
+from .windows import joined_map
 
 EQUATION = "D = mean_q Σ_k A_qk · |g_q − g_k|"
 LIMIT = "It does not tell what is looked at, nor whether it is used: even weights are far, whatever is there."
@@ -30,14 +30,14 @@ def mean_distance(found: Map, patch: float = 1.0) -> Tensor:
     (b, h, n, n) -> (b, h)
     """
     if found.rows.cut is not None:
-        found = whole(found)
+        found = joined_map(found)
     grid = common_grid(found)
     weights = found.weights[..., found.rows.special :, found.columns.special :]
     if bool((weights < 0).any()):
         raise InputError("a distance needs weights that are not below 0", where=found.name)
     total = weights.sum(-1)
     placed = total > 0
-    far = (weights * between(grid).to(weights)).sum(-1) / total.where(placed, 1)
+    far = (weights * grid_distances(grid).to(weights)).sum(-1) / total.where(placed, 1)
     return patch * (far * placed).sum(-1) / placed.sum(-1)
 
 
@@ -60,7 +60,7 @@ def same(rows: Axis, columns: Axis) -> bool:
     return rows is columns or (rows.labels is not None and rows == columns)
 
 
-def between(grid: tuple[int, ...]) -> Tensor:
+def grid_distances(grid: tuple[int, ...]) -> Tensor:
     """How far each position is from each other one, in steps of the grid.  -> (n, n)"""
     places = torch.cartesian_prod(*(torch.arange(size, dtype=torch.float64) for size in grid))
     places = places.view(-1, len(grid))

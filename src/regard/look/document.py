@@ -29,9 +29,9 @@ from regard.nn.axis import Axis
 from . import distance, rollout, spectrum
 from .answers import Answer, answer_data
 from .changes import Change
-from .example import Example, Time
-from .trace import Call, Changed, Site, Trace, call_of
-from .windows import unwound, whole
+from .examples import Example, TimeAxis
+from .trace import Call, Changed, Trace, TracedSite, call_of
+from .windows import joined_map, unwound
 
 FORMAT = 1
 SMALL = 64  # the longer side of a thumbnail
@@ -56,19 +56,23 @@ class About:
     source: str = ""  # "shipped", "run" or "zoo", where it has one of these names
 
 
-def data_of(found: Trace[Any], about: About, before: Answer | None = None) -> dict[str, Any]:
+def document_data(found: Trace[Any], about: About, before: Answer | None = None) -> dict[str, Any]:
     """``before`` is what the model answered without the changes."""
     axes: dict[str, dict[str, Any]] = {}
-    time = known(found).time
+    time = example_of_trace(found).time
     rows = [
-        described(name, call, found.sites[name], axes) | moment(found.sites[name], call, time)
+        site_data(name, call, found.sites[name], axes) | moment(found.sites[name], call, time)
         for name, call in sites(found)
     ]
     model = asdict(about) | {"title": about.title or about.name}
-    given = {"model": model, "input": known(found).record(), "changes": [change_data(x) for x in found.changes]}
+    given = {
+        "model": model,
+        "input": example_of_trace(found).record(),
+        "changes": [change_data(x) for x in found.changes],
+    }
     return {
         "format": FORMAT,
-        "id": digest(given),
+        "id": document_digest(given),
         **given,
         "answer": answer_data(found.answer),
         "before": answer_data(before) if found.changes else None,
@@ -78,18 +82,18 @@ def data_of(found: Trace[Any], about: About, before: Answer | None = None) -> di
     }
 
 
-def moment(site: Site, call: int, time: Time | None) -> dict[str, int]:
+def moment(site: TracedSite, call: int, time: TimeAxis | None) -> dict[str, int]:
     """When a call was, of a site that ran once in each moment; of others nothing is told."""
     return {} if time is None or len(site.records) != time.count else {"time": call}
 
 
-def known(found: Trace[Any]) -> Example:
+def example_of_trace(found: Trace[Any]) -> Example:
     if found.example is None:
         raise InputError("only what model.look has seen can be shown")
     return found.example
 
 
-def digest(given: Mapping[str, Any]) -> str:
+def document_digest(given: Mapping[str, Any]) -> str:
     """The same for the same model, input and changes, so that an address can be kept."""
     return sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:20]
 
@@ -99,33 +103,33 @@ def sites(found: Trace[Any]) -> list[tuple[str, int]]:
     return [(name, i) for name, site in found.sites.items() for i in range(len(site.records))]
 
 
-def title(name: str, call: int, site: Site) -> str:
+def model_title(name: str, call: int, site: TracedSite) -> str:
     return name if len(site.records) == 1 else f"{name}{SEVERAL}{call}"
 
 
-def find(found: Trace[Any], name: str) -> tuple[Site, int]:
+def find_site(found: Trace[Any], name: str) -> tuple[TracedSite, int]:
     """A site by its name in the document, and which of its calls."""
     plain, _, call = name.partition(SEVERAL)
     site = found.sites.get(plain)
     number = int(call) if call.isdecimal() and len(call) < 9 else 0
-    if site is None or name != title(plain, number, site) or number >= len(site.records):
+    if site is None or name != model_title(plain, number, site) or number >= len(site.records):
         raise InputError("there is no such site", got=name[:100], expected=", ".join(list(found.sites)[:6]))
     return site, number
 
 
-def described(name: str, call: int, site: Site, axes: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def site_data(name: str, call: int, site: TracedSite, axes: dict[str, dict[str, Any]]) -> dict[str, Any]:
     record, (rows, columns) = site.records[call], site.axes
     made = record.call if isinstance(record, Changed) else record if isinstance(record, Call) else None
     cross = columns != ("target" if rows == "written" else rows)
     numbers = [int(word) for word in name.split(".") if word.isdecimal()]
     return {
-        "name": title(name, call, site),
+        "name": model_title(name, call, site),
         "part": part_of(name, numbers),
         "role": "cross" if cross else "self",
         "layer": numbers[-1] if numbers else 0,
         "heads": site.heads,
-        "rows": entered(axes, rows, flat(site.rows)),
-        "columns": entered(axes, columns, flat(site.columns)),
+        "rows": entered(axes, rows, joined_windows(site.rows)),
+        "columns": entered(axes, columns, joined_windows(site.columns)),
         "kind": site.kind,
         "mechanism": "" if made is None else type(made.kernel).__name__,
         "arithmetic": site.arithmetic,
@@ -142,7 +146,7 @@ def part_of(name: str, numbers: Sequence[int]) -> str:
     return part if part in ("encoder", "decoder") else ""
 
 
-def flat(axis: Axis) -> Axis:
+def joined_windows(axis: Axis) -> Axis:
     """Of windows, the whole that they were cut from."""
     return axis if axis.cut is None else Axis(axis.kind, axis.cut.grid[0] * axis.cut.grid[1], grid=axis.cut.grid)
 
@@ -170,28 +174,28 @@ def change_data(change: Change) -> dict[str, Any]:
 # Numbers ----------------------------------------------------------------------------------------
 
 
-def weights_of(found: Trace[Any], name: str) -> Tensor:
+def map_weights(found: Trace[Any], name: str) -> Tensor:
     """Of the first input, all heads: windows as one map of the whole.  -> (h, q, k)"""
-    site, call = find(found, name)
+    site, call = find_site(found, name)
     one = found.maps[site.name] if call == len(site.records) - 1 else site.map(call)
-    return (whole(one) if one.rows.cut is not None else one).weights[0]
+    return (joined_map(one) if one.rows.cut is not None else one).weights[0]
 
 
-def sides(site: Site, call: int) -> tuple[int, int]:
+def map_sides(site: TracedSite, call: int) -> tuple[int, int]:
     """Rows and columns of a map, of windows those of the whole."""
     rows, columns = site.records[call].shape[-2:]
-    return (rows, columns) if site.rows.cut is None else 2 * (flat(site.rows).size,)
+    return (rows, columns) if site.rows.cut is None else 2 * (joined_windows(site.rows).size,)
 
 
-def row_of(found: Trace[Any], name: str, row: int) -> Tensor:
+def map_row(found: Trace[Any], name: str, row: int) -> Tensor:
     """One row of all heads, without the others where it can be.  -> (h, k)"""
-    site, call = find(found, name)
+    site, call = find_site(found, name)
     if site.rows.cut is None and site.name not in found.maps.kept:
         return site.records[call].tile(slice(row, row + 1))[0, :, 0]
-    return weights_of(found, name)[:, row]
+    return map_weights(found, name)[:, row]
 
 
-def one_head(weights: Tensor, head: int | None) -> Tensor:
+def head_map(weights: Tensor, head: int | None) -> Tensor:
     """One head's map, or the mean of all.  (h, q, k) -> (q, k)"""
     if head is None:
         return weights.mean(0)
@@ -200,7 +204,7 @@ def one_head(weights: Tensor, head: int | None) -> Tensor:
     return weights[head]
 
 
-def halved(weights: Tensor, times: int) -> Tensor:
+def downsample(weights: Tensor, times: int) -> Tensor:
     """Each time the larger of 2 x 2 stays.  (..., q, k) -> (..., q / 2^times, k / 2^times), rounded up"""
     if not times:
         return weights
@@ -208,7 +212,7 @@ def halved(weights: Tensor, times: int) -> Tensor:
     return found.view(*weights.shape[:-2], *found.shape[-2:])
 
 
-def shaded(weights: Tensor) -> bytes:
+def shade_bytes(weights: Tensor) -> bytes:
     """255 times the square root of each weight; what is above 1 counts as 1."""
     return bytes((weights.clamp(0, 1).sqrt() * 255).round().to(torch.uint8).contiguous().numpy().tobytes())
 
@@ -220,43 +224,43 @@ def times(rows: int, columns: int) -> int:
 
 def thumbnails(found: Trace[Any]) -> bytes:
     """Of all sites, all heads; an influence is shown as shares of its largest."""
-    return b"".join(shaded(thumbnail(found, name, call)) for name, call in sites(found))
+    return b"".join(shade_bytes(thumbnail(found, name, call)) for name, call in sites(found))
 
 
 def thumbnail(found: Trace[Any], name: str, call: int) -> Tensor:
     """-> (h, q, k), both at most SMALL"""
     site = found.sites[name]
-    return smaller(found, title(name, call, site), times(*sides(site, call)))
+    return downsampled_heads(found, model_title(name, call, site), times(*map_sides(site, call)))
 
 
-def smaller(found: Trace[Any], name: str, often: int) -> Tensor:
+def downsampled_heads(found: Trace[Any], name: str, often: int) -> Tensor:
     """All heads of a site, halved so often. A large map is made small tile by tile, and never stands in memory whole.
     -> (h, q, k)"""
-    site, call = find(found, name)
-    record, (rows, columns) = site.records[call], sides(site, call)
+    site, call = find_site(found, name)
+    record, (rows, columns) = site.records[call], map_sides(site, call)
     if often and site.kind == "weights" and site.rows.cut is None and rows * columns > DENSE:
         tall = max(TALL, 2**often)
         tiles = (slice(top, min(top + tall, rows)) for top in range(0, rows, tall))
-        return torch.cat([halved(record.tile(tile)[0], often) for tile in tiles], -2)
-    weights = weights_of(found, name)
+        return torch.cat([downsample(record.tile(tile)[0], often) for tile in tiles], -2)
+    weights = map_weights(found, name)
     if site.kind == "influence":
         weights = weights / weights.amax((-2, -1), keepdim=True).clamp(min=1e-30)
-    return halved(weights, often)
+    return downsample(weights, often)
 
 
-def exact(weights: Tensor) -> bytes:
+def float32_bytes(weights: Tensor) -> bytes:
     """float32, little endian"""
     return bytes(weights.float().contiguous().numpy().astype("<f4").tobytes())
 
 
-def cell(found: Trace[Any], name: str, head: int, row: int, column: int) -> dict[str, Any]:
+def explain_weight(found: Trace[Any], name: str, head: int, row: int, column: int) -> dict[str, Any]:
     """How one weight came about, as far as it can be told."""
-    site, call = find(found, name)
-    rows, columns = sides(site, call)
+    site, call = find_site(found, name)
+    rows, columns = map_sides(site, call)
     for what, got, size in (("head", head, site.heads), ("row", row, rows), ("column", column, columns)):
         if not 0 <= got < size:
             raise InputError(f"there is no such {what}", got=str(got), expected=f"0 to {size - 1}")
-    whole_row = row_of(found, name, row)[head]
+    whole_row = map_row(found, name, row)[head]
     told = {"weights": whole_row.tolist(), "weight": float(whole_row[column])}
     if not site.arithmetic or call != len(site.records) - 1:
         return told
@@ -275,14 +279,14 @@ def cell(found: Trace[Any], name: str, head: int, row: int, column: int) -> dict
     }
 
 
-def embedded(found: Trace[Any], about: About, before: Answer | None = None) -> dict[str, Any]:
+def embedded_document(found: Trace[Any], about: About, before: Answer | None = None) -> dict[str, Any]:
     """The document with all of its numbers, for a file that opens by itself: maps in half precision, and the vectors of
     what can be taken apart."""
-    told = data_of(found, about, before)
-    maps = {site["name"]: encoded(weights_of(found, site["name"]).half()) for site in told["sites"]}
+    told = document_data(found, about, before)
+    maps = {site["name"]: encoded(map_weights(found, site["name"]).half()) for site in told["sites"]}
     vectors = {}
     for row in told["sites"]:
-        site, call = find(found, row["name"])
+        site, call = find_site(found, row["name"])
         record = call_of(site.records[call], site.rows)
         if row["arithmetic"] and record is not None:
             parts = {"queries": record.q, "keys": record.k, "values": record.v}

@@ -24,7 +24,7 @@ DENSE = 0.7 * 72  # points of type that an inch between two slanted words allows
 LONGEST = 1500  # letters of a text in the note
 
 
-def draw(weights: Tensor, rows: Sequence[str], columns: Sequence[str], title: str, note: str) -> "Figure":
+def draw_alignment(weights: Tensor, rows: Sequence[str], columns: Sequence[str], title: str, note: str) -> "Figure":
     """(target, source): each word of the translation looks at the words of the source.
 
     The page is as large as the map needs. A title that its width cannot hold stands whole in the note.
@@ -52,7 +52,7 @@ def draw(weights: Tensor, rows: Sequence[str], columns: Sequence[str], title: st
     said = note.splitlines()
     if headline != title:
         headline = headline.rpartition(" ")[0] + " …" if " " in headline else headline
-        said = [f"“{shortened(title)}”", *said]
+        said = [f"“{shorten(title)}”", *said]
     below = "\n".join(style.wrapped(text, width - 2 * SIDE, 11) for text in said)
     tall = high * len(rows)
     height = style.head(below) + math.sin(SLANT) * longest(above, points) + 0.2 + tall + LEGEND
@@ -76,11 +76,11 @@ def written(words: Sequence[str], every: int) -> list[str]:
     return [style.literal(word) if i % every == 0 else "" for i, word in enumerate(words)]
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 1].rstrip() + "…"
 
 
-def page(weights: Tensor, rows: Sequence[str], columns: Sequence[str], title: str, note: str) -> str:
+def alignment_page(weights: Tensor, rows: Sequence[str], columns: Sequence[str], title: str, note: str) -> str:
     """One file without scripts from elsewhere: hover a word to see what it looked at."""
     cells = []
     for i, row in enumerate(rows):

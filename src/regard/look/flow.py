@@ -33,7 +33,7 @@ EQUATION = "F_j = max flow from the output to input j, through pipes as wide as 
 LIMIT = "It does not tell what an output used: only what could have passed, had all passed that could."
 
 
-def flowed(maps: Iterable[Map], output: int = 0) -> Map:
+def attention_flow(maps: Iterable[Map], output: int = 0) -> Map:
     """To one position of the last layer from each of the first, over all self-attentions: its row, with flows that sum
     to 1.  (b, h, n, n) each -> one head and one row, (b, 1, 1, n)
     """
@@ -42,14 +42,14 @@ def flowed(maps: Iterable[Map], output: int = 0) -> Map:
     length = mixed[0].shape[-1]
     if not 0 <= output < length:
         raise InputError("there is no such output", got=str(output), expected=f"0 to {length - 1}")
-    flows = torch.stack([row_of([one[i] for one in mixed], output) for i in range(len(mixed[0]))]).to(mixed[0])
+    flows = torch.stack([flow_row([one[i] for one in mixed], output) for i in range(len(mixed[0]))]).to(mixed[0])
     asked = layers[-1].rows
     rows = Axis(asked.kind, 1, asked.labels and (asked.labels[output],))
     weights = (flows / flows.sum(-1, keepdim=True))[:, None, None]
     return replace(layers[-1], name="flow", weights=weights, rows=rows, columns=layers[0].columns)
 
 
-def row_of(layers: list[Tensor], output: int) -> Tensor:
+def flow_row(layers: list[Tensor], output: int) -> Tensor:
     """The largest flow from one output to each input.  (n, n) each, the first layer first -> (n,)"""
     depth, length = len(layers), layers[0].shape[-1]
     pipes = network([np.rint(layer.double().cpu().numpy() * UNIT).astype(np.int32) for layer in layers])

@@ -13,7 +13,7 @@ sure of itself hardly moves. That rows sum to 1 is not kept: a weight is moved a
 Differs from the paper: relevance is that of each layer for itself. It is not carried on from layer to layer (equations
 6 to 11), which the product of all layers' maps is for (``look.rollout``).
 
-Of windows (Swin) each has a map of its own, as it has weights, and ``whole`` makes them one of the image.
+Of windows (Swin) each has a map of its own, as it has weights, and ``joined_map`` makes them one of the image.
 
 Shapes: b batch (of windows, all of an image after each other), h heads, q rows, k columns.
 """
@@ -31,7 +31,7 @@ from regard.nn.axis import Axis
 from regard.nn.tap import listen
 
 from . import windows
-from .maps import Map, described, matching, place
+from .maps import Map, attention_name, map_of_records, matching_taps
 
 T = TypeVar("T")
 
@@ -58,10 +58,10 @@ class Graded:
         return self.signed.clamp(min=0).mean(1)
 
 
-def whole(one: Graded) -> Graded:
+def joined_gradient(one: Graded) -> Graded:
     """Maps of windows as one of the whole image: nobody looks beyond a window, and no answer rests on that."""
-    slope = windows.whole(replace(one.found, weights=one.slope))
-    return Graded(windows.whole(one.found), slope.weights)
+    slope = windows.joined_map(replace(one.found, weights=one.slope))
+    return Graded(windows.joined_map(one.found), slope.weights)
 
 
 def graded(
@@ -77,16 +77,16 @@ def graded(
     takes from what ``run`` returns; of a batch, one for each row, since rows do not touch each other. Parameters that
     learn nothing are no hindrance; dropout is to be off (``net.eval()``).
     """
-    taps = [tap for tap, kind in matching(net, pattern).items() if kind == "weights"]
+    taps = [tap for tap, kind in matching_taps(net, pattern).items() if kind == "weights"]
     if not taps:
         raise InputError("what mixes without weights has no slope by its weights", got=pattern)
     found = {}
     for tap, passed in sloped(net, taps, lambda: read(run())).at.items():
         weights, slopes = (
-            described(place(tap), records, "weights", table=table, axes=axes)
+            map_of_records(attention_name(tap), records, "weights", table=table, axes=axes)
             for records in ([one.value for one in passed], [one.slope for one in passed])
         )
-        found[place(tap)] = [Graded(one, slope.weights) for one, slope in zip(weights, slopes, strict=True)]
+        found[attention_name(tap)] = [Graded(one, slope.weights) for one, slope in zip(weights, slopes, strict=True)]
     return found
 
 
@@ -120,7 +120,7 @@ def sloped(net: nn.Module, taps: Sequence[str], run: Callable[[], Tensor]) -> Sl
         answer = run()
         total = answer.sum()
     if not seen or not total.requires_grad:
-        names = ", ".join(place(tap) for tap in taps)
+        names = ", ".join(attention_name(tap) for tap in taps)
         raise InputError("what was read from the output does not depend on any of these attentions", got=names)
     heard = [x for records in seen.values() for x in records]
     slopes = iter(torch.autograd.grad(total, heard, allow_unused=True, materialize_grads=True))

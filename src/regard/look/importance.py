@@ -23,10 +23,10 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import InputError
-from regard.nn.tap import Hear, Tap, listen, plain
+from regard.nn.tap import Hear, Tap, listen, plain_name
 
 from .gradient import sloped
-from .maps import place
+from .maps import attention_name
 
 Compare = Callable[[Tensor, Tensor], Tensor]  # before and after, (b, ...) or () each -> (b,) or ()
 
@@ -72,7 +72,7 @@ def ablated(net: nn.Module, run: Callable[[], Tensor], compare: Compare, pattern
         for head in range(number):
             with listen(net, tap, silent(head)):
                 worth.append(compare(before, run()))
-        found[place(tap)] = torch.stack(worth, -1)
+        found[attention_name(tap)] = torch.stack(worth, -1)
     return found
 
 
@@ -91,7 +91,7 @@ def slopes(net: nn.Module, run: Callable[[], Tensor], pattern: str = "*") -> dic
         raise InputError("an answer is one number for each row", got=f"{tuple(answer.shape)}", expected="(b,) or ()")
     rows = len(answer) if answer.ndim else 1
     each = {
-        place(tap): sum((by_row(one.value * one.slope, rows) for one in passed), torch.zeros(()))
+        attention_name(tap): sum((by_row(one.value * one.slope, rows) for one in passed), torch.zeros(()))
         for tap, passed in found.at.items()
     }
     return each if answer.ndim else {name: one[0] for name, one in each.items()}
@@ -109,10 +109,10 @@ def expected(slope: Tensor) -> Tensor:
 
 def speaking(net: nn.Module, pattern: str) -> list[str]:
     """The taps at which heads of the attentions that a pattern names are heard; at least one."""
-    taps = [plain(name) for name, module in net.named_modules() if isinstance(module, Tap)]
+    taps = [plain_name(name) for name, module in net.named_modules() if isinstance(module, Tap)]
     taps = [tap for tap in taps if tap.rpartition(".")[2] == "mixed"]
-    wanted = [tap for tap in taps if fnmatchcase(place(tap), pattern)]
+    wanted = [tap for tap in taps if fnmatchcase(attention_name(tap), pattern)]
     if not wanted:
         what = "no attention of this model has such a name" if taps else "this model has no heads"
-        raise InputError(what, got=pattern, expected=", ".join(map(place, taps)))
+        raise InputError(what, got=pattern, expected=", ".join(map(attention_name, taps)))
     return wanted

@@ -30,21 +30,21 @@ from regard.models.family import Lens
 from regard.nn.tap import listen
 from regard.zoo import FAMILIES, family_of
 
-from .maps import place
+from .maps import attention_name
 
 EQUATION = "logits_l = head(norm(x_l))"
 LIMIT = "It does not tell what a layer knows: only what already stands there as the last layer's head would read it."
 
 
 @dataclass(frozen=True, eq=False)
-class Layer:
+class LensLayer:
     """What the net would answer after one block, before a softmax."""
 
     name: str  # of the block: "blocks.3"
     logits: Tensor  # (b, n, v), or (b, c) of a net that sees images
 
 
-def through_lens(net: nn.Module, run: Callable[[], object]) -> Iterator[Layer]:
+def logit_lens(net: nn.Module, run: Callable[[], object]) -> Iterator[LensLayer]:
     """After each block that ``run`` passes, in order: one pass now, and the head once for each block when it is asked
     for, since all words for all positions of all layers would fill the memory.
     """
@@ -52,7 +52,7 @@ def through_lens(net: nn.Module, run: Callable[[], object]) -> Iterator[Layer]:
     lens, streams, others = lens_of(net), [], list[Tensor]()
 
     def keep(tap: str, x: Tensor) -> None:
-        streams.append((place(tap), torch.cat((x, others[-1]), 1) if others else x))
+        streams.append((attention_name(tap), torch.cat((x, others[-1]), 1) if others else x))
 
     with torch.inference_mode(), ExitStack() as listening:
         listening.enter_context(listen(net, lens.streams(net), keep, records=True))
@@ -63,9 +63,9 @@ def through_lens(net: nn.Module, run: Callable[[], object]) -> Iterator[Layer]:
 
 
 @torch.inference_mode()
-def read_off(net: nn.Module, lens: Lens, streams: Sequence[tuple[str, Tensor]]) -> Iterator[Layer]:
+def read_off(net: nn.Module, lens: Lens, streams: Sequence[tuple[str, Tensor]]) -> Iterator[LensLayer]:
     for name, stream in streams:
-        yield Layer(name, lens.read(net, stream))
+        yield LensLayer(name, lens.read(net, stream))
 
 
 def lens_of(net: nn.Module) -> Lens:

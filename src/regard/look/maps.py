@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from regard.errors import InputError
 from regard.nn.axis import Axis
-from regard.nn.tap import Tap, capture, plain
+from regard.nn.tap import Tap, capture, plain_name
 
 T = TypeVar("T")
 Kind = Literal["weights", "influence"]
@@ -57,19 +57,19 @@ def look_at(
     grad: bool = False,
 ) -> Looked[T]:
     """Run with the matching attentions recorded; all others stay on their fast path."""
-    wanted = matching(net, pattern)
+    wanted = matching_taps(net, pattern)
     with ExitStack() as listening:
         heard = [listening.enter_context(capture(net, tap, grad=grad)) for tap in wanted]
         output = run()
     calls = {
-        place(tap): described(place(tap), records, wanted[tap], table=table, axes=axes)
+        attention_name(tap): map_of_records(attention_name(tap), records, wanted[tap], table=table, axes=axes)
         for seen in heard
         for tap, records in seen.items()
     }
     return Looked(output, calls)
 
 
-def described(
+def map_of_records(
     name: str, records: list[Tensor], kind: Kind, *, table: Mapping[str, tuple[str, str]], axes: Mapping[str, Axis]
 ) -> list[Map]:
     """What passed at one attention, call by call, with the meaning of its axes."""
@@ -78,22 +78,22 @@ def described(
         Map(
             name,
             x,
-            fitted(axes.get(rows), rows, x.shape[-2]),
-            fitted(axes.get(columns), columns, x.shape[-1]),
+            fitted_axis(axes.get(rows), rows, x.shape[-2]),
+            fitted_axis(axes.get(columns), columns, x.shape[-1]),
             kind,
         )
-        for x in joined(records, axes.get(rows))
+        for x in joined_calls(records, axes.get(rows))
     ]
 
 
-def matching(net: nn.Module, pattern: str) -> dict[str, Kind]:
+def matching_taps(net: nn.Module, pattern: str) -> dict[str, Kind]:
     """The taps of the attentions that a pattern names, and what each tells; at least one."""
-    taps = [plain(name) for name, module in net.named_modules() if isinstance(module, Tap)]
+    taps = [plain_name(name) for name, module in net.named_modules() if isinstance(module, Tap)]
     names = {tap: kind for tap in taps for kind in KINDS if tap.endswith(f".{kind}")}
     wanted = {tap: kind for tap, kind in names.items() if fnmatchcase(tap, f"{pattern}.{kind}")}
     if not wanted:
         what = "no attention of this model has such a name" if names else "this model has no attention to look at"
-        raise InputError(what, got=pattern, expected=", ".join(place(tap) for tap in names))
+        raise InputError(what, got=pattern, expected=", ".join(attention_name(tap) for tap in names))
     return wanted
 
 
@@ -118,12 +118,12 @@ def chain(axes: Sequence[Axis]) -> Axis:
     return Axis(axes[0].kind, size, labels=tuple(labels) if len(labels) == size else None)
 
 
-def place(tap: str) -> str:
+def attention_name(tap: str) -> str:
     """The name of the attention that a tap belongs to."""
     return tap.rpartition(".")[0]
 
 
-def joined(records: list[Tensor], rows: Axis | None) -> list[Tensor]:
+def joined_calls(records: list[Tensor], rows: Axis | None) -> list[Tensor]:
     """One map, where a recurrent decoder has looked once for each of its words."""
     return [torch.cat(records, -2)] if one_by_one([x.shape for x in records], rows) else records
 
@@ -147,6 +147,6 @@ def axes_of(name: str, table: Mapping[str, tuple[str, str]]) -> tuple[str, str]:
     return "rows", "columns"
 
 
-def fitted(axis: Axis | None, name: str, size: int) -> Axis:
+def fitted_axis(axis: Axis | None, name: str, size: int) -> Axis:
     """The axis, if it has as many positions as the map; a decoding step has fewer, and then only the name is known."""
     return axis if axis is not None and axis.size == size else Axis(name, size)

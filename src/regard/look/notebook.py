@@ -7,9 +7,9 @@ from typing import Any
 
 from regard.errors import InputError
 
-from .document import About, embedded
-from .onefile import module, style
+from .document import About, embedded_document
 from .saving import about
+from .standalone import module, style
 from .trace import Trace
 
 PARTS = ("answer", "sentence", "heads", "stage", "cell", "intervene", "analysis")
@@ -36,4 +36,4 @@ def widget(found: Trace[Any], model: About | None = None, parts: tuple[str, ...]
     traits: dict[str, Any] = {name: traitlets.Any(value).tag(sync=True) for name, value in VIEW.items()}
     traits |= {"data": traitlets.Dict().tag(sync=True), "parts": traitlets.List().tag(sync=True)}
     made = type("Look", (anywidget.AnyWidget,), {"_esm": module("widget.js"), "_css": style(), **traits})
-    return made(data=embedded(found, model or about(found)), parts=list(parts))
+    return made(data=embedded_document(found, model or about(found)), parts=list(parts))

@@ -3,8 +3,8 @@
 Visualizing and Understanding Convolutional Networks (Zeiler and Fergus, 2014), https://arxiv.org/abs/1311.2901
     a(p) = f_c(x) - f_c(x with the square p replaced)
 The square slides over the image, and a pixel gets the mean of all squares that covered it. Any classifier will do, for
-nothing within it is asked. Two choices are objects: what is read from the answer (``probability`` or ``logit``; a
-probability near 1 hides what a logit shows), and what covers a square (``grey``, ``average`` or ``blur``: grey is
+nothing within it is asked. Two choices are objects: what is read from the answer (``probability`` or ``label_logit``; a
+probability near 1 hides what a logit shows), and what covers a square (``grey_image``, ``average`` or ``blur``: grey is
 itself something to be seen, a blur only takes away detail).
 
 Shapes: c channels, h rows, w columns, k classes.
@@ -32,11 +32,11 @@ def probability(logits: Tensor) -> Tensor:
     return logits.softmax(-1)
 
 
-def logit(logits: Tensor) -> Tensor:
+def label_logit(logits: Tensor) -> Tensor:
     return logits
 
 
-def grey(level: float) -> Cover:
+def grey_image(level: float) -> Cover:
     """One value everywhere; 0 is grey where images were normalised."""
     return lambda image: torch.full_like(image, level)
 
@@ -55,7 +55,7 @@ def blur(width: int) -> Cover:
 
 
 @torch.no_grad()
-def attribution(
+def occlusion_map(
     net: Net,
     image: Tensor,
     label: int,
@@ -95,7 +95,7 @@ def attribution(
 
 
 @torch.no_grad()
-def deletion(
+def deletion_curve(
     net: Net, image: Tensor, label: int, worth: Tensor, *, cover: Cover = average, read: Read = probability
 ) -> Tensor:
     """What is left of the answer as cells of the image are covered, those of most worth first, until none is left. The

@@ -22,7 +22,7 @@ class Components:
     shares: Tensor  # (count,), of the filters' variance
 
 
-def components(filters: Tensor, count: int) -> Components:
+def filter_components(filters: Tensor, count: int) -> Components:
     """Each of the d filters of a patch embedding (``net.patch.projection.weight``) is a sample, a point in the space of
     a patch's pixels: principal directions of their cloud.  (d, c, p, p)
     """
@@ -37,7 +37,7 @@ def components(filters: Tensor, count: int) -> Components:
     )
 
 
-def similarity(positions: Tensor, grid: tuple[int, int]) -> Tensor:
+def position_similarity(positions: Tensor, grid: tuple[int, int]) -> Tensor:
     """The cosine of each place's vector with all others'; tokens before the grid have no place and are left out.
 
     (1, special + n, d) or (n, d) -> (rows, columns, rows, columns): [i, j] is the map of the place in row i, column j

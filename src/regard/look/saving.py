@@ -15,17 +15,17 @@ from .answers import answer_data
 from .document import (
     About,
     change_data,
-    embedded,
-    find,
-    known,
-    one_head,
+    embedded_document,
+    example_of_trace,
+    find_site,
+    head_map,
+    map_weights,
+    model_title,
     sites,
-    title,
-    weights_of,
 )
-from .example import takes
-from .onefile import standalone
-from .sheet import all_heads, names
+from .examples import input_kind
+from .sheet import all_heads, position_names
+from .standalone import standalone
 from .trace import Trace
 
 KINDS = (".html", ".png", ".svg", ".npz")
@@ -34,11 +34,11 @@ KINDS = (".html", ".png", ".svg", ".npz")
 def saved(found: Trace[Any], path: str | Path, site: str | None = None, head: int | None = None) -> Path:
     """Of all sites, or of one: the mean of its heads, or one head. The ending of the name says what is written."""
     path = Path(path)
-    kind = kind_of(path)
+    kind = picture_format(path)
     if head is not None and site is None:
         raise InputError("a head of which site?", got=f"head {head}", expected=", ".join(list(found.sites)[:6]))
     if site is not None:
-        find(found, site)
+        find_site(found, site)
     if kind == ".html" and site is not None:
         raise InputError("a page holds all sites, and one is chosen there", got=f"site {site}", expected="no site")
     ways = {".npz": numbers(found, site, head), ".html": page(found)}
@@ -58,7 +58,7 @@ def saved(found: Trace[Any], path: str | Path, site: str | None = None, head: in
     return path
 
 
-def kind_of(path: Path) -> str:
+def picture_format(path: Path) -> str:
     """The ending of a file that can be written there."""
     kind = path.suffix.lower()
     if kind not in KINDS:
@@ -74,7 +74,9 @@ def page(found: Trace[Any]) -> Callable[[IO[bytes]], None]:
     """The page of ``regard serve`` with this look in it: it opens from disk, and asks nobody for anything."""
 
     def write(file: IO[bytes]) -> None:
-        file.write(standalone(embedded(found, about(found)), f"{headline(found)} · regard").encode("utf-8", "replace"))
+        file.write(
+            standalone(embedded_document(found, about(found)), f"{headline(found)} · regard").encode("utf-8", "replace")
+        )
 
     return write
 
@@ -83,22 +85,22 @@ def about(found: Trace[Any]) -> About:
     """As far as a trace knows its model."""
     family = type(found.net).__name__
     size, source = sum(x.numel() for x in found.net.parameters()), "shipped" if found.model else ""
-    return About(found.model or family, family, None, size, takes(known(found).media), source=source)
+    return About(found.model or family, family, None, size, input_kind(example_of_trace(found).media), source=source)
 
 
 def numbers(found: Trace[Any], site: str | None, head: int | None) -> Callable[[IO[bytes]], None]:
     """Each map, (heads, rows, columns), under its site's name; "about" is JSON: input, answer, changes, words."""
-    wanted = [title(name, i, found.sites[name]) for name, i in sites(found)] if site is None else [site]
+    wanted = [model_title(name, i, found.sites[name]) for name, i in sites(found)] if site is None else [site]
     told: dict[str, Any] = {
-        "input": known(found).record(),
+        "input": example_of_trace(found).record(),
         "answer": answer_data(found.answer),
         "changes": [change_data(change) for change in found.changes],
         "axes": {name: axes(found, name) for name in wanted},
     }
 
     def write(file: IO[bytes]) -> None:
-        maps = {name: weights_of(found, name) for name in wanted}
-        chosen = {name: x if head is None else one_head(x, head)[None] for name, x in maps.items()}
+        maps = {name: map_weights(found, name) for name in wanted}
+        chosen = {name: x if head is None else head_map(x, head)[None] for name, x in maps.items()}
         arrays = {"about": np.array(json.dumps(told)), **{name: x.numpy() for name, x in chosen.items()}}
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
 
@@ -106,7 +108,7 @@ def numbers(found: Trace[Any], site: str | None, head: int | None) -> Callable[[
 
 
 def axes(found: Trace[Any], name: str) -> dict[str, Any]:
-    site, _ = find(found, name)
+    site, _ = find_site(found, name)
     return {
         part: {"kind": axis.kind, "labels": axis.labels, "grid": axis.grid}
         for part, axis in (("rows", site.rows), ("columns", site.columns))
@@ -116,23 +118,24 @@ def axes(found: Trace[Any], name: str) -> dict[str, Any]:
 def drawn(found: Trace[Any], kind: str, site: str | None, head: int | None) -> Callable[[IO[bytes]], None]:
     from regard import style
 
-    from .drawing import draw
+    from .drawing import draw_alignment
 
     def write(file: IO[bytes]) -> None:
-        with style.family():
+        with style.font_family():
             if site is None:
                 page = all_heads(
                     found, headline(found), f"{asked(found)}Every head of every site: rows look at columns."
                 )
             else:
-                one, _ = find(found, site)
-                weights = one_head(weights_of(found, site), head)
+                one, _ = find_site(found, site)
+                weights = head_map(map_weights(found, site), head)
                 rows, columns = (
-                    names(axis.labels, size) for axis, size in zip((one.rows, one.columns), weights.shape, strict=True)
+                    position_names(axis.labels, size)
+                    for axis, size in zip((one.rows, one.columns), weights.shape, strict=True)
                 )
                 which = "the mean of its heads" if head is None else f"head {head}"
                 note = f"{asked(found)}Each row looks at the columns: {site}, {which}."
-                page = draw(weights, rows, columns, headline(found), note)
+                page = draw_alignment(weights, rows, columns, headline(found), note)
             page.savefig(file, format=kind[1:])
 
     return write
@@ -140,11 +143,11 @@ def drawn(found: Trace[Any], kind: str, site: str | None, head: int | None) -> C
 
 def asked(found: Trace[Any]) -> str:
     """The text that was looked at, if the headline does not say it; a line of its own."""
-    texts = known(found).texts
+    texts = example_of_trace(found).texts
     return f"“{texts[0]}”\n" if texts and texts[0] != headline(found) else ""
 
 
 def headline(found: Trace[Any]) -> str:
     """What the model said."""
     said = "" if found.answer is None else found.answer.headline()
-    return said or (known(found).texts[0] if known(found).texts else "an image")
+    return said or (example_of_trace(found).texts[0] if example_of_trace(found).texts else "an image")

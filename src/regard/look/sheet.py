@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from .document import halved, times, title, weights_of
+from .document import downsample, map_weights, model_title, times
 from .trace import Trace
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ TALLEST = 60  # rows of a page
 def all_heads(found: Trace[Any], headline: str, note: str) -> "Figure":
     from regard import style
 
-    rows = [(title(name, i, site), site) for name, site in found.sites.items() for i in range(len(site.records))]
+    rows = [(model_title(name, i, site), site) for name, site in found.sites.items() for i in range(len(site.records))]
     left_out = len(rows) - TALLEST
     rows = rows[:TALLEST]
-    several = [small(weights_of(found, name), site.kind) for name, site in rows]
+    several = [small(map_weights(found, name), site.kind) for name, site in rows]
     heads = min(max(len(maps) for maps in several), MOST)
     highs = [SIDE * maps.shape[-2] / max(maps.shape[-2:]) for maps in several]
     beside = EDGE + max(style.breadth(name, NAME) for name, _ in rows) + 0.25  # for the names on the left
@@ -71,9 +71,9 @@ def small(weights: Tensor, kind: str) -> Tensor:
     """(h, q, k) -> a thumbnail of each head, 0 to 1"""
     if kind == "influence":
         weights = weights / weights.amax((-2, -1), keepdim=True).clamp(min=1e-30)
-    return halved(weights, times(*weights.shape[-2:])).clamp(0, 1).float()
+    return downsample(weights, times(*weights.shape[-2:])).clamp(0, 1).float()
 
 
-def names(labels: Sequence[str] | None, size: int) -> list[str]:
+def position_names(labels: Sequence[str] | None, size: int) -> list[str]:
     """Of positions that have no words, their numbers."""
     return [label.strip() or "·" for label in labels] if labels is not None else [str(i) for i in range(size)]

@@ -48,7 +48,7 @@ def spectrum_of(found: Map) -> Spectrum:
         raise InputError("a map without positions has no spectrum", where=found.name, got=f"{tuple(weights.shape)}")
     singular = singular_values(weights)
     square = weights.shape[-2] == weights.shape[-1]
-    return Spectrum(singular, cumulative(singular), effective_rank(singular), moduli(weights) if square else None)
+    return Spectrum(singular, cumulative_share(singular), effective_rank(singular), moduli(weights) if square else None)
 
 
 def singular_values(weights: Tensor) -> Tensor:
@@ -56,7 +56,7 @@ def singular_values(weights: Tensor) -> Tensor:
     return torch.linalg.svdvals(wide(weights))
 
 
-def cumulative(singular: Tensor) -> Tensor:
+def cumulative_share(singular: Tensor) -> Tensor:
     """The share of their sum that the largest 1, 2, ... hold.  (..., m) -> (..., m)"""
     return shares(singular).cumsum(-1)
 

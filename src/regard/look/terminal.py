@@ -11,7 +11,7 @@ CELL = 2  # characters wide, so that a cell is about square
 BESIDE, ABOVE = 24, 16  # characters of a word beside the map, and above it: what is longer is cut
 
 
-def heat(
+def heat_map_lines(
     weights: Sequence[Sequence[float]],
     rows: Sequence[str],
     columns: Sequence[str],
@@ -24,7 +24,7 @@ def heat(
     The scale is the square root of the weight from 0 to 1, never stretched, so that maps can be compared. What is wider
     than ``width`` is told in parts, one below the other.
     """
-    several = parts(rows, columns, width)
+    several = column_ranges(rows, columns, width)
     lines: list[str] = []
     for part in several:
         if len(several) > 1:
@@ -35,7 +35,7 @@ def heat(
     return lines
 
 
-def parts(rows: Sequence[str], columns: Sequence[str], width: int) -> list[range]:
+def column_ranges(rows: Sequence[str], columns: Sequence[str], width: int) -> list[range]:
     """The columns that stand side by side, about as many in each part."""
     most = (width - margin(rows, width) - 1) // CELL
     count = math.ceil(len(columns) / max(most, 1)) or 1
@@ -45,7 +45,7 @@ def parts(rows: Sequence[str], columns: Sequence[str], width: int) -> list[range
 
 def margin(rows: Sequence[str], width: int) -> int:
     """Characters that the words beside the map take: a third of the terminal at most."""
-    longest = max((breadth(row) for row in rows), default=0)
+    longest = max((text_width(row) for row in rows), default=0)
     return min(longest, BESIDE, max(width // 3, 1))
 
 
@@ -61,7 +61,7 @@ def block(
     for label, line in zip(rows, weights, strict=True):
         short = cut(label, room)
         cells = "".join(cell(weight, colour) for weight in line)
-        lines.append(f"{' ' * (room - breadth(short))}{short} {cells}")
+        lines.append(f"{' ' * (room - text_width(short))}{short} {cells}")
     return [line.rstrip() if not colour else line for line in lines]
 
 
@@ -76,7 +76,7 @@ def cell(weight: float, colour: bool) -> str:
 # Letters: some are two characters wide, and some stand upon the one before --------------------------
 
 
-def breadth(text: str) -> int:
+def text_width(text: str) -> int:
     """Characters that it takes in a terminal."""
     return sum(map(across, text))
 
@@ -88,16 +88,16 @@ def across(letter: str) -> int:
 
 
 def padded(text: str, width: int) -> str:
-    return text + " " * (width - breadth(text))
+    return text + " " * (width - text_width(text))
 
 
 def cut(text: str, width: int) -> str:
     """Its beginning and "…", if the whole is too wide."""
-    if breadth(text) <= width:
+    if text_width(text) <= width:
         return text
     kept = ""
     for letter in text:
-        if breadth(kept + letter) > width - 1:
+        if text_width(kept + letter) > width - 1:
             break
         kept += letter
     return kept + "…"

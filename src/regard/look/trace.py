@@ -19,15 +19,15 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import InputError
-from regard.nn.attention import Kernel, MultiHeadAttention, Softmax, spread
+from regard.nn.attention import Kernel, MultiHeadAttention, Softmax, repeat_heads
 from regard.nn.axis import Axis, Cut
 from regard.nn.mask import ALL, Bias, Mask
-from regard.nn.tap import Hear, hearing, in_backward, listen, plain
+from regard.nn.tap import Hear, in_backward, listen, listeners_here, plain_name
 
 from .answers import Answer
-from .changes import Change, changed
-from .example import Example
-from .maps import Kind, Map, axes_of, fitted, matching, one_by_one, place
+from .changes import Change, apply_changes
+from .examples import Example
+from .maps import Kind, Map, attention_name, axes_of, fitted_axis, matching_taps, one_by_one
 from .windows import indices
 
 T = TypeVar("T")
@@ -106,7 +106,7 @@ Record = Call | Finished
 
 
 @dataclass(frozen=True, eq=False)
-class Site:
+class TracedSite:
     """A place that mixes positions, and what it did: of one that ran several times, every call in order."""
 
     name: str
@@ -158,7 +158,7 @@ def reweighted(one: "Cell", record: Changed, call: Call, head: int, row: int, co
     """What was crossed out is hidden; all else has the scores that it had, of which other weights were made."""
     weights = record.map[0, head, row]
     out = (weights == 0) & (one.weights > 0)
-    values = spread(call.v, call.shape[-3])[0, head]
+    values = repeat_heads(call.v, call.shape[-3])[0, head]
     return replace(
         one, seen=one.seen and not bool(out[column]), scores=one.scores.masked_fill(out, -torch.inf), weights=weights,
         mixed=weights @ values,
@@ -187,7 +187,7 @@ def taken_apart(call: Call, head: int, row: int, column: int, example: int = 0) 
     kernel = call.kernel
     assert isinstance(kernel, Softmax)
     rows, columns = call.shape[-2:]
-    q, k, v = (spread(x, call.shape[-3])[example, head] for x in (call.q, call.k, call.v))
+    q, k, v = (repeat_heads(x, call.shape[-3])[example, head] for x in (call.q, call.k, call.v))
     allowed = call.mask.dense(rows, columns, q.device)
     added = None if call.bias is None else call.bias.dense(rows, columns, q.device).detach()
     seen = torch.ones(columns, dtype=torch.bool) if allowed is None else of_head(allowed, example, head, row)
@@ -213,7 +213,7 @@ def in_windows(call: Call, cut: Cut, head: int, row: int, column: int) -> Cell:
     )
     if window == other:
         return one
-    key, value = (spread(x, call.shape[-3])[other, head, there] for x in (call.k, call.v))
+    key, value = (repeat_heads(x, call.shape[-3])[other, head, there] for x in (call.k, call.v))
     product = float(one.query @ key)
     return replace(
         one, key=key, value=value, product=product, bias=0.0, score=product * one.scale, seen=False
@@ -229,10 +229,10 @@ def of_head(x: Tensor, example: int, head: int, row: int) -> Tensor:
     return x
 
 
-class Maps(Mapping[str, Map]):
+class LazyMaps(Mapping[str, Map]):
     """Maps by name, each computed when it is first asked for; the latest are kept, as long as there is room."""
 
-    def __init__(self, sites: Mapping[str, Site]) -> None:
+    def __init__(self, sites: Mapping[str, TracedSite]) -> None:
         self.sites = sites
         self.kept: OrderedDict[str, Map] = OrderedDict()
 
@@ -256,7 +256,7 @@ class Trace(Generic[T]):
     """``example`` is what was looked at, where a model has prepared it, and ``answer`` what it said to that."""
 
     output: T
-    sites: dict[str, Site]  # in the order in which they ran
+    sites: dict[str, TracedSite]  # in the order in which they ran
     net: nn.Module
     table: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # the model file's AXES
     changes: tuple[Change, ...] = ()
@@ -264,10 +264,10 @@ class Trace(Generic[T]):
     answer: Answer | None = None
     model: str = ""  # the name under which it ships
     again: Callable[[Sequence[Change]], "Trace[T]"] | None = None
-    maps: Maps = field(init=False)
+    maps: LazyMaps = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "maps", Maps(self.sites))
+        object.__setattr__(self, "maps", LazyMaps(self.sites))
 
     @property
     def calls(self) -> dict[str, list[Map]]:
@@ -292,9 +292,9 @@ class Trace(Generic[T]):
         """An analysis by its name (``look.analyses``): rollout, flow, distance, spectrum, occlusion, gradient,
         importance, lens; with its equation and what it does not tell. ``row`` is the output that a flow starts from, or
         the query of a detector that is asked about, which is the surest otherwise."""
-        from .analyses import Asked, analysed
+        from .analyses import AnalysisRequest, run_analysis
 
-        return analysed(self, name, Asked(site, head, row, patch))
+        return run_analysis(self, name, AnalysisRequest(site, head, row, patch))
 
     def show(self) -> Any:
         """In a notebook: the view of ``regard serve``, as a widget."""
@@ -323,7 +323,7 @@ class Trace(Generic[T]):
         return sum(record.bytes for site in self.sites.values() for record in site.records)
 
 
-def follow(
+def record_run(
     net: nn.Module,
     pattern: str,
     run: Callable[[], T],
@@ -333,7 +333,7 @@ def follow(
     changes: Sequence[Change] = (),
 ) -> Trace[T]:
     """Run, with these changes, and keep what the matching attentions did."""
-    with changed(net, changes, table, axes), recording(net, matching(net, pattern)) as found:
+    with apply_changes(net, changes, table, axes), recording(net, matching_taps(net, pattern)) as found:
         output = run()
     sites = {name: site_of(name, kind, records, table, axes) for name, (kind, records) in found.items()}
     return Trace(output, sites, net, table, tuple(changes))
@@ -346,14 +346,14 @@ Found = dict[str, tuple[Kind, list[Record]]]
 def recording(net: nn.Module, wanted: Mapping[str, Kind]) -> Iterator[Found]:
     """What the attentions do while it lasts; weights that are formed anyway, since someone hears them, are kept too."""
     found: Found = {}
-    modules = {plain(name): module for name, module in net.named_modules()}
+    modules = {plain_name(name): module for name, module in net.named_modules()}
 
     def keep(name: str, kind: Kind, record: Record) -> None:
         found.setdefault(name, (kind, []))[1].append(record)
 
     with ExitStack() as listening:
         for tap, kind in wanted.items():
-            name, owner = place(tap), modules[place(tap)]
+            name, owner = attention_name(tap), modules[attention_name(tap)]
             if not isinstance(owner, MultiHeadAttention):
                 listening.enter_context(listen(net, tap, keeping(kind, keep), records=True))
                 continue
@@ -381,7 +381,7 @@ def remembering(
     """For a kernel, or its explicit way: what it is called with."""
 
     def called(_: nn.Module, given: tuple[Any, ...]) -> None:
-        if in_backward() or not any(listener.hear is present for listener in hearing().get(owner.queries, ())):
+        if in_backward() or not any(listener.hear is present for listener in listeners_here().get(owner.queries, ())):
             return
         q, k, v = (x.detach() for x in given[:3])
         keep(name, "weights", Call(owner.kernel, q, k, v, *given[3:5]))
@@ -393,7 +393,7 @@ def beside(found: Found) -> Hear:
     """For weights that someone else hears too, and may have changed: as they pass, beside the call that they are of."""
 
     def hear(tap: str, x: Tensor) -> None:
-        _, records = found[place(tap)]
+        _, records = found[attention_name(tap)]
         call = records.pop()
         assert isinstance(call, Call)
         records.append(Changed(x.detach(), call))
@@ -405,25 +405,25 @@ def keeping(kind: Kind, keep: Keep) -> Hear:
     """For a tap: what passes."""
 
     def hear(tap: str, x: Tensor) -> None:
-        keep(place(tap), kind, Finished(x.detach()))
+        keep(attention_name(tap), kind, Finished(x.detach()))
 
     return hear
 
 
 def site_of(
     name: str, kind: Kind, records: list[Record], table: Mapping[str, tuple[str, str]], axes: Mapping[str, Axis]
-) -> Site:
+) -> TracedSite:
     rows, columns = axes_of(name, table)
     rows = "written" if rows == "target" and "written" in axes else rows  # what a decoder wrote there, not was given
-    several = joined(records, axes.get(rows))
+    several = joined_records(records, axes.get(rows))
     shape = several[-1].shape
-    return Site(
-        name, kind, (rows, columns), fitted(axes.get(rows), rows, shape[-2]),
-        fitted(axes.get(columns), columns, shape[-1]), several,
+    return TracedSite(
+        name, kind, (rows, columns), fitted_axis(axes.get(rows), rows, shape[-2]),
+        fitted_axis(axes.get(columns), columns, shape[-1]), several,
     )  # fmt: skip
 
 
-def joined(records: list[Record], rows: Axis | None) -> tuple[Record, ...]:
+def joined_records(records: list[Record], rows: Axis | None) -> tuple[Record, ...]:
     """One call, where a recurrent decoder has looked once for each of its words."""
     if not one_by_one([x.shape for x in records], rows):
         return tuple(records)

@@ -14,16 +14,16 @@ from regard.nn.axis import Axis, Cut
 from .maps import Map
 
 
-def whole(found: Map) -> Map:
+def joined_map(found: Map) -> Map:
     """A map whose rows and columns are all positions of the image; nobody looks beyond a window."""
     cut = found.rows.cut
     if cut is None or cut != found.columns.cut:
         raise InputError("this map is not one of windows", got=found.name)
     axis = Axis(found.rows.kind, cut.grid[0] * cut.grid[1], grid=cut.grid)
-    return replace(found, weights=joined(found.weights, cut), rows=axis, columns=axis)
+    return replace(found, weights=joined_weights(found.weights, cut), rows=axis, columns=axis)
 
 
-def joined(weights: Tensor, cut: Cut) -> Tensor:
+def joined_weights(weights: Tensor, cut: Cut) -> Tensor:
     """(b*w, h, n, n) -> (b, h, m, m)"""
     size = cut.grid[0] * cut.grid[1]
     weights = weights.unflatten(0, (-1, cut.count))

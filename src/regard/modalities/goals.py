@@ -5,7 +5,7 @@ from typing import Any
 from regard.tables import Table
 from regard.zoo import FAMILIES
 
-from .learning import DataKind, Goal
+from .rows import DataKind, Goal
 from .sources import SOURCES
 
 GOALS = Table[Goal](
@@ -36,7 +36,7 @@ def named_models(task: Any) -> list[str]:
     return [name for key in goal_of(task).models if (name := getattr(task, key))]
 
 
-def batches_of(task: str) -> dict[str, str]:
+def batch_maker(task: str) -> dict[str, str]:
     """Who makes a goal's batches of each kind of data: those that the goal names, and those that name the goal."""
     rows = {name: row for name, row in SOURCES.rows.items() if isinstance(row, DataKind)}  # the library's name no goal
     return {**GOALS[task].batches} | {name: row.serves[task] for name, row in rows.items() if task in row.serves}

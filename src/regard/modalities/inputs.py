@@ -10,12 +10,12 @@ from torch import nn
 from regard.decode.symbols import Symbols
 from regard.errors import InputError
 
-from .processor import Unprepared
+from .processor import MissingProcessor
 
 Picture = str | Path | Image.Image  # a file, or an image in memory
 
 
-class Asked(Protocol):
+class ModelView(Protocol):
     """What a verb sees of a model."""
 
     @property
@@ -31,7 +31,7 @@ class Asked(Protocol):
     @property
     def labels(self) -> tuple[str, ...]: ...
     @property
-    def unprepared(self) -> Unprepared | None: ...
+    def unprepared(self) -> MissingProcessor | None: ...
     @property
     def takes(self) -> tuple[str, ...]: ...
     @property
@@ -43,13 +43,13 @@ class Asked(Protocol):
     def __call__(self, *inputs: Any, look: str | None = None) -> Any: ...
 
 
-def is_one(given: object) -> bool:
+def is_single(given: object) -> bool:
     return isinstance(given, str | Path | Image.Image)
 
 
-def several_of(given: Any) -> list[Any]:
+def as_list(given: Any) -> list[Any]:
     """Those of a list, or the one that is given. An array may be one image or many, up to 255 or to 1: nobody knows."""
-    if is_one(given):
+    if is_single(given):
         return [given]
     if isinstance(given, Mapping) or hasattr(given, "__array__") or not isinstance(given, Iterable):
         raise InputError(
@@ -61,14 +61,14 @@ def several_of(given: Any) -> list[Any]:
     return list(given)
 
 
-def as_text(given: object) -> str:
+def input_text(given: object) -> str:
     """A text, where images may stand too."""
     if not isinstance(given, str):
         raise InputError("this model reads texts, and sees no images", got=type(given).__name__)
     return given
 
 
-def counted(model: Asked, given: Sequence[Picture], *wanted: int) -> None:
+def check_count(model: ModelView, given: Sequence[Picture], *wanted: int) -> None:
     """As many inputs as are looked at together."""
     if len(given) not in wanted:
         many = " or ".join(map(str, wanted))

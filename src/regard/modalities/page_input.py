@@ -14,13 +14,13 @@ from pydantic import BaseModel, ConfigDict, StringConstraints
 from regard.errors import InputError
 from regard.look.changes import Change
 
-from .inputs import Asked, Picture
+from .inputs import ModelView, Picture
 
 UploadId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
-Shown = tuple[Picture, ...]
+LookInput = tuple[Picture, ...]
 
 
-class Strict(BaseModel):
+class StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
@@ -29,23 +29,23 @@ def nothing_uploaded(name: str) -> bytes:
 
 
 @dataclass(frozen=True)
-class Border:
+class InputContext:
     """What is known where an input comes in: the model, what is changed in it, whether its maps will be looked at, and
     the bytes of what was uploaded, by their id."""
 
-    model: Asked
+    model: ModelView
     changes: Sequence[Change] = ()
     looked: bool = False
     uploaded: Callable[[str], bytes] = nothing_uploaded
 
 
-class PageGiven(Strict):
+class PageGiven(StrictModel):
     """An input as it comes over the border."""
 
     kind: str
     streamed: ClassVar[bool] = False  # whether what is written to it can be sent piece by piece
 
-    def given(self, border: Border) -> Shown:
+    def given(self, border: InputContext) -> LookInput:
         """In the order in which ``model.look`` takes it."""
         raise NotImplementedError
 

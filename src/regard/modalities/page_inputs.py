@@ -1,10 +1,10 @@
 """The table of what a page and the HTTP API may give, by the word for what a model takes (``look.example.takes``)."""
 
 from regard.errors import InputError
-from regard.look.example import takes
+from regard.look.examples import input_kind
 from regard.tables import Table
 
-from .page_input import Border, FileKind, PageGiven, PageInput, Shown, kind_of
+from .page_input import FileKind, InputContext, LookInput, PageGiven, PageInput, kind_of
 
 PAGE_INPUTS = Table[PageInput](
     "input",
@@ -27,9 +27,9 @@ def every_file() -> tuple[FileKind, ...]:
     return tuple(dict.fromkeys(one for row in PAGE_INPUTS.values() for one in row.files))
 
 
-def shown_to(asked: PageGiven, border: Border) -> Shown:
+def look_inputs(asked: PageGiven, border: InputContext) -> LookInput:
     """What ``model.look`` takes, if this model takes such an input."""
-    row = PAGE_INPUTS[takes(border.model.takes)]
+    row = PAGE_INPUTS[input_kind(border.model.takes)]
     if not isinstance(asked, row.accepts):
         raise InputError(
             "this model takes something else", got=asked.kind, expected=" or ".join(map(kind_of, row.accepts))

@@ -26,7 +26,7 @@ class Processor(Protocol):
         ...
 
 
-class Unprepared(NamedTuple):
+class MissingProcessor(NamedTuple):
     """Why a model of another library has no processor: the file, what is wrong with it, and what to do."""
 
     where: str
@@ -35,7 +35,7 @@ class Unprepared(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Home:
+class ProcessorFolder:
     """The folder that a processor is read from, and the model that it belongs to."""
 
     folder: Path
@@ -48,7 +48,7 @@ class Home:
 
 
 @dataclass(frozen=True)
-class Foreign:
+class ForeignFolder:
     """A folder in another library's format: its config, and the files beside it that tell how inputs are prepared."""
 
     config: Mapping[str, Any]
@@ -63,7 +63,7 @@ class ProcessorKind:
 
     media: frozenset[str]
     needs: tuple[str, ...]  # files that must stand in the folder
-    read: Callable[[Mapping[str, Any], Home], Any]
-    read_foreign: Callable[[Mapping[str, Any], str, Home], Any]
-    export: Callable[[Any, Foreign], Foreign]
+    read: Callable[[Mapping[str, Any], ProcessorFolder], Any]
+    read_foreign: Callable[[Mapping[str, Any], str, ProcessorFolder], Any]
+    export: Callable[[Any, ForeignFolder], ForeignFolder]
     blank: Callable[[Family, Any, Any], Any]

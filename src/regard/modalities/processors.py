@@ -8,7 +8,7 @@ from regard.errors import CheckpointError
 from regard.models.family import Family
 from regard.tables import Table
 
-from .processor import Home, ProcessorKind
+from .processor import ProcessorFolder, ProcessorKind
 
 PROCESSORS = Table[ProcessorKind](
     "processor",
@@ -43,5 +43,5 @@ def check_kind(data: Any, folder: Path) -> None:
             raise CheckpointError("a file of the processor is missing", where=str(folder), expected=name)
 
 
-def read_processor(data: Mapping[str, Any] | None, home: Home) -> Any:
+def read_processor(data: Mapping[str, Any] | None, home: ProcessorFolder) -> Any:
     return None if data is None else PROCESSORS[data["kind"]].read(data, home)

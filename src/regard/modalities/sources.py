@@ -4,7 +4,7 @@ from typing import Any
 
 from regard.tables import Table
 
-from .learning import DataKind
+from .rows import DataKind
 
 SOURCES = Table[DataKind](
     "kind of data",

@@ -3,21 +3,21 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from regard.data.faults import Fault, tolerate
-from regard.data.rows import Rows, held_out
+from regard.data.faults import Fault, check_fault_share
+from regard.data.rows import Rows, split_held_out
 from regard.errors import InputError
 
-from .learning import Opened
+from .rows import OpenedData
 
 SPLITS = ("train", "held_out", "test")
 Tolerate = Callable[[Any, float, str], None]  # rows, the share of bad ones that is tolerated, a name
 
 
 def tolerated_rows(rows: Rows, bad: float, name: str) -> None:
-    tolerate(rows.faults, len(rows) + len(rows.faults), bad, name)
+    check_fault_share(rows.faults, len(rows) + len(rows.faults), bad, name)
 
 
-def checked(
+def check_splits(
     splits: dict[str, Rows],
     bad: float,
     share: float,
@@ -25,22 +25,22 @@ def checked(
     prepared: Any = None,
     names: tuple[str, ...] = (),
     tolerate: Tolerate = tolerated_rows,
-) -> Opened:
+) -> OpenedData:
     """Held against the share of bad rows that is tolerated; a part held out where there is none."""
-    faults = tolerated(splits, bad, tolerate)
+    faults = check_tolerated(splits, bad, tolerate)
     if "held_out" not in splits:
-        splits["train"], splits["held_out"] = held_out(splits["train"], share, seed)
-    return Opened(splits, faults, prepared, names)
+        splits["train"], splits["held_out"] = split_held_out(splits["train"], share, seed)
+    return OpenedData(splits, faults, prepared, names)
 
 
-def tolerated(splits: Mapping[str, Rows], bad: float, tolerate: Tolerate = tolerated_rows) -> list[Fault]:
+def check_tolerated(splits: Mapping[str, Rows], bad: float, tolerate: Tolerate = tolerated_rows) -> list[Fault]:
     """All that is wrong, unless it is too much."""
     for split, rows in splits.items():
         tolerate(rows, bad, f"data.{split}")
     return [fault for rows in splits.values() for fault in rows.faults]
 
 
-def apart(splits: Mapping[str, Rows]) -> None:
+def check_disjoint(splits: Mapping[str, Rows]) -> None:
     """Nothing is measured on what was learned from."""
     learned = splits["train"]
     known = {learned.where(i) for i in range(len(learned))} if len(splits) > 1 else set()

@@ -2,7 +2,7 @@
 
 from regard.errors import InputError
 
-from .inputs import Asked
+from .inputs import ModelView
 
 TEACHER = "a run's or model's folder to learn from too; it must read the same tokens and know the same labels"
 SHARE = "of the loss, for the teacher"
@@ -13,7 +13,7 @@ def not_share(share: float | None) -> list[str]:
     return [f"share = {share} is not from 0 to 1"] if share is not None and not 0 <= share <= 1 else []
 
 
-def check_teacher(name: str, teacher: Asked, student: Asked, heads: tuple[str, ...] = ()) -> None:
+def check_teacher(name: str, teacher: ModelView, student: ModelView, heads: tuple[str, ...] = ()) -> None:
     """The same labels; and of a model that may have several heads, one of these, or any if none is named."""
     head, own = (str(x.get("head") or "") for x in (teacher, student))
     if teacher.labels != student.labels or (heads and head not in heads):

@@ -26,18 +26,18 @@ from torch import Tensor, nn
 from regard.models.family import Family, Lens, blocks
 from regard.nn.axis import Axis
 from regard.nn.block import Block
-from regard.nn.config import below, not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
+from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse, stage_fields
 from regard.nn.dropout import Dropout
 from regard.nn.embed import Lookup
-from regard.nn.feedforward import ACTIVATIONS, MLP, activation
+from regard.nn.feedforward import ACTIVATIONS, FeedForward, activation
+from regard.nn.initialization import init_deviation
 from regard.nn.loss import CrossEntropy, cross_entropy
-from regard.nn.mask import Mask, fitted
-from regard.nn.mechanisms import Choice, build_mixer, layered, unknown_choices
-from regard.nn.pool import first
+from regard.nn.mask import Mask, fitted_keys
+from regard.nn.mechanisms import Choice, build_mixer, layer_choices, unknown_choices
+from regard.nn.pool import pool_first
 from regard.nn.positions import Learned
 from regard.nn.residual import Branch, PostNorm
 from regard.nn.site import Site
-from regard.nn.start import deviation
 
 # What is made of the states: nothing; hidden words; those, and whether B follows A; that alone; a label for the text;
 # one for each token; where an answer begins and ends.
@@ -70,7 +70,7 @@ class Config:
         turns = isinstance(self.attention, list | tuple) and len(self.attention) > 1
         refuse(
             not_positive(self, "vocab", "length", "narrow", "dim", "depth", "heads", "hidden", "classes"),
-            below(0, self, "segments"),
+            stage_fields(0, self, "segments"),
             not_above_zero(self, "eps"),
             not_shares(self, "dropout", "attention_dropout"),
             not_divided(self, "dim", "heads"),
@@ -177,7 +177,7 @@ class BERT(nn.Module):
         self.widen = None if config.narrow is None else nn.Linear(width, config.dim)
         layers = 1 if config.shared else config.depth
         common: dict[str, nn.Module] = {}
-        self.blocks = nn.ModuleList(self.block(choice, common) for choice in layered(config.attention, layers))
+        self.blocks = nn.ModuleList(self.block(choice, common) for choice in layer_choices(config.attention, layers))
         self.pooler = nn.Linear(config.dim, config.dim) if config.pooler else None
         self.words = Words(config) if config.head in ("words", "pretraining") else None
         self.follows = nn.Linear(config.dim, 2) if config.head in ("pretraining", "follows") else None
@@ -197,7 +197,7 @@ class BERT(nn.Module):
         )
         return Block(
             build_mixer(choice, site),
-            MLP(config.dim, config.hidden, activation(config.activation)),
+            FeedForward(config.dim, config.hidden, activation(config.activation)),
             lambda: PostNorm(nn.LayerNorm(config.dim, config.eps), Branch(config.dim, dropout=config.dropout)),
         )
 
@@ -206,7 +206,7 @@ class BERT(nn.Module):
             if name.endswith("bias"):
                 nn.init.zeros_(parameter)
             elif parameter.ndim == 2:
-                nn.init.normal_(parameter, std=deviation(self.config.dim))
+                nn.init.normal_(parameter, std=init_deviation(self.config.dim))
 
     def forward(self, ids: Tensor, *, segments: Tensor | None = None, keys: Tensor | None = None) -> Output:
         """(b, n) -> states (b, n, d) and what the heads make of them; keys is False at padding"""
@@ -224,7 +224,7 @@ class BERT(nn.Module):
 
     def read(self, ids: Tensor, *, segments: Tensor | None = None, keys: Tensor | None = None) -> Tensor:
         """(b, n) -> (b, n, d)"""
-        mask = Mask(keys=fitted(keys, ids))
+        mask = Mask(keys=fitted_keys(keys, ids))
         x = self.embed(ids) + self.positions(mask.positions(ids.shape[1], ids.device))
         if self.segments is not None:
             x = x + self.segments(torch.zeros_like(ids) if segments is None else segments)
@@ -240,7 +240,7 @@ class BERT(nn.Module):
         """(b, n, d) -> (b, d): one more layer on the first token, if there is one"""
         if self.pooler is None:
             return None
-        return activation(self.config.pooling)(self.pooler(first(states, keys)))
+        return activation(self.config.pooling)(self.pooler(pool_first(states, keys)))
 
     def judged(self, states: Tensor, keys: Tensor | None = None) -> Tensor:
         """(b, n, d) -> (b, 2): whether the second text follows the first"""

@@ -20,14 +20,14 @@ from regard.models.family import Family, Lens, classes, classifies, has_head, lo
 from regard.nn.attention import MultiHeadAttention, Softmax
 from regard.nn.axis import Axis, image_axis
 from regard.nn.classattention import ClassBlock
-from regard.nn.config import below, not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
+from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse, stage_fields
 from regard.nn.dropout import Dropout
 from regard.nn.embed import Patches
-from regard.nn.feedforward import ACTIVATIONS, MLP, activation
+from regard.nn.feedforward import ACTIVATIONS, FeedForward, activation
+from regard.nn.initialization import init_deviation, start_truncated, truncated_normal
 from regard.nn.mechanisms import Choice, unknown_choices
 from regard.nn.patchwork import patch_blocks
 from regard.nn.positions import interpolate
-from regard.nn.start import deviation, start_truncated, truncated_normal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class Config:
     def __post_init__(self) -> None:
         refuse(
             not_positive(self, "image", "patch", "channels", "dim", "depth", "looks", "heads", "hidden"),
-            below(0, self, "classes"),
+            stage_fields(0, self, "classes"),
             not_above_zero(self, "eps"),
             not_shares(self, "dropout", "attention_dropout", "drop_path"),
             not_divided(self, "dim", "heads"),
@@ -99,7 +99,7 @@ class CaiT(nn.Module):
         self.looks = nn.ModuleList(self.look() for _ in range(config.looks))
         self.norm = nn.LayerNorm(config.dim, config.eps)
         self.head = nn.Linear(config.dim, config.classes) if config.classes else None
-        start_truncated(self, deviation(config.dim))
+        start_truncated(self, init_deviation(config.dim))
         for table in (self.class_token, self.positions):
             truncated_normal(table)
 
@@ -108,7 +108,7 @@ class CaiT(nn.Module):
         config = self.config
         return ClassBlock(
             MultiHeadAttention(config.dim, config.heads, kernel=Softmax(), biases="qkvo" if config.qkv_bias else "o"),
-            MLP(config.dim, config.hidden, activation(config.activation)),
+            FeedForward(config.dim, config.hidden, activation(config.activation)),
             config.dim,
             config.eps,
             self.scale,

@@ -17,14 +17,14 @@ from regard.models import vit
 from regard.models.family import Family, Lens, decoder
 from regard.nn.axis import Axis
 from regard.nn.block import Block
-from regard.nn.cache import Cache, place
+from regard.nn.cache import Cache, decoder_mask
 from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
-from regard.nn.embed import Lookup, scaled
+from regard.nn.embed import Lookup, scaled_embedding
 from regard.nn.encdec import EncoderDecoder
-from regard.nn.feedforward import ACTIVATIONS, MLP, activation
-from regard.nn.mask import Mask, fitted
-from regard.nn.mechanisms import Choice, build_mixer, layered, unknown_choices
+from regard.nn.feedforward import ACTIVATIONS, FeedForward, activation
+from regard.nn.mask import Mask, fitted_keys
+from regard.nn.mechanisms import Choice, build_mixer, layer_choices, unknown_choices
 from regard.nn.positions import sinusoid
 from regard.nn.residual import Branch, PreNorm
 from regard.nn.site import Site
@@ -104,7 +104,9 @@ class Captioner(EncoderDecoder):
         self.encoder = vit.ViT(config.looking())
         self.embed, self.dropout = Lookup(config.vocab, config.dim), Dropout(config.dropout)
         own = config.attention if config.decoder_attention is None else config.decoder_attention
-        choices = zip(layered(own, config.decoder_depth), layered(config.cross, config.decoder_depth), strict=True)
+        choices = zip(
+            layer_choices(own, config.decoder_depth), layer_choices(config.cross, config.decoder_depth), strict=True
+        )
         self.decoder = nn.ModuleList(self.block(choice, cross) for choice, cross in choices)
         self.norm = nn.LayerNorm(config.dim, config.eps)
         self.reset()
@@ -115,7 +117,7 @@ class Captioner(EncoderDecoder):
         beyond = Site(dim=config.dim, heads=config.heads, cross=True, dropout=config.attention_dropout)
         return Block(
             build_mixer(choice, site),
-            MLP(config.dim, config.hidden, activation(config.activation), dropout=config.dropout),
+            FeedForward(config.dim, config.hidden, activation(config.activation), dropout=config.dropout),
             lambda: PreNorm(nn.LayerNorm(config.dim, config.eps), Branch(config.dim, dropout=config.dropout)),
             cross=build_mixer(cross, beyond),
         )
@@ -145,8 +147,8 @@ class Captioner(EncoderDecoder):
         cache: Cache | None = None,
     ) -> Tensor:
         """(b, n), (b, m, d) -> (b, n, d): the decoder's states, before they become words"""
-        mask, beyond = place(target, keys, cache), Mask(keys=fitted(source_keys, memory))
-        x = scaled(self.embed, target)
+        mask, beyond = decoder_mask(target, keys, cache), Mask(keys=fitted_keys(source_keys, memory))
+        x = scaled_embedding(self.embed, target)
         x = self.dropout(x + sinusoid(mask.positions(target.shape[1], target.device), self.config.dim).to(x.dtype))
         for block in self.decoder:
             x = block(x, memory, mask=mask, context_mask=beyond, cache=cache)

@@ -20,14 +20,14 @@ from torch import Tensor, nn
 
 from regard.models.family import Family, Lens, blocks, classes, classifies, has_head
 from regard.nn.axis import Axis, image_axis
-from regard.nn.config import below, not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
+from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse, stage_fields
 from regard.nn.dropout import Dropout
 from regard.nn.embed import Patches
 from regard.nn.feedforward import ACTIVATIONS
+from regard.nn.initialization import init_deviation, start_truncated, truncated_normal
 from regard.nn.mechanisms import Choice, unknown_choices
 from regard.nn.patchwork import patch_blocks, rising
 from regard.nn.positions import interpolate
-from regard.nn.start import deviation, start_truncated, truncated_normal
 
 SPECIAL = 2  # tokens before the patches
 
@@ -54,7 +54,7 @@ class Config:
     def __post_init__(self) -> None:
         refuse(
             not_positive(self, "image", "patch", "channels", "dim", "depth", "heads", "hidden"),
-            below(0, self, "classes"),
+            stage_fields(0, self, "classes"),
             not_above_zero(self, "eps"),
             not_shares(self, "dropout", "attention_dropout", "drop_path"),
             not_divided(self, "dim", "heads"),
@@ -79,7 +79,7 @@ AXES = {"blocks.*.mixer": ("patches", "patches")}
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class DeiTOutput:
     """What each head says, (b, c)."""
 
     label: Tensor  # of the head that learns labels
@@ -101,7 +101,7 @@ class DeiT(nn.Module):
         told = config.classes and config.pool == "both"
         self.head = nn.Linear(config.dim, config.classes) if config.classes else None
         self.teacher_head = nn.Linear(config.dim, config.classes) if told else None
-        start_truncated(self, deviation(config.dim))
+        start_truncated(self, init_deviation(config.dim))
         for table in (self.class_token, self.distillation_token, self.positions):
             truncated_normal(table)
 
@@ -120,12 +120,12 @@ class DeiT(nn.Module):
             x = block(x)
         return self.norm(x)
 
-    def answers(self, images: Tensor) -> Answers:
+    def answers(self, images: Tensor) -> DeiTOutput:
         """(b, channels, height, width) -> what both heads say, for training: each has a teacher of its own"""
         if self.head is None or self.teacher_head is None:
             raise ValueError(f"two heads are asked for, and this model has {int(self.head is not None)}")
         x = self.features(images)
-        return Answers(self.head(x[:, 0]), self.teacher_head(x[:, 1]))
+        return DeiTOutput(self.head(x[:, 0]), self.teacher_head(x[:, 1]))
 
     def forward(self, images: Tensor) -> Tensor:
         """(b, channels, height, width) -> (b, c), the mean of both heads"""

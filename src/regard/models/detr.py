@@ -19,20 +19,20 @@ import torch
 from torch import Tensor, nn
 
 from regard.models.family import Family
-from regard.models.resnet import Backbone, Sizes
-from regard.nn.attention import MultiHeadAttention, Softmax, silence
+from regard.models.resnet import Backbone, ResNetSizes
+from regard.nn.attention import MultiHeadAttention, Softmax, zero_padding
 from regard.nn.axis import Axis
 from regard.nn.batchnorm import BatchNorm, FrozenBatchNorm
 from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
-from regard.nn.convolution import after, real
-from regard.nn.feedforward import ACTIVATIONS, MLP, activation
+from regard.nn.convolution import halved_sizes, real_pixels
+from regard.nn.feedforward import ACTIVATIONS, FeedForward, activation
 from regard.nn.mask import ALL, Mask
 from regard.nn.residual import Branch, PostNorm
 from regard.nn.tap import Tap
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config(Sizes):
+class Config(ResNetSizes):
     classes: int = 91  # besides "nothing"; COCO's numbers of classes go up to 90
     queries: int = 100
     dim: int = 256
@@ -82,15 +82,15 @@ AXES = {
 
 
 @dataclass(frozen=True, eq=False)
-class Detected:
+class DETROutput:
     """What each query says; ``earlier`` is what it would have said after each layer before the last."""
 
     logits: Tensor  # (b, q, c + 1), the last of them for "nothing"
     boxes: Tensor  # (b, q, 4): centre x, centre y, width, height, as shares of the image
-    earlier: tuple["Detected", ...] = ()
+    earlier: tuple["DETROutput", ...] = ()
 
 
-class Layer(nn.Module):
+class DETRLayer(nn.Module):
     """A post-norm block in which positions are added to what is compared, in every layer, and never to what is told."""
 
     def __init__(self, config: Config, *, asks: bool) -> None:
@@ -99,7 +99,7 @@ class Layer(nn.Module):
         self.cross = self.attention(config) if asks else None
         self.cross_residual = self.residual(config) if asks else None
         act = activation(config.activation)
-        self.ffn = MLP(config.dim, config.hidden, act, dropout=config.hidden_dropout)
+        self.ffn = FeedForward(config.dim, config.hidden, act, dropout=config.hidden_dropout)
         self.ffn_residual = self.residual(config)
         self.stream = Tap()
 
@@ -138,8 +138,8 @@ class DETR(nn.Module):
         self.input = nn.Conv2d(config.dims[-1], config.dim, 1)
         self.queries = nn.Parameter(torch.empty(config.queries, config.dim))
         decoder_depth = config.depth if config.decoder_depth is None else config.decoder_depth
-        self.encoder = nn.ModuleList(Layer(config, asks=False) for _ in range(config.depth))
-        self.decoder = nn.ModuleList(Layer(config, asks=True) for _ in range(decoder_depth))
+        self.encoder = nn.ModuleList(DETRLayer(config, asks=False) for _ in range(config.depth))
+        self.decoder = nn.ModuleList(DETRLayer(config, asks=True) for _ in range(decoder_depth))
         self.norm = nn.LayerNorm(config.dim, config.eps)
         self.label = nn.Linear(config.dim, config.classes + 1)
         self.box = nn.Sequential(
@@ -156,15 +156,15 @@ class DETR(nn.Module):
                 nn.init.zeros_(module.bias)
         nn.init.normal_(self.queries)
 
-    def forward(self, images: Tensor, sizes: Tensor | None = None) -> Detected:
+    def forward(self, images: Tensor, sizes: Tensor | None = None) -> DETROutput:
         """(b, channels, height, width) -> (b, q, c + 1) and (b, q, 4)
 
         ``sizes``, (b, 2), are the rows and columns of each image in the batch; what is beyond is padding.
         """
         maps = self.input(self.backbone(images, sizes))
-        few, grid = after(sizes, self.config.stride), (maps.shape[2], maps.shape[3])
-        keys = None if few is None else real(few, *grid).flatten(1)
-        memory, mask = silence(maps.flatten(2).mT, keys), ALL if keys is None else Mask(keys=keys)
+        few, grid = halved_sizes(sizes, self.config.stride), (maps.shape[2], maps.shape[3])
+        keys = None if few is None else real_pixels(few, *grid).flatten(1)
+        memory, mask = zero_padding(maps.flatten(2).mT, keys), ALL if keys is None else Mask(keys=keys)
         where = sine_positions(grid, few, self.config.dim, images)
         memory = self.encode(memory, where, mask)
         return self.decode(memory, where, mask)
@@ -172,18 +172,18 @@ class DETR(nn.Module):
     def encode(self, x: Tensor, where: Tensor, mask: Mask) -> Tensor:
         """(b, n, d) -> (b, n, d); zeros at padding"""
         for layer in self.encoder:
-            x = silence(layer(x, where, mask), mask.keys)
+            x = zero_padding(layer(x, where, mask), mask.keys)
         return x
 
-    def decode(self, memory: Tensor, where: Tensor, mask: Mask) -> Detected:
+    def decode(self, memory: Tensor, where: Tensor, mask: Mask) -> DETROutput:
         """(b, n, d) -> (b, q, c + 1) and (b, q, 4), after every layer"""
         places = self.queries.expand(len(memory), -1, -1)
         x, said = torch.zeros_like(places), []
         for layer in self.decoder:
             x = layer(x, places, mask, memory, where)
             states = self.norm(x)
-            said.append(Detected(self.label(states), self.box(states).sigmoid()))
-        return Detected(said[-1].logits, said[-1].boxes, tuple(said[:-1]))
+            said.append(DETROutput(self.label(states), self.box(states).sigmoid()))
+        return DETROutput(said[-1].logits, said[-1].boxes, tuple(said[:-1]))
 
     def axes(self, images: Tensor, sizes: Tensor | None = None) -> dict[str, Axis]:
         rows, columns = (-(-side // self.config.stride) for side in images.shape[-2:])

@@ -29,9 +29,9 @@ from regard.nn.axis import Axis
 from regard.nn.block import Block
 from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
-from regard.nn.feedforward import ACTIVATIONS, MLP, activation
+from regard.nn.feedforward import ACTIVATIONS, FeedForward, activation
 from regard.nn.mask import CAUSAL, Mask
-from regard.nn.mechanisms import Choice, build_mixer, layered, unknown_choices
+from regard.nn.mechanisms import Choice, build_mixer, layer_choices, unknown_choices
 from regard.nn.positions import sinusoid
 from regard.nn.residual import Branch, PreNorm
 from regard.nn.series import known_last, not_quantiles
@@ -90,10 +90,10 @@ class Forecaster(nn.Module):
         self.dropout = Dropout(config.dropout)
         depth = config.depth if config.decoder_depth is None else config.decoder_depth
         attention = config.attention if config.decoder_attention is None else config.decoder_attention
-        self.encoder = nn.ModuleList(self.block(choice) for choice in layered(config.attention, config.depth))
+        self.encoder = nn.ModuleList(self.block(choice) for choice in layer_choices(config.attention, config.depth))
         self.decoder = nn.ModuleList(
             self.block(choice, cross)
-            for choice, cross in zip(layered(attention, depth), layered(config.cross, depth), strict=True)
+            for choice, cross in zip(layer_choices(attention, depth), layer_choices(config.cross, depth), strict=True)
         )
         self.encoder_norm = nn.LayerNorm(config.dim, config.eps)
         self.decoder_norm = nn.LayerNorm(config.dim, config.eps)
@@ -107,7 +107,7 @@ class Forecaster(nn.Module):
         beyond = Site(dim=config.dim, heads=config.heads, cross=True, dropout=config.attention_dropout)
         return Block(
             build_mixer(choice, here),
-            MLP(config.dim, config.hidden, activation(config.activation)),
+            FeedForward(config.dim, config.hidden, activation(config.activation)),
             lambda: PreNorm(nn.LayerNorm(config.dim, config.eps), Branch(config.dim, dropout=config.dropout)),
             cross=None if cross is None else build_mixer(cross, beyond),
         )

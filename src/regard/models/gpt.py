@@ -21,18 +21,18 @@ from torch import Tensor, nn
 from regard.models.family import Family, Lens, blocks, generates, normed
 from regard.nn.axis import Axis
 from regard.nn.block import Attending, Block
-from regard.nn.cache import Cache, place
+from regard.nn.cache import Cache, decoder_mask
 from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
 from regard.nn.embed import Lookup
-from regard.nn.feedforward import ACTIVATIONS, MLP, Gated, activation
+from regard.nn.feedforward import ACTIVATIONS, FeedForward, Gated, activation
+from regard.nn.initialization import init_deviation
 from regard.nn.loss import CrossEntropy, cross_entropy
-from regard.nn.mechanisms import Choice, build_mixer, layered, unknown_choices
+from regard.nn.mechanisms import Choice, build_mixer, layer_choices, unknown_choices
 from regard.nn.norm import Norm, build_norm
 from regard.nn.positions import Learned, Rotary
 from regard.nn.residual import Branch, Residual, build_residual
 from regard.nn.site import Site
-from regard.nn.start import deviation
 
 Biases = Literal["all", "attention", "qkv", "none"]
 
@@ -154,7 +154,9 @@ class GPT(nn.Module):
         self.embed = Lookup(config.vocab, config.dim)
         self.positions = Learned(config.length, config.dim) if config.rotary is None else None
         self.dropout = Dropout(config.embedding_dropout)
-        self.blocks = nn.ModuleList(self.block(i, x) for i, x in enumerate(layered(config.attention, config.depth)))
+        self.blocks = nn.ModuleList(
+            self.block(i, x) for i, x in enumerate(layer_choices(config.attention, config.depth))
+        )
         final = config.norm == "pre"  # post-norm ends in a norm by itself
         self.norm = build_norm(config.normed, config.dim, config.eps) if final else None
         self.head = None if config.tied else nn.Linear(config.dim, config.vocab, bias=False)
@@ -175,7 +177,7 @@ class GPT(nn.Module):
             biases=BIASES[config.biases],
             rotary=None if config.rotary is None else Rotary(width, base=config.rotary, layout="halves"),
         )
-        kind, act = Gated if config.gated else MLP, activation(config.activation)
+        kind, act = Gated if config.gated else FeedForward, activation(config.activation)
         ffn = kind(config.dim, config.hidden or 4 * config.dim, act, biases=config.biases == "all")
         return Block(build_mixer(choice, site), ffn, self.residual)
 
@@ -186,7 +188,7 @@ class GPT(nn.Module):
 
     def reset(self) -> None:
         """Normal weights; what ends a residual branch is smaller, since 2 * depth of them add up (section 2.3)."""
-        std = deviation(self.config.dim)
+        std = init_deviation(self.config.dim)
         last = (2 * self.config.depth) ** -0.5
         for name, parameter in self.named_parameters():
             if name.endswith("bias"):
@@ -209,7 +211,7 @@ class GPT(nn.Module):
 
     def read(self, ids: Tensor, *, keys: Tensor | None = None, cache: Cache | None = None) -> Any:
         """(b, n) -> (b, n, d): the states, before they become words"""
-        mask = place(ids, keys, cache)
+        mask = decoder_mask(ids, keys, cache)
         x = self.embed(ids)
         if self.positions is not None:
             x = x + self.positions(mask.positions(ids.shape[1], ids.device))

@@ -16,24 +16,24 @@ from itertools import pairwise
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.models.deit import Answers
+from regard.models.deit import DeiTOutput
 from regard.models.family import Family, Lens, classifies, has_head, last_stage
 from regard.nn.attention import Mixer, MultiHeadAttention
 from regard.nn.axis import Axis
 from regard.nn.batchnorm import BatchNorm
 from regard.nn.block import Block
 from regard.nn.cache import Cache
-from regard.nn.config import below, not_divided, not_positive, not_shares, refuse, uneven
+from regard.nn.config import not_divided, not_positive, not_shares, refuse, stage_fields, uneven
 from regard.nn.convolution import Convolution
-from regard.nn.feedforward import MLP
+from regard.nn.feedforward import FeedForward
 from regard.nn.folding import NormThenLinear, with_norms
-from regard.nn.mask import ALL, Bias, Given, Mask
-from regard.nn.mechanisms import Choice, build_mixer, layered, unknown_choices
+from regard.nn.initialization import truncated_normal
+from regard.nn.mask import ALL, Bias, Mask, TensorBias
+from regard.nn.mechanisms import Choice, build_mixer, layer_choices, unknown_choices
 from regard.nn.positions import OffsetBias
-from regard.nn.pyramid import Stage, halved
+from regard.nn.pyramid import Stage, halved_side
 from regard.nn.residual import Branch, PreNorm
 from regard.nn.site import Site
-from regard.nn.start import truncated_normal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class Config:
     def __post_init__(self) -> None:
         refuse(
             not_positive(self, "image", "patch", "channels", "dim", "depth", "heads", "head_dim", "hidden"),
-            below(0, self, "classes"),
+            stage_fields(0, self, "classes"),
             not_shares(self, "drop_path"),
             uneven(self, "dim", "depth", "heads", "hidden"),
             not_divided(self, "image", "patch"),
@@ -119,7 +119,7 @@ class Looking(Mixer):
         if context is not None or mask is not ALL or bias is not None or cache is not None:
             raise ValueError("LeViT's attention is over one whole grid: it takes no context, mask, bias or cache")
         asking, rows, columns = x[:, :: self.stride, :: self.stride], x.shape[1], x.shape[2]
-        keys, bias = x.flatten(1, 2), Given(self.offsets(rows, columns, self.stride))
+        keys, bias = x.flatten(1, 2), TensorBias(self.offsets(rows, columns, self.stride))
         if not isinstance(self.attention, MultiHeadAttention):
             return self.attention(keys, bias=bias).unflatten(1, (rows, columns))
         q, k, v = self.attention.project(keys if self.stride == 1 else asking.flatten(1, 2), keys, keys)
@@ -130,7 +130,7 @@ class Looking(Mixer):
 class Shrink(nn.Module):
     """Every other row and column looks at all: an attention without a skip, then a network with one."""
 
-    def __init__(self, look: Looking, ffn: MLP, residual: PreNorm) -> None:
+    def __init__(self, look: Looking, ffn: FeedForward, residual: PreNorm) -> None:
         super().__init__()
         self.look, self.ffn, self.ffn_residual = look, ffn, residual
 
@@ -158,7 +158,7 @@ class LeViT(nn.Module):
         self.reset()
 
     def side(self, stage: int) -> int:
-        return halved(self.config.image // self.config.patch, stage)
+        return halved_side(self.config.image // self.config.patch, stage)
 
     def block(self, stage: int, i: int) -> Block:
         config = self.config
@@ -171,7 +171,7 @@ class LeViT(nn.Module):
             biased=True,
             biases="",
         )
-        choice = layered(config.attention, sum(config.depth))[sum(config.depth[:stage]) + i]
+        choice = layer_choices(config.attention, sum(config.depth))[sum(config.depth[:stage]) + i]
         looking = Looking(build_mixer(choice, site), site.heads, self.side(stage))
         return Block(looking, self.ffn(stage), lambda: self.skip(stage))
 
@@ -184,9 +184,9 @@ class LeViT(nn.Module):
             Looking(attention, attention.heads, self.side(stage - 1), stride=2), self.ffn(stage), self.skip(stage)
         )
 
-    def ffn(self, stage: int) -> MLP:
+    def ffn(self, stage: int) -> FeedForward:
         return with_norms(
-            MLP(self.config.dim[stage], self.config.hidden[stage], F.hardswish, biases=False), "up", "down"
+            FeedForward(self.config.dim[stage], self.config.hidden[stage], F.hardswish, biases=False), "up", "down"
         )
 
     def skip(self, stage: int) -> PreNorm:
@@ -227,12 +227,12 @@ class LeViT(nn.Module):
             return x
         return self.head(x) if self.teacher_head is None else (self.head(x) + self.teacher_head(x)) / 2
 
-    def answers(self, images: Tensor) -> Answers:
+    def answers(self, images: Tensor) -> DeiTOutput:
         """What each head says, to train them apart."""
         if self.head is None or self.teacher_head is None:
             raise ValueError("this LeViT was not made to learn from a teacher: it has no second head")
         x = self.features(images).mean(dim=1)
-        return Answers(self.head(x), self.teacher_head(x))
+        return DeiTOutput(self.head(x), self.teacher_head(x))
 
     def axes(self, images: Tensor) -> dict[str, Axis]:
         """Of each layer: its grid, and of those that shrink it the coarser one of their rows."""
@@ -246,7 +246,7 @@ class LeViT(nn.Module):
         return found
 
     def grid(self, images: Tensor, stage: int) -> Axis:
-        rows, columns = (halved(-(-side // self.config.patch), stage) for side in images.shape[-2:])
+        rows, columns = (halved_side(-(-side // self.config.patch), stage) for side in images.shape[-2:])
         return Axis("image", rows * columns, grid=(rows, columns))
 
 

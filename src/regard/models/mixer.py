@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from regard.models.family import Family, Lens, blocks, classes, classifies, has_head
 from regard.nn.axis import Axis
 from regard.nn.block import Block
-from regard.nn.config import below, not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
-from regard.nn.embed import Patches, fitting
-from regard.nn.feedforward import ACTIVATIONS, MLP, activation
-from regard.nn.mixers.tokens import Tokens
+from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse, stage_fields
+from regard.nn.embed import Patches, check_images
+from regard.nn.feedforward import ACTIVATIONS, FeedForward, activation
+from regard.nn.mixers.tokens import TokenMLP
 from regard.nn.residual import Branch, PreNorm
 
 
@@ -39,7 +39,7 @@ class Config:
     def __post_init__(self) -> None:
         refuse(
             not_positive(self, "image", "patch", "channels", "dim", "depth", "tokens", "hidden"),
-            below(0, self, "classes"),
+            stage_fields(0, self, "classes"),
             not_above_zero(self, "eps"),
             not_shares(self, "dropout", "drop_path"),
             not_divided(self, "image", "patch"),
@@ -65,7 +65,7 @@ PRESETS = {
 AXES = {"blocks.*.mixer": ("patches", "patches")}
 
 
-class Mixer(nn.Module):
+class MLPMixer(nn.Module):
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.config = config
@@ -80,8 +80,8 @@ class Mixer(nn.Module):
     def block(self, drop_path: float) -> Block:
         config, act = self.config, activation(self.config.activation)
         return Block(
-            Tokens(config.grid[0] * config.grid[1], config.tokens, act, config.dropout),
-            MLP(config.dim, config.hidden, act, dropout=config.dropout),
+            TokenMLP(config.grid[0] * config.grid[1], config.tokens, act, config.dropout),
+            FeedForward(config.dim, config.hidden, act, dropout=config.dropout),
             lambda: PreNorm(
                 nn.LayerNorm(config.dim, config.eps),
                 Branch(config.dim, dropout=config.dropout, drop_path=drop_path),
@@ -98,7 +98,7 @@ class Mixer(nn.Module):
 
     def features(self, images: Tensor) -> Tensor:
         """(b, channels, height, width) -> (b, s, d)"""
-        x = self.patch(fitting(images, self.config.channels, self.config.image)).flatten(1, 2)
+        x = self.patch(check_images(images, self.config.channels, self.config.image)).flatten(1, 2)
         for block in self.blocks:
             x = block(x)
         return self.norm(x)
@@ -119,7 +119,7 @@ class Mixer(nn.Module):
 
 FAMILY = Family(
     config=Config,
-    net=Mixer,
+    net=MLPMixer,
     presets=PRESETS,
     axes=AXES,
     paper="Tolstikhin et al. 2021, MLP-Mixer",

@@ -19,7 +19,7 @@ from regard.models.family import Family, classifies
 from regard.nn.axis import Axis
 from regard.nn.config import not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
-from regard.nn.embed import fitting
+from regard.nn.embed import check_images
 from regard.nn.feedforward import ACTIVATIONS, Activation, activation
 
 
@@ -46,7 +46,7 @@ PRESETS = {"mlp-mnist": Config()}
 AXES: dict[str, tuple[str, str]] = {}  # it looks at nothing
 
 
-class Maps(nn.Module):
+class LinearStack(nn.Module):
     """One affine map after the other, from width to width, an activation between them."""
 
     def __init__(self, widths: Sequence[int], act: Activation, dropout: float = 0.0) -> None:
@@ -67,11 +67,11 @@ class MLP(nn.Module):
         self.config = config
         pixels = config.channels * config.image**2
         widths = [pixels, *[config.hidden] * (config.depth - 1), config.classes]
-        self.layers = Maps(widths, activation(config.activation), config.dropout)
+        self.layers = LinearStack(widths, activation(config.activation), config.dropout)
 
     def forward(self, images: Tensor) -> Tensor:
         """(b, channels, height, width) -> (b, c)"""
-        images = fitting(images, self.config.channels, self.config.image)
+        images = check_images(images, self.config.channels, self.config.image)
         logits: Tensor = self.layers(images.flatten(1))
         return logits
 

@@ -38,7 +38,7 @@ class KneserNey:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class CountTable:
     """The histories of one length, and what was counted after them. All are pairs of numbers, first * base + second."""
 
     base: int
@@ -86,12 +86,12 @@ class Table:
         """Where among the grams those of a history are."""
         return slice(self.starts[history], self.starts[history + 1])
 
-    def shortened(self, histories: Whole, *, once: bool) -> "Table":
+    def shortened(self, histories: Whole, *, once: bool) -> "CountTable":
         """Of histories without their first symbols: how often, or if ``once``, after how many different symbols."""
         shorter = self.histories[self.grams // self.base] // self.base
         grams, which = np.unique(shorter * self.base + self.grams % self.base, return_inverse=True)
         counts = np.bincount(which, None if once else self.counts, len(grams))
-        return Table(self.base, histories, grams, counts.astype(np.int64))
+        return CountTable(self.base, histories, grams, counts.astype(np.int64))
 
 
 class NGram:
@@ -102,7 +102,7 @@ class NGram:
             raise ValueError(f"an order of {order} with the end {end} of {vocab} symbols makes no sense")
         self.order, self.vocab, self.end, self.smoothing = order, vocab, end, smoothing
         self.begin, self.base = vocab, vocab + 1
-        self.tables: list[Table] = []  # by the length of the history; none if there was nothing to learn
+        self.tables: list[CountTable] = []  # by the length of the history; none if there was nothing to learn
 
     def learn(self, texts: Iterable[Text]) -> "NGram":
         """Count. Once for all: a shorter history counts the longer ones, so nothing can be added later."""
@@ -114,7 +114,7 @@ class NGram:
             found, number = np.unique(number * self.base + rows[places - length], return_inverse=True)
             histories.append(found)
         grams, counts = np.unique(number * self.base + rows[places], return_counts=True)
-        self.tables = [Table(self.base, histories.pop(), grams, counts)]
+        self.tables = [CountTable(self.base, histories.pop(), grams, counts)]
         while histories:
             once = isinstance(self.smoothing, KneserNey)
             self.tables.insert(0, self.tables[0].shortened(histories.pop(), once=once))

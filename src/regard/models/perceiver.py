@@ -20,12 +20,12 @@ from torch import Tensor, nn
 from regard.models.family import Family, Lens, classifies
 from regard.nn.axis import Axis
 from regard.nn.config import not_positive, refuse
-from regard.nn.latents import Latents, Look, Sizes, fourier_features, spread_over
+from regard.nn.latents import LatentBlock, Latents, LatentSizes, fourier_features, spread_over
 from regard.nn.positions import interpolate
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config(Sizes):
+class Config(LatentSizes):
     image: int = 224
     channels: int = 3
     classes: int = 1000
@@ -71,7 +71,7 @@ class Perceiver(nn.Module):
         asks = config.pool == "query"
         self.query = nn.Parameter(torch.empty(1, config.dim)) if asks else None
         self.decoder = (
-            Look(config.dim, config.dim, heads=1, hidden=config.dim, dropout=config.dropout, eps=config.eps,
+            LatentBlock(config.dim, config.dim, heads=1, hidden=config.dim, dropout=config.dropout, eps=config.eps,
                  act=config.activation) if asks else None
         )  # fmt: skip
         self.head = nn.Linear(config.dim, config.classes)

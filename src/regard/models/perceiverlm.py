@@ -20,14 +20,14 @@ from regard.models.perceiver import IO
 from regard.nn.axis import Axis
 from regard.nn.config import not_divided, not_positive, refuse
 from regard.nn.embed import Lookup
-from regard.nn.latents import Latents, Look, Sizes
-from regard.nn.mask import Mask, fitted
+from regard.nn.initialization import init_deviation
+from regard.nn.latents import LatentBlock, Latents, LatentSizes
+from regard.nn.mask import Mask, fitted_keys
 from regard.nn.positions import Learned
-from regard.nn.start import deviation
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config(Sizes):
+class Config(LatentSizes):
     vocab: int = 262  # bytes, and six signs
     length: int = 2048
     token_dim: int = 768  # width of a token
@@ -69,7 +69,7 @@ class PerceiverLM(nn.Module):
         self.positions = Learned(config.length, config.token_dim)
         self.latents = Latents(config, config.token_dim)
         self.queries = Learned(config.length, config.token_dim)
-        self.decoder = Look(
+        self.decoder = LatentBlock(
             config.token_dim,
             config.dim,
             heads=config.decoder_heads,
@@ -82,11 +82,11 @@ class PerceiverLM(nn.Module):
             skip=False,  # a query says where, and an answer what
         )
         self.bias = nn.Parameter(torch.zeros(config.vocab))
-        nn.init.normal_(self.embed.weight, std=deviation(config.token_dim))
+        nn.init.normal_(self.embed.weight, std=init_deviation(config.token_dim))
 
     def read(self, ids: Tensor, keys: Tensor | None = None) -> Tensor:
         """(b, n) -> (b, m, d); keys is False at padding"""
-        mask = Mask(keys=fitted(keys, ids))
+        mask = Mask(keys=fitted_keys(keys, ids))
         return self.latents(self.embed(ids) + self.positions(mask.positions(ids.shape[1], ids.device)), keys)
 
     def forward(self, ids: Tensor, *, keys: Tensor | None = None) -> Tensor:

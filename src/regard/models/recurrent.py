@@ -23,8 +23,8 @@ from regard.nn.config import not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
 from regard.nn.embed import Lookup
 from regard.nn.loss import CrossEntropy, cross_entropy
-from regard.nn.mask import fitted
-from regard.nn.recurrent import CELLS, Recurred, Recurrent, State, cell_kind
+from regard.nn.mask import fitted_keys
+from regard.nn.recurrent import CELLS, Recurrent, RecurrentOutput, State, cell_kind
 
 Head = Literal["words", "tags", "label"]
 
@@ -106,11 +106,11 @@ class RecurrentReader(nn.Module):
         states = found.state["h"][:, -1] if self.config.head == "label" else found.outputs
         return self.logits(self.dropout(states))
 
-    def recur(self, ids: Tensor, keys: Tensor | None, cache: Cache | None, condition: Tensor | None) -> Recurred:
+    def recur(self, ids: Tensor, keys: Tensor | None, cache: Cache | None, condition: Tensor | None) -> RecurrentOutput:
         if cache is not None:
-            cache.take(ids.shape[1], fitted(keys, ids))
+            cache.take(ids.shape[1], fitted_keys(keys, ids))
         x = self.dropout(self.embed(ids))
-        return self.layers(x, keys=fitted(keys, ids), state=self.first(condition), cache=cache)
+        return self.layers(x, keys=fitted_keys(keys, ids), state=self.first(condition), cache=cache)
 
     def first(self, condition: Tensor | None) -> State | None:
         """(b, k) -> the state before the first token, in every layer; none for zeros"""

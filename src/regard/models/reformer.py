@@ -25,20 +25,20 @@ from torch import Tensor, nn
 
 from regard.models.family import Family
 from regard.nn.axis import Axis
-from regard.nn.cache import Cache, place
+from regard.nn.cache import Cache, decoder_mask
 from regard.nn.config import not_above_zero, not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
 from regard.nn.embed import Lookup
-from regard.nn.feedforward import ACTIVATIONS, MLP, activation
+from regard.nn.feedforward import ACTIVATIONS, FeedForward, activation
+from regard.nn.initialization import init_deviation
 from regard.nn.kernels.lsh import LSH
 from regard.nn.loss import CrossEntropy, cross_entropy
-from regard.nn.mask import Mask, fitted
-from regard.nn.mechanisms import Choice, build_mixer, layered, pick, unknown_choices
+from regard.nn.mask import Mask, fitted_keys
+from regard.nn.mechanisms import Choice, build_mixer, layer_choices, pick_mechanism, unknown_choices
 from regard.nn.positions import Axial, Learned
 from regard.nn.residual import Branch
-from regard.nn.reversible import Coupled, Streams, through
+from regard.nn.reversible import ReversibleBlock, Streams, run_reversible
 from regard.nn.site import Site
-from regard.nn.start import deviation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,14 +126,14 @@ class Reformer(nn.Module):
             else Axial(config.grid[0], config.grid[1], row_dim, config.dim)
         )
         self.dropout = Dropout(config.dropout)
-        self.blocks = nn.ModuleList(self.block(choice) for choice in layered(config.attention, config.depth))
+        self.blocks = nn.ModuleList(self.block(choice) for choice in layer_choices(config.attention, config.depth))
         self.norm = nn.LayerNorm(2 * config.dim, config.eps)
         self.head = nn.Linear(2 * config.dim, config.vocab) if config.head == "words" else None
         self.reset()
 
-    def block(self, choice: Choice) -> Coupled:
+    def block(self, choice: Choice) -> ReversibleBlock:
         config = self.config
-        hashed = pick(choice).kind == "lsh"
+        hashed = pick_mechanism(choice).kind == "lsh"
         site = Site(
             dim=config.dim,
             heads=config.heads,
@@ -143,9 +143,9 @@ class Reformer(nn.Module):
             head_dim=config.head_dim,
             biases="",
         )
-        return Coupled(
+        return ReversibleBlock(
             build_mixer(choice, site),
-            MLP(config.dim, config.hidden, activation(config.activation), dropout=config.dropout),
+            FeedForward(config.dim, config.hidden, activation(config.activation), dropout=config.dropout),
             lambda: nn.LayerNorm(config.dim, config.eps),
             lambda: Branch(config.dim, dropout=config.dropout),
             config.hidden,
@@ -157,7 +157,7 @@ class Reformer(nn.Module):
         return not any(isinstance(part, LSH) and part.form == "chunks" for part in self.modules())
 
     def reset(self) -> None:
-        std = deviation(self.config.dim)
+        std = init_deviation(self.config.dim)
         for name, parameter in self.named_parameters():
             if name.endswith("bias"):
                 nn.init.zeros_(parameter)
@@ -174,9 +174,9 @@ class Reformer(nn.Module):
         """(b, n) -> (b, n, 2d): both streams, before they become words"""
         if cache is not None and not self.config.causal:
             raise ValueError("a model that looks both ways reads a text as a whole: it has no use for a cache")
-        mask = place(ids, keys, cache) if self.config.causal else Mask(keys=fitted(keys, ids))
+        mask = decoder_mask(ids, keys, cache) if self.config.causal else Mask(keys=fitted_keys(keys, ids))
         x = self.dropout(self.embed(ids) + self.positions(mask.positions(ids.shape[1], ids.device)))
-        y = through(list(self.blocks), Streams(x, x), mask=mask, cache=cache)
+        y = run_reversible(list(self.blocks), Streams(x, x), mask=mask, cache=cache)
         return self.dropout(self.norm(torch.cat((y.first, y.second), -1)))
 
     def words(self) -> tuple[Tensor, Tensor]:

@@ -26,15 +26,15 @@ from torch import Tensor, nn
 from regard.models.family import Family, classifies
 from regard.nn.axis import Axis
 from regard.nn.batchnorm import BatchNorm
-from regard.nn.config import below, not_positive, refuse, uneven
-from regard.nn.convolution import Convolution, Norm, Window, after, blank, fitted_sizes
+from regard.nn.config import not_positive, refuse, stage_fields, uneven
+from regard.nn.convolution import Convolution, LayerWindow, Norm, fitted_sizes, halved_sizes, zero_beyond
 from regard.nn.mixers.non_local import Form, NonLocal
 
-POOL = Window(3, 2)  # behind the stem for large images
+POOL = LayerWindow(3, 2)  # behind the stem for large images
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sizes:
+class ResNetSizes:
     """Of the convolutions, without what is made of their maps."""
 
     channels: int = 3
@@ -62,7 +62,7 @@ class Sizes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config(Sizes):
+class Config(ResNetSizes):
     classes: int = 1000  # 0: no head, the pooled features come out
     nonlocals: tuple[int, ...] = ()  # stages, the first is 1, that end with a non-local block
     form: Form = "embedded"
@@ -74,7 +74,7 @@ class Config(Sizes):
             found.append(
                 f"nonlocals = {list(self.nonlocals)} names stages that are not there, from 1 to {len(self.depths)}"
             )
-        refuse(found, below(0, self, "classes"), not_positive(self, "subsample"))
+        refuse(found, stage_fields(0, self, "classes"), not_positive(self, "subsample"))
 
 
 PRESETS = {
@@ -95,10 +95,12 @@ PAPERS = {"cnn-small": LECUN}
 AXES = {"backbone.stages.*.non_local.attention": ("pixels", "pixels")}
 
 
-class Layer(nn.Module):
+class ResNetLayer(nn.Module):
     """One layer of a stage: its convolutions, and around them a shortcut, if it is not a plain one."""
 
-    def __init__(self, config: Sizes, dim: int, out: int, stride: int, norm: Norm, reach: tuple[int, int]) -> None:
+    def __init__(
+        self, config: ResNetSizes, dim: int, out: int, stride: int, norm: Norm, reach: tuple[int, int]
+    ) -> None:
         """``reach`` is the dilation of the first 3x3 convolution and of the one behind it."""
         super().__init__()
         inner, (near, far) = max(out // 4, 1), reach
@@ -119,16 +121,16 @@ class Layer(nn.Module):
         y, inner = x, sizes
         for i, (convolution, stride) in enumerate(zip(self.convolutions, self.strides, strict=True)):
             y = convolution(F.relu(y) if i else y, inner)
-            inner = after(inner, stride)
+            inner = halved_sizes(inner, stride)
         if self.adds:
             y = y + (x if self.shortcut is None else self.shortcut(x, sizes))
         return F.relu(y)
 
 
-class Stage(nn.Module):
+class ResNetStage(nn.Module):
     """Layers of one width, of which the first may halve the image, and perhaps a look at all of it."""
 
-    def __init__(self, layers: list[Layer], stride: int, look: NonLocal | None) -> None:
+    def __init__(self, layers: list[ResNetLayer], stride: int, look: NonLocal | None) -> None:
         super().__init__()
         self.layers, self.stride = nn.ModuleList(layers), stride
         self.non_local = look
@@ -137,14 +139,16 @@ class Stage(nn.Module):
         """(b, d, h, w) -> (b, out, h/stride, w/stride)"""
         for i, layer in enumerate(self.layers):
             x = layer(x, sizes)
-            sizes = after(sizes, 1 if i else self.stride)
+            sizes = halved_sizes(sizes, 1 if i else self.stride)
         return x if self.non_local is None else self.non_local(x, sizes)
 
 
 class Backbone(nn.Module):
     """All convolutions. With a frozen norm and ``sizes`` it serves batches of images of several sizes: DETR's does."""
 
-    def __init__(self, config: Sizes, norm: Norm = BatchNorm, looks: Mapping[int, NonLocal] = MappingProxyType({})):
+    def __init__(
+        self, config: ResNetSizes, norm: Norm = BatchNorm, looks: Mapping[int, NonLocal] = MappingProxyType({})
+    ):
         super().__init__()
         self.config = config
         large = config.stem == "large"
@@ -152,9 +156,11 @@ class Backbone(nn.Module):
         stages, dim = [], config.width
         for i, (depth, out) in enumerate(zip(config.depths, config.dims, strict=True)):
             stride, far = config.stride_of(i), 2 if config.dilated(i) else 1
-            first = Layer(config, dim, out, stride, norm, (1, far))  # what comes in is not yet twice as fine as usual
-            others = [Layer(config, out, out, 1, norm, (far, far)) for _ in range(depth - 1)]
-            stages.append(Stage([first, *others], stride, looks.get(i + 1)))
+            first = ResNetLayer(
+                config, dim, out, stride, norm, (1, far)
+            )  # what comes in is not yet twice as fine as usual
+            others = [ResNetLayer(config, out, out, 1, norm, (far, far)) for _ in range(depth - 1)]
+            stages.append(ResNetStage([first, *others], stride, looks.get(i + 1)))
             dim = out
         self.stages = nn.ModuleList(stages)
 
@@ -164,17 +170,17 @@ class Backbone(nn.Module):
             got = " x ".join(map(str, images.shape[1:]))
             raise ValueError(f"an image of {got} cannot be read, expected {self.config.channels} channels of pixels")
         sizes = fitted_sizes(sizes, images)
-        x = F.relu(self.stem(blank(images, sizes), sizes))
-        sizes = after(sizes, self.stem.window.stride)
+        x = F.relu(self.stem(zero_beyond(images, sizes), sizes))
+        sizes = halved_sizes(sizes, self.stem.window.stride)
         if self.config.stem == "large":  # nothing here is below 0, so the zeros at padding never win
-            sizes = after(sizes, POOL.stride)
-            x = blank(F.max_pool2d(x, POOL.kernel, POOL.stride, POOL.kernel // 2), sizes)
+            sizes = halved_sizes(sizes, POOL.stride)
+            x = zero_beyond(F.max_pool2d(x, POOL.kernel, POOL.stride, POOL.kernel // 2), sizes)
         for i, stage in enumerate(self.stages):
             x = stage(x, sizes)
-            sizes = after(sizes, self.config.stride_of(i))
+            sizes = halved_sizes(sizes, self.config.stride_of(i))
         return x
 
-    def windows(self) -> list[Window]:
+    def windows(self) -> list[LayerWindow]:
         """Of the longest way through, for ``receptive_field``; a non-local block sees everything."""
         layers = [layer for stage in self.stages for layer in stage.layers]  # type: ignore[union-attr]
         inner = [convolution.window for layer in layers for convolution in layer.convolutions]

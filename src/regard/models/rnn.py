@@ -23,16 +23,16 @@ import torch
 from torch import Tensor, nn
 
 from regard.models.family import Family, translates
-from regard.nn.attention import Kernel, Mixer, MultiHeadAttention, split
-from regard.nn.cache import Cache, place
+from regard.nn.attention import Kernel, Mixer, MultiHeadAttention, split_heads
+from regard.nn.cache import Cache, decoder_mask
 from regard.nn.config import not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
 from regard.nn.embed import Lookup
 from regard.nn.encdec import EncoderDecoder
 from regard.nn.feedforward import Maxout
-from regard.nn.mask import Mask, fitted
-from regard.nn.mechanisms import Choice, build_mixer, layered, unknown_choices
-from regard.nn.recurrent import CELLS, Recurrent, State, cell_kind, recall, remember
+from regard.nn.mask import Mask, fitted_keys
+from regard.nn.mechanisms import Choice, build_mixer, layer_choices, unknown_choices
+from regard.nn.recurrent import CELLS, Recurrent, State, cell_kind, keep_state, recall_state
 from regard.nn.site import Site
 
 
@@ -107,15 +107,15 @@ AXES = {"decoder.cross": ("target", "source")}
 
 
 @dataclass(frozen=True, eq=False)
-class Memory:
+class EncoderStates:
     """What the encoder has to say: a state for each word, and its last state in every layer."""
 
     states: Tensor  # (b, m, w)
     last: State  # each (b, l, w)
 
-    def index_select(self, axis: int, rows: Tensor) -> "Memory":
+    def index_select(self, axis: int, rows: Tensor) -> "EncoderStates":
         last = {name: x.index_select(axis, rows) for name, x in self.last.items()}
-        return Memory(self.states.index_select(axis, rows), last)
+        return EncoderStates(self.states.index_select(axis, rows), last)
 
 
 class Aligned(MultiHeadAttention):
@@ -133,13 +133,13 @@ class Aligned(MultiHeadAttention):
     def project_context(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """(b, m, w) -> (b, 1, m, align), (b, 1, m, w)"""
         assert self.k is not None
-        return split(self.k(keys), 1), split(values, 1)
+        return split_heads(self.k(keys), 1), split_heads(values, 1)
 
     def fuse(self) -> None:
         """Nothing here is one product."""
 
 
-class Decoder(nn.Module):
+class RNNDecoder(nn.Module):
     """One of the four: ``forward`` gives what the output layer reads."""
 
     def __init__(self, config: Config) -> None:
@@ -161,21 +161,21 @@ class Decoder(nn.Module):
     def looking(self, config: Config, wide: int) -> Mixer:
         width = None if self.kind == "luong" and wide == config.hidden else config.align
         site = Site(dim=config.hidden, heads=1, cross=True, context_dim=wide, head_dim=width or config.hidden)
-        mixer = build_mixer(layered(config.attention, 1)[0], site)
+        mixer = build_mixer(layer_choices(config.attention, 1)[0], site)
         kernel = mixer.kernel if isinstance(mixer, MultiHeadAttention) else None
         return mixer if kernel is None else Aligned(config.hidden, wide, kernel, width)
 
-    def forward(self, words: Tensor, memory: Memory, mask: Mask, beyond: Mask, cache: Cache) -> Tensor:
+    def forward(self, words: Tensor, memory: EncoderStates, mask: Mask, beyond: Mask, cache: Cache) -> Tensor:
         """(b, n, d) -> (b, n, r)"""
         if not words.shape[1]:
             raise ValueError("a recurrent network takes a step for each word: got none, expected at least 1")
-        state = recall(cache, self) or self.begin(memory)
+        state = recall_state(cache, self) or self.begin(memory)
         run = {"sutskever": self.sutskever, "cho": self.cho, "bahdanau": self.bahdanau, "luong": self.luong}
         y, state = run[self.kind](words, memory, state, mask, beyond, cache)
-        remember(cache, self, state)
+        keep_state(cache, self, state)
         return y
 
-    def begin(self, memory: Memory) -> State:
+    def begin(self, memory: EncoderStates) -> State:
         """Before the first word. Bahdanau starts from where the way back ended: at the first word of the source."""
         if self.kind in ("cho", "bahdanau"):
             assert self.start is not None
@@ -197,12 +197,12 @@ class Decoder(nn.Module):
         return found.outputs, state | found.state
 
     def sutskever(
-        self, words: Tensor, memory: Memory, state: State, mask: Mask, beyond: Mask, cache: Cache
+        self, words: Tensor, memory: EncoderStates, state: State, mask: Mask, beyond: Mask, cache: Cache
     ) -> tuple[Tensor, State]:
         return self.advance(words, state, new_keys(mask, words))
 
     def cho(
-        self, words: Tensor, memory: Memory, state: State, mask: Mask, beyond: Mask, cache: Cache
+        self, words: Tensor, memory: EncoderStates, state: State, mask: Mask, beyond: Mask, cache: Cache
     ) -> tuple[Tensor, State]:
         assert self.readout is not None
         context = state["context"].expand(-1, words.shape[1], -1)
@@ -210,7 +210,7 @@ class Decoder(nn.Module):
         return self.readout(torch.cat((said, words, context), -1)), state
 
     def bahdanau(
-        self, words: Tensor, memory: Memory, state: State, mask: Mask, beyond: Mask, cache: Cache
+        self, words: Tensor, memory: EncoderStates, state: State, mask: Mask, beyond: Mask, cache: Cache
     ) -> tuple[Tensor, State]:
         """The state before a word looks, and with what it saw and the word before it makes both the word and the next
         state."""
@@ -226,7 +226,7 @@ class Decoder(nn.Module):
         return self.readout(torch.cat((torch.cat(before, 1), words, torch.cat(contexts, 1)), -1)), state
 
     def luong(
-        self, words: Tensor, memory: Memory, state: State, mask: Mask, beyond: Mask, cache: Cache
+        self, words: Tensor, memory: EncoderStates, state: State, mask: Mask, beyond: Mask, cache: Cache
     ) -> tuple[Tensor, State]:
         """The state after a word looks; what it says of it goes to the softmax, and into the next step if it is fed."""
         assert self.cross is not None
@@ -267,25 +267,25 @@ class RNNTranslator(EncoderDecoder):
             bidirectional=config.bidirectional,
             dropout=config.dropout,
         )
-        self.decoder = Decoder(config)
+        self.decoder = RNNDecoder(config)
         self.output = nn.Linear(self.decoder.width, config.target_vocab or config.vocab)
         for table in (self.embed, self.target_embed):
             if table is not None:
                 nn.init.normal_(table.weight, std=0.1)
 
-    def encode(self, source: Tensor, keys: Tensor | None = None) -> Memory:
+    def encode(self, source: Tensor, keys: Tensor | None = None) -> EncoderStates:
         """(b, m); keys is False at padding"""
-        words, keys = self.dropout(self.embed(source)), fitted(keys, source)
+        words, keys = self.dropout(self.embed(source)), fitted_keys(keys, source)
         if not self.config.backwards:
             found = self.encoder(words, keys=keys)
-            return Memory(found.outputs, found.state)
+            return EncoderStates(found.outputs, found.state)
         found = self.encoder(words.flip(1), keys=None if keys is None else keys.flip(1))
-        return Memory(found.outputs.flip(1), found.state)  # each state at its word again
+        return EncoderStates(found.outputs.flip(1), found.state)  # each state at its word again
 
     def read(
         self,
         target: Tensor,
-        memory: Memory,
+        memory: EncoderStates,
         *,
         source_keys: Tensor | None = None,
         keys: Tensor | None = None,
@@ -293,7 +293,7 @@ class RNNTranslator(EncoderDecoder):
     ) -> Tensor:
         """(b, n) -> (b, n, r): the decoder's states, before they become words"""
         cache = Cache() if cache is None else cache  # also within one pass: what is made of the source is made once
-        mask, beyond = place(target, keys, cache), Mask(keys=fitted(source_keys, memory.states))
+        mask, beyond = decoder_mask(target, keys, cache), Mask(keys=fitted_keys(source_keys, memory.states))
         words = self.dropout((self.embed if self.target_embed is None else self.target_embed)(target))
         return self.dropout(self.decoder(words, memory, mask, beyond, cache))
 

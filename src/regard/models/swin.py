@@ -18,17 +18,26 @@ from torch import Tensor, nn
 from regard.models.family import Family, Lens, classifies, has_head, last_stage
 from regard.nn.axis import Axis
 from regard.nn.block import Block
-from regard.nn.config import below, not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse, uneven
+from regard.nn.config import (
+    not_above_zero,
+    not_divided,
+    not_one_of,
+    not_positive,
+    not_shares,
+    refuse,
+    stage_fields,
+    uneven,
+)
 from regard.nn.dropout import Dropout
 from regard.nn.embed import Patches
 from regard.nn.feedforward import ACTIVATIONS
+from regard.nn.initialization import start_truncated
 from regard.nn.mechanisms import Choice, unknown_choices
 from regard.nn.mixers.windows import window_axes
 from regard.nn.patchwork import window_block
-from regard.nn.positions import WindowBias, refitted
-from regard.nn.pyramid import Stage, filled, halved, neighbours
+from regard.nn.positions import WindowBias, refit_tables
+from regard.nn.pyramid import Stage, halved_side, join_neighbours, pad_to_patches
 from regard.nn.residual import PreNorm
-from regard.nn.start import start_truncated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +62,7 @@ class Config:
     def __post_init__(self) -> None:
         refuse(
             not_positive(self, "image", "patch", "channels", "dim", "depth", "heads", "hidden", "window"),
-            below(0, self, "classes"),
+            stage_fields(0, self, "classes"),
             not_above_zero(self, "eps"),
             not_shares(self, "dropout", "attention_dropout", "drop_path"),
             uneven(self, "depth", "heads"),
@@ -79,7 +88,7 @@ PRESETS = {
 AXES = {"stages.*.mixer.attention": ("{layer}", "{layer}")}
 
 
-class Merge(nn.Module):
+class PatchMerging(nn.Module):
     """2 x 2 neighbours become one of twice their width (section 3.1)."""
 
     def __init__(self, dim: int, eps: float) -> None:
@@ -88,7 +97,7 @@ class Merge(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(b, r, c, d) -> (b, r/2, c/2, 2d)"""
-        return self.reduce(self.norm(neighbours(x)))
+        return self.reduce(self.norm(join_neighbours(x)))
 
 
 class Swin(nn.Module):
@@ -99,7 +108,7 @@ class Swin(nn.Module):
         self.patch_norm, self.dropout = nn.LayerNorm(config.dim, config.eps), Dropout(config.dropout)
         self.stages = nn.ModuleList(
             Stage(
-                Merge(config.dim * 2 ** (stage - 1), config.eps) if stage else None,
+                PatchMerging(config.dim * 2 ** (stage - 1), config.eps) if stage else None,
                 [self.block(stage, i) for i in range(depth)],
             )
             for stage, depth in enumerate(config.depth)
@@ -112,7 +121,7 @@ class Swin(nn.Module):
     def block(self, stage: int, i: int) -> Block:
         config = self.config
         # a stage whose whole grid is smaller than a window needs a table for that grid alone
-        window = min(config.window, halved(config.image // config.patch, stage))
+        window = min(config.window, halved_side(config.image // config.patch, stage))
         return window_block(
             config,
             stage,
@@ -125,7 +134,7 @@ class Swin(nn.Module):
 
     def features(self, images: Tensor) -> Tensor:
         """(b, channels, height, width) -> (b, n, d)"""
-        x = self.dropout(self.patch_norm(self.patch(filled(images, self.config.patch))))
+        x = self.dropout(self.patch_norm(self.patch(pad_to_patches(images, self.config.patch))))
         for stage in self.stages:
             x = stage(x)
         return self.norm(x).flatten(1, 2)
@@ -148,7 +157,7 @@ class Swin(nn.Module):
 def refit(net: Swin, *, image: int, window: int) -> Swin:
     """The same net for other images and windows, to be fine-tuned on them: tables of offsets are interpolated."""
     new = Swin(replace(net.config, image=image, window=window)).to(net.patch.projection.weight)
-    new.load_state_dict(refitted(net, new))
+    new.load_state_dict(refit_tables(net, new))
     return new.train(net.training)
 
 

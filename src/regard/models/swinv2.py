@@ -19,17 +19,26 @@ from regard.errors import InputError
 from regard.models.family import Family, Lens, classifies, has_head, last_stage
 from regard.nn.axis import Axis
 from regard.nn.block import Block
-from regard.nn.config import below, not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse, uneven
+from regard.nn.config import (
+    not_above_zero,
+    not_divided,
+    not_one_of,
+    not_positive,
+    not_shares,
+    refuse,
+    stage_fields,
+    uneven,
+)
 from regard.nn.dropout import Dropout
 from regard.nn.embed import Patches
 from regard.nn.feedforward import ACTIVATIONS
+from regard.nn.initialization import start_truncated
 from regard.nn.mechanisms import Choice, unknown_choices
 from regard.nn.mixers.windows import window_axes
 from regard.nn.patchwork import window_block
 from regard.nn.positions import LogBias
-from regard.nn.pyramid import Stage, filled, halved, neighbours
+from regard.nn.pyramid import Stage, halved_side, join_neighbours, pad_to_patches
 from regard.nn.residual import ResPost
-from regard.nn.start import start_truncated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +66,7 @@ class Config:
         refuse(
             not_positive(self, "image", "patch", "channels", "dim", "depth", "heads", "hidden", "window"),
             not_positive(self, "trained", "every"),
-            below(0, self, "classes"),
+            stage_fields(0, self, "classes"),
             not_above_zero(self, "eps"),
             not_shares(self, "dropout", "attention_dropout", "drop_path"),
             uneven(self, "depth", "heads", "trained"),
@@ -73,7 +82,7 @@ class Config:
 
     def side(self, stage: int) -> int:
         """of the windows of a stage: a grid that is smaller than a window is one"""
-        return min(self.window, halved(self.image // self.patch, stage))
+        return min(self.window, halved_side(self.image // self.patch, stage))
 
 
 BASE = Config(dim=128, depth=(2, 2, 18, 2), heads=(4, 8, 16, 32), hidden=512)
@@ -95,7 +104,7 @@ PRESETS = {
 AXES = {"stages.*.mixer.attention": ("{layer}", "{layer}")}
 
 
-class Merge(nn.Module):
+class PatchMergingV2(nn.Module):
     """2 x 2 neighbours become one of twice their width, which is normed at last."""
 
     def __init__(self, dim: int, eps: float) -> None:
@@ -104,7 +113,7 @@ class Merge(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(b, r, c, d) -> (b, r/2, c/2, 2d)"""
-        return self.norm(self.reduce(neighbours(x)))
+        return self.norm(self.reduce(join_neighbours(x)))
 
 
 class SwinV2(nn.Module):
@@ -114,7 +123,7 @@ class SwinV2(nn.Module):
         self.patch = Patches(config.patch, config.channels, config.dim)
         self.patch_norm, self.dropout = nn.LayerNorm(config.dim, config.eps), Dropout(config.dropout)
         self.stages = nn.ModuleList(
-            Stage(Merge(config.dim * 2 ** (stage - 1), config.eps) if stage else None, self.blocks(stage))
+            Stage(PatchMergingV2(config.dim * 2 ** (stage - 1), config.eps) if stage else None, self.blocks(stage))
             for stage in range(len(config.depth))
         )
         width = config.dim * 2 ** (len(config.depth) - 1)
@@ -152,7 +161,7 @@ class SwinV2(nn.Module):
 
     def features(self, images: Tensor) -> Tensor:
         """(b, channels, height, width) -> (b, n, d)"""
-        x = self.dropout(self.patch_norm(self.patch(filled(images, self.config.patch))))
+        x = self.dropout(self.patch_norm(self.patch(pad_to_patches(images, self.config.patch))))
         for stage in self.stages:
             x = stage(x)
         return self.norm(x).flatten(1, 2)

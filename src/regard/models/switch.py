@@ -21,7 +21,7 @@ from regard.nn.cache import Cache
 from regard.nn.config import not_above_zero, not_positive, not_shares
 from regard.nn.feedforward import activation
 from regard.nn.mechanisms import Choice
-from regard.nn.switch import Experts, Routed, Switch, SwitchBlock, switches, through
+from regard.nn.switch import Experts, RoutedStates, Switch, SwitchBlock, run_switch_blocks, switches
 
 from . import t5
 
@@ -129,24 +129,24 @@ class SwitchTransformer(t5.T5):
         """A tenth of the usual variance, nothing beyond two deviations: large nets are not stable else (section 2.4)"""
         draw_small(weight, std)
 
-    def stack(self, blocks: nn.ModuleList, norm: nn.Module, ids: Tensor, run: t5.Run) -> Routed:
-        found = through(blocks, self.dropout(self.embed(ids)), run)
+    def stack(self, blocks: nn.ModuleList, norm: nn.Module, ids: Tensor, run: t5.Run) -> RoutedStates:
+        found = run_switch_blocks(blocks, self.dropout(self.embed(ids)), run)
         return replace(found, x=self.dropout(norm(found.x)))
 
     def read(
         self,
         target: Tensor,
-        memory: Routed,
+        memory: RoutedStates,
         *,
         source_keys: Tensor | None = None,
         keys: Tensor | None = None,
         cache: Cache | None = None,
-    ) -> Routed:
+    ) -> RoutedStates:
         """(b, n), what the encoder said -> (b, n, d), load and dropped tokens of both stacks"""
-        found: Routed = super().read(target, memory.x, source_keys=source_keys, keys=keys, cache=cache)
+        found: RoutedStates = super().read(target, memory.x, source_keys=source_keys, keys=keys, cache=cache)
         return found.after(memory)
 
-    def spoken(self, states: Routed) -> Tensor:
+    def spoken(self, states: RoutedStates) -> Tensor:
         return super().spoken(states.x)
 
     def forward(

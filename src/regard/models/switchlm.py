@@ -20,7 +20,7 @@ from regard.nn.config import not_shares
 from regard.nn.feedforward import activation
 from regard.nn.loss import CrossEntropy
 from regard.nn.mechanisms import Choice
-from regard.nn.switch import Experts, Routed, Stacked, SwitchBlock, through
+from regard.nn.switch import Experts, RoutedStates, StackedLinear, SwitchBlock, run_switch_blocks
 
 from . import gpt
 from .switch import Routing, SwitchOutput, draw_small, is_switch
@@ -55,18 +55,18 @@ class SwitchLM(gpt.GPT):
     def reset(self) -> None:
         super().reset()
         for name, module in self.named_modules():
-            if isinstance(module, nn.Linear | Stacked) and name != "head":
+            if isinstance(module, nn.Linear | StackedLinear) and name != "head":
                 draw_small(module.weight, module.weight.shape[-1] ** -0.5)
 
-    def stack(self, x: Tensor, run: Any) -> Routed:
-        found = through(self.blocks, x, run)
+    def stack(self, x: Tensor, run: Any) -> RoutedStates:
+        found = run_switch_blocks(self.blocks, x, run)
         return found if self.norm is None else replace(found, x=self.norm(found.x))
 
-    def logits(self, states: Routed) -> Tensor:
+    def logits(self, states: RoutedStates) -> Tensor:
         return super().logits(states.x)
 
     def score(
-        self, states: Routed, wanted: Tensor, *, real: Tensor | None = None, smoothing: float = 0.0
+        self, states: RoutedStates, wanted: Tensor, *, real: Tensor | None = None, smoothing: float = 0.0
     ) -> CrossEntropy:
         return super().score(states.x, wanted, real=real, smoothing=smoothing)
 

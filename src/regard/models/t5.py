@@ -19,14 +19,14 @@ from torch import Tensor, nn
 
 from regard.models.family import Family, Lens, decoder, translates
 from regard.nn.block import Attending, Block
-from regard.nn.cache import Cache, place
+from regard.nn.cache import Cache, decoder_mask
 from regard.nn.config import not_above_zero, not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
 from regard.nn.embed import Lookup
 from regard.nn.encdec import EncoderDecoder
-from regard.nn.feedforward import ACTIVATIONS, MLP, Gated, activation
-from regard.nn.mask import Mask, fitted
-from regard.nn.mechanisms import Choice, build_mixer, layered, unknown_choices
+from regard.nn.feedforward import ACTIVATIONS, FeedForward, Gated, activation
+from regard.nn.mask import Mask, fitted_keys
+from regard.nn.mechanisms import Choice, build_mixer, layer_choices, unknown_choices
 from regard.nn.positions import Buckets
 from regard.nn.residual import Branch, PreNorm, Residual
 from regard.nn.site import Site
@@ -103,8 +103,10 @@ class T5(EncoderDecoder):
         depth = config.depth if config.decoder_depth is None else config.decoder_depth
         self.encoder_bias = Buckets(config.heads, config.buckets, config.farthest)
         self.decoder_bias = Buckets(config.heads, config.buckets, config.farthest, both=False)
-        own, beyond = layered(config.attention, depth), layered(config.cross, depth)
-        self.encoder = nn.ModuleList(self.block(i, x) for i, x in enumerate(layered(config.attention, config.depth)))
+        own, beyond = layer_choices(config.attention, depth), layer_choices(config.cross, depth)
+        self.encoder = nn.ModuleList(
+            self.block(i, x) for i, x in enumerate(layer_choices(config.attention, config.depth))
+        )
         self.decoder = nn.ModuleList(self.block(i, own[i], beyond[i]) for i in range(depth))
         self.encoder_norm = nn.RMSNorm(config.dim, config.eps)
         self.decoder_norm = nn.RMSNorm(config.dim, config.eps)
@@ -123,7 +125,7 @@ class T5(EncoderDecoder):
             head_dim=config.head_dim,
             biases="",
         )
-        kind, act = Gated if config.gated else MLP, activation(config.activation)
+        kind, act = Gated if config.gated else FeedForward, activation(config.activation)
         return Block(
             build_mixer(choice, site),
             kind(config.dim, config.hidden, act, dropout=config.dropout, biases=False),
@@ -154,7 +156,7 @@ class T5(EncoderDecoder):
 
     def encode(self, source: Tensor, keys: Tensor | None = None) -> Any:
         """(b, m) -> (b, m, d); keys is False at padding"""
-        mask = Mask(keys=fitted(keys, source))
+        mask = Mask(keys=fitted_keys(keys, source))
         bias = self.encoder_bias(mask)
         return self.stack(self.encoder, self.encoder_norm, source, lambda block, x: block(x, mask=mask, bias=bias))
 
@@ -168,7 +170,7 @@ class T5(EncoderDecoder):
         cache: Cache | None = None,
     ) -> Any:
         """(b, n), (b, m, d) -> (b, n, d): the decoder's states, before they become words"""
-        mask, beyond = place(target, keys, cache), Mask(keys=fitted(source_keys, memory))
+        mask, beyond = decoder_mask(target, keys, cache), Mask(keys=fitted_keys(source_keys, memory))
         bias = self.decoder_bias(mask)
 
         def run(block: nn.Module, x: Tensor) -> Any:

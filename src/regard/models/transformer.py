@@ -20,14 +20,14 @@ from torch import Tensor, nn
 
 from regard.models.family import Family, Lens, decoder, normed, translates
 from regard.nn.block import Block
-from regard.nn.cache import Cache, place
+from regard.nn.cache import Cache, decoder_mask
 from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
-from regard.nn.embed import Lookup, scaled
+from regard.nn.embed import Lookup, scaled_embedding
 from regard.nn.encdec import EncoderDecoder
-from regard.nn.feedforward import ACTIVATIONS, MLP, activation
-from regard.nn.mask import Mask, fitted
-from regard.nn.mechanisms import Choice, build_mixer, layered, unknown_choices
+from regard.nn.feedforward import ACTIVATIONS, FeedForward, activation
+from regard.nn.mask import Mask, fitted_keys
+from regard.nn.mechanisms import Choice, build_mixer, layer_choices, unknown_choices
 from regard.nn.positions import Layout, sinusoid
 from regard.nn.residual import Branch, Residual, build_residual, profile
 from regard.nn.site import Site
@@ -100,12 +100,12 @@ class Transformer(EncoderDecoder):
         decoder_depth = config.depth if config.decoder_depth is None else config.decoder_depth
         decoder_attention = config.attention if config.decoder_attention is None else config.decoder_attention
         self.encoder = nn.ModuleList(
-            self.block(choice, causal=False) for choice in layered(config.attention, config.depth)
+            self.block(choice, causal=False) for choice in layer_choices(config.attention, config.depth)
         )
         self.decoder = nn.ModuleList(
             self.block(choice, causal=True, cross=cross)
             for choice, cross in zip(
-                layered(decoder_attention, decoder_depth), layered(config.cross, decoder_depth), strict=True
+                layer_choices(decoder_attention, decoder_depth), layer_choices(config.cross, decoder_depth), strict=True
             )
         )
         final = config.norm == "pre"  # post-norm ends in a norm by itself
@@ -121,7 +121,7 @@ class Transformer(EncoderDecoder):
         act = activation(config.activation)
         return Block(
             build_mixer(choice, site),
-            MLP(config.dim, config.hidden, act, dropout=config.hidden_dropout),
+            FeedForward(config.dim, config.hidden, act, dropout=config.hidden_dropout),
             self.residual,
             cross=None if cross is None else build_mixer(cross, beyond),
         )
@@ -142,12 +142,12 @@ class Transformer(EncoderDecoder):
     def tokens(self, ids: Tensor, mask: Mask) -> Tensor:
         """(b, n) -> (b, n, d): embedding and position"""
         positions = mask.positions(ids.shape[1], ids.device)
-        x = scaled(self.embed, ids) if self.config.scaled else self.embed(ids)
+        x = scaled_embedding(self.embed, ids) if self.config.scaled else self.embed(ids)
         return self.dropout(x + sinusoid(positions, self.config.dim, self.config.waves).to(x.dtype))
 
     def encode(self, source: Tensor, keys: Tensor | None = None) -> Tensor:
         """(b, m) -> (b, m, d); keys is False at padding"""
-        mask = Mask(keys=fitted(keys, source))
+        mask = Mask(keys=fitted_keys(keys, source))
         x = self.tokens(source, mask)
         for block in self.encoder:
             x = block(x, mask=mask)
@@ -163,7 +163,7 @@ class Transformer(EncoderDecoder):
         cache: Cache | None = None,
     ) -> Tensor:
         """(b, n), (b, m, d) -> (b, n, d): the decoder's states, before they become words"""
-        mask, beyond = place(target, keys, cache), Mask(keys=fitted(source_keys, memory))
+        mask, beyond = decoder_mask(target, keys, cache), Mask(keys=fitted_keys(source_keys, memory))
         x = self.tokens(target, mask)
         for block in self.decoder:
             x = block(x, memory, mask=mask, context_mask=beyond, cache=cache)

@@ -24,16 +24,16 @@ from regard.nn.axis import Axis, image_axis
 from regard.nn.batchnorm import BatchNorm
 from regard.nn.block import Block
 from regard.nn.classattention import ClassBlock
-from regard.nn.config import below, not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
+from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse, stage_fields
 from regard.nn.convolution import Convolution
 from regard.nn.embed import Patches
-from regard.nn.feedforward import ACTIVATIONS, MLP, activation
+from regard.nn.feedforward import ACTIVATIONS, FeedForward, activation
+from regard.nn.initialization import init_deviation, start_truncated, truncated_normal
 from regard.nn.mechanisms import Choice, unknown_choices
 from regard.nn.mixers.outlook import Outlook
 from regard.nn.patchwork import patch_blocks, rising
 from regard.nn.positions import interpolate
 from regard.nn.residual import Branch, PreNorm
-from regard.nn.start import deviation, start_truncated, truncated_normal
 
 HALF = 2  # the stem's first step, the outlookers' stride, and how many fine tokens a side of a coarse one has
 
@@ -66,7 +66,7 @@ class Config:
         refuse(
             not_positive(self, "image", "patch", "channels", "stem_dim", "fine_dim", "outlookers", "fine_heads"),
             not_positive(self, "fine_hidden", "dim", "depth", "heads", "hidden", "looks"),
-            below(0, self, "classes"),
+            stage_fields(0, self, "classes"),
             not_above_zero(self, "eps"),
             not_shares(self, "attention_dropout", "drop_path"),
             not_divided(self, "dim", "heads"),
@@ -139,7 +139,7 @@ class Stem(nn.Module):
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class VOLOOutput:
     """What each head says."""
 
     label: Tensor  # (b, c), from the class token
@@ -162,7 +162,7 @@ class VOLO(nn.Module):
         dense = config.classes and config.token_head
         self.head = nn.Linear(config.dim, config.classes) if config.classes else None
         self.token_head = nn.Linear(config.dim, config.classes) if dense else None
-        start_truncated(self, deviation(config.dim))
+        start_truncated(self, init_deviation(config.dim))
         for table in (self.class_token, self.positions):
             truncated_normal(table)
 
@@ -176,7 +176,7 @@ class VOLO(nn.Module):
                 dropout=config.attention_dropout,
                 bias=config.qkv_bias,
             ),
-            MLP(config.fine_dim, config.fine_hidden, activation(config.activation)),
+            FeedForward(config.fine_dim, config.fine_hidden, activation(config.activation)),
             lambda: PreNorm(nn.LayerNorm(config.fine_dim, config.eps), Branch(config.fine_dim)),
         )
 
@@ -186,7 +186,7 @@ class VOLO(nn.Module):
         kernel = Softmax(config.attention_dropout)
         return ClassBlock(
             MultiHeadAttention(config.dim, config.heads, kernel=kernel, biases="qkvo" if config.qkv_bias else "o"),
-            MLP(config.dim, config.hidden, activation(config.activation)),
+            FeedForward(config.dim, config.hidden, activation(config.activation)),
             config.dim,
             config.eps,
         )
@@ -210,12 +210,12 @@ class VOLO(nn.Module):
             token = look(token, x)
         return self.norm(torch.cat((token, x), dim=1))
 
-    def answers(self, images: Tensor) -> Answers:
+    def answers(self, images: Tensor) -> VOLOOutput:
         """(b, channels, height, width) -> what both heads say, for training by token labels"""
         if self.head is None or self.token_head is None:
             raise ValueError(f"two heads are asked for, and this model has {int(self.head is not None)}")
         x = self.features(images)
-        return Answers(self.head(x[:, 0]), self.token_head(x[:, 1:]))
+        return VOLOOutput(self.head(x[:, 0]), self.token_head(x[:, 1:]))
 
     def forward(self, images: Tensor) -> Tensor:
         """(b, channels, height, width) -> (b, c)"""

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from regard.nn.config import below, not_above_zero, not_positive, refuse
+from regard.nn.config import not_above_zero, not_positive, refuse, stage_fields
 
 Ids = NDArray[np.int64]
 
@@ -39,7 +39,7 @@ class Config:
         refuse(
             not_positive(self, "vocab", "dim", "window", "negatives", "epochs", "batch"),
             not_above_zero(self, "often", "rate"),
-            below(0, self, "seed"),
+            stage_fields(0, self, "seed"),
         )
 
 

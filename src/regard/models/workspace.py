@@ -21,8 +21,8 @@ from regard.models.family import Family, classifies
 from regard.nn.axis import Axis, image_axis
 from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
 from regard.nn.embed import Patches
-from regard.nn.feedforward import ACTIVATIONS, MLP, activation
-from regard.nn.mixers.workspace import Workspace as Slots
+from regard.nn.feedforward import ACTIVATIONS, FeedForward, activation
+from regard.nn.mixers.workspace import SharedWorkspace as Slots
 from regard.nn.positions import interpolate
 from regard.nn.site import Site
 
@@ -72,7 +72,7 @@ AXES = {
 }
 
 
-class Workspace(nn.Module):
+class WorkspaceNet(nn.Module):
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.config = config
@@ -84,7 +84,7 @@ class Workspace(nn.Module):
         self.mixer_norm = nn.LayerNorm(config.dim, config.eps)
         self.mixer = Slots(site, config.slots, config.keep)
         self.ffn_norm = nn.LayerNorm(config.dim, config.eps)
-        self.ffn = MLP(config.dim, config.hidden, activation(config.activation), dropout=config.dropout)
+        self.ffn = FeedForward(config.dim, config.hidden, activation(config.activation), dropout=config.dropout)
         self.norm = nn.LayerNorm(config.dim, config.eps)
         self.head = nn.Linear(config.dim, config.classes)
         nn.init.normal_(self.positions, std=0.02)
@@ -118,7 +118,7 @@ class Workspace(nn.Module):
 
 FAMILY = Family(
     config=Config,
-    net=Workspace,
+    net=WorkspaceNet,
     presets=PRESETS,
     axes=AXES,
     paper="Goyal et al. 2022, Coordination Among Neural Modules Through a Shared Global Workspace",

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .config import near
+from .config import closest_name
 
 
 class Adapted(nn.Module):
@@ -46,7 +46,7 @@ def adapt(net: nn.Module, patterns: Sequence[str], rank: int, alpha: float) -> l
     linear = {name: module for name, module in net.named_modules() if isinstance(module, nn.Linear)}
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in linear):
-            raise ValueError(f"no linear map of this model is called {pattern!r}{near(pattern, linear)}")
+            raise ValueError(f"no linear map of this model is called {pattern!r}{closest_name(pattern, linear)}")
     net.requires_grad_(False)
     found = [name for name in linear if any(fnmatchcase(name, pattern) for pattern in patterns)]
     for name in found:

@@ -18,7 +18,7 @@ from .cache import Cache, Slot
 from .dropout import Dropout
 from .mask import ALL, Bias, Mask, add_bias, masked_softmax
 from .positions import Rotary
-from .replay import Part, in_parts
+from .recompute import RowPart, in_parts
 from .tap import Tap
 
 DENSE = 1 << 20  # scores of one head that may stand in memory at once; beyond, attention goes tile by tile
@@ -63,14 +63,14 @@ class Kernel(nn.Module):
         return by_rows(self.explicit, q, k, v, mask, bias)
 
     def explicit(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask, bias: Bias | None) -> Tensor:
-        return self.dropout(self.weights(q, k, mask, bias)) @ spread(v, q.shape[-3])
+        return self.dropout(self.weights(q, k, mask, bias)) @ repeat_heads(v, q.shape[-3])
 
     def step(self, slot: Slot, q: Tensor, k: Tensor, v: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
         """Decode: the q, k, v of the new positions alone -> (b, h, q, f); the past is in the slot."""
         return self(q, slot.append("k", k), slot.append("v", v), mask, bias)
 
 
-def spread(x: Tensor, heads: int) -> Tensor:
+def repeat_heads(x: Tensor, heads: int) -> Tensor:
     """(b, g, k, e) -> (b, h, k, e): each group of keys or values serves h/g heads that follow each other."""
     return x if x.shape[-3] == heads else x.repeat_interleave(heads // x.shape[-3], -3)
 
@@ -91,13 +91,13 @@ def by_rows(
         return attend(q, k, v, mask, bias)
     height = max(DENSE // (columns * footprint), 1)
 
-    def part(tile: slice) -> Part:
+    def part(tile: slice) -> RowPart:
         seen = slice(0, mask.reach(tile, columns))
 
         def make(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             return attend(q, k, v, mask.tile(tile, seen.stop), None if bias is None else bias.tile(tile, seen.stop))
 
-        return Part(tile, (tile, seen, seen), make)
+        return RowPart(tile, (tile, seen, seen), make)
 
     return in_parts([part(slice(top, min(top + height, rows))) for top in range(0, rows, height)], q, k, v)
 
@@ -114,7 +114,7 @@ class Softmax(Kernel):
         return float(q.shape[-1] ** -0.5) if self.scale is None else self.scale
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
-        scores = add_bias(q @ spread(k, q.shape[-3]).mT * self.factor(q), bias)
+        scores = add_bias(q @ repeat_heads(k, q.shape[-3]).mT * self.factor(q), bias)
         return masked_softmax(scores, mask.dense(q.shape[-2], k.shape[-2], q.device), bias)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
@@ -126,10 +126,10 @@ class Softmax(Kernel):
 
     def learning(self, q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None, bias: Tensor) -> Tensor:
         """What PyTorch would do with a bias that learns, with half of its copies."""
-        scores = (q * self.factor(q) @ spread(k, q.shape[-3]).mT).add_(bias)
+        scores = (q * self.factor(q) @ repeat_heads(k, q.shape[-3]).mT).add_(bias)
         if allowed is not None:
             scores.masked_fill_(~allowed, -torch.inf)
-        return masked_softmax(scores, None) @ spread(v, q.shape[-3])
+        return masked_softmax(scores, None) @ repeat_heads(v, q.shape[-3])
 
     def fused(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask, bias: Bias | None) -> Tensor:
         """PyTorch's fused kernel, which wants four axes and values as wide as keys."""
@@ -164,7 +164,7 @@ class Explicit(nn.Module):
     ) -> Tensor:
         """(b, h, q, e), (b, g, k, e), (b, g, k, f) -> (b, h, q, f)"""
         found: Tensor = kernel.dropout(tap(kernel.weights(q, k, mask, bias)))
-        return found @ spread(v, q.shape[-3])
+        return found @ repeat_heads(v, q.shape[-3])
 
 
 def learned(bias: Tensor, allowed: Tensor | None) -> bool:
@@ -237,7 +237,7 @@ class MultiHeadAttention(Mixer):
     ) -> Tensor:
         if context is not None:
             return self.cross(x, context, mask, bias, cache)
-        x = silence(x, mask.real(x.shape[-2], x.device))
+        x = zero_padding(x, mask.real(x.shape[-2], x.device))
         q, k, v = self.project(x, x, x)
         if self.rotary is not None:
             positions = mask.positions(x.shape[-2], x.device)
@@ -250,10 +250,10 @@ class MultiHeadAttention(Mixer):
             raise ValueError("rotary positions compare places in one sequence, so they cannot serve a context")
         slot = Slot(0) if cache is None else cache.context(self)
         if "k" not in slot:
-            real = silence(context, mask.keys)
+            real = zero_padding(context, mask.keys)
             slot["k"], slot["v"] = self.project_context(real, real)
         slot.belongs(context)
-        q, k, v = split(self.q(x), self.heads), slot["k"], slot["v"]
+        q, k, v = split_heads(self.q(x), self.heads), slot["k"], slot["v"]
         beams, left = divmod(len(q), max(len(k), 1))
         if left or bool(beams) != bool(len(k)):
             raise ValueError(f"{len(q)} rows of queries cannot share {len(k)} contexts equally")
@@ -273,20 +273,20 @@ class MultiHeadAttention(Mixer):
     def project(self, queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """(b, q, d), (b, k, d), (b, k, d) -> (b, h, q, e), (b, g, k, e), (b, g, k, f)"""
         if self.k is None and queries is keys and self.v is not None and (self.fused is None or self.training):
-            q = split(self.q(queries), self.heads)
-            return q, q, split(self.v(values), self.groups)
+            q = split_heads(self.q(queries), self.heads)
+            return q, q, split_heads(self.v(values), self.groups)
         if self.fused is None or self.training or queries is not keys or keys is not values:
-            return split(self.q(queries), self.heads), *self.project_context(keys, values)
+            return split_heads(self.q(queries), self.heads), *self.project_context(keys, values)
         sizes = [x.out_features for x in (self.q, self.k, self.v) if x is not None]
         parts = self.fused(keys).split(sizes, -1)
         q, k, v = parts[0], parts[0 if self.k is None else 1], parts[-1]  # what is shared has no part of its own
-        return split(q, self.heads), split(k, self.groups), split(v, self.groups)
+        return split_heads(q, self.heads), split_heads(k, self.groups), split_heads(v, self.groups)
 
     def project_context(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """(b, k, d), (b, k, d) -> (b, g, k, e), (b, g, k, f)"""
         k = (self.q if self.k is None else self.k)(keys)
         v = k if self.v is None else self.v(values)
-        return split(k, self.groups), split(v, self.groups)
+        return split_heads(k, self.groups), split_heads(v, self.groups)
 
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = ALL, bias: Bias | None = None, slot: Slot | None = None
@@ -340,12 +340,12 @@ class MultiHeadAttention(Mixer):
             part.weight = nn.Parameter(weight, requires_grad=False)
 
 
-def split(x: Tensor, heads: int) -> Tensor:
+def split_heads(x: Tensor, heads: int) -> Tensor:
     """(b, n, h*e) -> (b, h, n, e)"""
     return x.unflatten(-1, (heads, x.shape[-1] // heads)).transpose(-3, -2)
 
 
-def silence(x: Tensor, real: Tensor | None) -> Tensor:
+def zero_padding(x: Tensor, real: Tensor | None) -> Tensor:
     """Zero what stands at padding: were it NaN, a weight of zero would not keep it from outputs and gradients.
 
     (b, n, d), (b, n) -> (b, n, d)

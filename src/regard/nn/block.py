@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from .attention import Mixer
 from .cache import Cache
 from .mask import ALL, Bias, Mask
-from .replay import recompute
+from .recompute import recompute
 from .residual import Residual
 from .tap import Tap
 

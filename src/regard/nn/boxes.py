@@ -18,7 +18,7 @@ def corners(boxes: Tensor) -> Tensor:
     return torch.cat((centre - half, centre + half), -1)
 
 
-def crowded(label: int) -> int:
+def crowd_class(label: int) -> int:
     """How a class is written beside the box of a crowd, which is no single thing: nothing to learn from or to be found.
     Where all classes of an image stand, -1 is no box at all."""
     return -2 - label
@@ -26,36 +26,36 @@ def crowded(label: int) -> int:
 
 def crowds(classes: Tensor) -> tuple[Tensor, Tensor]:
     """Which boxes are crowds, and the plain class of each: (m,) -> (m,), (m,)"""
-    found = classes <= crowded(0)
+    found = classes <= crowd_class(0)
     return found, torch.where(found, -2 - classes, classes)
 
 
-def area(boxes: Tensor) -> Tensor:
+def box_area(boxes: Tensor) -> Tensor:
     """By corners, (..., 4) -> (...)"""
     return (boxes[..., 2:] - boxes[..., :2]).clamp(min=0).prod(-1)
 
 
-def shared(one: Tensor, two: Tensor) -> Tensor:
+def intersection(one: Tensor, two: Tensor) -> Tensor:
     """The area that is in both, (..., 4), (..., 4) -> (...)"""
     low, high = torch.maximum(one[..., :2], two[..., :2]), torch.minimum(one[..., 2:], two[..., 2:])
     return (high - low).clamp(min=0).prod(-1)
 
 
-def overlap(one: Tensor, two: Tensor) -> Tensor:
+def iou(one: Tensor, two: Tensor) -> Tensor:
     """IoU, by corners, of boxes that stand side by side: (..., 4), (..., 4) -> (...); of two without an area, 0"""
-    both = shared(one, two)
-    return both / positive(area(one) + area(two) - both)
+    both = intersection(one, two)
+    return both / safe_divisor(box_area(one) + box_area(two) - both)
 
 
-def generalised_overlap(one: Tensor, two: Tensor) -> Tensor:
+def generalised_iou(one: Tensor, two: Tensor) -> Tensor:
     """GIoU, by corners, from -1 to 1: (..., 4), (..., 4) -> (...)"""
-    both = shared(one, two)
-    union = area(one) + area(two) - both
+    both = intersection(one, two)
+    union = box_area(one) + box_area(two) - both
     low, high = torch.minimum(one[..., :2], two[..., :2]), torch.maximum(one[..., 2:], two[..., 2:])
     around = (high - low).clamp(min=0).prod(-1)
-    return both / positive(union) - (around - union) / positive(around)
+    return both / safe_divisor(union) - (around - union) / safe_divisor(around)
 
 
-def positive(x: Tensor) -> Tensor:
+def safe_divisor(x: Tensor) -> Tensor:
     """What can be divided by: a box without an area has nothing in common with any, and is no NaN."""
     return x.clamp(min=torch.finfo(x.dtype).tiny)

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .mask import Mask, fitted
+from .mask import Mask, fitted_keys
 
 
 class Slot:
@@ -122,6 +122,6 @@ class Cache:
                 slot.reorder(sentences)
 
 
-def place(ids: Tensor, keys: Tensor | None, cache: Cache | None) -> Mask:
+def decoder_mask(ids: Tensor, keys: Tensor | None, cache: Cache | None) -> Mask:
     """Whom new tokens (b, n) of a decoder may see, with or without a past. Padding on either side takes no position."""
-    return (Cache() if cache is None else cache).take(ids.shape[1], fitted(keys, ids))
+    return (Cache() if cache is None else cache).take(ids.shape[1], fitted_keys(keys, ids))

@@ -13,13 +13,15 @@ import torch
 from torch import Tensor, nn
 
 from .attention import MultiHeadAttention
-from .feedforward import MLP
+from .feedforward import FeedForward
 from .residual import Branch, PreNorm
 from .tap import Tap
 
 
 class ClassBlock(nn.Module):
-    def __init__(self, mixer: MultiHeadAttention, ffn: MLP, dim: int, eps: float, scale: float | None = None) -> None:
+    def __init__(
+        self, mixer: MultiHeadAttention, ffn: FeedForward, dim: int, eps: float, scale: float | None = None
+    ) -> None:
         super().__init__()
         self.mixer, self.norm, self.branch = mixer, nn.LayerNorm(dim, eps), Branch(dim, scale=scale)
         self.ffn, self.ffn_residual = ffn, PreNorm(nn.LayerNorm(dim, eps), Branch(dim, scale=scale))

@@ -21,22 +21,23 @@ def parse(kind: type[T], data: Mapping[str, Any]) -> T:
     defaults = {field.name: field.default for field in known if field.default is not MISSING}
     defaults |= {field.name: field.default_factory() for field in known if field.default_factory is not MISSING}
     missing = [f"{field.name} is missing" for field in known if field.name not in defaults.keys() | data.keys()]
-    refuse(flaws(kind, defaults | dict(data)), missing)
+    refuse(config_problems(kind, defaults | dict(data)), missing)
     return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in data.items()})
 
 
-def flaws(kind: type, data: Mapping[str, Any]) -> list[str]:
+def config_problems(kind: type, data: Mapping[str, Any]) -> list[str]:
     """What is wrong with the keys that are given."""
     hints = get_type_hints(kind)
     known = [field.name for field in fields(kind)]
     problems, read = [], {}
     for key, value in data.items():
         if key not in known:
-            hint = meant_in_model(str(key), known) or near(str(key), known) or f"; known are {', '.join(known)}"
-            problems.append(f"unknown key {shown(str(key))}{hint}")
-        elif not fits(value, hints[key]):
+            hint = meant_in_model(str(key), known) or closest_name(str(key), known) or f"; known are {', '.join(known)}"
+            problems.append(f"unknown key {show_value(str(key))}{hint}")
+        elif not fits_type(value, hints[key]):
             problems.append(
-                f"{key} = {shown(value)} {misfit(value, words(hints[key]))}{near(value, literals(hints[key]))}"
+                f"{key} = {show_value(value)} {describe_misfit(value, type_words(hints[key]))}"
+                + closest_name(value, literals(hints[key]))
             )
         else:
             read[key] = value
@@ -67,7 +68,7 @@ def refuse(*checks: list[str]) -> None:
         raise ValueError("\n".join([*problems[:MANY], *more]))
 
 
-def near(word: object, known: Collection[str]) -> str:
+def closest_name(word: object, known: Collection[str]) -> str:
     """The name that was perhaps meant."""
     found = get_close_matches(word, known, 1) if isinstance(word, str) else []
     return f"; did you mean {found[0]!r}?" if found else ""
@@ -77,49 +78,49 @@ def literals(hint: Any) -> list[str]:
     return [text for text in get_args(hint) if isinstance(text, str)] if get_origin(hint) is Literal else []
 
 
-def fits(value: object, hint: Any) -> bool:
+def fits_type(value: object, hint: Any) -> bool:
     """Whether a value read from JSON or TOML is of the annotated type; numbers must be finite and of sane size."""
     origin = get_origin(hint)
     if hint is Any:
         return True
     if origin in (Union, UnionType):
-        return any(fits(value, option) for option in get_args(hint))
+        return any(fits_type(value, option) for option in get_args(hint))
     if origin is Literal:
         return value in get_args(hint) and not isinstance(value, bool)
     if origin is tuple:
         inner = get_args(hint)[0]
-        return isinstance(value, list | tuple) and all(fits(item, inner) for item in value)
+        return isinstance(value, list | tuple) and all(fits_type(item, inner) for item in value)
     if hint in (bool, str, NoneType):
         return isinstance(value, hint)
     if hint is int:
         return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST
     if hint is float:
-        return fits(value, int) or (isinstance(value, float) and math.isfinite(value))
+        return fits_type(value, int) or (isinstance(value, float) and math.isfinite(value))
     if isinstance(origin or hint, type) and issubclass(origin or hint, Mapping):
         return isinstance(value, Mapping)
     raise TypeError(f"a config cannot have a field of type {hint}")
 
 
-def misfit(value: object, wanted: str) -> str:
+def describe_misfit(value: object, wanted: str) -> str:
     """In words, why a value does not fit."""
     large = isinstance(value, int) and abs(value) > LARGEST
     return "is too large a number" if large else f"is not {wanted}"
 
 
-def shown(value: object) -> str:
+def show_value(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def words(hint: Any) -> str:
+def type_words(hint: Any) -> str:
     names = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", NoneType: "null"}
     origin = get_origin(hint)
     if origin in (Union, UnionType):
-        return " or ".join(words(option) for option in get_args(hint))
+        return " or ".join(type_words(option) for option in get_args(hint))
     if origin is Literal:
         return "one of " + ", ".join(map(repr, get_args(hint)))
     if origin is tuple:
-        return f"a list of {words(get_args(hint)[0])}"
+        return f"a list of {type_words(get_args(hint)[0])}"
     return names.get(hint, "a table")
 
 
@@ -128,10 +129,10 @@ def words(hint: Any) -> str:
 
 
 def not_positive(config: object, *names: str) -> list[str]:
-    return below(1, config, *names)
+    return stage_fields(1, config, *names)
 
 
-def below(least: int, config: object, *names: str) -> list[str]:
+def stage_fields(least: int, config: object, *names: str) -> list[str]:
     """A tuple is of sizes, one for each stage, at least one."""
     return [
         f"{name} = {size} is not at least {least}"
@@ -196,7 +197,7 @@ def uneven(config: object, *names: str) -> list[str]:
 
 def not_one_of(known: Collection[str], config: object, *names: str) -> list[str]:
     return [
-        f"{name} = {shown(word)} is not one of {', '.join(known)}{near(word, known)}"
+        f"{name} = {show_value(word)} is not one of {', '.join(known)}{closest_name(word, known)}"
         for name in names
         if (word := getattr(config, name)) is not None and word not in known
     ]

@@ -24,17 +24,17 @@ class Convolution(Foldable):
 
     def __init__(self, dim: int, out: int, kernel: int, norm: Norm, stride: int = 1, dilation: int = 1) -> None:
         super().__init__()
-        self.window = Window(kernel, stride, dilation)
+        self.window = LayerWindow(kernel, stride, dilation)
         self.convolution = nn.Conv2d(dim, out, kernel, stride, dilation * (kernel // 2), dilation, bias=False)
         nn.init.kaiming_normal_(self.convolution.weight, mode="fan_out", nonlinearity="relu")
         self.norm: nn.Module = norm(out)
 
     def forward(self, x: Tensor, sizes: Tensor | None = None) -> Tensor:
         """(b, c, h, w) -> (b, out, h/stride, w/stride); sizes are those of what comes in"""
-        y, sizes = self.convolution(x), after(sizes, self.window.stride)
+        y, sizes = self.convolution(x), halved_sizes(sizes, self.window.stride)
         if sizes is not None and isinstance(self.norm, BatchNorm):
-            return blank(self.norm(y, real(sizes, *y.shape[-2:])), sizes)  # padding is not measured
-        return blank(self.norm(y), sizes)
+            return zero_beyond(self.norm(y, real_pixels(sizes, *y.shape[-2:])), sizes)  # padding is not measured
+        return zero_beyond(self.norm(y), sizes)
 
     def folded(self) -> "Convolution":
         if isinstance(self.norm, ChannelNorm):
@@ -44,21 +44,21 @@ class Convolution(Foldable):
         return self
 
 
-def after(sizes: Tensor | None, stride: int) -> Tensor | None:
+def halved_sizes(sizes: Tensor | None, stride: int) -> Tensor | None:
     """Sizes behind an odd window that is padded by half of itself: rounded up."""
     return None if sizes is None else (sizes + stride - 1) // stride
 
 
-def real(sizes: Tensor, rows: int, columns: int) -> Tensor:
+def real_pixels(sizes: Tensor, rows: int, columns: int) -> Tensor:
     """(b, 2) -> (b, rows, columns), False at padding"""
     down = torch.arange(rows, device=sizes.device) < sizes[:, :1]
     along = torch.arange(columns, device=sizes.device) < sizes[:, 1:]
     return down[:, :, None] & along[:, None]
 
 
-def blank(x: Tensor, sizes: Tensor | None) -> Tensor:
+def zero_beyond(x: Tensor, sizes: Tensor | None) -> Tensor:
     """Zeros at padding.  (b, c, h, w) -> (b, c, h, w)"""
-    return x if sizes is None else x.masked_fill(~real(sizes, *x.shape[-2:])[:, None], 0.0)
+    return x if sizes is None else x.masked_fill(~real_pixels(sizes, *x.shape[-2:])[:, None], 0.0)
 
 
 def fitted_sizes(sizes: Tensor | None, images: Tensor) -> Tensor | None:
@@ -77,7 +77,7 @@ def fitted_sizes(sizes: Tensor | None, images: Tensor) -> Tensor | None:
 
 
 @dataclass(frozen=True)
-class Window:
+class LayerWindow:
     """What one layer sees of the layer below: a convolution, or a pooling."""
 
     kernel: int
@@ -93,7 +93,7 @@ class Field:
     step: int = 1
 
 
-def receptive_field(windows: Iterable[Window]) -> Field:
+def receptive_field(windows: Iterable[LayerWindow]) -> Field:
     """r_l = r_(l-1) + (k_l - 1) d_l j_(l-1) and j_l = j_(l-1) s_l, from the first layer to the last."""
     field = Field()
     for window in windows:

@@ -36,7 +36,7 @@ class Patches(nn.Module):
         return self.projection(images).movedim(1, -1)
 
 
-def fitting(images: Tensor, channels: int, side: int) -> Tensor:
+def check_images(images: Tensor, channels: int, side: int) -> Tensor:
     """These images, if they are of the one size for which there are weights."""
     if images.shape[1:] != (channels, side, side):
         got = " x ".join(map(str, images.shape[1:]))
@@ -44,6 +44,6 @@ def fitting(images: Tensor, channels: int, side: int) -> Tensor:
     return images
 
 
-def scaled(embedding: nn.Embedding, ids: Tensor) -> Tensor:
+def scaled_embedding(embedding: nn.Embedding, ids: Tensor) -> Tensor:
     """Embeddings times sqrt(d), as Vaswani et al. (2017), section 3.4.  (b, n) -> (b, n, d)"""
     return embedding(ids) * math.sqrt(embedding.embedding_dim)

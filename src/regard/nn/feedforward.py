@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .config import near
+from .config import closest_name
 from .dropout import Dropout
 
 Activation = Callable[[Tensor], Tensor]
@@ -31,11 +31,13 @@ IN_PLACE: dict[Activation, Activation] = {F.relu: F.relu_, F.gelu: torch.ops.ate
 
 def activation(name: str) -> Activation:
     if name not in ACTIVATIONS:
-        raise ValueError(f"unknown activation {name!r}{near(name, ACTIVATIONS)}; known are {', '.join(ACTIVATIONS)}")
+        raise ValueError(
+            f"unknown activation {name!r}{closest_name(name, ACTIVATIONS)}; known are {', '.join(ACTIVATIONS)}"
+        )
     return ACTIVATIONS[name]
 
 
-class MLP(nn.Module):
+class FeedForward(nn.Module):
     """W2 act(W1 x): the feed-forward of Vaswani et al. (2017), section 3.3, with any activation."""
 
     def __init__(

@@ -17,7 +17,7 @@ class Preparable(Protocol):
     def for_inference(self) -> None: ...
 
 
-def prepared(net: Net) -> Net:
+def prepare_net(net: Net) -> Net:
     """A frozen copy: batch norms are part of the maps beside them, and every module that has a faster form takes it."""
     twin = copy.deepcopy(net).eval().requires_grad_(False)
     fold(twin)

@@ -27,12 +27,12 @@ def tell(tap: Tap, mix: Mix, x: Tensor, real: Tensor | None) -> Tensor:
 
 def record(tap: Tap, mix: Mix, x: Tensor, real: Tensor | None) -> None:
     if tap.live:
-        told = all_norms(mix, x, real)
+        told = jacobian_norms(mix, x, real)
         if tap(told) is not told:
             raise ValueError("an influence is only told: what would replace it is used by nobody")
 
 
-def all_norms(mix: Mix, x: Tensor, real: Tensor | None) -> Tensor:
+def jacobian_norms(mix: Mix, x: Tensor, real: Tensor | None) -> Tensor:
     """(b, n, d) -> (b, 1, n, n), as the map of one head; rows of a batch do not touch each other"""
     with torch.inference_mode(False), torch.enable_grad(), heard_by({}):
         x = x.detach().clone().requires_grad_()

@@ -16,15 +16,15 @@ from torch import Tensor, nn
 from .attention import MultiHeadAttention, Softmax
 from .block import Block
 from .config import not_above_zero, not_divided, not_one_of, not_positive, not_shares
-from .feedforward import ACTIVATIONS, MLP, activation
+from .feedforward import ACTIVATIONS, FeedForward, activation
 from .mask import Mask
-from .mechanisms import Choice, build_mixer, layered, unknown_choices
+from .mechanisms import Choice, build_mixer, layer_choices, unknown_choices
 from .residual import Branch, PreNorm
 from .site import Site
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sizes:
+class LatentSizes:
     """What every model with latents has in its config; each with its own sizes."""
 
     latents: int = 512
@@ -58,7 +58,7 @@ class Sizes:
         ]
 
 
-class Look(nn.Module):
+class LatentBlock(nn.Module):
     """Queries look at a context, then each is transformed. Without ``skip`` they are forgotten for what they saw."""
 
     def __init__(
@@ -87,7 +87,7 @@ class Look(nn.Module):
             value_dim=shared(value_dim or key_dim, heads),
         )
         self.skip = skip
-        self.ffn_norm, self.ffn = nn.LayerNorm(dim, eps), MLP(dim, hidden, activation(act))
+        self.ffn_norm, self.ffn = nn.LayerNorm(dim, eps), FeedForward(dim, hidden, activation(act))
 
     def forward(self, x: Tensor, context: Tensor, keys: Tensor | None = None) -> Tensor:
         """(b, m, d), (b, n, c), (b, n) -> (b, m, d); keys is False at padding of the context"""
@@ -104,14 +104,14 @@ def shared(width: int, heads: int) -> int:
 
 
 class Latents(nn.Module):
-    def __init__(self, sizes: Sizes, context_dim: int) -> None:
+    def __init__(self, sizes: LatentSizes, context_dim: int) -> None:
         super().__init__()
         self.repeats, self.looks = sizes.repeats, sizes.looks
         self.start = nn.Parameter(torch.empty(sizes.latents, sizes.dim))
         nn.init.trunc_normal_(self.start, std=0.02)
         self.cross = crossing(sizes, context_dim)
         self.again = crossing(sizes, context_dim) if sizes.looks > 1 else None
-        self.blocks = nn.ModuleList(stacked(sizes, choice) for choice in layered(sizes.attention, sizes.depth))
+        self.blocks = nn.ModuleList(stacked(sizes, choice) for choice in layer_choices(sizes.attention, sizes.depth))
 
     def forward(self, inputs: Tensor, keys: Tensor | None = None) -> Tensor:
         """(b, n, c), (b, n) -> (b, m, d)"""
@@ -125,8 +125,8 @@ class Latents(nn.Module):
         return x
 
 
-def crossing(sizes: Sizes, context_dim: int) -> Look:
-    return Look(
+def crossing(sizes: LatentSizes, context_dim: int) -> LatentBlock:
+    return LatentBlock(
         sizes.dim,
         context_dim,
         heads=sizes.cross_heads,
@@ -139,7 +139,7 @@ def crossing(sizes: Sizes, context_dim: int) -> Look:
     )
 
 
-def stacked(sizes: Sizes, choice: Choice) -> Block:
+def stacked(sizes: LatentSizes, choice: Choice) -> Block:
     site = Site(
         dim=sizes.dim,
         heads=sizes.heads,
@@ -150,7 +150,7 @@ def stacked(sizes: Sizes, choice: Choice) -> Block:
     )
     return Block(
         build_mixer(choice, site),
-        MLP(sizes.dim, sizes.hidden, activation(sizes.activation)),
+        FeedForward(sizes.dim, sizes.hidden, activation(sizes.activation)),
         lambda: PreNorm(nn.LayerNorm(sizes.dim, sizes.eps), Branch(sizes.dim)),
     )
 

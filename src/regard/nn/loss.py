@@ -44,7 +44,7 @@ def cross_entropy(
     """
     check(x, weight, target, bias, smoothing, real)
     if torch.compiler.is_compiling():
-        return whole(x, weight, target, bias, smoothing, real)
+        return dense_cross_entropy(x, weight, target, bias, smoothing, real)
     if real is not None:
         x, target = x[real], target[real]
     x, target = x.reshape(-1, x.shape[-1]), target.reshape(-1).long()
@@ -54,7 +54,7 @@ def cross_entropy(
         raise ValueError(f"the target {wrong} is none of {len(weight)} words; where it does not count, real is False")
     learned = [part is not None and part.requires_grad and torch.is_grad_enabled() for part in (x, weight, bias)]
     if any(learned):
-        return CrossEntropy(*Chunked.apply(x, weight, bias, target, smoothing))  # type: ignore[no-untyped-call]
+        return CrossEntropy(*ChunkedCrossEntropy.apply(x, weight, bias, target, smoothing))  # type: ignore[no-untyped-call]
     with torch.no_grad():
         return Sweep(x, weight, bias, smoothing, learned).run(target)
 
@@ -74,7 +74,7 @@ def check(
         raise ValueError(f"smoothing is {smoothing}, not from 0 to below 1")
 
 
-def whole(
+def dense_cross_entropy(
     x: Tensor, weight: Tensor, target: Tensor, bias: Tensor | None, smoothing: float, real: Tensor | None
 ) -> CrossEntropy:
     """All logits at once, for the compiler to arrange."""
@@ -86,7 +86,7 @@ def whole(
     return CrossEntropy(loss, plain, (seen.argmax(-1) == target).sum())
 
 
-class Chunked(torch.autograd.Function):
+class ChunkedCrossEntropy(torch.autograd.Function):
     """The gradient is ready when the loss is; the backward pass only scales it."""
 
     @staticmethod

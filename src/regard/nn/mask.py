@@ -84,7 +84,7 @@ ALL = Mask()
 CAUSAL = Mask(causal=True)
 
 
-def fitted(keys: Tensor | None, tokens: Tensor) -> Tensor | None:
+def fitted_keys(keys: Tensor | None, tokens: Tensor) -> Tensor | None:
     """The padding mask of these tokens, (b, n) or (b, n, d); one that belongs to others is refused."""
     if keys is not None and keys.shape != tokens.shape[:2]:
         raise ValueError(
@@ -122,7 +122,7 @@ def over_heads(x: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class TensorBias:
     """A bias that is there as a tensor: AlphaFold's pairs, Swin's table."""
 
     value: Tensor
@@ -130,8 +130,8 @@ class Given:
     def dense(self, rows: int, columns: int, device: torch.device) -> Tensor:
         return self.value
 
-    def tile(self, rows: slice, columns: int) -> "Given":
-        return Given(cut(self.value, rows, slice(0, columns)))
+    def tile(self, rows: slice, columns: int) -> "TensorBias":
+        return TensorBias(cut(self.value, rows, slice(0, columns)))
 
 
 def cut(x: Tensor, rows: slice, columns: slice) -> Tensor:

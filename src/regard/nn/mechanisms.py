@@ -7,10 +7,10 @@ from typing import Any, Literal
 import torch
 
 from .attention import Mixer, Softmax
-from .config import near, not_above_zero, not_finite, parse, refuse, shown
+from .config import closest_name, not_above_zero, not_finite, parse, refuse, show_value
 from .kernels import chunked, linformer, lsh, performer, rfa, sparse, synthesizer
 from .kernels.additive import Additive
-from .kernels.cosine import Cosine
+from .kernels.cosine import CosineAttention
 from .kernels.local import Local
 from .kernels.luong import Concat, General, LocalP
 from .kernels.pairwise import MeanConcat, MeanDot
@@ -69,12 +69,12 @@ class Scaled:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Window:
+class WindowSettings:
     window: int = 10  # keys on either side
 
 
 @dataclass(frozen=True, kw_only=True)
-class Band:
+class BandSettings:
     window: int = 256  # keys, the query's own among them
 
 
@@ -83,13 +83,13 @@ class Keep:
     keep: int = 8  # keys for each query
 
 
-def local_p(settings: Window, site: Site) -> Mixer:
+def local_p(settings: WindowSettings, site: Site) -> Mixer:
     if site.causal:
         raise ValueError("local-p attention predicts a place in the whole sentence, so it cannot be causal")
     return site.attention(LocalP(site.heads, site.width, settings.window, site.dropout))
 
 
-def local(settings: Band, site: Site) -> Mixer:
+def local(settings: BandSettings, site: Site) -> Mixer:
     if site.cross:
         raise ValueError("local attention compares places in one sequence, so it cannot serve a context")
     return site.attention(Local(settings.window, site.dropout))
@@ -125,7 +125,7 @@ MECHANISMS = Mechanisms(
             "relu(w.[q; k]) / n, no softmax (Wang 2018)",
             FREE,
         ),
-        "local": Mechanism(Band, local, "keys less than a window away (Child 2019)", NEAR),
+        "local": Mechanism(BandSettings, local, "keys less than a window away (Child 2019)", NEAR),
         "strided": Mechanism(sparse.StridedSettings, sparse.strided, "near keys, and every l-th (Child 2019)", NEAR),
         "fixed": Mechanism(sparse.FixedSettings, sparse.fixed, "one's block, and all blocks' ends (Child 2019)", NEAR),
         "linformer": Mechanism(linformer.Settings, linformer.build, "few sums of all keys (Wang 2020)", FREE),
@@ -141,8 +141,10 @@ MECHANISMS = Mechanisms(
         "synthesizer-random": Mechanism(
             synthesizer.RandomSettings, synthesizer.random, "scores learned, the same for all inputs (Tay 2021)", SEATED
         ),
-        "local-p": Mechanism(Window, local_p, "near a predicted place (Luong 2015)", FADING),
-        "cosine": Mechanism(Plain, lambda c, s: s.attention(Cosine(s.heads, s.dropout)), "cos(q, k) / tau (Swin v2)"),
+        "local-p": Mechanism(WindowSettings, local_p, "near a predicted place (Luong 2015)", FADING),
+        "cosine": Mechanism(
+            Plain, lambda c, s: s.attention(CosineAttention(s.heads, s.dropout)), "cos(q, k) / tau (Swin v2)"
+        ),
         "top-k": Mechanism(Keep, lambda c, s: s.attention(TopK(c.keep, s.dropout)), "the k best keys (Zhao 2019)"),
         "performer": Mechanism(performer.Settings, performer.build, "positive random features (Choromanski 2021)"),
         "random-features": Mechanism(rfa.Settings, rfa.build, "random sines and cosines (Peng 2021)", FREE),
@@ -164,34 +166,34 @@ MECHANISMS = Mechanisms(
 
 
 @dataclass(frozen=True)
-class Picked:
+class PickedMechanism:
     kind: str
     settings: Any
 
 
-def pick(choice: Choice) -> Picked:
+def pick_mechanism(choice: Choice) -> PickedMechanism:
     """The mechanism that one choice names, with its settings; a ValueError says what is unknown."""
     table = {"kind": choice} if isinstance(choice, str) else dict(choice) if isinstance(choice, Mapping) else {}
     kind = table.pop("kind", None)
     if not isinstance(kind, str) or kind not in MECHANISMS:
-        hint = near(kind, MECHANISMS)
-        raise ValueError(f"unknown attention {shown(choice)}{hint}; known are {', '.join(MECHANISMS)}")
+        hint = closest_name(kind, MECHANISMS)
+        raise ValueError(f"unknown attention {show_value(choice)}{hint}; known are {', '.join(MECHANISMS)}")
     try:
-        return Picked(kind, parse(MECHANISMS[kind].settings, table))
+        return PickedMechanism(kind, parse(MECHANISMS[kind].settings, table))
     except ValueError as error:
         raise ValueError(f"attention {kind!r}: {'; '.join(str(error).splitlines())}") from None
 
 
-def simplest(choice: Choice) -> Choice:
+def simplest_choice(choice: Choice) -> Choice:
     """The shortest way to say it: several that are one are that one, and a table that sets nothing is its name."""
-    first, *others = map(pick, choice if isinstance(choice, list | tuple) else [choice])
+    first, *others = map(pick_mechanism, choice if isinstance(choice, list | tuple) else [choice])
     plain = first.settings == MECHANISMS[first.kind].settings()
     return first.kind if plain and all(other == first for other in others) else choice
 
 
 def build_mixer(choice: Choice, site: Site) -> Mixer:
     """The attention that was picked, for this place; a ValueError says what is unknown or cannot be served here."""
-    picked = pick(choice)
+    picked = pick_mechanism(choice)
     try:
         return MECHANISMS[picked.kind].build(picked.settings, site)
     except ValueError as error:
@@ -220,13 +222,13 @@ def unknown_choices(config: object, *names: str) -> list[str]:
             problems.append(f"{name} is an empty list; give at least one name")
         for one in turns if choice is not None else []:
             try:
-                pick(one)
+                pick_mechanism(one)
             except ValueError as error:
                 problems.append(f"{name}: {error}")
     return list(dict.fromkeys(problems))
 
 
-def layered(choice: Choice, depth: int) -> list[Choice]:
+def layer_choices(choice: Choice, depth: int) -> list[Choice]:
     """One choice for each layer: several take turns (GPT-3 alternates dense and banded)."""
     turns = list(choice) if isinstance(choice, list | tuple) else [choice]
     if not turns:

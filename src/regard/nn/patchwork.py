@@ -7,9 +7,9 @@ from typing import Any
 from torch import nn
 
 from .block import Block
-from .feedforward import MLP, activation
-from .mechanisms import Choice, build_mixer, layered
-from .mixers.windows import Windows
+from .feedforward import FeedForward, activation
+from .mechanisms import Choice, build_mixer, layer_choices
+from .mixers.windows import WindowAttention
 from .residual import Branch, PreNorm, ResPost
 from .site import Site
 
@@ -32,14 +32,14 @@ def patch_blocks(
         )
         return Block(
             build_mixer(choice, site),
-            MLP(config.dim, config.hidden, activation(config.activation), dropout=dropout),
+            FeedForward(config.dim, config.hidden, activation(config.activation), dropout=dropout),
             lambda: PreNorm(
                 nn.LayerNorm(config.dim, config.eps),
                 Branch(config.dim, dropout=dropout, drop_path=drop_path, scale=scale),
             ),
         )
 
-    return nn.ModuleList(map(block, layered(config.attention, config.depth), drop_paths))
+    return nn.ModuleList(map(block, layer_choices(config.attention, config.depth), drop_paths))
 
 
 def rising(last: float, depth: int, before: int = 0) -> list[float]:
@@ -68,10 +68,10 @@ def window_block(
         dropout=config.attention_dropout,
         biases=biases,
     )
-    attention = build_mixer(layered(config.attention, all_blocks)[before], site)
+    attention = build_mixer(layer_choices(config.attention, all_blocks)[before], site)
     return Block(
-        Windows(attention, offsets(), window, window // 2 if i % 2 else 0),
-        MLP(site.dim, config.hidden * wider, activation(config.activation), dropout=config.dropout),
+        WindowAttention(attention, offsets(), window, window // 2 if i % 2 else 0),
+        FeedForward(site.dim, config.hidden * wider, activation(config.activation), dropout=config.dropout),
         lambda: residual(
             nn.LayerNorm(site.dim, config.eps),
             Branch(site.dim, dropout=config.dropout, drop_path=rising(config.drop_path, all_blocks)[before]),

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 
-def first(x: Tensor, keys: Tensor | None) -> Tensor:
+def pool_first(x: Tensor, keys: Tensor | None) -> Tensor:
     """The first real token of each row, whichever side the padding is on.  (b, n, d) -> (b, d)"""
     if not len(x):
         return x.sum(1)  # no rows; there may be no tokens either
@@ -13,7 +13,7 @@ def first(x: Tensor, keys: Tensor | None) -> Tensor:
     return x[:, 0] if keys is None else x[torch.arange(len(x), device=x.device), keys.int().argmax(1)]
 
 
-def mean(x: Tensor, keys: Tensor | None) -> Tensor:
+def pool_mean(x: Tensor, keys: Tensor | None) -> Tensor:
     """The mean of the real tokens: a sentence's embedding.  (b, n, d) -> (b, d)"""
     if keys is None:
         return x.mean(1) if x.shape[1] else x.sum(1)  # of no tokens it is zero, as for a row of padding

@@ -13,8 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .initialization import truncated_normal
 from .mask import ALL, Mask, over_heads
-from .start import truncated_normal
 
 Layout = Literal["interleaved", "halves"]
 
@@ -287,7 +287,7 @@ def distances(height: int, width: int, stride: int, device: torch.device) -> Ten
         return (rows * width + columns).to(device)
 
 
-def refitted(old: nn.Module, new: nn.Module) -> dict[str, Tensor]:
+def refit_tables(old: nn.Module, new: nn.Module) -> dict[str, Tensor]:
     """The weights of ``old``, its tables of offsets made for the windows and grids of ``new``, a net of its form."""
     found, places = dict(old.state_dict()), dict(new.named_modules())
     for name, module in old.named_modules():

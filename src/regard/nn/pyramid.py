@@ -25,7 +25,7 @@ class Stage(nn.Module):
         return x
 
 
-def neighbours(x: Tensor) -> Tensor:
+def join_neighbours(x: Tensor) -> Tensor:
     """Each 2 x 2 positions side by side, column by column; a grid of odd sides is filled up with zeros.
 
     (b, r, c, d) -> (b, r/2, c/2, 4d)
@@ -34,12 +34,12 @@ def neighbours(x: Tensor) -> Tensor:
     return torch.cat([x[:, row::2, column::2] for column in (0, 1) for row in (0, 1)], -1)
 
 
-def halved(side: int, times: int) -> int:
+def halved_side(side: int, times: int) -> int:
     """A side of the grid after so many steps to a coarser one."""
     return -(-side // 2**times)
 
 
-def filled(images: Tensor, patch: int) -> Tensor:
+def pad_to_patches(images: Tensor, patch: int) -> Tensor:
     """Images, with zeros below and on the right up to whole patches; those without pixels others will refuse.
 
     (b, channels, height, width) -> (b, channels, height', width')

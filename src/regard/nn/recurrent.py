@@ -46,7 +46,7 @@ class RNNCell(nn.Module):
 
     def forward(self, x: Tensor, state: State | None = None) -> State:
         """(b, d), the state before or none for zeros -> the state after"""
-        h = (state or blank(self, x))["h"]
+        h = (state or blank_state(self, x))["h"]
         return {"h": self.h(self.act(self.input(x) + self.recurrent(h)))}
 
 
@@ -73,7 +73,7 @@ class GRUCell(nn.Module):
 
     def forward(self, x: Tensor, state: State | None = None) -> State:
         """(b, d), the state before or none for zeros -> the state after"""
-        h = (state or blank(self, x))["h"]
+        h = (state or blank_state(self, x))["h"]
         e, after, new = h.shape[-1], self.reset == "after", self.input(x)
         u, c = self.recurrent.weight, self.recurrent.bias
         past = self.recurrent(h) if after else F.linear(h, u[: 2 * e], c[: 2 * e])
@@ -112,7 +112,7 @@ class LSTMCell(nn.Module):
 
     def forward(self, x: Tensor, state: State | None = None) -> State:
         """(b, d), the state before or none for zeros -> the state after"""
-        state = state or blank(self, x)
+        state = state or blank_state(self, x)
         i, f, g, o = (self.input(x) + self.recurrent(state["h"])).chunk(4, -1)
         i, f, g, o = self.i(i.sigmoid()), self.f(f.sigmoid()), self.g(g.tanh()), self.o(o.sigmoid())
         c = self.c(f * state["c"] + i * g)
@@ -141,7 +141,7 @@ def settle(cell: nn.Module, hidden: int) -> None:
         nn.init.uniform_(weight, -(hidden**-0.5), hidden**-0.5)
 
 
-def blank(cell: Cell, x: Tensor) -> State:
+def blank_state(cell: Cell, x: Tensor) -> State:
     """The state before anything was read."""
     return {name: x.new_zeros(*x.shape[:-1], cell.recurrent.in_features) for name in cell.names}
 
@@ -151,18 +151,18 @@ def detach(state: State) -> State:
     return {name: part.detach() for name, part in state.items()}
 
 
-def recall(cache: Cache | None, owner: nn.Module) -> State | None:
-    """The state that ``remember`` kept for this owner; None before its first step."""
+def recall_state(cache: Cache | None, owner: nn.Module) -> State | None:
+    """The state that ``keep_state`` kept for this owner; None before its first step."""
     return None if cache is None else dict(cache.slot(owner).tensors) or None
 
 
-def remember(cache: Cache | None, owner: nn.Module, state: State) -> None:
+def keep_state(cache: Cache | None, owner: nn.Module, state: State) -> None:
     if cache is not None:
         cache.slot(owner).tensors.update(state)
 
 
 @dataclass(frozen=True, eq=False)
-class Recurred:
+class RecurrentOutput:
     outputs: Tensor  # (b, n, w): the last layer's h at every step, zeros at padding
     state: State  # each (b, l, w): every layer's after its last real token, [ahead; back] as in the outputs
 
@@ -191,7 +191,7 @@ class Recurrent(nn.Module):
 
     def forward(
         self, x: Tensor, *, keys: Tensor | None = None, state: State | None = None, cache: Cache | None = None
-    ) -> Recurred:
+    ) -> RecurrentOutput:
         """(b, n, d); keys bool (b, n), False at padding; the state before the first token, or none for zeros.
 
         Once a cache holds a state, decoding goes on from there and ``state`` is no longer read.
@@ -200,7 +200,7 @@ class Recurrent(nn.Module):
             raise ValueError("a network that reads from both ends needs the whole sequence, so it cannot use a cache")
         if x.dtype == torch.float32 and not x.is_meta and torch.is_autocast_enabled(x.device.type):
             x = x.to(torch.get_autocast_dtype(x.device.type))  # not every fused kernel does this by itself
-        start = self.start(x, keys, recall(cache, self) or state)
+        start = self.start(x, keys, recall_state(cache, self) or state)
         keys = keys if len(x) else None
         if keys is not None:
             x = x.masked_fill(~keys[..., None], 0.0)  # whatever stands there, NaN too
@@ -213,8 +213,8 @@ class Recurrent(nn.Module):
             result = self.fused(kernel, x, keys, start)
         final = {name: part.unflatten(0, (-1, self.sides)) for name, part in result.state.items()}  # (l, s, b, e)
         final = {name: part.permute(2, 0, 1, 3).flatten(2) for name, part in final.items()}
-        remember(cache, self, final)
-        return Recurred(self.said(result.outputs), final)
+        keep_state(cache, self, final)
+        return RecurrentOutput(self.said(result.outputs), final)
 
     def start(self, x: Tensor, keys: Tensor | None, state: State | None) -> State:
         """What came in is looked at here; -> the state to start from, each (l * s, b, e)"""
@@ -246,7 +246,7 @@ class Recurrent(nn.Module):
             return None  # it lays out its weights anew in every call, which takes longer than one step
         return first if all(cell.fused() is first for cell in cells) else None
 
-    def fused(self, kernel: Fused, x: Tensor, keys: Tensor | None, state: State) -> Recurred:
+    def fused(self, kernel: Fused, x: Tensor, keys: Tensor | None, state: State) -> RecurrentOutput:
         """All layers, directions and steps in one call, over the real tokens alone."""
         weights: list[Tensor] = []
         for cell in self.cells():
@@ -262,9 +262,9 @@ class Recurrent(nn.Module):
             outputs = unpack(PackedSequence(data, sizes, rows, home), keys)
             real = keys.any(1)[:, None]  # a row of padding alone stays where it was
             after = [torch.where(real, new[:, home], old) for new, old in zip(after, before, strict=True)]
-        return Recurred(outputs, dict(zip(state, after, strict=True)))
+        return RecurrentOutput(outputs, dict(zip(state, after, strict=True)))
 
-    def walk(self, x: Tensor, keys: Tensor | None, state: State) -> Recurred:
+    def walk(self, x: Tensor, keys: Tensor | None, state: State) -> RecurrentOutput:
         """The same by the cells' own equations, layer by layer and step by step."""
         cells, finals = self.cells(), []
         for i in range(0, len(cells), self.sides):
@@ -273,10 +273,10 @@ class Recurrent(nn.Module):
             runs = [along(cells[j], x, keys, starts[j - i], backwards=j > i) for j in here]
             x = torch.cat([run.outputs for run in runs], -1)
             finals += [run.state for run in runs]
-        return Recurred(x, {name: torch.stack([final[name] for final in finals]) for name in state})
+        return RecurrentOutput(x, {name: torch.stack([final[name] for final in finals]) for name in state})
 
 
-def along(cell: Cell, x: Tensor, keys: Tensor | None, state: State, *, backwards: bool) -> Recurred:
+def along(cell: Cell, x: Tensor, keys: Tensor | None, state: State, *, backwards: bool) -> RecurrentOutput:
     """One cell over (b, n, d); a row's state is held where it has padding."""
     inputs, said = x.unbind(1), []  # one gradient for all of x; a slice for each step would have one as large as x
     steps = range(len(inputs))
@@ -285,7 +285,7 @@ def along(cell: Cell, x: Tensor, keys: Tensor | None, state: State, *, backwards
         state = new if keys is None else {name: torch.where(keys[:, t, None], new[name], state[name]) for name in new}
         said.append(state["h"])
     outputs = torch.stack(said[::-1] if backwards else said, 1)
-    return Recurred(outputs if keys is None else outputs.masked_fill(~keys[..., None], 0.0), state)
+    return RecurrentOutput(outputs if keys is None else outputs.masked_fill(~keys[..., None], 0.0), state)
 
 
 def pack(x: Tensor, keys: Tensor) -> PackedSequence:

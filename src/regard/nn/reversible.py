@@ -24,9 +24,9 @@ from torch.autograd.function import once_differentiable
 from .attention import Mixer
 from .cache import Cache
 from .mask import ALL, Mask
-from .replay import Moment, Notes, Part, in_parts, slopes
+from .recompute import Moment, Notes, RowPart, in_parts, slopes
 from .residual import Branch
-from .tap import Tap, hearing
+from .tap import Tap, listeners_here
 
 HIDDEN = 1 << 22  # numbers of a feed-forward's inside that may stand in memory at once
 
@@ -39,7 +39,7 @@ class Streams:
     second: Tensor
 
 
-class Coupled(nn.Module):
+class ReversibleBlock(nn.Module):
     """One layer of two streams: attention reads one and adds to the other, the feed-forward the other way round.
 
     Norms stand before both. The feed-forward takes some positions at a time: ``hidden`` is how wide it is inside.
@@ -67,7 +67,7 @@ class Coupled(nn.Module):
         if x.shape[1] <= size:
             return run(x)
         rows = [slice(top, min(top + size, x.shape[1])) for top in range(0, x.shape[1], size)]
-        return in_parts([Part(some, (some,), run) for some in rows], x)
+        return in_parts([RowPart(some, (some,), run) for some in rows], x)
 
     def forward(self, x: Streams, *, mask: Mask = ALL, cache: Cache | None = None) -> Streams:
         first = x.first + self.attend(x.second, mask, cache)
@@ -78,9 +78,9 @@ class Coupled(nn.Module):
         return Streams(y.first - self.attend(second, mask), second)
 
 
-def through(blocks: Sequence[nn.Module], x: Streams, *, mask: Mask = ALL, cache: Cache | None = None) -> Streams:
+def run_reversible(blocks: Sequence[nn.Module], x: Streams, *, mask: Mask = ALL, cache: Cache | None = None) -> Streams:
     """All blocks, one after the other. In training nothing of them is kept but the end, unless someone listens."""
-    layers = [block for block in blocks if isinstance(block, Coupled)]
+    layers = [block for block in blocks if isinstance(block, ReversibleBlock)]
     parameters = [p for layer in layers for p in layer.parameters()]
     learning = torch.is_grad_enabled() and any(p.requires_grad for p in (*parameters, x.first, x.second))
     if not layers or not learning or cache is not None or followed(layers, x):
@@ -97,12 +97,12 @@ def followed(layers: Sequence[nn.Module], x: Streams) -> bool:
         return True
     if any(unpack_dual(part).tangent is not None for part in (x.first, x.second)):
         return True
-    heard = hearing()
+    heard = listeners_here()
     return bool(heard) and any(module in heard for layer in layers for module in layer.modules())
 
 
 @dataclass(frozen=True, eq=False)
-class Memory:
+class BlockState:
     """What one block needs to run again, besides its input."""
 
     attending: Moment
@@ -113,7 +113,7 @@ class Memory:
 class Reversed(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, layers: Sequence[Coupled], mask: Mask, first: Tensor, second: Tensor, *weights: Tensor
+        ctx: Any, layers: Sequence[ReversibleBlock], mask: Mask, first: Tensor, second: Tensor, *weights: Tensor
     ) -> tuple[Tensor, Tensor]:
         ctx.layers, ctx.mask, ctx.weights, ctx.memories = layers, mask, weights, []
         # What stays behind gets its place before there is anything large: in the midst of what large tensors gave back
@@ -125,7 +125,7 @@ class Reversed(torch.autograd.Function):
                 first = first + layer.attend(second, mask)
             feeding = at(second, two)
             second = second + layer.feed(first)
-            ctx.memories.append(Memory(attending, feeding, notes))
+            ctx.memories.append(BlockState(attending, feeding, notes))
         ctx.save_for_backward(first, second)
         return first, second
 

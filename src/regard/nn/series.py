@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from torch import Tensor
 
-from .mask import fitted
+from .mask import fitted_keys
 
 
 def known_last(values: Tensor, keys: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -17,7 +17,7 @@ def known_last(values: Tensor, keys: Tensor | None) -> tuple[Tensor, Tensor | No
     """
     if values.shape[1] == 0:
         raise ValueError(f"a window has at least 1 value; got {values.shape[0]} windows of 0")
-    keys = fitted(keys, values)
+    keys = fitted_keys(keys, values)
     if keys is None:
         return values, None
     order = keys.byte().argsort(stable=True, dim=1)  # in each part, places keep their order

@@ -26,22 +26,22 @@ from .tap import Tap
 
 
 @dataclass(frozen=True, eq=False)
-class Routed:
+class RoutedStates:
     """States, and how the work on them was shared out."""
 
     x: Tensor  # (b, n, d)
     load: Tensor  # for each layer that routes 1 where all experts have equal shares, e where one has all; summed
     dropped: Tensor  # how often a token's expert had no place left
 
-    def after(self, earlier: "Routed") -> "Routed":
+    def after(self, earlier: "RoutedStates") -> "RoutedStates":
         """What was routed before counts too."""
-        return Routed(self.x, earlier.load + self.load, earlier.dropped + self.dropped)
+        return RoutedStates(self.x, earlier.load + self.load, earlier.dropped + self.dropped)
 
-    def index_select(self, axis: int, rows: Tensor) -> "Routed":
+    def index_select(self, axis: int, rows: Tensor) -> "RoutedStates":
         return replace(self, x=self.x.index_select(axis, rows))
 
 
-class Stacked(nn.Module):
+class StackedLinear(nn.Module):
     """Several linear maps of one size, in one tensor."""
 
     def __init__(self, maps: int, dim: int, out: int) -> None:
@@ -62,9 +62,9 @@ class Experts(nn.Module):
         self, experts: int, dim: int, hidden: int, act: Activation, *, dropout: float = 0.0, gated: bool = False
     ) -> None:
         super().__init__()
-        self.gate = Stacked(experts, dim, hidden) if gated else None
-        self.up = Stacked(experts, dim, hidden)
-        self.down = Stacked(experts, hidden, dim)
+        self.gate = StackedLinear(experts, dim, hidden) if gated else None
+        self.up = StackedLinear(experts, dim, hidden)
+        self.down = StackedLinear(experts, hidden, dim)
         self.act, self.dropout = act, Dropout(dropout)
 
     def forward(self, x: Tensor, counts: list[int]) -> Tensor:
@@ -103,7 +103,7 @@ class Switch(nn.Module):
         self.processes = 1  # that share out the experts: see ``spread_experts``
         self.routes = Tap()  # (t, e): how likely each expert is for each real token
 
-    def forward(self, x: Tensor, real: Tensor | None = None) -> Routed:
+    def forward(self, x: Tensor, real: Tensor | None = None) -> RoutedStates:
         """(b, n, d), (b, n) False at padding -> (b, n, d)"""
         flat = x.flatten(0, 1)
         places = torch.arange(len(flat), device=x.device) if real is None else real.flatten().nonzero()[:, 0]
@@ -118,7 +118,7 @@ class Switch(nn.Module):
         y = (y * gate[order, None]).to(flat.dtype)  # without the gate, the router would learn nothing from the task
         y = torch.zeros_like(flat).index_copy(0, places[order], y)
         dropped = torch.tensor(len(places) - len(kept), device=x.device)
-        return Routed(y.view_as(x), self.load(likely, expert), dropped)
+        return RoutedStates(y.view_as(x), self.load(likely, expert), dropped)
 
     def probabilities(self, tokens: Tensor) -> Tensor:
         """(t, d) -> (t, e), in float32 at least: with less, training is unstable (section 2.4)"""
@@ -181,12 +181,12 @@ class SwitchBlock(Attending):
         context_mask: Mask = ALL,
         bias: Bias | None = None,
         cache: Cache | None = None,
-    ) -> Routed:
+    ) -> RoutedStates:
         """(b, n, d), (b, m, d) -> (b, n, d)"""
 
-        def run(x: Tensor, context: Tensor | None) -> Routed:
+        def run(x: Tensor, context: Tensor | None) -> RoutedStates:
             x = self.attend(x, context, mask, context_mask, bias, cache)
-            found: list[Routed] = []
+            found: list[RoutedStates] = []
 
             def share_out(y: Tensor) -> Tensor:
                 found.append(self.ffn(y, mask.real(y.shape[1], y.device)))
@@ -198,12 +198,14 @@ class SwitchBlock(Attending):
         return self.perform(run, x, context, cache)
 
 
-def through(blocks: Iterable[nn.Module], x: Tensor, run: Callable[[nn.Module, Tensor], Tensor | Routed]) -> Routed:
+def run_switch_blocks(
+    blocks: Iterable[nn.Module], x: Tensor, run: Callable[[nn.Module, Tensor], Tensor | RoutedStates]
+) -> RoutedStates:
     """One block after the other, whether it routes or not; what those say that do adds up."""
-    state = Routed(x, torch.zeros((), device=x.device), torch.zeros((), dtype=torch.long, device=x.device))
+    state = RoutedStates(x, torch.zeros((), device=x.device), torch.zeros((), dtype=torch.long, device=x.device))
     for block in blocks:
         y = run(block, state.x)
-        state = y.after(state) if isinstance(y, Routed) else replace(state, x=y)
+        state = y.after(state) if isinstance(y, RoutedStates) else replace(state, x=y)
     return state
 
 
@@ -249,5 +251,5 @@ def gather_experts(net: nn.Module) -> None:
         switch.processes = 1
 
 
-def stacks(switch: Switch) -> list[Stacked]:
-    return [module for module in switch.experts.modules() if isinstance(module, Stacked)]
+def stacks(switch: Switch) -> list[StackedLinear]:
+    return [module for module in switch.experts.modules() if isinstance(module, StackedLinear)]

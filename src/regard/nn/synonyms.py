@@ -95,15 +95,15 @@ RUN = {
 
 def meant_in_model(word: str, known: Collection[str]) -> str:
     """The key of a model's config that a word means, in words; empty where it means none of these."""
-    return told([key for key, words in MODEL.items() if key in known and word.lower() in words])
+    return joined_keys([key for key, words in MODEL.items() if key in known and word.lower() in words])
 
 
 def meant_in_run(word: str, known: Collection[str]) -> str:
     """The same for a run file; ``known`` are its keys, such as "train.steps"."""
     keys = [key for key, words in RUN.items() if key in known and word.lower() in words]
     keys += [f"model.{key}" for key, words in MODEL.items() if word.lower() in words and not keys]
-    return told(keys)
+    return joined_keys(keys)
 
 
-def told(keys: list[str]) -> str:
+def joined_keys(keys: list[str]) -> str:
     return f"; here it is called {' or '.join(keys)}" if keys else ""

@@ -32,12 +32,12 @@ class Tap(nn.Module):
 
     @property
     def live(self) -> bool:
-        return not compiling() and self in hearing()
+        return not compiling() and self in listeners_here()
 
     def forward(self, x: Tensor) -> Tensor:
         if compiling():
             return x
-        for listener in hearing().get(self, ()):
+        for listener in listeners_here().get(self, ()):
             if listener.records and in_backward():
                 continue  # a second run, for the gradient: it was recorded in the first
             replacement = listener.hear(listener.name, x)
@@ -60,7 +60,7 @@ Hearing = Mapping[Tap, tuple[Listener, ...]]
 _thread = threading.local()
 
 
-def hearing() -> Hearing:
+def listeners_here() -> Hearing:
     """Who listens where, in this thread."""
     found: Hearing = entered()[-1][1]
     return found
@@ -114,16 +114,16 @@ def listen(model: nn.Module, pattern: str, hear: Hear, *, records: bool = False)
     CheckpointError; its reentrant form could not notice, and is refused.
     """
     taps = {name: module for name, module in model.named_modules() if isinstance(module, Tap)}
-    names = [name for name in taps if named(plain(name), pattern)]
+    names = [name for name in taps if named(plain_name(name), pattern)]
     if not names:
-        raise KeyError(f"no tap matches {pattern!r}; this model has {', '.join(map(plain, taps)) or 'none'}")
-    own = {name: Listener(plain(name), hear, records) for name in names}
-    new = dict(hearing())
+        raise KeyError(f"no tap matches {pattern!r}; this model has {', '.join(map(plain_name, taps)) or 'none'}")
+    own = {name: Listener(plain_name(name), hear, records) for name in names}
+    new = dict(listeners_here())
     for name, listener in own.items():
         new[taps[name]] = (*new.get(taps[name], ()), listener)
     try:
         with heard_by(new), eager():
-            yield [plain(name) for name in names]
+            yield [plain_name(name) for name in names]
     finally:
         forget(own.values())
 
@@ -169,7 +169,7 @@ def bookmark() -> None:
         if frame.f_code in REENTRANT:
             raise RuntimeError(
                 "a tensor was replaced inside of torch.utils.checkpoint in its reentrant form, whose second run might "
-                "not replace it; use regard.nn.replay.recompute, or use_reentrant=False"
+                "not replace it; use regard.nn.recompute.recompute, or use_reentrant=False"
             )
         frame = frame.f_back
 
@@ -182,7 +182,7 @@ def named(name: str, pattern: str) -> bool:
     return fnmatchcase(name, pattern) or fnmatchcase(f".{name}", pattern)
 
 
-def plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """A module's name without the wrapper that torch.compile puts around it."""
     return name.replace("_orig_mod.", "")
 

@@ -13,12 +13,12 @@ from regard.errors import InputError
 from regard.modalities.goals import goal_of
 from regard.nn.batchnorm import BatchNorm
 from regard.train.distribution import World
-from regard.train.progress import Silent, memory
-from regard.zoo import parameters
+from regard.train.progress import SilentReporter, process_memory
+from regard.zoo import count_parameters
 
-from .job import Job, job_of
+from .job import PreparedRun, job_of
 from .machine import world_of
-from .settings import Run, read_run
+from .settings import RunSettings, read_run
 from .training import FILE, engine_of, folder_of, placed
 
 TRIED = 5  # steps
@@ -28,20 +28,20 @@ PARTS = {"train", "training", "val", "valid", "validation", "dev", "test", "test
 
 
 @dataclass(frozen=True)
-class Split:
+class SplitReport:
     rows: int
     batches: int
     padding: float  # padded positions for each real one
 
 
 @dataclass(frozen=True)
-class Report:
+class CheckReport:
     """What `regard check` tells."""
 
     task: str
     folder: str
     taken: bool  # there is a run in this folder already
-    splits: dict[str, Split]
+    splits: dict[str, SplitReport]
     labels: list[str]  # of classes or tags, where the task has any
     bad_rows: int
     bad: list[str]
@@ -57,7 +57,7 @@ class Report:
     warnings: list[str]
 
 
-def check_run(path: Path, overrides: tuple[str, ...]) -> Report:
+def check_run(path: Path, overrides: tuple[str, ...]) -> CheckReport:
     """Read everything and try a few steps; nothing is written where the run will be."""
     run = placed(read_run(path, overrides), path.parent)
     writable(folder_of(run, path))
@@ -67,12 +67,13 @@ def check_run(path: Path, overrides: tuple[str, ...]) -> Report:
     train = job.sources.splits["train"]
     heavy = heaviest(train)
     largest = train.collate([int(row) for row in train.rows(heavy)], heavy)
-    return Report(
+    return CheckReport(
         task=run.task.kind,
         folder=str(job.folder),
         taken=(job.folder / FILE).exists(),
         splits={
-            name: Split(len(x.source), len(x), round(x.order.waste(), 3)) for name, x in job.sources.splits.items()
+            name: SplitReport(len(x.source), len(x), round(x.order.waste(), 3))
+            for name, x in job.sources.splits.items()
         },
         labels=list(job.model.labels),
         bad_rows=len(job.faults),
@@ -80,12 +81,12 @@ def check_run(path: Path, overrides: tuple[str, ...]) -> Report:
         longest=job.sources.longest,
         cut=job.sources.cut,
         model=run.model["name"] if run.start is None else run.start.model,
-        parameters=parameters(job.model.net),
+        parameters=count_parameters(job.model.net),
         shapes={name: tuple(x.shape) for name, x in vars(largest).items() if hasattr(x, "shape")},
         seconds_per_step=seconds,
         seconds_per_epoch=seconds * len(train),
         seconds_in_all=seconds * job.run.train.steps,
-        memory=memory(),
+        memory=process_memory(),
         warnings=warnings(job, world.size),
     )
 
@@ -99,9 +100,9 @@ def writable(folder: Path) -> None:
         )
 
 
-def tried(job: Job, run: Run, world: World) -> float:
+def tried(job: PreparedRun, run: RunSettings, world: World) -> float:
     """Seconds of a step, by a few of them and by the most costly batch. The weights are thrown away."""
-    engine = engine_of(job, world, Silent())
+    engine = engine_of(job, world, SilentReporter())
     train = job.sources.splits["train"]
     steps = [i * max(len(train) // TRIED, 1) for i in range(TRIED)]
     heavy = heaviest(train)
@@ -125,7 +126,7 @@ def heaviest(train: Batches) -> int:
     return max(range(min(len(train), FEW)), key=cost)
 
 
-def warnings(job: Job, processes: int) -> list[str]:
+def warnings(job: PreparedRun, processes: int) -> list[str]:
     """What is no error, and yet not what somebody might think."""
     told, pieces = [], job.run.train.split * processes
     if pieces > 1 and any(isinstance(module, BatchNorm) for module in job.model.net.modules()):

@@ -9,28 +9,28 @@ from regard.errors import InputError
 from regard.folders import load
 from regard.modalities.goals import goal_of
 from regard.nn.adapter import merge
-from regard.train.checkpoint import damage
+from regard.train.checkpoint import find_damage
 from regard.train.engine import Engine
 from regard.train.progress import Reporter
-from regard.train.shards import fill
+from regard.train.shards import fill_weights
 
 from .machine import world_of
-from .training import engine_of, reopen
+from .training import engine_of, reopen_run
 
 TRIES = 5
 
 
 @dataclass(frozen=True)
-class Measured:
+class EvaluationResult:
     weights: str  # which of the run's weights were measured
     metrics: dict[str, float]
     scores: dict[str, Any] = field(default_factory=dict)  # what the goal measures beyond these, for JSON
     lines: tuple[str, ...] = ()  # the same for a terminal
 
 
-def measured(folder: Path, split: str, reporter: Reporter, decoding: Decoding | None = None) -> Measured:
+def evaluate_run(folder: Path, split: str, reporter: Reporter, decoding: Decoding | None = None) -> EvaluationResult:
     """Of the final model if the run is finished, else of its best weights so far."""
-    job = reopen(folder)
+    job = reopen_run(folder)
     if split not in job.sources.splits:
         raise InputError(f"this run has no {split} data", expected=", ".join(job.sources.splits))
     with world_of(job.run) as world:
@@ -39,9 +39,9 @@ def measured(folder: Path, split: str, reporter: Reporter, decoding: Decoding | 
         data = job.sources.splits[split]
         metrics, measure = engine.evaluate(data)[0], goal_of(job.run.task).measure
         if measure is None:
-            return Measured(weights, metrics)
+            return EvaluationResult(weights, metrics)
         scores = measure(job.model, data.source, decoding or Decoding())
-        return Measured(weights, metrics, dict(scores.data), scores.lines)
+        return EvaluationResult(weights, metrics, dict(scores.data), scores.lines)
 
 
 def taken(engine: Engine, folder: Path, kept: str) -> str:
@@ -68,7 +68,7 @@ def finished(engine: Engine, folder: Path, kept: str) -> str:
             return ""
     part = engine.task.parts[kept]  # the others are those of the newest checkpoint
     merge(part)
-    fill(part, load(folder / "model").state_dict())
+    fill_weights(part, load(folder / "model").state_dict())
     return "the final model"
 
 
@@ -81,7 +81,7 @@ def best_so_far(engine: Engine, folder: Path) -> str:
     engine.restore(path)
     best = dict(engine.checkpoints.all()).get(engine.state.best_step)
     if best is not None and best != path:
-        if problem := damage(best):
+        if problem := find_damage(best):
             engine.reporter.note(f"{best} is the best, but damaged and passed over: {problem}")
         else:
             engine.restore(best)

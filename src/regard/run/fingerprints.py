@@ -13,12 +13,12 @@ from regard.modalities.goals import named_models
 from regard.modalities.sources import source_of
 from regard.storage.documents import json_bytes, read_json
 
-from .settings import Run
+from .settings import RunSettings
 
 FILE, RUN = "data.json", "run.toml"
 
 
-def fingerprints_of(run: Run) -> Iterator[tuple[str, str]]:
+def fingerprints_of(run: RunSettings) -> Iterator[tuple[str, str]]:
     """Of each file its path, and its size and a digest; of a folder, of all that is in it but runs, perhaps this very
     one; of a teacher too."""
     kind = source_of(run.data)
@@ -41,11 +41,11 @@ def holds_run(folder: Path) -> bool:
     return all((folder / name).is_file() for name in (FILE, RUN))
 
 
-def fingerprint_bytes(run: Run) -> bytes:
+def fingerprint_bytes(run: RunSettings) -> bytes:
     return json_bytes(dict(fingerprints_of(run)))
 
 
-def check_fingerprints(folder: Path, run: Run) -> None:
+def check_fingerprints(folder: Path, run: RunSettings) -> None:
     """Refuse what has changed; a run of an earlier version has nothing to compare with."""
     path = folder / FILE
     if not path.is_file():

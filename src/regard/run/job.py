@@ -8,47 +8,49 @@ from typing import Any
 
 from regard.data.faults import Fault
 from regard.errors import InputError
-from regard.modalities.goals import batches_of, goal_of
-from regard.modalities.images.processor import some
-from regard.modalities.learning import Opened, Plan, Reading, Sources
+from regard.modalities.goals import batch_maker, goal_of
+from regard.modalities.images.processor import some_labels
+from regard.modalities.rows import OpenedData, ReadingLimits, RunPlan, SplitBatches
 from regard.modalities.sources import source_of
-from regard.modalities.verbs import function
+from regard.modalities.verbs import verb_function
 from regard.model import Model
 from regard.nn.block import replay_blocks
 from regard.tasks.task import Task
-from regard.train.update import sow
+from regard.train.update import seed_step
 
 from .named import named_model
-from .settings import Run
+from .settings import RunSettings
 from .weights import Begun, asked, begin_with, kind_of
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class PreparedRun:
     """A run that is ready to be trained or measured."""
 
-    run: Run
+    run: RunSettings
     folder: Path
-    plan: Plan
+    plan: RunPlan
     model: Model
     task: Task
-    sources: Sources
+    sources: SplitBatches
     faults: Sequence[Fault]
     notes: tuple[str, ...]
     learned: Mapping[str, bytes]  # files of the processor that were learned from the data
     begun: Begun
 
 
-def plan_of(run: Run, base: Path) -> Plan:
+def plan_of(run: RunSettings, base: Path) -> RunPlan:
     """What a kind of data and a goal need to know of a run; ``base`` is where relative paths begin."""
     family, config = kind_of(run)
     other = None if run.start is None else named_model(run.start.model)
     given = {run.start.part: other} if run.start is not None and other is not None and run.start.part else {}
     start, steps = None if given else other, run.train.steps
-    return Plan(run.task, run.data, run.seed, steps, base, family, config, asked(run), start, named_model, given)
+    return RunPlan(run.task, run.data, run.seed, steps, base, family, config, asked(run), start, named_model, given)
 
 
-def make_job(run: Run, folder: Path, plan: Plan, opened: Opened, learned: Mapping[str, bytes]) -> Job:
+def make_job(
+    run: RunSettings, folder: Path, plan: RunPlan, opened: OpenedData, learned: Mapping[str, bytes]
+) -> PreparedRun:
     """Model and task for this data; new weights follow from the seed."""
     goal, preparation = goal_of(run.task), source_of(run.data).preparation
     processor = preparation.processor(opened, learned)
@@ -60,21 +62,21 @@ def make_job(run: Run, folder: Path, plan: Plan, opened: Opened, learned: Mappin
     changes |= goal.config(plan)
     if opened.names:
         changes["classes"] = classes(changes, opened.names)
-    sow(run.seed, 0, -1 % (1 << 32))  # the same weights in every process
+    seed_step(run.seed, 0, -1 % (1 << 32))  # the same weights in every process
     begun, symbols = begin_with(run, changes), preparation.symbols(plan, processor)
     model = Model(plan.family, begun.net, processor, run.task.kind, symbols=symbols, labels=opened.names)
-    reading = Reading(processor, model.length, symbols)
-    sources: Sources = function(batches_of(run.task.kind)[run.data.kind])(plan, opened, reading)
+    reading = ReadingLimits(processor, model.length, symbols)
+    sources: SplitBatches = verb_function(batch_maker(run.task.kind)[run.data.kind])(plan, opened, reading)
     if run.train.recompute and not replay_blocks(model.net):
         raise InputError(f"a {model.family} has no blocks to recompute", fix="set train.recompute = false")
     if run.train.epochs is not None:
         steps = max(math.ceil(run.train.epochs * len(sources.splits["train"])), 1)
         run, plan = replace(run, train=replace(run.train, steps=steps)), replace(plan, steps=steps)
     task = goal.task(plan, model, sources)
-    return Job(run, folder, plan, model, task, sources, opened.faults, opened.notes, learned, begun)
+    return PreparedRun(run, folder, plan, model, task, sources, opened.faults, opened.notes, learned, begun)
 
 
-def job_of(run: Run, folder: Path, base: Path) -> Job:
+def job_of(run: RunSettings, folder: Path, base: Path) -> PreparedRun:
     """All of it in one process, and nothing is written."""
     plan, kind = plan_of(run, base), source_of(run.data)
     opened = kind.open(plan)
@@ -90,7 +92,7 @@ def classes(changes: Mapping[str, Any], names: Sequence[str]) -> int:
     if given > len(names):
         raise InputError(
             "model.classes is more than the data has labels",
-            got=f"{given} classes, {len(names)} labels: {some(names)}",
+            got=f"{given} classes, {len(names)} labels: {some_labels(names)}",
             expected=str(len(names)),
             fix="leave model.classes out: it follows from the data",
         )

@@ -9,19 +9,19 @@ from pathlib import Path
 import torch
 
 from regard.errors import InputError
-from regard.train.distribution import World, joined
+from regard.train.distribution import World, join_world
 
-from .settings import Run
+from .settings import RunSettings
 
 
 @contextmanager
-def world_of(run: Run | None) -> Iterator[World]:
+def world_of(run: RunSettings | None) -> Iterator[World]:
     settings = run.train if run is not None else None
     if settings is not None:
         check_precision(settings.precision, settings.device)
         check_threads(settings.threads)
         torch.set_num_threads(settings.threads or usual_threads())
-    with joined(settings.device if settings is not None else "cpu") as world:
+    with join_world(settings.device if settings is not None else "cpu") as world:
         yield world
 
 

@@ -2,32 +2,34 @@
 
 from pathlib import Path
 
-from regard.data.files import elsewhere, places_of
+from regard.data.files import data_folder_hint, search_paths
 from regard.errors import InputError
 from regard.folders import load
 from regard.model import Model
-from regard.zoo import shipped
+from regard.zoo import shipped_names
 
 
 def named_model(name: str) -> Model:
-    if name in shipped():
+    if name in shipped_names():
         return load(name)
     if Path(name).exists():
         return load(Path(name))
     raise InputError(
         "there is no such model",
         got=name,
-        expected=f"{', '.join(shipped()) or 'none'} (shipped), or the folder of a run or of a model",
+        expected=f"{', '.join(shipped_names()) or 'none'} (shipped), or the folder of a run or of a model",
     )
 
 
 def find_model(name: str, base: Path) -> str:
     """A shipped model by its name, a folder by its path."""
-    if not name or name in shipped():
+    if not name or name in shipped_names():
         return name
-    places = places_of(name, base)
+    places = search_paths(name, base)
     for place in places:
         if place.exists():
             return str(place)
-    expected = "\n".join([f"a shipped model ({', '.join(shipped())}), or one of these folders:", *map(str, places)])
-    raise InputError("there is no such model", got=name, expected=expected, fix=elsewhere())
+    expected = "\n".join(
+        [f"a shipped model ({', '.join(shipped_names())}), or one of these folders:", *map(str, places)]
+    )
+    raise InputError("there is no such model", got=name, expected=expected, fix=data_folder_hint())

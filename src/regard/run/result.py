@@ -8,29 +8,29 @@ from typing import Any
 import torch
 
 import regard
-from regard.adapting import save_adapter
+from regard.adapting import save_adapters
 from regard.folders import save
 from regard.modalities.goals import goal_of
 from regard.nn.adapter import merge
-from regard.train.averages import mean
-from regard.train.checkpoint import damage, read
+from regard.train.averages import average_weights
+from regard.train.checkpoint import find_damage, read_checkpoint
 from regard.train.engine import Engine
-from regard.train.shards import fill, plain
+from regard.train.shards import fill_weights, plain_tensor
 
-from .job import Job
+from .job import PreparedRun
 from .weights import begin_with
 
 LARGEST = torch.finfo(torch.float16).max
 
 
-def finish(job: Job, engine: Engine) -> None:
+def finish(job: PreparedRun, engine: Engine) -> None:
     """The final model: the mean of the last checkpoints if asked for, else the best one."""
     chosen = final(engine, job.run.train.average)
     if 1 < job.run.train.average != len(chosen):
         engine.reporter.note(f"the final model is the mean of {len(chosen)} checkpoints: there are no more")
     net = filled(job, chosen)
     if (start := job.run.start) is not None and start.learn == "adapters" and not start.part:
-        save_adapter(
+        save_adapters(
             replace(job.model, net=net),
             job.folder / "adapter",
             base=job.begun.base,
@@ -48,17 +48,20 @@ def finish(job: Job, engine: Engine) -> None:
     save(replace(job.model, net=net, card=card(job, engine, chosen, net)), job.folder / "model", replace=True)
 
 
-def filled(job: Job, chosen: Sequence[Path]) -> torch.nn.Module:
+def filled(job: PreparedRun, chosen: Sequence[Path]) -> torch.nn.Module:
     """A fresh net with the weights to keep."""
     net = begin_with(job.run, config_changes(job)).net  # with adapters, where there are some
-    fill(net, mean(weights_of(job, chosen, goal_of(job.run.task).kept)))
+    fill_weights(net, average_weights(weights_of(job, chosen, goal_of(job.run.task).kept)))
     return net.eval()
 
 
-def weights_of(job: Job, chosen: Sequence[Path], part: str) -> list[dict[str, torch.Tensor]]:
+def weights_of(job: PreparedRun, chosen: Sequence[Path], part: str) -> list[dict[str, torch.Tensor]]:
     """Of a part of the task, in these checkpoints: their moving averages, where there are some."""
     table = f"{part}.moving" if job.run.train.moving is not None else part
-    return [read(path, lambda _, name, shape, dtype: plain(name, shape, dtype)).tensors[table] for path in chosen]
+    return [
+        read_checkpoint(path, lambda _, name, shape, dtype: plain_tensor(name, shape, dtype)).tensors[table]
+        for path in chosen
+    ]
 
 
 def final(engine: Engine, average: int) -> list[Path]:
@@ -66,20 +69,20 @@ def final(engine: Engine, average: int) -> list[Path]:
     there, state = dict(engine.checkpoints.all()), engine.state
     found = []
     for step in state.kept[-average:] if average > 1 else [state.best_step or state.step]:
-        if problem := damage(there[step]) if step in there else "it is gone":
+        if problem := find_damage(there[step]) if step in there else "it is gone":
             engine.reporter.note(f"the checkpoint of step {step} is left out of the final model: {problem}")
         else:
             found.append(there[step])
     return found or [there[max(there)]]
 
 
-def config_changes(job: Job) -> dict[str, Any]:
+def config_changes(job: PreparedRun) -> dict[str, Any]:
     return {key: value for key, value in asdict(job.model.config).items() if value is not None}
 
 
-def card(job: Job, engine: Engine, chosen: Sequence[Path], net: torch.nn.Module) -> str:
+def card(job: PreparedRun, engine: Engine, chosen: Sequence[Path], net: torch.nn.Module) -> str:
     trained = f"A {job.model.family} trained to {job.run.task.kind} by regard {regard.__version__}."
-    reached = measured(job, engine, chosen, net)
+    reached = measure_kept(job, engine, chosen, net)
     return (
         f"# {job.folder.name}\n\n{trained}\n\n"
         f"- Seed {job.run.seed}, {engine.state.step} steps: {engine.state.finished}.\n{reached}"
@@ -87,7 +90,7 @@ def card(job: Job, engine: Engine, chosen: Sequence[Path], net: torch.nn.Module)
     )
 
 
-def measured(job: Job, engine: Engine, chosen: Sequence[Path], net: torch.nn.Module) -> str:
+def measure_kept(job: PreparedRun, engine: Engine, chosen: Sequence[Path], net: torch.nn.Module) -> str:
     """What these very weights reach on held-out data."""
     steps = [int(path.name.removeprefix("step-")) for path in chosen]
     what = f"The weights of step {steps[0]}" if len(steps) == 1 else f"The mean of the last {len(steps)} checkpoints"
@@ -95,10 +98,10 @@ def measured(job: Job, engine: Engine, chosen: Sequence[Path], net: torch.nn.Mod
         return f"- {what}, not measured once more.\n"
     kept = goal_of(job.run.task).kept
     merge(engine.task.parts[kept])  # its adapters, as the final model's are
-    fill(engine.task.parts[kept], net.state_dict())
+    fill_weights(engine.task.parts[kept], net.state_dict())
     for name, part in engine.task.parts.items():
         if name != kept:
-            fill(part, mean(weights_of(job, chosen, name)))
+            fill_weights(part, average_weights(weights_of(job, chosen, name)))
     engine.shadows.clear()
     goal = engine.task.goal.removeprefix("-")
     return f"- {what}. On held-out data: {goal} {engine.evaluate(engine.held_out)[0][goal]:.4g}\n"

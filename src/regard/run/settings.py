@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from regard.modalities.goals import GOALS, batches_of, can_learn, goal_of
+from regard.modalities.goals import GOALS, batch_maker, can_learn, goal_of
 from regard.modalities.sources import SOURCES, source_of
-from regard.nn.config import below, flaws, near, not_above_zero, not_positive, refuse
+from regard.nn.config import closest_name, config_problems, not_above_zero, not_positive, refuse, stage_fields
 from regard.train.optimizers import SGD, Adafactor, Adam, AdamW
-from regard.train.runfile import Kinds, Parts, PerPart, of_part, read_file, required, setting
+from regard.train.runfile import Kinds, Parts, PerPart, read_file, required_setting, setting, settings_of_part
 from regard.train.schedules import Constant, Cosine, InverseSqrt, Linear
 from regard.train.settings import Train
-from regard.zoo import FAMILIES, PRESETS, misfits
+from regard.zoo import FAMILIES, PRESETS, config_misfits
 
 if TYPE_CHECKING:
     TaskSettings = Any
@@ -42,7 +42,7 @@ class Smoke:
 class Start:
     """Weights to begin with, and which of them learn."""
 
-    model: str = required("a shipped model's name, or the folder of a run, of a model, or of Hugging Face")
+    model: str = required_setting("a shipped model's name, or the folder of a run, of a model, or of Hugging Face")
     part: str = setting("", "a part of the task that these weights are for, frozen; empty: the model that is learned")
     learn: Literal["all", "head", "adapters"] = setting(
         "all", "all weights; or head: only what that model lacked; or adapters: that, and LoRA beside some linear maps"
@@ -56,9 +56,9 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Run:
-    task: TaskSettings = required("what is learned")
-    data: DataSettings = required("what it is learned from")
+class RunSettings:
+    task: TaskSettings = required_setting("what is learned")
+    data: DataSettings = required_setting("what it is learned from")
     model: Mapping[str, Any] = setting({}, "a name that `regard models` lists, and any keys of its config")
     start: Start | None = setting(None, "weights to begin with; [model] then has no name, only what is different")
     folder: str = setting("", "where the run's files go; empty: runs/ and the run file's name")
@@ -70,7 +70,10 @@ class Run:
 
     def __post_init__(self) -> None:
         refuse(
-            below(0, self, "seed"), misfit_of_data(self.task, self.data), misfit_of_model(self), misfit_of_start(self)
+            stage_fields(0, self, "seed"),
+            misfit_of_data(self.task, self.data),
+            misfit_of_model(self),
+            misfit_of_start(self),
         )
 
 
@@ -78,13 +81,13 @@ def misfit_of_data(task: Any, data: Any) -> list[str]:
     """A table that could not be read is None."""
     if task is None or data is None:
         return []
-    if data.kind not in (served := batches_of(task.kind)):
+    if data.kind not in (served := batch_maker(task.kind)):
         able = " or ".join(map(repr, served))
         return [f"data of kind {data.kind!r} cannot serve the task {task.kind!r}, which takes {able}"]
     return [*goal_of(task).problems(task, data), *source_of(data).problems(task, data)]
 
 
-def misfit_of_model(run: Run) -> list[str]:
+def misfit_of_model(run: RunSettings) -> list[str]:
     """A named model that cannot learn the task, read the data, or be trained as it is asked for."""
     family = PRESETS.get(str(run.model.get("name"))) if run.model is not None else None
     wrong = []
@@ -97,7 +100,7 @@ def misfit_of_model(run: Run) -> list[str]:
     for key, given in (("optimizer", run.optimizer), ("schedule", run.schedule)):
         if isinstance(given, Parts) and (odd := given.own.keys() - set(parts)):
             wrong += [f"{key}.{min(odd)}: the task has no such part; it has {', '.join(parts)}"]
-    sharded = [part for part in parts if isinstance(of_part(run.optimizer, part), Adafactor)]
+    sharded = [part for part in parts if isinstance(settings_of_part(run.optimizer, part), Adafactor)]
     if sharded and run.train is not None and run.train.distribution != "ddp":
         wrong += ["optimizer of kind 'adafactor' cannot be sharded by PyTorch: use train.distribution = 'ddp'"]
     return wrong
@@ -120,7 +123,7 @@ def learners(task: str, data: Any) -> str:
     return " or ".join(able)
 
 
-def misfit_of_start(run: Run) -> list[str]:
+def misfit_of_start(run: RunSettings) -> list[str]:
     """[start] names the model, and its tokens; without it, [model] does."""
     if run.start is None:
         return [] if run.model is None else model_flaws(run.model)
@@ -143,11 +146,15 @@ def model_flaws(model: Mapping[str, Any]) -> list[str]:
     if not isinstance(name, str):
         return ["model has no name: give one that `regard models` lists, unless [start] names earlier weights"]
     if name not in PRESETS:
-        return [f"model.name: no model is called {name!r}{near(name, PRESETS)}; `regard models` lists all of them"]
+        return [
+            f"model.name: no model is called {name!r}{closest_name(name, PRESETS)}; `regard models` lists all of them"
+        ]
     kind = FAMILIES[PRESETS[name]].config
     changes = {key: value for key, value in model.items() if key != "name"}
-    single = [f"model.{key}: {problem}" for key, value in changes.items() for problem in flaws(kind, {key: value})]
-    return single or [f"{blamed(problem, changes)}: {problem}" for problem in misfits(name, changes)]
+    single = [
+        f"model.{key}: {problem}" for key, value in changes.items() for problem in config_problems(kind, {key: value})
+    ]
+    return single or [f"{blamed(problem, changes)}: {problem}" for problem in config_misfits(name, changes)]
 
 
 def blamed(problem: str, changes: Mapping[str, Any]) -> str:
@@ -155,6 +162,6 @@ def blamed(problem: str, changes: Mapping[str, Any]) -> str:
     return next((f"model.{key}" for key in changes if re.search(rf"\b{re.escape(key)}\b", problem)), "model")
 
 
-def read_run(path: Path, overrides: tuple[str, ...] = ()) -> Run:
+def read_run(path: Path, overrides: tuple[str, ...] = ()) -> RunSettings:
     """A run file, strictly; what it does not say of its task's template stays as it is by default."""
-    return read_file(Run, path, overrides)
+    return read_file(RunSettings, path, overrides)

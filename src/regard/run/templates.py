@@ -2,20 +2,20 @@
 
 from regard.errors import ConfigError
 from regard.modalities.goals import GOALS
-from regard.modalities.learning import Template
-from regard.nn.config import near
-from regard.train.runtext import write
+from regard.modalities.rows import Template
+from regard.nn.config import closest_name
+from regard.train.runfile_text import run_file_text
 
-from .settings import Run, Start
+from .settings import RunSettings, Start
 
 
 def all_templates() -> dict[str, Template]:
     return {name: row for goal in GOALS.values() for name, row in goal.templates.items()}
 
 
-def run_of(row: Template) -> Run:
+def template_run(row: Template) -> RunSettings:
     start = Start(model=row.start) if row.start else None
-    return Run(
+    return RunSettings(
         task=row.task,
         data=row.data,
         model=row.model,
@@ -26,9 +26,9 @@ def run_of(row: Template) -> Run:
     )
 
 
-def template(task: str) -> str:
+def run_template(task: str) -> str:
     """A run file for a task, every default written out and explained."""
     known = all_templates()
     if task not in known:
-        raise ConfigError(f"there is no task {task!r}{near(task, known)}", expected=", ".join(known))
-    return write(run_of(known[task]))
+        raise ConfigError(f"there is no task {task!r}{closest_name(task, known)}", expected=", ".join(known))
+    return run_file_text(template_run(known[task]))

@@ -11,36 +11,36 @@ from regard.data.files import find_file
 from regard.errors import InputError
 from regard.folders import load
 from regard.modalities.goals import goal_of
-from regard.modalities.learning import Opened, Plan
+from regard.modalities.rows import OpenedData, RunPlan
 from regard.modalities.sources import source_of
-from regard.nn.config import near
-from regard.plugins import require
-from regard.provenance import of_run
-from regard.storage.atomic import whole
-from regard.storage.atomic import write as write_synced
+from regard.nn.config import closest_name
+from regard.plugins import require_plugins
+from regard.provenance import run_plugins
+from regard.storage.atomic import atomic_folder
+from regard.storage.atomic import write_file as write_synced
 from regard.storage.documents import json_bytes, read_bytes, read_json
-from regard.train.checkpoint import remove
+from regard.train.checkpoint import remove_path
 from regard.train.distribution import World
 from regard.train.engine import Engine
-from regard.train.journal import Journal
-from regard.train.progress import Reporter, Silent
-from regard.train.runfile import of_part
-from regard.train.runtext import write
+from regard.train.metrics_log import Journal
+from regard.train.progress import Reporter, SilentReporter
+from regard.train.runfile import settings_of_part
+from regard.train.runfile_text import run_file_text
 
 from .environment import different, environment_now
 from .fingerprints import FILE as FINGERPRINTS
 from .fingerprints import RUN, check_fingerprints, fingerprint_bytes, named_files
-from .job import Job, make_job, plan_of
+from .job import PreparedRun, make_job, plan_of
 from .machine import locked, world_of
 from .named import find_model
 from .result import finish
-from .settings import Run, read_run
+from .settings import RunSettings, read_run
 
 FILE, SMOKE, PLUGINS = RUN, ".smoke", "plugins.json"
 
 
 @dataclass(frozen=True)
-class Ended:
+class RunOutcome:
     """How a run ended: why it is finished, or empty when it was interrupted."""
 
     folder: Path
@@ -63,23 +63,23 @@ def find_run(name: str) -> Path:
     shipped = files("regard").joinpath("recipes", f"{name}.toml")
     if not shipped.is_file():
         known = sorted(x.name.removesuffix(".toml") for x in files("regard").joinpath("recipes").iterdir())
-        fix = f"a run file ends with .toml{near(name, known)}"
+        fix = f"a run file ends with .toml{closest_name(name, known)}"
         raise InputError("no recipe has this name", got=name, expected=", ".join(known), fix=fix)
     return Path(str(shipped))
 
 
-def placed(run: Run, base: Path) -> Run:
+def placed(run: RunSettings, base: Path) -> RunSettings:
     """The same run, the models that it names found: shipped ones by name, others where files are looked for."""
     models = {key: find_model(getattr(run.task, key), base) for key in goal_of(run.task).models}
     start = None if run.start is None else replace(run.start, model=find_model(run.start.model, base))
     return replace(run, task=replace(run.task, **models), start=start)
 
 
-def folder_of(run: Run, path: Path) -> Path:
+def folder_of(run: RunSettings, path: Path) -> Path:
     return Path(run.folder).expanduser() if run.folder else Path("runs") / path.stem
 
 
-def train(path: Path, overrides: tuple[str, ...], reporter: Reporter, *, smoke: bool = False) -> Ended:
+def train_run(path: Path, overrides: tuple[str, ...], reporter: Reporter, *, smoke: bool = False) -> RunOutcome:
     """A new run. Nothing is written before its data is checked and its model built."""
     run = read_run(path, overrides)
     if smoke:
@@ -120,7 +120,7 @@ def remove_idle(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
-def warnings_of(job: Job) -> list[str]:
+def warnings_of(job: PreparedRun) -> list[str]:
     """What a user should know of the data before the run begins."""
     told = [f"{len(job.faults):,} bad rows are left out: see {job.folder / 'faults.txt'}"] if job.faults else []
     told += [*job.notes, *job.begun.notes]
@@ -141,14 +141,14 @@ def not_learned(folder: Path, factor: float) -> str:
     return ""
 
 
-def learned_once(plan: Plan, opened: Opened, world: World) -> dict[str, bytes]:
+def learned_once(plan: RunPlan, opened: OpenedData, world: World) -> dict[str, bytes]:
     """What is learned from the data before the model, such as a vocabulary: read or learned by the first process."""
     preparation = source_of(plan.data).preparation
     found = preparation.learn(plan, opened) if world.first else {}
     return {name: world.tell(found.get(name, b"").decode("utf-8")).encode("utf-8") for name in preparation.learned}
 
 
-def begin(job: Job, base: Path, smoke: bool) -> None:
+def begin(job: PreparedRun, base: Path, smoke: bool) -> None:
     """The run's folder, whole or not at all: from here on, `regard resume` needs nothing else."""
     if job.folder.exists() and any(job.folder.iterdir()):
         raise InputError(
@@ -157,11 +157,11 @@ def begin(job: Job, base: Path, smoke: bool) -> None:
     if job.folder.exists():
         job.folder.rmdir()
     run = replace(job.run, folder=str(job.folder), data=absolute(job.run.data, base))
-    with whole(job.folder, 1 << 20) as fresh:
-        write_synced(fresh / FILE, write(run).encode("utf-8"))
+    with atomic_folder(job.folder, 1 << 20) as fresh:
+        write_synced(fresh / FILE, run_file_text(run).encode("utf-8"))
         write_synced(fresh / "environment.json", json_bytes(environment_now()))
         write_synced(fresh / FINGERPRINTS, fingerprint_bytes(run))
-        if plugins := of_run(job.model, run.task.kind, run.data.kind):
+        if plugins := run_plugins(job.model, run.task.kind, run.data.kind):
             write_synced(fresh / PLUGINS, json_bytes({"plugins": plugins}))
         if smoke:
             write_synced(fresh / SMOKE, b"")
@@ -181,7 +181,7 @@ def absolute(data: Any, base: Path) -> Any:
     return source_of(data).preparation.absolute(replace(data, **changes), base)
 
 
-def reopen(folder: Path) -> Job:
+def reopen_run(folder: Path) -> PreparedRun:
     """A run that was begun."""
     if not (folder / FILE).is_file():
         raise InputError("this is no run's folder", where=str(folder), expected=f"a folder with {FILE}")
@@ -192,10 +192,10 @@ def reopen(folder: Path) -> Job:
     return make_job(run, folder.resolve(), plan, source_of(run.data).open(plan), learned)
 
 
-def read_begun(folder: Path) -> Run:
+def read_begun(folder: Path) -> RunSettings:
     """The run file of a run that was begun, once the plug-ins that it was begun with are there: they know its words."""
     if (plugins := folder / PLUGINS).is_file():
-        require(read_json(plugins).get("plugins"), str(plugins))
+        require_plugins(read_json(plugins).get("plugins"), str(plugins))
     return read_run(folder / FILE)
 
 
@@ -207,19 +207,19 @@ def read_learned(path: Path) -> bytes:
     return read_bytes(path)
 
 
-def resume(folder: Path, reporter: Reporter) -> Ended:
+def resume_run(folder: Path, reporter: Reporter) -> RunOutcome:
     """Go on where the newest whole checkpoint is; the end is the same to the bit as without the interruption."""
     run = read_begun(folder) if (folder / FILE).is_file() else None
     with world_of(run) as world:
-        return work(reopen(folder), world, reporter, again=True)
+        return work(reopen_run(folder), world, reporter, again=True)
 
 
-def work(job: Job, world: World, reporter: Reporter, again: bool = False) -> Ended:
+def work(job: PreparedRun, world: World, reporter: Reporter, again: bool = False) -> RunOutcome:
     with locked(job.folder, world):
         sweep(job.folder, world)
         if not any((job.folder / "checkpoints").glob("step-*")):  # else its weights are those of a checkpoint
             source_of(job.run.data).preparation.begin(job.plan, job.model, job.sources)
-        engine = engine_of(job, world, reporter if world.first else Silent())
+        engine = engine_of(job, world, reporter if world.first else SilentReporter())
         if again:
             step = engine.resume()
             told = f"going on after step {step}" if step else "no checkpoint yet: starting at step 0"
@@ -227,7 +227,7 @@ def work(job: Job, world: World, reporter: Reporter, again: bool = False) -> End
             if other := different(job.folder):
                 engine.reporter.note(f"{other}: the bits may differ from those of a run that was never stopped")
         if engine.state.finished and is_model(job.folder / "model"):
-            return Ended(job.folder, engine.state.step, engine.state.finished)
+            return RunOutcome(job.folder, engine.state.step, engine.state.finished)
         try:
             state = engine.run()
             engine.draw()
@@ -237,7 +237,7 @@ def work(job: Job, world: World, reporter: Reporter, again: bool = False) -> End
         except KeyboardInterrupt as stop:
             stop.add_note(at_once(job.folder))
             raise
-        return Ended(job.folder, state.step, state.finished)
+        return RunOutcome(job.folder, state.step, state.finished)
 
 
 def at_once(folder: Path) -> str:
@@ -259,18 +259,18 @@ def sweep(folder: Path, world: World) -> None:
     """Remove what a crash left half written beside the checkpoints, which are swept by themselves."""
     if world.first:
         for path in (*folder.glob(".model.*"), *folder.glob(".curves.*.part")):
-            remove(path)
+            remove_path(path)
 
 
-def engine_of(job: Job, world: World, reporter: Reporter) -> Engine:
+def engine_of(job: PreparedRun, world: World, reporter: Reporter) -> Engine:
     run = job.run
     return Engine(
         job.task,
         job.sources.splits["train"],
         job.sources.splits.get("held_out"),
         settings=run.train,
-        optimizer={name: of_part(run.optimizer, name) for name in job.task.parts},
-        schedule={name: of_part(run.schedule, name) for name in job.task.parts},
+        optimizer={name: settings_of_part(run.optimizer, name) for name in job.task.parts},
+        schedule={name: settings_of_part(run.schedule, name) for name in job.task.parts},
         seed=run.seed,
         folder=job.folder,
         world=world,

@@ -10,13 +10,13 @@ from torch import nn
 from regard.errors import ConfigError, InputError
 from regard.model import Model
 from regard.nn.adapter import adapt
-from regard.nn.config import flaws
-from regard.nn.positions import OffsetBias, WindowBias, interpolate, refitted
+from regard.nn.config import config_problems
+from regard.nn.positions import OffsetBias, WindowBias, interpolate, refit_tables
 from regard.storage.digest import weights_digest
-from regard.zoo import FAMILIES, bare, family_of, preset
+from regard.zoo import FAMILIES, empty_net, family_of, find_preset
 
 from .named import named_model
-from .settings import Run, Start, cannot_learn
+from .settings import RunSettings, Start, cannot_learn
 
 HEADS = (  # what may be new: the part that is of a task
     *("label", "tags", "span", "words", "follows", "head", "teacher_head", "token_head", "pooler"),
@@ -34,25 +34,25 @@ class Begun:
     added: tuple[str, ...] = ()  # names of the weights that these lack
 
 
-def kind_of(run: Run) -> tuple[str, Any]:
+def kind_of(run: RunSettings) -> tuple[str, Any]:
     """The family and the config that the run file names, before the data has its say."""
     changes = asked(run)
     if run.start is None or run.start.part:
-        return preset(run.model["name"], changes)
+        return find_preset(run.model["name"], changes)
     base = named_model(run.start.model)
     return base.family, changed(base, changes, run)
 
 
-def asked(run: Run) -> dict[str, Any]:
+def asked(run: RunSettings) -> dict[str, Any]:
     """The keys of the config that the run file itself gives."""
     return {key: value for key, value in run.model.items() if key != "name"}
 
 
-def changed(base: Model, changes: Mapping[str, Any], run: Run) -> Any:
+def changed(base: Model, changes: Mapping[str, Any], run: RunSettings) -> Any:
     if problem := cannot_learn(base.family, run.task.kind, run.data):
         what, _, expected = problem.partition("; it takes ")
         raise InputError(what, where="start.model", expected=expected)
-    if wrong := flaws(FAMILIES[base.family].config, changes):
+    if wrong := config_problems(FAMILIES[base.family].config, changes):
         raise ConfigError(f"these are no settings of a {base.family}", where="[model]", got="; ".join(wrong))
     try:
         return FAMILIES[base.family].reconfigured(base.config, changes)
@@ -60,16 +60,16 @@ def changed(base: Model, changes: Mapping[str, Any], run: Run) -> Any:
         raise ConfigError(f"no {base.family} can be built so", where="[model]", got=str(error)) from None
 
 
-def begin_with(run: Run, changes: Mapping[str, Any]) -> Begun:
+def begin_with(run: RunSettings, changes: Mapping[str, Any]) -> Begun:
     """``changes`` are those of the run file, and what follows from task and data. Weights that nobody gives follow from
     the numbers of the day, so sow before."""
     if run.start is None or run.start.part:
-        family, config = preset(run.model["name"], changes)
-        bare(family, config)  # an attention that this model cannot take is refused before memory is used
+        family, config = find_preset(run.model["name"], changes)
+        empty_net(family, config)  # an attention that this model cannot take is refused before memory is used
         return Begun(family, FAMILIES[family].net(config))
     base = named_model(run.start.model)
     config = changed(base, changes, run)
-    bare(base.family, config, "[model]")
+    empty_net(base.family, config, "[model]")
     net = FAMILIES[base.family].net(config)
     added, left = take_over(net, base.net, run.start)
     notes = []
@@ -91,7 +91,7 @@ def sides(family: str, config: Any) -> str:
 
 def resized(base: nn.Module, net: Any) -> dict[str, torch.Tensor]:
     """The weights of ``base``, those that go by places in an image or a window made for the sizes of ``net``."""
-    found, family = refitted(base, net), family_of(base)
+    found, family = refit_tables(base, net), family_of(base)
     if "positions" in found and family is not None and family.grid is not None:
         x = found["positions"]  # (1, n, d), or (n, d)
         found["positions"] = interpolate(x.view(1, *x.shape[-2:]), family.grid(base.config), family.grid(net.config))

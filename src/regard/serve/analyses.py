@@ -3,12 +3,12 @@
 from typing import Any
 
 from regard.errors import InputError
-from regard.look.analyses import Asked, layers_to, patch_of
-from regard.look.analyses import analysed as compute
-from regard.look.document import flat
+from regard.look.analyses import AnalysisRequest, attention_stack, patch_side
+from regard.look.analyses import run_analysis as compute
+from regard.look.document import joined_windows
 from regard.look.trace import Trace
 
-from .looks import Look
+from .looks import StoredLook
 from .schema import AnalysisQuery
 
 FLOWS = 6_000_000  # layers * positions^3 that a flow may cost, some ten seconds
@@ -22,20 +22,22 @@ LONGEST = {  # positions
 }
 
 
-def analysed(look: Look, name: str, asked: AnalysisQuery) -> dict[str, Any]:
+def analysed(look: StoredLook, name: str, asked: AnalysisQuery) -> dict[str, Any]:
     refuse_dear(look.trace, name, asked)
     head = None if asked.head in (None, "mean") else int(asked.head)
     with look.lock:
-        return compute(look.trace, name, Asked(asked.site, head, asked.output, asked.patch or few_squares(look, name)))
+        return compute(
+            look.trace, name, AnalysisRequest(asked.site, head, asked.output, asked.patch or few_squares(look, name))
+        )
 
 
-def few_squares(look: Look, name: str) -> int | None:
+def few_squares(look: StoredLook, name: str) -> int | None:
     """Pixels a side of what is covered, if the net's own patches would be too many to be covered one by one."""
     shown = look.trace.example
     if name != "occlusion" or shown is None or shown.image is None:
         return None
     side = min(shown.image.shape[-2:])
-    return max(-(-side // SQUARES), patch_of(look.trace, shown.inputs[0]))
+    return max(-(-side // SQUARES), patch_side(look.trace, shown.inputs[0]))
 
 
 def refuse_dear(trace: Trace[Any], name: str, asked: AnalysisQuery) -> None:
@@ -44,7 +46,7 @@ def refuse_dear(trace: Trace[Any], name: str, asked: AnalysisQuery) -> None:
     if longest > LONGEST.get(name, longest) and not (image and name == "occlusion"):
         raise InputError(f"{name} of so many positions takes too long", got=str(longest), expected=f"{LONGEST[name]}")
     if name == "flow":
-        stack = layers_to(trace, asked.site)
-        size = flat(stack[-1][0].columns).size
+        stack = attention_stack(trace, asked.site)
+        size = joined_windows(stack[-1][0].columns).size
         if len(stack) * size**3 > FLOWS:
             raise InputError("a flow through so many positions takes too long", got=f"{size} in {len(stack)} layers")

@@ -17,9 +17,9 @@ from regard import __version__
 from regard.errors import InputError
 from regard.look.analyses import ANALYSES
 from regard.look.changes import Change
-from regard.look.document import cell
-from regard.modalities.page_input import Border, PageGiven, Shown
-from regard.modalities.page_inputs import shown_to
+from regard.look.document import explain_weight
+from regard.modalities.page_input import InputContext, LookInput, PageGiven
+from regard.modalities.page_inputs import look_inputs
 from regard.model import Model
 
 from .analyses import analysed
@@ -28,19 +28,20 @@ from .exporting import exported
 from .gallery import Gallery
 from .guard import TOLD, Application, Guard, Raw, fault
 from .limits import UPLOAD, Limits
-from .looks import Look, Looks
+from .looks import Looks, StoredLook
+from .model_list import ModelShelf
 from .pages import NO_PAGE, known
 from .reference import POLICY, page
 from .refusals import RefusedError, answered, refusal
-from .replying import answer, answers
+from .responses import answer, answers
 from .schema import (
     AnalysisQuery,
     CellQuery,
     CompareRequest,
-    Comparison,
-    Document,
+    ComparisonDocument,
     Failure,
     FigureRow,
+    LookDocument,
     LookId,
     LookRequest,
     MapQuery,
@@ -54,10 +55,9 @@ from .schema import (
     StreamRequest,
     Uploaded,
 )
-from .shelf import Shelf
 from .streaming import Streamed, Writing
 from .uploads import ADDRESS, Uploads, sent_as, type_of
-from .work import Batch, Work, crowded
+from .work import Batch, JobQueue, crowded
 
 T = TypeVar("T")
 
@@ -91,22 +91,22 @@ def raw(what: str, kind: str = "application/octet-stream") -> dict[int | str, di
 class Service:
     """All that the endpoints share."""
 
-    def __init__(self, shelf: Shelf, limits: Limits) -> None:
+    def __init__(self, shelf: ModelShelf, limits: Limits) -> None:
         self.shelf, self.limits = shelf, limits
-        self.work = Work(limits)
-        self.drawing = Work(limits)  # of figures: a gallery of them takes seconds, for which no look shall wait
+        self.work = JobQueue(limits)
+        self.drawing = JobQueue(limits)  # of figures: a gallery of them takes seconds, for which no look shall wait
         self.uploads = Uploads(limits.uploads)
         self.looks = Looks(shelf, limits.looks, self.uploads)
         self.gallery = Gallery()
         self.streams: set[Writing] = set()  # that are being written
 
-    def shown(self, model: Model, asked: PageGiven, changes: Sequence[Change] = ()) -> Shown:
-        return shown_to(asked, Border(model, changes, uploaded=self.uploads.get))
+    def shown(self, model: Model, asked: PageGiven, changes: Sequence[Change] = ()) -> LookInput:
+        return look_inputs(asked, InputContext(model, changes, uploaded=self.uploads.get))
 
     async def computed(self, request: Request, run: Callable[[], T], batch: Batch[T] | None = None) -> T:
         return await self.work.do(run, request.receive, batch=batch)
 
-    async def of_look(self, request: Request, name: str, run: Callable[[Look], T]) -> T:
+    async def of_look(self, request: Request, name: str, run: Callable[[StoredLook], T]) -> T:
         """Of a look that is kept; what it has grown by is made room for."""
         look = self.looks.get(name)
 
@@ -118,7 +118,7 @@ class Service:
         return await self.computed(request, compute)
 
 
-def application(shelf: Shelf, limits: Limits | None = None) -> Application:
+def application(shelf: ModelShelf, limits: Limits | None = None) -> Application:
     """The whole of it, behind its guard."""
     limits = Limits() if limits is None else limits
     service = Service(shelf, limits)
@@ -226,13 +226,13 @@ def looking(service: Service) -> APIRouter:
     routes = APIRouter(responses=REFUSED)
     numbers = raw("numbers, little endian") | DROPPED
 
-    @routes.post("/look", response_model=Document)
+    @routes.post("/look", response_model=LookDocument)
     async def look(request: Request, asked: LookRequest) -> Response:
         """One pass over one input, with all that mixed its positions."""
         found = await service.computed(request, lambda: service.looks.look(asked))
         return answered(found.document)
 
-    @routes.post("/compare", response_model=Comparison)
+    @routes.post("/compare", response_model=ComparisonDocument)
     async def compare(request: Request, asked: CompareRequest) -> Response:
         """Two looks, and how far apart their maps are, where these have one shape."""
 
@@ -265,9 +265,9 @@ def looking(service: Service) -> APIRouter:
     async def one_cell(request: Request, id: LookId, site: SiteName, asked: Annotated[CellQuery, Query()]) -> Response:
         """How one weight came about."""
 
-        def compute(look: Look) -> dict[str, Any]:
+        def compute(look: StoredLook) -> dict[str, Any]:
             with look.lock:
-                found = cell(look.trace, site, asked.head, asked.row, asked.column)
+                found = explain_weight(look.trace, site, asked.head, asked.row, asked.column)
             return found if "query" in found else found | {"equation": equation(look, site)}
 
         return answered(await service.of_look(request, id, compute), headers=KEPT)
@@ -292,7 +292,7 @@ def looking(service: Service) -> APIRouter:
     return routes
 
 
-def equation(look: Look, site: str) -> str:
+def equation(look: StoredLook, site: str) -> str:
     row: dict[str, Any] = next((row for row in look.document["sites"] if row["name"] == site), {})
     return "|∂y_i / ∂x_j|" if row.get("kind") == "influence" else f"the weights of {row.get('mechanism') or site}"
 

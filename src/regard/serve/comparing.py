@@ -10,13 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.look.document import weights_of
+from regard.look.document import map_weights
 
-from .looks import Look
+from .looks import StoredLook
 from .work import still_wanted
 
 
-def compared(first: Look, second: Look) -> list[dict[str, Any]]:
+def compared(first: StoredLook, second: StoredLook) -> list[dict[str, Any]]:
     """Sites of one name, or else those that stand at the same place in their order, if their maps have one shape."""
     names = [site["name"] for site in second.document["sites"]]
     found = []
@@ -27,9 +27,9 @@ def compared(first: Look, second: Look) -> list[dict[str, Any]]:
             continue
         still_wanted()
         with first.lock:
-            one = weights_of(first.trace, name)
+            one = map_weights(first.trace, name)
         with second.lock:
-            two = weights_of(second.trace, other)
+            two = map_weights(second.trace, other)
         if one.shape[1:] == two.shape[1:]:
             heads = [difference(one[h], two[h]) | {"first": h, "second": h} for h in range(min(len(one), len(two)))]
             found.append({"first": name, "second": other, "heads": heads})

@@ -4,7 +4,7 @@ import threading
 from collections import OrderedDict
 from typing import Any
 
-from regard.figures import homes, rows
+from regard.figures import figure_homes, figure_rows
 
 from .refusals import RefusedError
 
@@ -22,7 +22,7 @@ class Gallery:
     def rows(self) -> list[dict[str, Any]]:
         with self.reading:
             if not self.table:
-                self.table = [told(row) for row in rows()]
+                self.table = [gallery_row(row) for row in figure_rows()]
             return self.table
 
     def picture(self, name: str) -> bytes:
@@ -36,14 +36,14 @@ class Gallery:
             return self.pictures[name]
 
 
-def told(row: dict[str, Any]) -> dict[str, Any]:
+def gallery_row(row: dict[str, Any]) -> dict[str, Any]:
     found = record(str(row["id"])) or {"holds": None, "checks": []}
     return {key: row[key] for key in SHOWN} | {key: found[key] for key in ("holds", "checks")}
 
 
 def record(name: str) -> dict[str, Any] | None:
     """Of a figure that is installed; None if it was never computed in full."""
-    home = homes().get(name)
+    home = figure_homes().get(name)
     if home is None:
         raise RefusedError(404, "there is no such figure", fix="GET figures tells which there are")
     return home.record(name)
@@ -53,4 +53,4 @@ def drawn(name: str) -> bytes:
     found = record(name)
     if found is None:
         raise RefusedError(404, "this figure is not recorded", fix=f"regard figure {name} computes and draws it")
-    return homes()[name].picture(found, "svg")
+    return figure_homes()[name].picture(found, "svg")

@@ -14,35 +14,35 @@ from torch import Tensor
 from regard.look.answers import Answer
 from regard.look.document import (
     About,
-    data_of,
-    digest,
-    exact,
-    find,
-    halved,
-    one_head,
-    row_of,
-    shaded,
-    sides,
-    smaller,
+    document_data,
+    document_digest,
+    downsample,
+    downsampled_heads,
+    find_site,
+    float32_bytes,
+    head_map,
+    map_row,
+    map_sides,
+    map_weights,
+    shade_bytes,
     thumbnails,
-    weights_of,
 )
 from regard.look.trace import Trace
-from regard.modalities.page_input import Border
-from regard.modalities.page_inputs import shown_to
+from regard.modalities.page_input import InputContext
+from regard.modalities.page_inputs import look_inputs
 from regard.model import Model
 
 from .limits import Limits
+from .model_list import ModelShelf
 from .refusals import RefusedError
 from .schema import LookRequest
-from .shelf import Shelf
 from .uploads import Uploads
 
 REMEMBERED = 2048  # requests whose looks are known by their ids
 
 
 @dataclass(eq=False)
-class Look:
+class StoredLook:
     """One trace, and what was made of it. The lock is for all that computes from it."""
 
     trace: Trace[Any]
@@ -69,22 +69,26 @@ class Look:
         """Exact numbers, or a picture halved so many times; an influence is shown as shares of its largest."""
         with self.lock:
             if level is None:
-                return exact(one_head(weights_of(self.trace, site), head))
+                return float32_bytes(head_map(map_weights(self.trace, site), head))
             if head is None:
-                weights = one_head(weights_of(self.trace, site), head)
-                if find(self.trace, site)[0].kind == "influence":
+                weights = head_map(map_weights(self.trace, site), head)
+                if find_site(self.trace, site)[0].kind == "influence":
                     weights = weights / weights.max().clamp(min=1e-30)
-                return shaded(halved(weights, level))
+                return shade_bytes(downsample(weights, level))
             if self.level is None or self.level[:2] != (site, level):
-                self.level = (site, level, smaller(self.trace, site, level))  # another head of it is asked for next
-            return shaded(one_head(self.level[2], head))
+                self.level = (
+                    site,
+                    level,
+                    downsampled_heads(self.trace, site, level),
+                )  # another head of it is asked for next
+            return shade_bytes(head_map(self.level[2], head))
 
     def row(self, site: str, head: int | None, row: int) -> bytes:
         with self.lock:
-            size, _ = sides(*find(self.trace, site))
+            size, _ = map_sides(*find_site(self.trace, site))
             if row >= size:
                 raise RefusedError(422, "there is no such row", got=str(row), expected=f"0 to {size - 1}")
-            return exact(one_head(row_of(self.trace, site, row), head))
+            return float32_bytes(head_map(map_row(self.trace, site, row), head))
 
     def thumbnails(self) -> bytes:
         with self.lock:
@@ -93,22 +97,22 @@ class Look:
 
 
 class Looks:
-    def __init__(self, shelf: Shelf, room: int = Limits.looks, uploads: Uploads | None = None) -> None:
+    def __init__(self, shelf: ModelShelf, room: int = Limits.looks, uploads: Uploads | None = None) -> None:
         self.shelf, self.room = shelf, room
         self.uploads = Uploads() if uploads is None else uploads
-        self.kept: OrderedDict[str, Look] = OrderedDict()
+        self.kept: OrderedDict[str, StoredLook] = OrderedDict()
         self.known: OrderedDict[str, str] = OrderedDict()  # hashes of requests -> ids
         self.lock = threading.RLock()
         shelf.dropped.append(self.forget)
 
-    def get(self, name: str) -> Look:
+    def get(self, name: str) -> StoredLook:
         with self.lock:
             if name not in self.kept:
                 raise RefusedError(410, "this look is not kept any more", fix="post it again: it gets the same id")
             self.kept.move_to_end(name)
             return self.kept[name]
 
-    def keep(self, look: Look) -> None:
+    def keep(self, look: StoredLook) -> None:
         with self.lock:
             self.kept[look.id] = look
             self.kept.move_to_end(look.id)
@@ -130,7 +134,7 @@ class Looks:
             for name in [name for name, look in self.kept.items() if look.model is model]:
                 del self.kept[name]
 
-    def look(self, asked: LookRequest) -> Look:
+    def look(self, asked: LookRequest) -> StoredLook:
         """Computed, unless it is kept."""
         self.shelf.refresh(asked.model)
         request = sha256(asked.model_dump_json().encode("utf-8", "replace")).hexdigest()
@@ -140,11 +144,11 @@ class Looks:
             return self.get(known.id)
         changes = [one.change() for one in asked.changes]
         with self.shelf.using(asked.model, asked.attention) as loaded:
-            shown = shown_to(asked.input, Border(loaded.model, changes, True, self.uploads.get))
+            shown = look_inputs(asked.input, InputContext(loaded.model, changes, True, self.uploads.get))
             found = loaded.model.look(*shown, changes=changes)
             before = self.before(asked) if changes else None
             document = described(found, loaded.about, before, asked.attention)
-            look = Look(found, document, loaded.model, loaded.about)
+            look = StoredLook(found, document, loaded.model, loaded.about)
         self.keep(look)
         with self.lock:
             self.known[request] = look.id
@@ -157,8 +161,8 @@ class Looks:
 
 def described(found: Trace[Any], about: About, before: Answer | None, attention: str | None) -> dict[str, Any]:
     """Under another mechanism a model is another one."""
-    data = data_of(found, about, before)
+    data = document_data(found, about, before)
     if attention is not None:
         data["model"]["attention"] = attention
-        data["id"] = digest({name: data[name] for name in ("model", "input", "changes")})
+        data["id"] = document_digest({name: data[name] for name in ("model", "input", "changes")})
     return data

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from regard.look.changes import Change, Head, Temperature, Token
 from regard.modalities.page_answers import PAGE_ANSWERS
-from regard.modalities.page_input import PageGiven, Strict, UploadId
+from regard.modalities.page_input import PageGiven, StrictModel, UploadId
 from regard.modalities.page_inputs import every_input
 
 from .limits import CHANGES
@@ -36,7 +36,7 @@ else:  # what the tables hold, in their order
 # Changes -----------------------------------------------------------------------------------------
 
 
-class TokenChange(Strict):
+class TokenChange(StrictModel):
     """Crossed out: nobody looks at it."""
 
     kind: Literal["token"]
@@ -47,7 +47,7 @@ class TokenChange(Strict):
         return Token(self.axis, self.position)
 
 
-class HeadChange(Strict):
+class HeadChange(StrictModel):
     """What a head brings, times a factor."""
 
     kind: Literal["head"]
@@ -59,7 +59,7 @@ class HeadChange(Strict):
         return Head(self.site, self.head, float(self.factor))
 
 
-class TemperatureChange(Strict):
+class TemperatureChange(StrictModel):
     """softmax(scores / value)"""
 
     kind: Literal["temperature"]
@@ -77,7 +77,7 @@ Changes = Annotated[list[AnyChange], Field(max_length=CHANGES)]
 # Requests ----------------------------------------------------------------------------------------
 
 
-class Settings(Strict):
+class DecodingFields(StrictModel):
     """Of what is written: the likeliest tokens (one beam), a search (several), or draws (a temperature above 0)."""
 
     beam: Annotated[int, Field(ge=1, le=8)] = 1
@@ -88,22 +88,22 @@ class Settings(Strict):
     longest: Annotated[int | None, Field(ge=1, le=512)] = None
 
 
-class RunRequest(Strict):
+class RunRequest(StrictModel):
     """A decoder tells the likeliest next tokens; with settings it goes on with the text."""
 
     model: ModelName
     input: Input
     changes: Changes = Field(default_factory=list)
-    settings: Settings | None = None
+    settings: DecodingFields | None = None
 
 
-class StreamRequest(Strict):
+class StreamRequest(StrictModel):
     model: ModelName
     input: StreamedInput
-    settings: Settings | None = None
+    settings: DecodingFields | None = None
 
 
-class LookRequest(Strict):
+class LookRequest(StrictModel):
     """With ``attention``, the same weights under another mechanism, where they fit."""
 
     model: ModelName
@@ -112,7 +112,7 @@ class LookRequest(Strict):
     attention: Annotated[str | None, StringConstraints(pattern=r"^[a-z0-9-]{1,40}$")] = None
 
 
-class CompareRequest(Strict):
+class CompareRequest(StrictModel):
     first: LookRequest
     second: LookRequest
 
@@ -158,7 +158,7 @@ class NoQuery(Query):
 # Answers, as they are documented -----------------------------------------------------------------
 
 
-class Problem(BaseModel):
+class ErrorDocument(BaseModel):
     what: str
     got: str = ""
     expected: str = ""
@@ -166,7 +166,7 @@ class Problem(BaseModel):
 
 
 class Failure(BaseModel):
-    error: Problem
+    error: ErrorDocument
 
 
 class Ran(BaseModel):
@@ -193,14 +193,14 @@ class ModelRow(BaseModel):
     lectures: list[str]  # sentences of the decks, for a model that reads them
 
 
-class Time(BaseModel):
+class LookTimes(BaseModel):
     """The moments of a look; a site of one of them has its number as ``time``."""
 
     unit: str  # "step", "frame", "recycling"
     count: int
 
 
-class Document(BaseModel):
+class LookDocument(BaseModel):
     """One look: all but its numbers. Without ``time`` there is one moment."""
 
     format: int
@@ -212,7 +212,7 @@ class Document(BaseModel):
     before: AnyAnswer | None
     axes: dict[str, dict[str, Any]]
     sites: list[dict[str, Any]]
-    time: Time | None = None
+    time: LookTimes | None = None
 
 
 class HeadDifference(BaseModel):
@@ -228,9 +228,9 @@ class SiteDifference(BaseModel):
     heads: list[HeadDifference]
 
 
-class Comparison(BaseModel):
-    first: Document
-    second: Document
+class ComparisonDocument(BaseModel):
+    first: LookDocument
+    second: LookDocument
     sites: list[SiteDifference]
 
 

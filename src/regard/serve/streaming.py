@@ -11,18 +11,18 @@ from typing import Any
 
 from regard.errors import InputError
 from regard.look.answers import answer_data
-from regard.modalities.page_input import Border
-from regard.modalities.page_inputs import shown_to
+from regard.modalities.page_input import InputContext
+from regard.modalities.page_inputs import look_inputs
 from regard.modalities.verb import Verb
 from regard.modalities.verb_table import VERBS
-from regard.modalities.verbs import function
+from regard.modalities.verbs import verb_function
 from regard.model import Model
 
+from .model_list import ModelShelf
 from .refusals import RefusedError, refusal
-from .replying import decoding_of
-from .schema import Settings, StreamRequest
-from .shelf import Shelf
-from .work import LeftError, Receive, Work, left, still_wanted
+from .responses import decoding_of
+from .schema import DecodingFields, StreamRequest
+from .work import JobQueue, LeftError, Receive, left, still_wanted
 
 TURN = 0.05  # seconds of writing, then others are served
 HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no")]
@@ -33,7 +33,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 class Writing:
     """One text that is being written, turn by turn, always in the threads that compute."""
 
-    def __init__(self, shelf: Shelf, asked: StreamRequest) -> None:
+    def __init__(self, shelf: ModelShelf, asked: StreamRequest) -> None:
         self.shelf, self.asked = shelf, asked
         self.pieces: Iterator[str] | None = None
         self.source: Any = None
@@ -42,11 +42,11 @@ class Writing:
     def begin(self) -> None:
         """What is wrong with a request is known before anything is sent."""
         with self.shelf.using(self.asked.model) as loaded:
-            self.source, *more = shown_to(self.asked.input, Border(loaded.model))
+            self.source, *more = look_inputs(self.asked.input, InputContext(loaded.model))
             if more:
                 raise InputError("what is written cannot be given", got="a target")
-            decoding = decoding_of(self.asked.settings or Settings())
-            self.pieces = function(self.writer(loaded.model).stream)(loaded.model, self.source, decoding)
+            decoding = decoding_of(self.asked.settings or DecodingFields())
+            self.pieces = verb_function(self.writer(loaded.model).stream)(loaded.model, self.source, decoding)
 
     def writer(self, model: Model) -> Verb:
         """The verb that this model writes by."""
@@ -73,14 +73,14 @@ class Writing:
 
     def answer(self) -> dict[str, Any]:
         with self.shelf.using(self.asked.model) as loaded:
-            written = function(self.writer(loaded.model).written)
+            written = verb_function(self.writer(loaded.model).written)
             return answer_data(written(loaded.model, self.source, self.text))
 
 
 class Streamed:
     """The answer to POST /stream, as an ASGI application."""
 
-    def __init__(self, work: Work, writing: Writing, until: float, end: Callable[[], None]) -> None:
+    def __init__(self, work: JobQueue, writing: Writing, until: float, end: Callable[[], None]) -> None:
         self.work, self.writing, self.until, self.end = work, writing, until, end
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:

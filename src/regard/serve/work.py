@@ -39,7 +39,7 @@ class Batch(Generic[T]):
 
 
 @dataclass(eq=False)
-class Job(Generic[T]):
+class QueuedJob(Generic[T]):
     run: Callable[[], T]
     loop: asyncio.AbstractEventLoop
     found: "asyncio.Future[T]"
@@ -77,7 +77,7 @@ _thread = threading.local()
 
 def still_wanted() -> None:
     """Ends what this thread computes, if nobody waits for it."""
-    jobs: Sequence[Job[Any]] = getattr(_thread, "jobs", ())
+    jobs: Sequence[QueuedJob[Any]] = getattr(_thread, "jobs", ())
     if jobs and not any(job.wanted for job in jobs):
         raise LeftError
 
@@ -89,13 +89,13 @@ def stoppable(net: nn.Module) -> None:
             module.register_forward_pre_hook(lambda module, given: still_wanted())
 
 
-class Work:
+class JobQueue:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.waiting: deque[Job[Any]] = deque()
+        self.waiting: deque[QueuedJob[Any]] = deque()
         self.changed = threading.Condition()
         self.closed = False
-        self.threads: dict[threading.Thread, Sequence[Job[Any]]] = {}  # and what each of them computes
+        self.threads: dict[threading.Thread, Sequence[QueuedJob[Any]]] = {}  # and what each of them computes
 
     def start(self) -> None:
         """At the first request, so that an application that serves none costs nothing; and later in the place of a
@@ -133,7 +133,7 @@ class Work:
         """What ``run`` gives. ``receive`` tells when the client leaves; what is ``admitted`` has its place already."""
         loop = asyncio.get_running_loop()
         until = time.monotonic() + self.limits.seconds if until is None else until
-        job: Job[T] = Job(run, loop, loop.create_future(), until, batch)
+        job: QueuedJob[T] = QueuedJob(run, loop, loop.create_future(), until, batch)
         self.admit(job, admitted)
         gone = None if receive is None else asyncio.ensure_future(left(receive))
         try:
@@ -151,7 +151,7 @@ class Work:
             if gone is not None:
                 gone.cancel()
 
-    def admit(self, job: Job[Any], admitted: bool) -> None:
+    def admit(self, job: QueuedJob[Any], admitted: bool) -> None:
         self.start()
         with self.changed:
             if self.closed:
@@ -178,7 +178,7 @@ class Work:
         with self.changed:
             del self.threads[here]
 
-    def next(self) -> list[Job[Any]] | None:
+    def next(self) -> list[QueuedJob[Any]] | None:
         """The oldest job, and all that may be computed with it; None at the end."""
         with self.changed:
             while not self.waiting and not self.closed:
@@ -197,7 +197,7 @@ class Work:
         return [job, *alike]
 
 
-def perform(jobs: Sequence[Job[Any]]) -> None:
+def perform(jobs: Sequence[QueuedJob[Any]]) -> None:
     jobs = [job for job in jobs if job.wanted]
     if len(jobs) > 1 and jobs[0].batch is not None:
         try:

@@ -18,10 +18,10 @@ from torch import Tensor
 from regard.errors import CheckpointError, InputError
 from regard.storage.tensors import DTYPES
 
-from .suspicion import listed, plain, refuse, shown
+from .untrusted import list_names, plain, quote_name, refuse_file
 
 
-def save(folder: Path, files: Mapping[str, bytes | Mapping[str, Tensor]], replace: bool = False) -> None:
+def save_folder(folder: Path, files: Mapping[str, bytes | Mapping[str, Tensor]], replace: bool = False) -> None:
     """Write a folder whole or not at all: tables of tensors as safetensors, bytes as they are.
 
     A folder that has files is refused unless ``replace``, and then only if each of them is written anew, so that no
@@ -29,17 +29,17 @@ def save(folder: Path, files: Mapping[str, bytes | Mapping[str, Tensor]], replac
     """
     folder = Path(folder).resolve()
     if bad := [name for name in files if not plain(name)]:
-        raise InputError(f"{shown(bad[0])} is not a plain file name", where=str(folder))
-    content = {name: x if isinstance(x, bytes) else ready(x, folder / name) for name, x in files.items()}
+        raise InputError(f"{quote_name(bad[0])} is not a plain file name", where=str(folder))
+    content = {name: x if isinstance(x, bytes) else storable_tensors(x, folder / name) for name, x in files.items()}
     total = sum(len(x) if isinstance(x, bytes) else sum(t.nbytes for t in x.values()) for x in content.values())
     occupied = check_target(folder, set(files), replace)
-    with whole(folder, total, occupied) as fresh:
+    with atomic_folder(folder, total, occupied) as fresh:
         for name, value in content.items():
-            write(fresh / name, value)
+            write_file(fresh / name, value)
 
 
 @contextmanager
-def whole(folder: Path, total: int, occupied: bool = False) -> Iterator[Path]:
+def atomic_folder(folder: Path, total: int, occupied: bool = False) -> Iterator[Path]:
     """A hidden sibling to write into, which takes the folder's place in one step, synced; or nothing happens at all."""
     hidden = None
     try:
@@ -48,7 +48,7 @@ def whole(folder: Path, total: int, occupied: bool = False) -> Iterator[Path]:
         fresh = hidden / "new"
         fresh.mkdir()  # unlike mkdtemp, with the permissions that the user's umask gives
         yield fresh
-        sync(fresh)
+        sync_to_disk(fresh)
         if occupied:
             exchange(fresh, folder)
         else:
@@ -65,7 +65,7 @@ def whole(folder: Path, total: int, occupied: bool = False) -> Iterator[Path]:
         if hidden is not None:
             shutil.rmtree(hidden, ignore_errors=True)
     with suppress(OSError):  # the new folder is in place; a failure here only delays its being on disk
-        sync(folder.parent)
+        sync_to_disk(folder.parent)
 
 
 def check_target(folder: Path, names: set[str], replace: bool) -> bool:
@@ -75,25 +75,25 @@ def check_target(folder: Path, names: set[str], replace: bool) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        refuse(folder, f"the folder cannot be written to: {error.strerror}")
+        refuse_file(folder, f"the folder cannot be written to: {error.strerror}")
     if present and not replace:
-        refuse(folder, "the folder exists and is not empty", got=listed(present), fix="choose another folder")
+        refuse_file(folder, "the folder exists and is not empty", got=list_names(present), fix="choose another folder")
     if lost := [name for name in present if name not in names or not (folder / name).is_file()]:
-        refuse(folder, "replacing the folder would lose files", got=listed(lost), fix="choose another folder")
+        refuse_file(folder, "replacing the folder would lose files", got=list_names(lost), fix="choose another folder")
     return bool(present)
 
 
-def ready(tensors: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
+def storable_tensors(tensors: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
     """Dense tensors on the CPU, none sharing memory with another: the format stores each name by itself."""
     found: dict[str, Tensor] = {}
     memory: set[int] = set()
     for name, tensor in tensors.items():
         if tensor.is_meta or tensor.layout != torch.strided or tensor.dtype not in DTYPES.values():
             raise InputError(
-                f"tensor {shown(name)} cannot be stored", where=str(path), got=f"{tensor.dtype}, {tensor.device}"
+                f"tensor {quote_name(name)} cannot be stored", where=str(path), got=f"{tensor.dtype}, {tensor.device}"
             )
         if not name or name == "__metadata__":
-            raise InputError(f"{shown(name)} cannot be a tensor's name", where=str(path))
+            raise InputError(f"{quote_name(name)} cannot be a tensor's name", where=str(path))
         # Conjugation and negation are lazy bits that a plain copy of memory would miss.
         x = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
         if x.nbytes and x.untyped_storage().data_ptr() in memory:
@@ -103,7 +103,7 @@ def ready(tensors: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
     return found
 
 
-def write(path: Path, value: bytes | dict[str, Tensor]) -> None:
+def write_file(path: Path, value: bytes | dict[str, Tensor]) -> None:
     with open(path, "xb") as file:
         if isinstance(value, bytes):
             file.write(value)
@@ -111,10 +111,10 @@ def write(path: Path, value: bytes | dict[str, Tensor]) -> None:
     if not isinstance(value, bytes):
         save_file(value, path, metadata={"format": "pt"})  # other libraries ask for this mark
         os.chmod(path, mode)  # it may have put a private temporary file in place of ours
-    sync(path)
+    sync_to_disk(path)
 
 
-def sync(path: Path) -> None:
+def sync_to_disk(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from regard.errors import InputError
 
-from .suspicion import open_regular, refuse, shown
+from .untrusted import open_regular, quote_name, refuse_file
 
 JSON_BYTES = 16_000_000
 TEXT_BYTES = 100_000_000  # a tokenizer of a million words
@@ -27,41 +27,43 @@ def read_bytes(path: Path, limit: int = TEXT_BYTES) -> bytes:
         with open_regular(path) as file:
             raw = file.read(limit + 1)
     except OSError as error:
-        refuse(path, f"cannot be read: {error.strerror}")
+        refuse_file(path, f"cannot be read: {error.strerror}")
     if len(raw) > limit:
-        refuse(path, f"the file has more than {limit} bytes")
+        refuse_file(path, f"the file has more than {limit} bytes")
     return raw
 
 
 def parsed(raw: bytes, path: Path) -> dict[str, Any]:
     if raw.count(b",") + raw.count(b"[") + raw.count(b"{") > JSON_VALUES:
-        refuse(path, f"the JSON has more than {JSON_VALUES} values")
+        refuse_file(path, f"the JSON has more than {JSON_VALUES} values")
     try:
-        value = json.loads(raw.decode("utf-8"), object_pairs_hook=once, parse_constant=no_constant, parse_float=finite)
+        value = json.loads(
+            raw.decode("utf-8"), object_pairs_hook=reject_duplicates, parse_constant=no_constant, parse_float=finite
+        )
         if b"\\u" in raw:  # half of a surrogate pair is no text, and could not be written again
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeError:
-        refuse(path, "the JSON is not valid UTF-8 text")
+        refuse_file(path, "the JSON is not valid UTF-8 text")
     except RecursionError:
-        refuse(path, f"the JSON is nested deeper than {JSON_DEPTH} levels")
+        refuse_file(path, f"the JSON is nested deeper than {JSON_DEPTH} levels")
     except ValueError as error:
-        refuse(path, f"the JSON is not valid: {error}")
+        refuse_file(path, f"the JSON is not valid: {error}")
     if not isinstance(value, dict):
-        refuse(path, "the JSON is not an object", expected="a text that begins with '{'")
+        refuse_file(path, "the JSON is not an object", expected="a text that begins with '{'")
     level: list[Any] = [value]
     for _ in range(JSON_DEPTH):
         inner = [y for x in level for y in (x.values() if isinstance(x, dict) else x)]
         level = [x for x in inner if isinstance(x, dict | list)]
     if level:
-        refuse(path, f"the JSON is nested deeper than {JSON_DEPTH} levels")
+        refuse_file(path, f"the JSON is nested deeper than {JSON_DEPTH} levels")
     return value
 
 
-def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table = dict(pairs)
     if len(table) < len(pairs):
         ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
-        raise ValueError(f"the key {shown(twice)} stands twice")
+        raise ValueError(f"the key {quote_name(twice)} stands twice")
     return table
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from regard.errors import CheckpointError
 from regard.storage.documents import parsed, read_json
-from regard.storage.suspicion import in_lines, listed, open_regular, plain, refuse, shown, whole
+from regard.storage.untrusted import is_integer, list_names, open_regular, plain, problem_lines, quote_name, refuse_file
 
 DTYPES = {
     "BOOL": torch.bool,
@@ -79,25 +79,25 @@ class Weights:
                     for name in (name for name, home in self.homes.items() if home == path):
                         found[name] = file.get_tensor(name)
             except (OSError, SafetensorError, ValueError, RuntimeError) as error:
-                refuse(path, f"cannot be read: {error}")
+                refuse_file(path, f"cannot be read: {error}")
         for name, info in self.header.items():
             if found[name].dtype != info.dtype or tuple(found[name].shape) != info.shape:
-                refuse(self.homes[name], f"tensor {shown(name)} changed while it was being read")
-        return {name: widened(found[name], dtype) for name in self.header}
+                refuse_file(self.homes[name], f"tensor {quote_name(name)} changed while it was being read")
+        return {name: widened_dtype(found[name], dtype) for name in self.header}
 
 
-def widened(tensor: Tensor, dtype: torch.dtype | None) -> Tensor:
+def widened_dtype(tensor: Tensor, dtype: torch.dtype | None) -> Tensor:
     narrow = dtype is not None and tensor.is_floating_point() and tensor.dtype.itemsize < dtype.itemsize
     return tensor.to(dtype) if narrow else tensor
 
 
-def weights_of(folder: Path) -> Weights:
+def open_weights(folder: Path) -> Weights:
     """The weights of a folder: model.safetensors, or an index and its shards, or the only safetensors file."""
     folder = Path(folder)
     try:
         names = sorted(entry.name for entry in folder.iterdir())
     except OSError as error:
-        refuse(folder, f"the folder cannot be read: {error.strerror}")
+        refuse_file(folder, f"the folder cannot be read: {error.strerror}")
     if "model.safetensors" in names:
         return weights_in(folder / "model.safetensors")
     if "model.safetensors.index.json" in names:
@@ -109,7 +109,7 @@ def weights_of(folder: Path) -> Weights:
         raise CheckpointError(
             "the folder has several weights files and none is called model.safetensors",
             where=str(folder),
-            got=listed(single),
+            got=list_names(single),
             expected="model.safetensors, or model.safetensors.index.json with its shards, or one *.safetensors",
             fix="rename the one to use to model.safetensors, or put it into a folder of its own",
         )
@@ -117,11 +117,11 @@ def weights_of(folder: Path) -> Weights:
         raise CheckpointError(
             "the folder holds weights only in a form that can run code, which is never read silently",
             where=str(folder),
-            got=listed(pickled),
+            got=list_names(pickled),
             expected="*.safetensors",
             fix=f"`regard convert {folder} OUT` reads .bin and .pt files with a restricted reader, on request only",
         )
-    refuse(folder, "the folder has no weights", expected="model.safetensors")
+    refuse_file(folder, "the folder has no weights", expected="model.safetensors")
 
 
 def weights_in(path: Path) -> Weights:
@@ -131,33 +131,37 @@ def weights_in(path: Path) -> Weights:
             size = os.fstat(file.fileno()).st_size
             length = int.from_bytes(file.read(8), "little")
             if size < 8:
-                refuse(path, f"the file has {size} bytes, too few for a header")
+                refuse_file(path, f"the file has {size} bytes, too few for a header")
             if length > min(HEADER_BYTES, size - 8):
-                refuse(path, f"the header claims {length} bytes, the file has {size} and the limit is {HEADER_BYTES}")
+                refuse_file(
+                    path, f"the header claims {length} bytes, the file has {size} and the limit is {HEADER_BYTES}"
+                )
             raw = file.read(length)
     except OSError as error:
-        refuse(path, f"cannot be read: {error.strerror}")
+        refuse_file(path, f"cannot be read: {error.strerror}")
     if raw[:1] != b"{":
-        refuse(path, "the header does not begin with '{'")
+        refuse_file(path, "the header does not begin with '{'")
     fields = parsed(raw, path)
     metadata = fields.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
-        refuse(path, "__metadata__ is not a table of texts")
+        refuse_file(path, "__metadata__ is not a table of texts")
     spans: list[tuple[int, int, str]] = []
     header: dict[str, Info] = {}
     for name, entry in fields.items():
         if not name.isprintable() or len(name) > 1000:  # it will stand in messages
-            refuse(path, f"{shown(name)} cannot be a tensor's name")
+            refuse_file(path, f"{quote_name(name)} cannot be a tensor's name")
         header[name] = info_of(name, entry, path)
         spans.append((*entry["data_offsets"], name))
     reached = 0
     for start, end, name in sorted(spans):
         if start != reached:
             kind = "overlaps another" if start < reached else "leaves a hole before it"
-            refuse(path, f"tensor {shown(name)} {kind}: it starts at byte {start}, the data before ends at {reached}")
+            refuse_file(
+                path, f"tensor {quote_name(name)} {kind}: it starts at byte {start}, the data before ends at {reached}"
+            )
         reached = end
     if reached != size - 8 - length:
-        refuse(path, f"the tensors take {reached} bytes, the file has {size - 8 - length} for them")
+        refuse_file(path, f"the tensors take {reached} bytes, the file has {size - 8 - length} for them")
     return Weights(header, metadata, dict.fromkeys(header, path))
 
 
@@ -165,16 +169,16 @@ def info_of(name: str, entry: Any, path: Path) -> Info:
     """One tensor's line of the header, each number in range and all of them in agreement."""
 
     def wrong(what: str, expected: str = "") -> NoReturn:
-        refuse(path, f"tensor {shown(name)} {what}", expected=expected)
+        refuse_file(path, f"tensor {quote_name(name)} {what}", expected=expected)
 
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
         wrong("needs exactly dtype, shape and data_offsets")
     kind, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(kind, str) or kind not in DTYPES:
-        wrong(f"has the unknown dtype {shown(kind)}", ", ".join(DTYPES))
-    if not isinstance(shape, list) or len(shape) > AXES or not all(map(whole, shape)):
+        wrong(f"has the unknown dtype {quote_name(kind)}", ", ".join(DTYPES))
+    if not isinstance(shape, list) or len(shape) > AXES or not all(map(is_integer, shape)):
         wrong("has no valid shape", f"at most {AXES} whole numbers, none negative")
-    if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(whole, offsets)):
+    if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(is_integer, offsets)):
         wrong("has no valid data_offsets", "two whole numbers, none negative")
     # With zeros left out, so that an empty tensor cannot carry a size whose strides overflow.
     if prod(filter(None, shape)) * DTYPES[kind].itemsize >= 2**63:
@@ -198,7 +202,7 @@ def shards(index: Path, suffix: str) -> dict[str, Path]:
     """Tensor -> shard, as an index says, every shard a regular file that really lies in the index's folder."""
     homes = read_json(index).get("weight_map")
     if not isinstance(homes, dict) or not homes or not all(isinstance(name, str) for name in homes.values()):
-        refuse(index, "weight_map is not a table of tensor and file names")
+        refuse_file(index, "weight_map is not a table of tensor and file names")
     checked = {name: inside(index, name, suffix) for name in dict.fromkeys(homes.values())}
     return {tensor: checked[name] for tensor, name in homes.items()}
 
@@ -219,7 +223,9 @@ def inside(index: Path, name: str, suffix: str) -> Path:
                 fix = "copy the files themselves into the folder (cp -L)"
         except (OSError, RuntimeError, ValueError):  # a loop of links, or a name that the system cannot take
             reason = "cannot be resolved"
-    refuse(index, f"the shard {shown(name)} {reason}", expected=f"a *{suffix} file in the same folder", fix=fix)
+    refuse_file(
+        index, f"the shard {quote_name(name)} {reason}", expected=f"a *{suffix} file in the same folder", fix=fix
+    )
 
 
 def agree(index: Path, homes: Mapping[str, Path], found: Mapping[Path, list[str]]) -> None:
@@ -228,18 +234,18 @@ def agree(index: Path, homes: Mapping[str, Path], found: Mapping[Path, list[str]
     held = {path: set(names) for path, names in found.items()}
     for name, path in homes.items():
         if name not in held[path]:
-            problems.append(f"{shown(name)}: missing from {path.name}")
+            problems.append(f"{quote_name(name)}: missing from {path.name}")
     for path, names in found.items():
         for name in names:
             if name not in homes:
-                problems.append(f"{shown(name)}: in {path.name}, but not in the index")
+                problems.append(f"{quote_name(name)}: in {path.name}, but not in the index")
             elif homes[name] != path:
-                problems.append(f"{shown(name)}: in {path.name}, but the index puts it into {homes[name].name}")
+                problems.append(f"{quote_name(name)}: in {path.name}, but the index puts it into {homes[name].name}")
     if problems:
         raise CheckpointError(
             f"the index and its shards disagree: {len(problems)} problem{'s' if len(problems) > 1 else ''}",
             where=str(index),
-            got=in_lines(problems),
+            got=problem_lines(problems),
             expected="each tensor in the one shard that the index names",
             fix="fetch the folder again: its files are not of one checkpoint",
         )

@@ -22,7 +22,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .token import right
+from .token import label_loss
 
 PASSES, STEP, BOX = 3, 1 / 255, 2 / 255
 RIGHT, ALIKE = 3.0, 0.01  # weights of the two parts of a loss
@@ -49,7 +49,11 @@ def adversarial_losses(
     for i in range(passes):
         logits = net(images.detach() + change)
         clean = logits.detach() if clean is None else clean
-        loss = right(logits, labels) if i == 0 else (RIGHT * right(logits, labels) + ALIKE * apart(logits, clean)) / 2
+        loss = (
+            label_loss(logits, labels)
+            if i == 0
+            else (RIGHT * label_loss(logits, labels) + ALIKE * apart(logits, clean)) / 2
+        )
         yield loss
         if i + 1 < passes:
             change = climbed(change, step * unit, box * unit)

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.models.deit import Answers
+from regard.models.deit import DeiTOutput
 
 from .adversarial import PASSES, adversarial_losses
 from .task import Loss, Task, Term
@@ -18,7 +18,7 @@ SHOWN = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Labelled:
+class LabelledBatch:
     """A batch of images, or of whatever else is one tensor."""
 
     inputs: Tensor  # (b, ...)
@@ -74,13 +74,13 @@ class Classify(Task):
         for i, loss in enumerate(adversarial_losses(self.net, batch.inputs, labels), 1):
             yield Loss("net", {"loss": Term(loss, "examples")}, update=i == PASSES)
 
-    def said(self, batch: Any) -> Answers:
+    def said(self, batch: Any) -> DeiTOutput:
         """Of a net with a head for labels and one for what a teacher says, both; else the same twice."""
         if self.teacher is not None and getattr(self.net, "teacher_head", None) is not None:
-            answers: Answers = self.net.answers(batch.inputs)
+            answers: DeiTOutput = self.net.answers(batch.inputs)
             return answers
         logits = batch.logits(self.net)
-        return Answers(logits, logits)
+        return DeiTOutput(logits, logits)
 
     def to(self, device: torch.device) -> None:
         super().to(device)

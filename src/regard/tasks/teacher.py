@@ -29,7 +29,7 @@ class Teacher:
         if self.lesson == "hard":
             near = best_guess(student, teacher)
         else:
-            near = divergence(student, teacher, self.temperature)
+            near = distillation_divergence(student, teacher, self.temperature)
         return {"loss": Term(right, count, 1 - self.share), "teacher": Term(near, count, self.share)}
 
 
@@ -38,7 +38,7 @@ def best_guess(student: Tensor, teacher: Tensor) -> Tensor:
     return F.cross_entropy(student, teacher.argmax(-1), reduction="sum")
 
 
-def divergence(student: Tensor, teacher: Tensor, temperature: float) -> Tensor:
+def distillation_divergence(student: Tensor, teacher: Tensor, temperature: float) -> Tensor:
     """T^2 KL(teacher || student), summed over places.  (n, v), (n, v) -> a number
 
     The gradient falls as 1 / T^2, which the factor makes up for.

@@ -16,12 +16,12 @@ Shapes: b batch, c classes.
 import torch.nn.functional as F
 from torch import Tensor
 
-from .teacher import best_guess, divergence
+from .teacher import best_guess, distillation_divergence
 
 SHARE, TEMPERATURE = 0.1, 3.0
 
 
-def right(logits: Tensor, labels: Tensor) -> Tensor:
+def label_loss(logits: Tensor, labels: Tensor) -> Tensor:
     """Cross entropy.  (b, c), (b,) or (b, c) -> a number"""
     return F.cross_entropy(logits, labels, reduction="sum")
 
@@ -31,7 +31,7 @@ def hard_distillation(label: Tensor, token: Tensor, labels: Tensor, teacher: Ten
 
     Half of each; of the teacher only its best guess counts.
     """
-    return (right(label, labels) + best_guess(token, teacher)) / 2
+    return (label_loss(label, labels) + best_guess(token, teacher)) / 2
 
 
 def soft_distillation(
@@ -44,4 +44,6 @@ def soft_distillation(
     temperature: float = TEMPERATURE,
 ) -> Tensor:
     """As above, but the token learns all that the teacher thinks.  -> a number"""
-    return (1 - share) * right(label, labels) + share * divergence(token, teacher.detach(), temperature)
+    return (1 - share) * label_loss(label, labels) + share * distillation_divergence(
+        token, teacher.detach(), temperature
+    )

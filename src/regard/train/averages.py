@@ -47,7 +47,7 @@ class Moving:
                 self.weights[name].copy_(here)
 
 
-def mean(tables: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+def average_weights(tables: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
     """The mean of each weight over several checkpoints; what is not a real number is taken from the last."""
     first, last = tables[0], tables[-1]
     if odd := [name for table in tables for name in table.keys() ^ first.keys()]:

@@ -20,7 +20,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from regard.errors import CheckpointError
-from regard.storage.atomic import ready, whole, write
+from regard.storage.atomic import atomic_folder, storable_tensors, write_file
 from regard.storage.documents import json_bytes, read_json
 
 from .distribution import World
@@ -59,10 +59,10 @@ class Checkpoints:
                 self.save_whole(target, checkpoint)
 
     def save_whole(self, target: Path, checkpoint: Checkpoint) -> None:
-        content = {name: ready(table, target / name) for name, table in checkpoint.tensors.items()}
+        content = {name: storable_tensors(table, target / name) for name, table in checkpoint.tensors.items()}
         with self.fresh(target, content) as fresh:
             for name, table in content.items():
-                write(fresh / f"{name}.safetensors", table)
+                write_file(fresh / f"{name}.safetensors", table)
             self.seal(fresh, checkpoint)
 
     def save_shards(self, target: Path, checkpoint: Checkpoint) -> None:
@@ -79,20 +79,20 @@ class Checkpoints:
     @contextmanager
     def fresh(self, target: Path, tables: Mapping[str, Mapping[str, Tensor]]) -> Iterator[Path]:
         """A folder to write into, which becomes the target. Only a damaged one can stand there: it was passed over."""
-        with whole(target, sum(x.nbytes for table in tables.values() for x in table.values())) as fresh:
+        with atomic_folder(target, sum(x.nbytes for table in tables.values() for x in table.values())) as fresh:
             if target.exists():
                 throw_away(target)
             yield fresh
 
     def seal(self, fresh: Path, checkpoint: Checkpoint) -> None:
-        write(fresh / "state.json", json_bytes({"step": checkpoint.step, **checkpoint.data}))
+        write_file(fresh / "state.json", json_bytes({"step": checkpoint.step, **checkpoint.data}))
         sums = {name: digest(fresh / name) for name in content_of(fresh)}
-        write(fresh / MANIFEST, json_bytes({"files": sums}))
+        write_file(fresh / MANIFEST, json_bytes({"files": sums}))
 
     def newest(self, report: Any = lambda problem: None) -> Path | None:
         """The newest whole one. One that is damaged is named to ``report`` and passed over."""
         for _, path in sorted(self.all(), reverse=True):
-            if problem := damage(path):
+            if problem := find_damage(path):
                 report(f"{path} is damaged and passed over: {problem}")
             else:
                 return path
@@ -118,16 +118,16 @@ class Checkpoints:
             with suppress(FileNotFoundError):
                 for path in self.folder.iterdir():
                     if path.name.startswith(HIDDEN):
-                        remove(path)
+                        remove_path(path)
 
 
 def throw_away(path: Path) -> None:
     hidden = path.with_name(f"{HIDDEN}{uuid.uuid4().hex}")
     os.replace(path, hidden)
-    remove(hidden)
+    remove_path(hidden)
 
 
-def remove(path: Path) -> None:
+def remove_path(path: Path) -> None:
     """A folder, or a file where a folder should be."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
@@ -135,7 +135,7 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def damage(path: Path) -> str:
+def find_damage(path: Path) -> str:
     """What is wrong with a checkpoint; empty when each file is there as it was written."""
     try:
         manifest = read_json(path / MANIFEST).get("files")
@@ -155,7 +155,7 @@ def damage(path: Path) -> str:
     return ""
 
 
-def read(path: Path, empty: Callable[[str, str, torch.Size, torch.dtype], Tensor]) -> Checkpoint:
+def read_checkpoint(path: Path, empty: Callable[[str, str, torch.Size, torch.dtype], Tensor]) -> Checkpoint:
     """A whole checkpoint. What was sharded is read into what ``empty(table, name, shape, dtype)`` makes."""
     data = read_json(path / "state.json")
     tensors = {file.name.removesuffix(".safetensors"): load_file(file) for file in sorted(path.glob("*.safetensors"))}

@@ -70,7 +70,7 @@ class Curve:
 def draw(lines: Iterable[Mapping[str, Any]], folder: Path) -> None:
     """Write both pictures into a run's folder, each whole or not at all."""
     folder = Path(folder)
-    with style.family():
+    with style.font_family():
         picture = page(curves_of(lines), folder.resolve().name)
         for kind in ("svg", "png"):
             raw = io.BytesIO()
@@ -145,15 +145,15 @@ def page(curves: Sequence[Curve], title: str) -> Figure:
 
 
 @dataclass(frozen=True)
-class Row:
+class PanelRow:
     height: float
     across: int  # places for panels; the last row may have fewer panels
     panels: list[list[Curve]]
 
 
-def in_rows(height: float, panels: list[list[Curve]]) -> list[Row]:
+def in_rows(height: float, panels: list[list[Curve]]) -> list[PanelRow]:
     across = len(panels) if len(panels) <= 4 else 3
-    return [Row(height, across, panels[i : i + across]) for i in range(0, len(panels), across or 1)]
+    return [PanelRow(height, across, panels[i : i + across]) for i in range(0, len(panels), across or 1)]
 
 
 def panel(figure: Figure, x: float, y: float, width: float, height: float) -> Axes:
@@ -198,8 +198,8 @@ def large(axes: Axes, curves: Sequence[Curve], last: float) -> None:
     axes.set_xlabel("step")
     tall = axes.get_window_extent().height * 72 / axes.get_figure(root=True).dpi  # type: ignore[union-attr]
     ends = sorted(curves, key=lambda curve: curve.line[-1])
-    heights = [tall * part_of(axes, curve.line[-1]) for curve in ends]
-    for curve, is_at, goes_to in zip(ends, heights, apart(heights, 16.0), strict=True):
+    heights = [tall * panel_height(axes, curve.line[-1]) for curve in ends]
+    for curve, is_at, goes_to in zip(ends, heights, spread_heights(heights, 16.0), strict=True):
         text = f"{curve.label} {short(curve.line[-1])}"
         style.end_label(axes, last, curve.line[-1], text, curve.tint, dy=goes_to - is_at, size=10)
 
@@ -269,12 +269,12 @@ def thinned(x: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
     return x[chosen], y[chosen]
 
 
-def part_of(axes: Axes, y: float) -> float:
+def panel_height(axes: Axes, y: float) -> float:
     """How high a value stands in its panel: 0 at the bottom, 1 at the top."""
     return float(axes.transLimits.transform(axes.transScale.transform((0.0, y)))[1])
 
 
-def apart(heights: Sequence[float], least: float) -> list[float]:
+def spread_heights(heights: Sequence[float], least: float) -> list[float]:
     """Rising heights, moved about their middle so that no two are closer than this."""
     moved = list(heights)
     for i in range(1, len(moved)):

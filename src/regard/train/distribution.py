@@ -86,7 +86,7 @@ ALONE = World()
 
 
 @contextmanager
-def joined(device: str = "cpu") -> Iterator[World]:
+def join_world(device: str = "cpu") -> Iterator[World]:
     """The world that torchrun describes; without it, a world of one. When one process fails, so do the others, for they
     miss it: only the one that was first to fail raises its own error."""
     if processes() == 1:

@@ -18,25 +18,25 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grads_with_norm_
 
-from regard.data.loader import Loader, Piece
+from regard.data.loader import Loader, MicroBatch
 from regard.data.replay import Replay
 from regard.data.rows import Data
 from regard.errors import ElsewhereError, InputError
 from regard.tasks.task import Loss, Task
 
-from . import blame, optimizers
+from . import nonfinite, optimizers
 from .assess import assessment
 from .averages import Moving
-from .blame import NotFiniteError
-from .checkpoint import Checkpoint, Checkpoints, damage, read
+from .checkpoint import Checkpoint, Checkpoints, find_damage, read_checkpoint
 from .distribution import World, add_gradients, shard, share_experts
-from .journal import Journal
-from .progress import Pace, Reporter, Status, memory
+from .metrics_log import Journal
+from .nonfinite import NotFiniteError
+from .progress import Pace, Reporter, Status, process_memory
 from .schedules import Schedule
 from .settings import Train
-from .shards import by_place, fill, is_shard, plain, spread, total_norm
+from .shards import by_place, fill_weights, is_shard, plain_tensor, spread, total_norm
 from .stop import signals
-from .update import Update, gather, means, moved, sow
+from .update import Update, gather, means, moved, seed_step
 
 GATHERED = 1  # of the random numbers of a step: those with which a task fills its own data
 DRAWN = 60.0  # seconds between two drawings of the curves
@@ -95,7 +95,7 @@ class Engine:
                 part.compile()
         self.peaks = {name: optimizer[name].rate for name in task.parts}
         self.optimizers = {
-            name: optimizers.optimizer_of(optimizer[name], part, settings.rates) for name, part in task.parts.items()
+            name: optimizers.build_optimizer(optimizer[name], part, settings.rates) for name, part in task.parts.items()
         }
         if settings.moving is not None:
             self.shadows = {name: Moving(part, settings.moving) for name, part in task.parts.items()}
@@ -144,13 +144,13 @@ class Engine:
                     break
         return state
 
-    def filled(self, loader: Loader) -> Iterator[tuple[int, tuple[Piece, ...]]]:
+    def filled(self, loader: Loader) -> Iterator[tuple[int, tuple[MicroBatch, ...]]]:
         """The batches of all steps. Where the task fills its own data, it does so before each of them is drawn."""
         if self.replay is None:
             yield from loader
             return
         for step in loader.steps:
-            sow(self.seed, step, self.world.rank, GATHERED)
+            seed_step(self.seed, step, self.world.rank, GATHERED)
             for part in self.task.parts.values():
                 part.eval()
             with torch.no_grad():
@@ -166,9 +166,9 @@ class Engine:
 
     # one step
 
-    def update(self, step: int, pieces: Sequence[Piece], stop: bool = False) -> Update:
+    def update(self, step: int, pieces: Sequence[MicroBatch], stop: bool = False) -> Update:
         """One batch: every loss of the task, and the steps of its optimizers."""
-        sow(self.seed, step, self.world.rank)
+        seed_step(self.seed, step, self.world.rank)
         for part in self.task.parts.values():
             part.train()
         batches = [moved(piece.batch, self.world.device) for piece in pieces]
@@ -184,7 +184,7 @@ class Engine:
             shadow.update()
         return update
 
-    def totals(self, batches: Sequence[Any], pieces: Sequence[Piece], stop: bool) -> tuple[dict[str, float], bool]:
+    def totals(self, batches: Sequence[Any], pieces: Sequence[MicroBatch], stop: bool) -> tuple[dict[str, float], bool]:
         """The counts of the whole batch, over pieces and processes; and whether any process was told to stop."""
         counts: dict[str, float] = {}
         for batch, piece in zip(batches, pieces, strict=True):
@@ -196,7 +196,11 @@ class Engine:
         return dict(zip(names, found[1:], strict=True)), found[0] > 0
 
     def gradient(
-        self, rounds: Sequence[Iterator[Loss]], pieces: Sequence[Piece], totals: Mapping[str, float], update: Update
+        self,
+        rounds: Sequence[Iterator[Loss]],
+        pieces: Sequence[MicroBatch],
+        totals: Mapping[str, float],
+        update: Update,
     ) -> Loss | None:
         """The task's next loss, its gradient added up over the pieces of this process; None when there is no more."""
         sums: dict[str, Tensor] = {}
@@ -270,14 +274,14 @@ class Engine:
         wrong = [f"{key} = {value}" for key, value in update.sums.items() if not math.isfinite(value)]
 
         def again() -> None:
-            sow(self.seed, update.step, self.world.rank)
+            seed_step(self.seed, update.step, self.world.rank)
             with torch.no_grad(), self.precision():
                 for batch in batches:
                     deque(self.task.losses(batch, update.step), maxlen=0)
 
-        wrong_here = float(len(blame.bad_weights(self.task.parts[name])))
+        wrong_here = float(len(nonfinite.bad_weights(self.task.parts[name])))
         broken = self.world.sum(torch.tensor([wrong_here], device=self.world.device)).item()
-        first = blame.first_in(self.task.parts, name, None if broken else again)  # what all ask again, or none does
+        first = nonfinite.first_in(self.task.parts, name, None if broken else again)  # what all ask again, or none does
         speaker = self.world.least(self.world.rank if first else self.world.size)
         if speaker not in (self.world.rank, self.world.size):
             raise ElsewhereError(f"process {speaker} says where")
@@ -312,7 +316,7 @@ class Engine:
         rates = {self.named(part, "rate"): self.rate(part, self.state.step - 1) for part in self.peaks}
         epoch = self.state.step / max(len(self.data), 1)
         self.journal.record({"step": self.state.step, "epoch": round(epoch, 4), **means(window), **rates})
-        self.journal.time({"step": self.state.step, **pace.measured(), "memory": memory()})
+        self.journal.time({"step": self.state.step, **pace.measured(), "memory": process_memory()})
 
     def assess(self) -> bool:
         """Measure on held-out data, and show some examples. -> whether it is the best so far"""
@@ -354,7 +358,7 @@ class Engine:
 
     def evaluate(self, data: Data) -> tuple[dict[str, float], str]:
         """All of some data, its batches dealt to the processes. -> metrics, and a few examples"""
-        sow(self.seed, self.state.step, self.world.rank)
+        seed_step(self.seed, self.state.step, self.world.rank)
         with ExitStack() as stack:
             for shadow in self.shadows.values():
                 stack.enter_context(shadow.used())
@@ -374,7 +378,7 @@ class Engine:
             self.best(),
             pace.speed,
             unit,
-            memory(),
+            process_memory(),
             pace.left(self.state.step),
             age,
             terms if several else {},
@@ -424,7 +428,7 @@ class Engine:
 
     def check_weights(self) -> None:
         """A step may have led out of all bounds: then the checkpoint before it is the one to keep."""
-        wrong = [name for part in self.task.parts.values() for name in blame.bad_weights(part)]
+        wrong = [name for part in self.task.parts.values() for name in nonfinite.bad_weights(part)]
         if self.world.sum(torch.tensor([float(len(wrong))], device=self.world.device)).item():
             raise NotFiniteError(
                 f"step {self.state.step - 1}: the weights are not finite after it, so no checkpoint is made of them",
@@ -441,7 +445,7 @@ class Engine:
             raise InputError(
                 "every checkpoint of this run is damaged, and nothing was touched",
                 where=str(self.checkpoints.folder),
-                got="\n".join(f"{path.name}: {damage(path)}" for _, path in there),
+                got="\n".join(f"{path.name}: {find_damage(path)}" for _, path in there),
                 fix="put the files back if you can; to begin at step 0, remove that folder and resume",
             )
         told = self.world.tell("" if path is None else str(path))
@@ -460,9 +464,9 @@ class Engine:
             like: Any = weights.get(table.partition(".")[0], {}).get(key.rpartition("/")[2])
             if is_shard(like) and like.shape == shape:
                 return torch.empty_like(like, dtype=dtype)
-            return plain(key, shape, dtype)
+            return plain_tensor(key, shape, dtype)
 
-        found = read(path, empty)
+        found = read_checkpoint(path, empty)
         data = dict(found.data)
         if data.pop("seed") != self.seed:
             raise InputError("this checkpoint was made with another seed", where=str(path))
@@ -480,7 +484,7 @@ class Engine:
         self.saved_at = time.monotonic()
         self.task.restore(found.tensors.get("task", {}))
         for name, part in self.task.parts.items():
-            fill(part, found.tensors[name])
+            fill_weights(part, found.tensors[name])
             optimizers.restore_state(self.optimizers[name], part, found.tensors.get(f"{name}.optimizer", {}))
             if name in self.shadows:
                 moving = found.tensors.get(f"{name}.moving", found.tensors[name])  # from here on, if it is new

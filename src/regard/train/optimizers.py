@@ -88,7 +88,7 @@ Settings = AdamW | Adam | SGD | Adafactor
 ALIKE: Mapping[str, float] = MappingProxyType({})
 
 
-def optimizer_of(settings: Settings, part: nn.Module, rates: Mapping[str, float] = ALIKE) -> torch.optim.Optimizer:
+def build_optimizer(settings: Settings, part: nn.Module, rates: Mapping[str, float] = ALIKE) -> torch.optim.Optimizer:
     """Two groups, what decays and what does not; and each again, where some weights are spread over processes, or have
     a share of the rate of their own, by patterns of their names."""
     groups: dict[tuple[bool, float], list[nn.Parameter]] = {(True, 1.0): [], (False, 1.0): []}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 
-from .words import age, amount, duration, finite, number, printable, storage
+from .formatting import format_age, format_bytes, format_count, format_duration, json_number, number, printable_text
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -59,20 +59,20 @@ class Reporter(Protocol):
         ...
 
 
-def reporter(machine: bool, stream: TextIO | None = None) -> Reporter:
+def make_reporter(machine: bool, stream: TextIO | None = None) -> Reporter:
     """JSON for machines, a bar on a terminal that can move its cursor, plain lines anywhere else; of many processes,
     the first one tells it."""
     if os.environ.get("RANK", "0") != "0":
-        return Silent()
-    out = Forgiving(sys.stdout if stream is None else stream)
+        return SilentReporter()
+    out = SafeStream(sys.stdout if stream is None else stream)
     if machine:
         return JsonLines(out)
     if out.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown"):
         return Bar(out)
-    return Lines(out)
+    return LineReporter(out)
 
 
-class Silent:
+class SilentReporter:
     """For all processes but the first."""
 
     def update(self, status: Status) -> None:
@@ -91,7 +91,7 @@ class Silent:
 class JsonLines:
     """One object a line, with its kind in ``event``."""
 
-    def __init__(self, out: "Forgiving", every: float = 1.0, clock: Clock = time.monotonic) -> None:
+    def __init__(self, out: "SafeStream", every: float = 1.0, clock: Clock = time.monotonic) -> None:
         self.out, self.turn = out, Turn(every, clock)
 
     def update(self, status: Status) -> None:
@@ -109,14 +109,14 @@ class JsonLines:
             self.say({"event": "step", **vars(status)})
 
     def say(self, event: Mapping[str, Any]) -> None:
-        self.out.write(json.dumps(finite(event), allow_nan=False) + "\n")
+        self.out.write(json.dumps(json_number(event), allow_nan=False) + "\n")
         self.out.flush()
 
 
-class Lines:
+class LineReporter:
     """For logs: a line now and then."""
 
-    def __init__(self, out: "Forgiving", every: float = 10.0, clock: Clock = time.monotonic) -> None:
+    def __init__(self, out: "SafeStream", every: float = 10.0, clock: Clock = time.monotonic) -> None:
         self.out, self.turn = out, Turn(every, clock)
 
     def update(self, status: Status) -> None:
@@ -124,7 +124,7 @@ class Lines:
             self.show(status)
 
     def note(self, text: str) -> None:
-        self.out.write(printable(text) + "\n")
+        self.out.write(printable_text(text) + "\n")
         self.out.flush()
 
     def tell(self, event: str, facts: Mapping[str, Any], text: str) -> None:
@@ -141,7 +141,7 @@ class Lines:
 class Bar:
     """Two lines at the foot of a terminal, redrawn in place; notes stand above them."""
 
-    def __init__(self, out: "Forgiving", every: float = 0.1, clock: Clock = time.monotonic) -> None:
+    def __init__(self, out: "SafeStream", every: float = 0.1, clock: Clock = time.monotonic) -> None:
         from rich.console import Console
         from rich.live import Live
 
@@ -154,7 +154,7 @@ class Bar:
             self.show(status)
 
     def note(self, text: str) -> None:
-        self.console.print(printable(text), soft_wrap=True)  # a path must stay in one piece to be copied
+        self.console.print(printable_text(text), soft_wrap=True)  # a path must stay in one piece to be copied
 
     def tell(self, event: str, facts: Mapping[str, Any], text: str) -> None:
         self.note(text)
@@ -215,7 +215,7 @@ class Turn:
         return status
 
 
-class Forgiving:
+class SafeStream:
     """A stream that never fails: what it cannot show becomes a question mark, and once nobody reads, it is silent."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -272,13 +272,13 @@ class Forgiving:
 def facts(status: Status, width: int = 80) -> list[str]:
     """The most wanted first: a narrow terminal has room for a few."""
     best = [] if status.best is None else [f"best {number(status.best)}"]
-    unit = "" if width < NARROW else f" {printable(status.unit)}"
-    saved = "not saved yet" if status.saved_age is None else f"saved {age(status.saved_age)} ago"
+    unit = "" if width < NARROW else f" {printable_text(status.unit)}"
+    saved = "not saved yet" if status.saved_age is None else f"saved {format_age(status.saved_age)} ago"
     return [
         f"loss {number(status.loss)}",
         *best,
-        f"{amount(status.speed)}{unit}/s",
-        storage(status.memory),
+        f"{format_count(status.speed)}{unit}/s",
+        format_bytes(status.memory),
         saved,
     ]
 
@@ -286,11 +286,11 @@ def facts(status: Status, width: int = 80) -> list[str]:
 def remaining(status: Status, width: int = 80) -> list[str]:
     if status.left is None or status.last:
         return []
-    return [duration(status.left) if width < NARROW else f"{duration(status.left)} left"]
+    return [format_duration(status.left) if width < NARROW else f"{format_duration(status.left)} left"]
 
 
 def extras(status: Status) -> list[str]:
-    return [f"{printable(name)} {value:.4g}" for name, value in status.extra.items()]
+    return [f"{printable_text(name)} {value:.4g}" for name, value in status.extra.items()]
 
 
 def count(status: Status) -> str:
@@ -350,7 +350,7 @@ class Pace:
         return {"seconds_per_step": per_step, "per_second": self.speed, "elapsed": self.last - self.began}
 
 
-def memory() -> int:
+def process_memory() -> int:
     """Bytes that this process holds now; once it computes on a GPU, the most that it has held there."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():

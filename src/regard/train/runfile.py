@@ -23,10 +23,19 @@ from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from regard.errors import ConfigError, RunFileError
-from regard.nn.config import MANY, fits, literals, misfit, near, objections, shown, words
+from regard.nn.config import (
+    MANY,
+    closest_name,
+    describe_misfit,
+    fits_type,
+    literals,
+    objections,
+    show_value,
+    type_words,
+)
 from regard.nn.synonyms import meant_in_run
 
-from .places import DEEPEST, Path, Scanner, scan
+from .toml_lines import DEEPEST, Path, Scanner, scan
 
 T = TypeVar("T")
 
@@ -43,7 +52,7 @@ def setting(default: T, explanation: str) -> T:
     return field(default=default, metadata=told)
 
 
-def required(explanation: str) -> Any:
+def required_setting(explanation: str) -> Any:
     """A field of a table that every run file has to give; in Python it is given by name."""
     return field(kw_only=True, metadata={"help": explanation})
 
@@ -76,7 +85,7 @@ def read(kind: type[T], text: str, where: str, overrides: Sequence[str] = ()) ->
     """Settings from the text of a run file; `where` names it in errors. Overrides (`train.steps=2000`) replace what the
     file says: their values are TOML, or plain text where they are none. One ConfigError tells all that is wrong."""
     document = load(text, where)
-    reading = Reading(kind, where, {**document.lines})
+    reading = RunFileReader(kind, where, {**document.lines})
     reading.override(document.data, overrides)
     settings = reading.table(kind, document.data, None, ())
     reading.complain()
@@ -84,18 +93,18 @@ def read(kind: type[T], text: str, where: str, overrides: Sequence[str] = ()) ->
 
 
 @dataclass(frozen=True)
-class Document:
+class RunDocument:
     data: dict[str, Any]
     lines: dict[Path, int]
 
 
-def load(text: str, where: str) -> Document:
+def load(text: str, where: str) -> RunDocument:
     """What a TOML text says, as plain data, and in which lines."""
     if len(encoded(text, where)) > BIGGEST:
         raise ConfigError(f"{where}: too large for a run file", expected=f"at most {BIGGEST} bytes")
     lines = scan(text, where)  # first: it refuses what tomllib could not bear
     try:
-        return Document(tomllib.loads(text), lines)
+        return RunDocument(tomllib.loads(text), lines)
     except tomllib.TOMLDecodeError as error:
         found = re.fullmatch(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", str(error), re.DOTALL)
         reason, line, column = found.groups() if found else (str(error), None, None)
@@ -123,7 +132,7 @@ class Override:
 
 
 def parse_override(text: str) -> Override:
-    name = f"override {text if text.isprintable() and len(text) <= 200 else shown(text)}"
+    name = f"override {text if text.isprintable() and len(text) <= 200 else show_value(text)}"
     scanner = Scanner(text, name)
     path = tuple(scanner.key())
     if not path or len(path) > DEEPEST or not scanner.next("="):
@@ -155,7 +164,7 @@ class Problem:
         return {"where": self.where, "key": self.key, "text": self.reason}
 
 
-class Reading:
+class RunFileReader:
     """One reading of one file: where each key came from, and what is wrong."""
 
     def __init__(self, kind: type, where: str, origins: dict[Path, int | Override]) -> None:
@@ -257,22 +266,22 @@ class Reading:
     def value(self, given: Any, hint: Any, default: object, path: Path) -> object:
         """One value of the type that is asked for; where it is not, a problem and None."""
         choices = kinds(hint)
-        if given == NONE and NoneType in get_args(hint) and (choices or not fits(given, hint)):
+        if given == NONE and NoneType in get_args(hint) and (choices or not fits_type(given, hint)):
             return None
         if isinstance(hint, PerPart) and isinstance(given, dict):
             return self.parts(choices, given, default, path)
         if choices:
             return self.choice(choices, given, default, path)
         origin = self.origins.get(path)
-        if isinstance(origin, Override) and not fits(given, hint) and fits(origin.typed, hint):
+        if isinstance(origin, Override) and not fits_type(given, hint) and fits_type(origin.typed, hint):
             given = origin.typed  # for a setting that is a text, 2024 is one too
         if not self.plain(given, path):
             return None
-        if not fits(given, hint):
+        if not fits_type(given, hint):
             names = [name for option in options(hint) for name in literals(option)]
             listed = any(get_origin(option) is tuple for option in options(hint)) and isinstance(given, str)
-            advice = f"; write [{shown(given)}]" if listed else near(given, names)
-            self.problem(path, f"{shown(given)} {misfit(given, wanted(hint))}{advice}")
+            advice = f"; write [{show_value(given)}]" if listed else closest_name(given, names)
+            self.problem(path, f"{show_value(given)} {describe_misfit(given, wanted(hint))}{advice}")
             return None
         if is_free(hint) and isinstance(default, Mapping):
             return {**default, **given}
@@ -283,12 +292,12 @@ class Reading:
         if len(choices) > 1 and isinstance(given, str):
             given = {"kind": given}
         if not isinstance(given, dict):
-            self.problem(path, f"{shown(given)} is not a table")
+            self.problem(path, f"{show_value(given)} is not a table")
             return None
         name = given.get("kind", getattr(default, "kind", None)) if len(choices) > 1 else ""
         if not isinstance(name, str) or name not in choices:
-            said = "missing:" if name is None else f"{shown(name)} is not"
-            self.problem((*path, "kind"), f"{said} one of {', '.join(map(repr, choices))}{near(name, choices)}")
+            said = "missing:" if name is None else f"{show_value(name)} is not"
+            self.problem((*path, "kind"), f"{said} one of {', '.join(map(repr, choices))}{closest_name(name, choices)}")
             return None
         kind = choices[name]
         return self.table(kind, given, default if isinstance(default, kind) else None, path)
@@ -316,7 +325,7 @@ class Reading:
         elif isinstance(value, float) and not math.isfinite(value):
             self.problem(path, f"{value} is not a finite number")
         elif isinstance(value, int) and abs(value) >= 1 << 63:
-            self.problem(path, f"{shown(value)} is too large a number")
+            self.problem(path, f"{show_value(value)} is too large a number")
         else:
             return True
         return False
@@ -329,7 +338,7 @@ class Reading:
             return same
         elsewhere = [repr(dotted(other)) for other in every_key(self.kind) if other[-1] == path[-1] and other != path]
         other = f"; did you mean {elsewhere[0]}?" if elsewhere else f"; known are {', '.join(known)}"
-        return near(path[-1], known) or other
+        return closest_name(path[-1], known) or other
 
 
 def unread(kind: type) -> object:
@@ -392,7 +401,7 @@ class Parts:
     own: Mapping[str, Any]
 
 
-def of_part(settings: Any, part: str) -> Any:
+def settings_of_part(settings: Any, part: str) -> Any:
     return settings.own.get(part, settings.usual) if isinstance(settings, Parts) else settings
 
 
@@ -416,12 +425,12 @@ def is_free(hint: Any) -> bool:
 
 
 def wanted(hint: Any) -> str:
-    return " or ".join(dict.fromkeys(map(words, options(hint))))
+    return " or ".join(dict.fromkeys(map(type_words, options(hint))))
 
 
 def settled(value: Any, hint: Any) -> Any:
     """A value that fits, with lists as tuples and whole numbers as floats where the type says so."""
-    kind = next(option for option in [*options(hint), NoneType] if fits(value, option))
+    kind = next(option for option in [*options(hint), NoneType] if fits_type(value, option))
     if get_origin(kind) is tuple:
         return tuple(settled(item, get_args(kind)[0]) for item in value)
     return float(value) if kind is float else value
@@ -441,4 +450,4 @@ def dotted(path: Path) -> str:
 
 
 def quoted(part: str) -> str:
-    return part if re.fullmatch(r"[A-Za-z0-9_-]{1,60}", part) else shown(part)
+    return part if re.fullmatch(r"[A-Za-z0-9_-]{1,60}", part) else show_value(part)

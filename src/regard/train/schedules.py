@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from regard.nn.config import below, not_positive, not_shares, refuse
+from regard.nn.config import not_positive, not_shares, refuse, stage_fields
 
 from .runfile import setting
 
@@ -33,7 +33,7 @@ class Cosine:
     floor: float = setting(0.0, "what is left of the learning rate at the end, as a share")
 
     def __post_init__(self) -> None:
-        refuse(below(0, self, "warmup"), not_shares(self, "floor"))
+        refuse(stage_fields(0, self, "warmup"), not_shares(self, "floor"))
 
     def factor(self, step: int, steps: int) -> float:
         down = 0.5 + 0.5 * math.cos(math.pi * descent(step, steps, self.warmup))
@@ -47,7 +47,7 @@ class Linear:
     floor: float = setting(0.0, "what is left of the learning rate at the end, as a share")
 
     def __post_init__(self) -> None:
-        refuse(below(0, self, "warmup"), not_shares(self, "floor"))
+        refuse(stage_fields(0, self, "warmup"), not_shares(self, "floor"))
 
     def factor(self, step: int, steps: int) -> float:
         return rise(step, self.warmup) * (1 - (1 - self.floor) * descent(step, steps, self.warmup))
@@ -59,7 +59,7 @@ class Constant:
     warmup: int = setting(0, "warm-up: steps until the full learning rate")
 
     def __post_init__(self) -> None:
-        refuse(below(0, self, "warmup"))
+        refuse(stage_fields(0, self, "warmup"))
 
     def factor(self, step: int, steps: int) -> float:
         return rise(step, self.warmup)

@@ -80,7 +80,7 @@ def read_shards(folder: Path, empty: Empty) -> dict[str, Tensor]:
     return table
 
 
-def plain(name: str, shape: torch.Size, dtype: torch.dtype) -> Tensor:
+def plain_tensor(name: str, shape: torch.Size, dtype: torch.dtype) -> Tensor:
     return torch.empty(shape, dtype=dtype)
 
 
@@ -94,7 +94,7 @@ def spread(x: Tensor, like: Any) -> Tensor:
 
 
 @torch.no_grad()
-def fill(part: nn.Module, table: Mapping[str, Tensor]) -> None:
+def fill_weights(part: nn.Module, table: Mapping[str, Tensor]) -> None:
     """Every weight from a checkpoint, strictly."""
     state = part.state_dict()
     if wrong := sorted(state.keys() ^ table.keys()):

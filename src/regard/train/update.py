@@ -52,7 +52,7 @@ def means(window: Mapping[str, float]) -> dict[str, float]:
     return {name: value / count for name, value in sums.items() if (count := window[f"count {name}"])}
 
 
-def sow(seed: int, step: int, rank: int, *use: int) -> None:
+def seed_step(seed: int, step: int, rank: int, *use: int) -> None:
     """All random numbers of a step are a function of these three, and of what they are for, where that is told."""
     numbers = np.random.SeedSequence([seed, step, rank, *use]).generate_state(3, np.uint64)
     torch.manual_seed(int(numbers[0]) >> 1)

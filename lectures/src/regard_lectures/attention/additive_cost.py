@@ -10,7 +10,7 @@ import torch
 from matplotlib.figure import Figure
 
 from regard import style
-from regard.comparison.measure import peak_bytes, seconds, slope
+from regard.comparison.measure import cost_exponent, peak_bytes, time_fastest
 from regard.nn.attention import Softmax
 from regard.nn.kernels.additive import Additive
 from regard_lectures.figure import Check, Numbers, above, close, seeded, within
@@ -33,7 +33,7 @@ def compute() -> Numbers:
     with seeded(SEED), torch.no_grad():
         for name, kernel in kernels.items():
             works = [partial(kernel.weights, *torch.randn(2, 1, 1, size, WIDTH)) for size in SIZES]
-            numbers[name] = {"seconds": seconds(works), "bytes": [peak_bytes(work) for work in works]}
+            numbers[name] = {"seconds": time_fastest(works), "bytes": [peak_bytes(work) for work in works]}
     return numbers
 
 
@@ -65,7 +65,7 @@ def checks(numbers: Numbers) -> list[Check]:
             0.99,
         ),
         above("additive over dot: peak bytes at N = 512", additive["bytes"][-1] / dot["bytes"][-1], 10),
-        within("additive: growth of peak bytes, N >= 64", slope(sizes[2:], additive["bytes"][2:]), 1.9, 2.1),
-        close("dot: growth of peak bytes, N >= 64", slope(sizes[2:], dot["bytes"][2:]), 2, 0.1),
+        within("additive: growth of peak bytes, N >= 64", cost_exponent(sizes[2:], additive["bytes"][2:]), 1.9, 2.1),
+        close("dot: growth of peak bytes, N >= 64", cost_exponent(sizes[2:], dot["bytes"][2:]), 2, 0.1),
         above("seconds: additive over dot at N = 512", additive["seconds"][-1] / dot["seconds"][-1], 3),
     ]

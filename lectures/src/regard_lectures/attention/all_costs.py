@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from regard import style
-from regard.comparison.measure import peak_bytes, seconds, slope
+from regard.comparison.measure import cost_exponent, peak_bytes, time_fastest
 from regard.nn.mechanisms import Choice, build_mixer
 from regard.nn.site import Site
 from regard_lectures.curves import spread
@@ -102,7 +102,7 @@ def compute() -> Numbers:
         for name in GROWTHS:
             sizes = [size for size in (SQUARES if square(name) else OTHERS) if size <= LONGEST.get(name, SIZES[-1])]
             works = [looks(size) if name == "perceiver" else layer(SAID.get(name, name), size) for size in sizes]
-            costs = {"seconds": seconds(works, ROUNDS), "bytes": [peak_bytes(work) for work in works]}
+            costs = {"seconds": time_fastest(works, ROUNDS), "bytes": [peak_bytes(work) for work in works]}
             numbers["curves"][name] = {"sizes": sizes} | costs
     return numbers
 
@@ -124,7 +124,7 @@ def looks(size: int) -> Callable[[], Tensor]:
 
 
 def growth(found: dict[str, list[float]], what: str = "seconds") -> float:
-    return slope([int(size) for size in found["sizes"]], found[what])
+    return cost_exponent([int(size) for size in found["sizes"]], found[what])
 
 
 def draw(numbers: Numbers) -> Figure:

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from regard import style
-from regard.comparison.measure import operations
+from regard.comparison.measure import count_operations
 from regard.nn.attention import Softmax
 from regard.nn.mask import ALL
 from regard_lectures.figure import Check, Numbers, equal, plain, seeded
@@ -30,7 +30,7 @@ def compute() -> Numbers:
         for tokens in (TOKENS, 2 * TOKENS):
             q, k, v = torch.randn(3, 1, 1, tokens, WIDTH)
             weights = kernel.weights(2 * q, k)[0, 0]
-            work = operations(lambda: kernel.explicit(q, k, v, ALL, None))  # noqa: B023
+            work = count_operations(lambda: kernel.explicit(q, k, v, ALL, None))  # noqa: B023
             counts[str(tokens)] = {"weights": weights.numel(), "operations": work, "map": plain(weights, 3)}
     return {"width": WIDTH, "counts": counts}
 

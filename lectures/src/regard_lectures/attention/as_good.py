@@ -13,7 +13,7 @@ import torch
 from matplotlib.figure import Figure
 
 from regard import style
-from regard.modalities.text.bleu import quality
+from regard.modalities.text.bleu import bleu_and_chrf
 from regard.models.rnn import Aligned, RNNTranslator
 from regard.nn.mask import Mask
 from regard.run.settings import read_run
@@ -42,7 +42,7 @@ def compute() -> Numbers:
     references = [english for _, english in pairs]
     nets = {"additive": by_recipe(RECIPE)}
     nets["dot"] = trained(f"{RECIPE}-dot", replace(run, model={**run.model, "attention": "dot"}))
-    found = {scores: quality(translated(model, pairs), references) for scores, model in nets.items()}
+    found = {scores: bleu_and_chrf(translated(model, pairs), references) for scores, model in nets.items()}
     return {
         "captions": len(pairs),
         "bleu": {scores: round(one.bleu, 2) for scores, one in found.items()},

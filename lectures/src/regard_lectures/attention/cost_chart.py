@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from regard import style
-from regard.comparison.measure import peak_bytes, seconds, slope
+from regard.comparison.measure import cost_exponent, peak_bytes, time_fastest
 from regard.nn.mechanisms import Choice, build_mixer
 from regard.nn.site import Site
 from regard.nn.tap import capture
@@ -62,7 +62,7 @@ def compute() -> Numbers:
         for name, curve in SHOWN.items():
             sizes = [size for size in SIZES if size <= curve.longest]
             works = [layer(curve, torch.randn(1, size, WIDTH)) for size in sizes]
-            found = {"seconds": seconds(works, curve.rounds), "bytes": [peak_bytes(work) for work in works]}
+            found = {"seconds": time_fastest(works, curve.rounds), "bytes": [peak_bytes(work) for work in works]}
             numbers["curves"][name] = {"sizes": sizes, **found}
     return numbers
 
@@ -80,7 +80,7 @@ def layer(curve: Curve, x: Tensor) -> Callable[[], Tensor]:
 def growth(found: dict[str, list[float]], measure: str) -> float:
     """The slope from FIT tokens on."""
     pairs = [(int(size), cost) for size, cost in zip(found["sizes"], found[measure], strict=True) if size >= FIT]
-    return slope([size for size, _ in pairs], [cost for _, cost in pairs])
+    return cost_exponent([size for size, _ in pairs], [cost for _, cost in pairs])
 
 
 def draw(numbers: Numbers) -> Figure:

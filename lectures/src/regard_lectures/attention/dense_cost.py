@@ -11,7 +11,7 @@ import torch
 from matplotlib.figure import Figure
 
 from regard import style
-from regard.comparison.measure import operations, peak_bytes, seconds, slope
+from regard.comparison.measure import cost_exponent, count_operations, peak_bytes, time_fastest
 from regard.nn.attention import Softmax
 from regard.nn.mask import ALL
 from regard_lectures.figure import Check, Numbers, aside, below, seeded, within
@@ -42,9 +42,9 @@ def compute() -> Numbers:
         heads = [torch.randn(3, 1, 1, size, WIDTH) for size in SIZES]
         for name, form in (("explicit", kernel.explicit), ("fused", kernel.fused)):
             works = [partial(form, q, k, v, ALL, None) for q, k, v in heads]
-            numbers[name] = {"seconds": seconds(works), "bytes": [peak_bytes(work) for work in works]}
+            numbers[name] = {"seconds": time_fastest(works), "bytes": [peak_bytes(work) for work in works]}
             if name == "explicit":
-                numbers["operations"] = [operations(work) for work in works]
+                numbers["operations"] = [count_operations(work) for work in works]
     return numbers
 
 
@@ -63,7 +63,7 @@ def draw(numbers: Numbers) -> Figure:
         for name, tint in (("explicit", style.SECOND), ("fused", style.WEIGHT)):
             y = numbers[name][measure]
             axes.plot(sizes, y, color=tint, marker="o")
-            growth = f"$N^{{{slope(sizes[LONG], y[LONG]):.1f}}}$"
+            growth = f"$N^{{{cost_exponent(sizes[LONG], y[LONG]):.1f}}}$"
             style.end_label(axes, sizes[-1], y[-1], f"{name}  {growth}", tint)
         last = numbers["explicit"][measure][-1] * 2.2
         axes.plot(sizes, [last * (size / sizes[-1]) ** 2 for size in sizes], color=style.EDGE, lw=1.2, ls=":")
@@ -77,15 +77,22 @@ def checks(numbers: Numbers) -> list[Check]:
     sizes, explicit, fused = numbers["sizes"], numbers["explicit"], numbers["fused"]
     result = [4 * size * numbers["width"] for size in sizes]  # bytes of the output
     extra = [whole - out for whole, out in zip(fused["bytes"], result, strict=True)]
-    middle = slope(sizes[1:5], explicit["seconds"][1:5])
+    middle = cost_exponent(sizes[1:5], explicit["seconds"][1:5])
     return [
-        aside(within("explicit: growth of operations", slope(sizes, numbers["operations"]), 1.99, 2.01)),
-        within("explicit: growth of peak bytes, N >= 1024", slope(sizes[LONG], explicit["bytes"][LONG]), 1.8, 2.1),
+        aside(within("explicit: growth of operations", cost_exponent(sizes, numbers["operations"]), 1.99, 2.01)),
+        within(
+            "explicit: growth of peak bytes, N >= 1024", cost_exponent(sizes[LONG], explicit["bytes"][LONG]), 1.8, 2.1
+        ),
         aside(below("fused: bytes beyond the result at N = 4096 over those at 1024", extra[-1] / extra[3], 1.1)),
         aside(below("fused over explicit: peak bytes at N = 4096", fused["bytes"][-1] / explicit["bytes"][-1], 0.05)),
         aside(within("seconds: growth of the explicit form, N = 256 to 2048", middle, 1.8, 2.1)),
         within(
-            "seconds: growth of the explicit form, N >= 1024", slope(sizes[LONG], explicit["seconds"][LONG]), 1.8, 2.1
+            "seconds: growth of the explicit form, N >= 1024",
+            cost_exponent(sizes[LONG], explicit["seconds"][LONG]),
+            1.8,
+            2.1,
         ),
-        within("seconds: growth of the fused form, N >= 1024", slope(sizes[LONG], fused["seconds"][LONG]), 1.8, 2.1),
+        within(
+            "seconds: growth of the fused form, N >= 1024", cost_exponent(sizes[LONG], fused["seconds"][LONG]), 1.8, 2.1
+        ),
     ]

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from regard import style
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.block import Block
-from regard.nn.feedforward import MLP
+from regard.nn.feedforward import FeedForward
 from regard.nn.mask import ALL, CAUSAL, Mask
 from regard.nn.positions import Learned
 from regard.nn.residual import Branch, PreNorm
@@ -56,7 +56,9 @@ class Decoder(nn.Module):
         self.mask = mask
         self.embed, self.positions = nn.Embedding(START + 1, dim), Learned(LENGTH, dim)
         self.blocks = nn.ModuleList(
-            Block(MultiHeadAttention(dim, 4), MLP(dim, 2 * dim), lambda: PreNorm(nn.LayerNorm(dim), Branch(dim)))
+            Block(
+                MultiHeadAttention(dim, 4), FeedForward(dim, 2 * dim), lambda: PreNorm(nn.LayerNorm(dim), Branch(dim))
+            )
             for _ in range(depth)
         )
         self.head = nn.Sequential(nn.LayerNorm(dim), nn.Linear(dim, START))

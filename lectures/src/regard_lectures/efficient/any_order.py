@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from regard import style
 from regard.models.perceiver import Config, Perceiver
 from regard.nn.tap import capture
-from regard.zoo import parameters
+from regard.zoo import count_parameters
 from regard_lectures.figure import Check, Numbers, above, aside, below, close, seeded, starts_above
 from regard_lectures.foundations.pixels import convolutional
 from regard_lectures.labelled_images import garments, learn, pixels_of, right, shades
@@ -76,14 +76,14 @@ def compute() -> Numbers:
         learn(net, images, labels, steps=STEPS, batch=BATCH, rate=RATE)
     moved = Moved(net, order)
     numbers["perceiver"] = {
-        "weights": parameters(net),
+        "weights": count_parameters(net),
         "straight": right(net, tested, wanted),
         "places along": right(moved, tested, wanted),
         "places left behind": right(net, mixed(tested, order), wanted),
         "apart": apart(net, moved, tested[:200]),
         "again": again(images, labels, order),
     }
-    numbers["convolutional"] = {"weights": parameters(convolutional()), "straight": [], "mixed": []}
+    numbers["convolutional"] = {"weights": count_parameters(convolutional()), "straight": [], "mixed": []}
     for seed in range(SEED, SEED + SEEDS):
         for name, own, asked in (
             ("straight", images, tested),

@@ -13,8 +13,8 @@ from torch import nn
 from regard import style
 from regard.models.perceiver import PRESETS, Config, Perceiver
 from regard.nn.block import Block
-from regard.nn.latents import Look
-from regard.zoo import parameters
+from regard.nn.latents import LatentBlock
+from regard.zoo import count_parameters
 from regard_lectures.figure import Check, Numbers, below, equal, within
 
 TITLE = "Perceiver: a few latents ask again and again"
@@ -40,8 +40,8 @@ def compute() -> Numbers:
         net = Perceiver(LARGE).eval()
         calls: list[str] = []
         for name, part in net.named_modules():
-            if isinstance(part, Look | Block):
-                listen(part, "look" if isinstance(part, Look) else "block", name, calls)
+            if isinstance(part, LatentBlock | Block):
+                listen(part, "look" if isinstance(part, LatentBlock) else "block", name, calls)
         image = torch.zeros(1, LARGE.channels, LARGE.image, LARGE.image)
         inputs = net.inputs(image)
         latents = net.latents(inputs)
@@ -49,7 +49,7 @@ def compute() -> Numbers:
         "calls": calls,
         "inputs": list(inputs.shape[1:]),
         "latents": list(latents.shape[1:]),
-        "weights": parameters(net),
+        "weights": count_parameters(net),
         "looks": LARGE.looks,
         "depth": LARGE.depth,
         "scores": scores(LARGE, inputs.shape[1]),

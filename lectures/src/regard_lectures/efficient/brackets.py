@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from regard import style
-from regard.comparison.measure import operations, slope
+from regard.comparison.measure import cost_exponent, count_operations
 from regard.nn.kernels.performer import Performer, Settings
 from regard.nn.mask import ALL
 from regard_lectures.figure import Check, Numbers, below, equal, plain, seeded, within
@@ -57,7 +57,7 @@ def compute() -> Numbers:
 
 def count(kernel: Performer, x: Tensor) -> tuple[int, int]:
     q, k, v = x
-    return operations(lambda: kernel.explicit(q, k, v, ALL, None)), operations(lambda: kernel(q, k, v))
+    return count_operations(lambda: kernel.explicit(q, k, v, ALL, None)), count_operations(lambda: kernel(q, k, v))
 
 
 def draw(numbers: Numbers) -> Figure:
@@ -136,6 +136,6 @@ def checks(numbers: Numbers) -> list[Check]:
         equal("the output", shapes["y"], f"{TOKENS} x {WIDTH}"),
         equal("operations by pairs", found["pairs"][-1], lifting + 2 * last * last * (MANY + HEAD)),
         equal("operations by sums", found["sums"][-1], lifting + 4 * last * MANY * (HEAD + 1)),
-        within("growth by sums", slope(SIZES, found["sums"]), 0.999, 1.001),
-        within("growth by pairs, from 1,024 tokens on", slope(SIZES[-2:], found["pairs"][-2:]), 1.8, 2.0),
+        within("growth by sums", cost_exponent(SIZES, found["sums"]), 0.999, 1.001),
+        within("growth by pairs, from 1,024 tokens on", cost_exponent(SIZES[-2:], found["pairs"][-2:]), 1.8, 2.0),
     ]

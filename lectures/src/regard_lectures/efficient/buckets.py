@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from regard import style
-from regard.nn.kernels.lsh import LSH, unit
+from regard.nn.kernels.lsh import LSH, unit_keys
 from regard.nn.mask import ALL, CAUSAL, Mask
 from regard_lectures.figure import Check, Numbers, below, equal, plain, seeded
 
@@ -34,7 +34,9 @@ TOKENS, WIDTH, CHUNK, BUCKETS, LENGTH = 16, 8, 4, 4, 5.0
 def compute() -> Numbers:
     with seeded(SEED), torch.no_grad():
         bundles = torch.randn(BUCKETS, WIDTH, dtype=torch.float64)
-        q = unit(bundles[torch.randint(BUCKETS, (TOKENS,))] + 0.35 * torch.randn(TOKENS, WIDTH).double())[None, None]
+        q = unit_keys(bundles[torch.randint(BUCKETS, (TOKENS,))] + 0.35 * torch.randn(TOKENS, WIDTH).double())[
+            None, None
+        ]
         q, v = LENGTH * q, torch.randn(1, 1, TOKENS, WIDTH, dtype=torch.float64)
     kernel = LSH(CHUNK, 1, (BUCKETS,), form="chunks")
     codes = kernel.codes(q)
@@ -63,7 +65,7 @@ def compute() -> Numbers:
 
 def shared(q: Tensor, mask: Mask) -> Tensor:
     """Weights of all keys, which are the queries at length 1: its own gets -1e5, later ones -1e9."""
-    scores = (q @ unit(q).mT).masked_fill(torch.eye(TOKENS, dtype=torch.bool), -1e5)
+    scores = (q @ unit_keys(q).mT).masked_fill(torch.eye(TOKENS, dtype=torch.bool), -1e5)
     allowed = mask.dense(TOKENS, TOKENS, q.device)
     return (scores if allowed is None else scores.masked_fill(~allowed, -1e9)).softmax(-1)
 

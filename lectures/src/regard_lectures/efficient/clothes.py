@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.data.files import find_file as found
-from regard.modalities.images.idx import find, read_idx
+from regard.modalities.images.idx import find_idx, read_idx
 
 FOLDER, SHADES = "fashion_mnist_30k", 8
 
@@ -19,7 +19,7 @@ FOLDER, SHADES = "fashion_mnist_30k", 8
 @cache
 def pictures(split: str, side: int) -> Tensor:
     """Made smaller by means of what falls together.  -> (n, side * side), from 0 to SHADES - 1"""
-    pixels = torch.from_numpy(read_idx(find(found(FOLDER, Path()), split, "images", 3)).copy())
+    pixels = torch.from_numpy(read_idx(find_idx(found(FOLDER, Path()), split, "images", 3)).copy())
     small = F.interpolate(pixels[:, None].float(), (side, side), mode="area").flatten(1)
     return (small * (SHADES / 256)).byte()
 

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from regard import style
-from regard.comparison.measure import on_threads, seconds
+from regard.comparison.measure import on_threads, time_fastest
 from regard.nn.mechanisms import Choice
 from regard_lectures.curves import bits, named
 from regard_lectures.efficient.hidden import Course, alone, batch_of, built, taught
@@ -51,7 +51,7 @@ TINTS = {"softmax": style.INK, "Performer": style.WEIGHT, "Linformer": style.KEY
 
 def compute() -> Numbers:
     with seeded(SEED):
-        paces = seconds([step(choice) for choice in RIVALS.values()], rounds=5)
+        paces = time_fastest([step(choice) for choice in RIVALS.values()], rounds=5)
     numbers: Numbers = {"alone": alone(SIDE), "rivals": {}}
     for (name, choice), pace in zip(RIVALS.items(), paces, strict=True):
         steps = max(round(BUDGET / pace), 1)

@@ -27,10 +27,10 @@ from regard import style
 from regard.models.vit import Config as OfViT
 from regard.models.vit import ViT
 from regard.models.workspace import Config as OfWorkspace
-from regard.models.workspace import Workspace
+from regard.models.workspace import WorkspaceNet
 from regard.nn.latents import fourier_features, spread_over
 from regard.nn.tap import capture
-from regard.zoo import parameters
+from regard.zoo import count_parameters
 from regard_lectures.figure import Check, Numbers, above, aside, below, equal, seeded, starts_above
 from regard_lectures.labelled_images import pixels_of, right, shades
 from regard_lectures.toys import fit
@@ -103,8 +103,8 @@ def uneven(count: int) -> Tensor:
     return drawn[torch.arange(count), good.int().argmax(-1)]
 
 
-def build(way: Way) -> ViT | Workspace:
-    net: ViT | Workspace
+def build(way: Way) -> ViT | WorkspaceNet:
+    net: ViT | WorkspaceNet
     if way.slots is None:
         net = ViT(
             OfViT(
@@ -113,7 +113,7 @@ def build(way: Way) -> ViT | Workspace:
             )
         )  # fmt: skip
     else:
-        net = Workspace(
+        net = WorkspaceNet(
             OfWorkspace(
                 image=IMAGE, patch=PATCH, channels=1, classes=2, dim=DIM, depth=DEPTH, heads=HEADS, hidden=HIDDEN,
                 pool="mean", slots=way.slots, keep=way.keep,
@@ -131,7 +131,7 @@ def waves(grid: tuple[int, int]) -> Tensor:
     return F.pad(found, (0, DIM - found.shape[-1]))
 
 
-def learned(way: Way, seed: int) -> ViT | Workspace:
+def learned(way: Way, seed: int) -> ViT | WorkspaceNet:
     with seeded(seed):
         net = build(way)
 
@@ -154,12 +154,12 @@ def compute() -> Numbers:
             rates.append(right(net, BRIGHT * tested, wanted))
             if way == HARD and seed == SEED:
                 numbers |= writers(net, tested, wanted)
-        numbers["ways"][name] = {"right": rates, "weights": parameters(net), "scores": scores(net, tested[:1])}
+        numbers["ways"][name] = {"right": rates, "weights": count_parameters(net), "scores": scores(net, tested[:1])}
     return numbers
 
 
 @torch.no_grad()
-def scores(net: ViT | Workspace, image: Tensor) -> int:
+def scores(net: ViT | WorkspaceNet, image: Tensor) -> int:
     """Numbers in all maps of who looks at whom, for one image."""
     with capture(net, "*.weights") as seen:
         net(image)
@@ -167,7 +167,7 @@ def scores(net: ViT | Workspace, image: Tensor) -> int:
 
 
 @torch.no_grad()
-def writers(net: ViT | Workspace, images: Tensor, labels: Tensor) -> Numbers:
+def writers(net: ViT | WorkspaceNet, images: Tensor, labels: Tensor) -> Numbers:
     """Who writes to the slots in the first round, and how much of it is written by patches with a blob."""
     with capture(net, "mixer.write.weights") as seen:
         net(BRIGHT * images[:LOOKED])

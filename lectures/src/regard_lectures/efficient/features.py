@@ -14,10 +14,10 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from regard import style
-from regard.comparison.measure import slope
-from regard.nn.kernels.directions import Layout, drawn
+from regard.comparison.measure import cost_exponent
+from regard.nn.kernels.directions import Layout, draw_directions
 from regard.nn.kernels.performer import Exponentials
-from regard.nn.kernels.rfa import Waves
+from regard.nn.kernels.rfa import FourierFeatures
 from regard_lectures.figure import Check, Numbers, above, aside, below, seeded, within
 
 TITLE = "Random features instead of softmax"
@@ -66,10 +66,10 @@ def error(name: str, m: int, q: Tensor, k: Tensor, v: Tensor, exact: Tensor) -> 
     found = []
     for seed in range(DRAWS):
         layout: Layout = "independent" if name == "positive, independent" else "orthogonal"
-        w = drawn(m, WIDTH, layout, "chi", torch.Generator().manual_seed(seed))
+        w = draw_directions(m, WIDTH, layout, "chi", torch.Generator().manual_seed(seed))
         added = 2.0 if name == "with noise added" else 0.0
         scale = WIDTH**-0.25
-        lift = Waves(w, scale) if name == "sines and cosines" else Exponentials(w, scale, added)
+        lift = FourierFeatures(w, scale) if name == "sines and cosines" else Exponentials(w, scale, added)
         a, b = (lifted.values * lifted.level.exp() for lifted in (lift(q), lift(k)))
         weights = a @ b.mT
         found.append(weights / weights.sum(-1, keepdim=True) @ v - exact)
@@ -109,12 +109,12 @@ def checks(numbers: Numbers) -> list[Check]:
     waves = [x for count, x in zip(counts, large["sines and cosines"], strict=True) if count <= MOST]
     return [
         *(
-            within(f"growth, small, {name}", slope(counts, small[name]), -0.62, -0.42)
+            within(f"growth, small, {name}", cost_exponent(counts, small[name]), -0.62, -0.42)
             for name in ("positive, independent", "positive, orthogonal")
         ),
         above(f"large: least error of sines and cosines, up to {MOST:,} directions", min(waves), 3.0),
         below("large: most error of positives", max(large["positive, orthogonal"]), 0.5),
-        aside(above("large: growth, positive", slope(counts, large["positive, orthogonal"]), -0.3)),
+        aside(above("large: growth, positive", cost_exponent(counts, large["positive, orthogonal"]), -0.3)),
         aside(
             below("small: error of 4,096 positives over that of a plain mean", relative(numbers, "small", 4096), 0.3)
         ),

@@ -16,10 +16,10 @@ from regard import style
 from regard.comparison.measure import peak_bytes
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.block import Block, replay_blocks
-from regard.nn.feedforward import MLP
+from regard.nn.feedforward import FeedForward
 from regard.nn.mask import CAUSAL
 from regard.nn.residual import Branch, PreNorm
-from regard.nn.reversible import Coupled, Streams, through
+from regard.nn.reversible import ReversibleBlock, Streams, run_reversible
 from regard_lectures.figure import Check, Numbers, above, below, equal, seeded, within
 
 TITLE = "Memory that does not grow with depth"
@@ -51,9 +51,11 @@ def blocks(name: str, depth: int) -> nn.ModuleList:
 
     norm, branch = partial(nn.LayerNorm, WIDTH), partial(Branch, WIDTH)
     if name == "reversible":
-        return nn.ModuleList(Coupled(attention(), MLP(WIDTH, 4 * WIDTH), norm, branch, 4 * WIDTH) for _ in range(depth))
+        return nn.ModuleList(
+            ReversibleBlock(attention(), FeedForward(WIDTH, 4 * WIDTH), norm, branch, 4 * WIDTH) for _ in range(depth)
+        )
     made = nn.ModuleList(
-        Block(attention(), MLP(WIDTH, 4 * WIDTH), lambda: PreNorm(norm(), branch())) for _ in range(depth)
+        Block(attention(), FeedForward(WIDTH, 4 * WIDTH), lambda: PreNorm(norm(), branch())) for _ in range(depth)
     )
     if name == "computed again":
         replay_blocks(made)
@@ -82,7 +84,7 @@ def once(layers: nn.ModuleList, x: Tensor) -> Tensor:
 
 
 def twice(layers: nn.ModuleList, x: Tensor) -> Tensor:
-    y = through(list(layers), Streams(x, x), mask=CAUSAL)
+    y = run_reversible(list(layers), Streams(x, x), mask=CAUSAL)
     return torch.cat((y.first, y.second), -1)
 
 

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from regard import style
-from regard.comparison.measure import seconds
+from regard.comparison.measure import time_fastest
 from regard.nn.mechanisms import Choice
 from regard_lectures.curves import APART, spread
 from regard_lectures.efficient.clothes import SHADES
@@ -65,7 +65,7 @@ def compute() -> Numbers:
     timed: dict[str, Choice] = {SOFTMAX: SOFTMAX} | {label(count): choice(count) for count in TIMED}
     with seeded(SEED), torch.no_grad():
         works = [read(one, n) for one in timed.values() for n in LONG]
-        found = iter(seconds(works, ROUNDS))
+        found = iter(time_fastest(works, ROUNDS))
     return {"losses": losses, "seconds": {name: [next(found) for _ in LONG] for name in timed}}
 
 

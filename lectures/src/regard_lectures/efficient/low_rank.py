@@ -4,7 +4,7 @@ import torch
 from matplotlib.figure import Figure
 
 from regard import style
-from regard.look.spectrum import cumulative, singular_values
+from regard.look.spectrum import cumulative_share, singular_values
 from regard_lectures.figure import Check, Numbers, above, close, plain, seeded
 
 TITLE = "What low rank looks like"
@@ -27,7 +27,7 @@ def compute() -> Numbers:
         thin = torch.randn(N, RANK, dtype=torch.float64) @ torch.randn(RANK, N, dtype=torch.float64)
         scores = torch.randn(N, WIDTH, dtype=torch.float64) @ torch.randn(WIDTH, N, dtype=torch.float64) / WIDTH**0.5
     matrices = {"random": full, "product": thin, "softmax": scores.softmax(-1)}
-    return {name: plain(cumulative(singular_values(matrix)), 4) for name, matrix in matrices.items()}
+    return {name: plain(cumulative_share(singular_values(matrix)), 4) for name, matrix in matrices.items()}
 
 
 def draw(numbers: Numbers) -> Figure:

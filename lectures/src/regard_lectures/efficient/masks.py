@@ -12,7 +12,7 @@ from torch import Tensor
 from regard import style
 from regard.nn.attention import Kernel, Softmax
 from regard.nn.kernels.local import Local
-from regard.nn.kernels.sparse import Columns, Fixed
+from regard.nn.kernels.sparse import Fixed, StridedColumns
 from regard.nn.mask import CAUSAL, Mask
 from regard_lectures.figure import Check, Numbers, above, below, equal, seeded
 
@@ -40,7 +40,7 @@ def compute() -> Numbers:
     with seeded(SEED):
         q, k, v = (torch.randn(1, 1, N, 8, dtype=torch.float64) for _ in range(3))
     parts: dict[str, tuple[Kernel, Kernel]] = {
-        "strided": (Local(SIDE), Columns(SIDE)),
+        "strided": (Local(SIDE), StridedColumns(SIDE)),
         "fixed": (Fixed(SIDE, 1, "near"), Fixed(SIDE, 1, "far")),
     }
     numbers: Numbers = {"full": {"near": rows(Softmax().weights(q, k, CAUSAL))}, "differs": 0.0}

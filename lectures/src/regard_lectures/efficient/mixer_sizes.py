@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from regard import style
 from regard.models.mixer import PRESETS
-from regard.zoo import bare, parameters
+from regard.zoo import count_parameters, empty_net
 from regard_lectures.figure import Check, Numbers, above, below, equal
 
 TITLE = "MLP-Mixer: where the weights are"
@@ -39,13 +39,13 @@ QUOTED = {  # millions as printed
 def compute() -> Numbers:
     rows = {}
     for name in QUOTED:
-        net = bare("mixer", PRESETS[name])
+        net = empty_net("mixer", PRESETS[name])
         parts = {"patches": 0, "features": 0, "classifier": 0, "rest": 0}
         for place, x in net.named_parameters():
             kind = "patches" if ".mixer.mlp." in place else "features" if ".ffn." in place else "rest"
             kind = "classifier" if place.startswith("head.") else kind
             parts[kind] += x.numel()
-        rows[name] = parts | {"all": parameters(net)}
+        rows[name] = parts | {"all": count_parameters(net)}
     return {"rows": rows}
 
 

@@ -14,7 +14,7 @@ from matplotlib.patches import Wedge
 from torch import Tensor
 
 from regard import style
-from regard.nn.kernels.lsh import LSH, turned
+from regard.nn.kernels.lsh import LSH, random_rotations
 from regard_lectures.figure import Check, Numbers, above, below, close, equal, plain, seeded
 
 TITLE = "Near vectors share a bucket"
@@ -46,7 +46,7 @@ def compute() -> Numbers:
         points = torch.randn(POINTS, 2)
         basis = torch.linalg.qr(torch.randn(WIDTH, 2)).Q
     planes = LSH(1, 1, (1 << PLANES,), hashed="planes", seed=PLANE_SEED)
-    normals = turned(PLANE_SEED, 1, 2, 1, PLANES)[0, :, 0].mT
+    normals = random_rotations(PLANE_SEED, 1, 2, 1, PLANES)[0, :, 0].mT
     found: Numbers = {
         "points": plain(points, 3),
         "codes": codes(planes, points)[0],
@@ -59,7 +59,7 @@ def compute() -> Numbers:
         kernel = LSH(1, 1, (4,), seed=turn)
         pairs = {name: codes(kernel, around(torch.tensor(angles)))[0] for name, angles in PAIRS.items()}
         found["pies"][str(turn)] = {"circle": codes(kernel, circle)[0], **pairs}
-        beside = circle @ turned(turn, 1, 2, 1, 2)[0, :, 0]
+        beside = circle @ random_rotations(turn, 1, 2, 1, 2)[0, :, 0]
         found["pies"][str(turn)]["by hand"] = torch.cat((beside, -beside), -1).argmax(-1).tolist()
     many = LSH(1, ROUNDS, (4,), seed=SEED)
     found["together"] = {name: collisions(many, around(torch.tensor(pair)))[1] for name, pair in PAIRS.items()}

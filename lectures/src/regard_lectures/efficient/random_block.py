@@ -14,10 +14,10 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from regard import style
-from regard.comparison.measure import slope
+from regard.comparison.measure import cost_exponent
 from regard.nn.attention import Softmax
 from regard.nn.cache import Slot
-from regard.nn.kernels.rfa import RandomFeatures, Settings, Waves
+from regard.nn.kernels.rfa import FourierFeatures, RandomFeatures, Settings
 from regard.nn.mask import CAUSAL
 from regard_lectures.figure import Check, Numbers, below, equal, plain, seeded, within
 from regard_lectures.products import matrix, sign, step, turned
@@ -53,7 +53,7 @@ def compute() -> Numbers:
         q, k, v = torch.randn(3, 1, 1, TOKENS, WIDTH, dtype=torch.float64)
         unit = F.normalize(q, dim=-1), F.normalize(k, dim=-1)
         exact, small = Softmax(scale=LENGTH**2), kernel(DRAWN, LENGTH)
-        a, b = (Waves(small.directions.matrix, 1.0)(small.turned(x)).values[0, 0] for x in (q, k))
+        a, b = (FourierFeatures(small.directions.matrix, 1.0)(small.turned(x)).values[0, 0] for x in (q, k))
         fine = kernel(MANY, LENGTH)(q, k, v) - F.scaled_dot_product_attention(*unit, v, scale=LENGTH**2)
         parts = {"q": q, "k": k, "v": v, "weights": exact.weights(*unit), "y": exact(*unit, v)}
         return {
@@ -76,7 +76,7 @@ def error(directions: int, q: Tensor, k: Tensor) -> float:
     found = []
     for _ in range(DRAWS):
         made = kernel(directions, LENGTH)
-        a, b = (Waves(made.directions.matrix, 1.0)(made.turned(x)).values for x in (q, k))
+        a, b = (FourierFeatures(made.directions.matrix, 1.0)(made.turned(x)).values for x in (q, k))
         found.append(a @ b.mT - torch.exp(-torch.cdist(made.turned(q), made.turned(k)).square() / 2))
     return float(torch.stack(found).square().mean().sqrt())
 
@@ -84,7 +84,7 @@ def error(directions: int, q: Tensor, k: Tensor) -> float:
 def bracketed(q: Tensor, k: Tensor, v: Tensor) -> float:
     """The layer against f(q) (f(K)^T V) / f(q) (f(K)^T 1), by hand; with enough features for a sum that is not 0."""
     made = kernel(256, 1.0)
-    a, b = (Waves(made.directions.matrix, 1.0)(made.turned(x)).values for x in (q, k))
+    a, b = (FourierFeatures(made.directions.matrix, 1.0)(made.turned(x)).values for x in (q, k))
     by_hand = a @ (b.mT @ v) / (a @ b.sum(-2, keepdim=True).mT)
     return float((made(q, k, v) - by_hand).abs().max())
 
@@ -101,7 +101,7 @@ def faded(q: Tensor, k: Tensor, v: Tensor) -> float:
     made = kernel(256, 1.0, gate=True)
     assert made.gate is not None
     made.gate.bias.fill_(math.log(GATE / (1 - GATE)))
-    a, b = (Waves(made.directions.matrix, 1.0)(made.turned(x)).values for x in (q, k))
+    a, b = (FourierFeatures(made.directions.matrix, 1.0)(made.turned(x)).values for x in (q, k))
     age = torch.arange(TOKENS)[:, None] - torch.arange(TOKENS)
     weights = (a @ b.mT) * torch.where(age < 0, 0.0, GATE ** age.double())
     return float((made(q, k, v, CAUSAL) - weights / weights.sum(-1, keepdim=True) @ v).abs().max())
@@ -172,7 +172,9 @@ def heading(axes: Axes, y: float, name: str, says: str) -> None:
 def checks(numbers: Numbers) -> list[Check]:
     few, many = numbers["kept"]
     return [
-        within("growth of the kernel's error with the directions", slope(COUNTS, numbers["errors"]), -0.55, -0.45),
+        within(
+            "growth of the kernel's error with the directions", cost_exponent(COUNTS, numbers["errors"]), -0.55, -0.45
+        ),
         below(f"{MANY:,} directions against PyTorch's attention of unit q and k", numbers["fine"], 0.03),
         below("the layer against products of features, in brackets", numbers["brackets"], 1e-10),
         equal("numbers kept of 8 tokens: 2D (e + 1)", few, 2 * DRAWN * (WIDTH + 1)),

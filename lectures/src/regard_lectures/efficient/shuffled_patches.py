@@ -19,12 +19,12 @@ from torch import Tensor, nn
 
 from regard import style
 from regard.models.mixer import Config as OfMixer
-from regard.models.mixer import Mixer
+from regard.models.mixer import MLPMixer
 from regard.models.vit import Config as OfViT
 from regard.models.vit import ViT
 from regard.nn.block import Block
-from regard.nn.mixers.tokens import Tokens
-from regard.zoo import parameters
+from regard.nn.mixers.tokens import TokenMLP
+from regard.zoo import count_parameters
 from regard_lectures.efficient.two_mlps import along
 from regard_lectures.figure import Check, Numbers, above, aside, below, plain, seeded, starts_above, starts_below
 from regard_lectures.labelled_images import garments, learn, right
@@ -52,7 +52,7 @@ TILES = 12  # of the first layer's weights, the largest
 
 
 def mixer() -> nn.Module:
-    return Mixer(
+    return MLPMixer(
         OfMixer(image=SIDE * PATCH, patch=PATCH, channels=1, classes=10, dim=64, depth=4, tokens=72, hidden=128)
     )
 
@@ -98,7 +98,7 @@ def started_along(net: nn.Module, order: Tensor) -> None:
     if isinstance(net, ViT):
         net.positions.copy_(net.positions[:, order].clone())
     for part in net.modules():
-        if isinstance(part, Tokens):
+        if isinstance(part, TokenMLP):
             along(part, order)
 
 
@@ -113,15 +113,15 @@ def compute() -> Numbers:
     }
     numbers: Numbers = {"tested": len(wanted), "tiles": {}, "alike": {}}
     for name, make in NETS.items():
-        numbers[name] = {"weights": parameters(make()), "in order": [], "shuffled": []}
+        numbers[name] = {"weights": count_parameters(make()), "in order": [], "shuffled": []}
         for kind, (own, asked) in kinds.items():
             for seed in range(SEED, SEED + SEEDS):
                 with seeded(seed):
                     net = make()
-                    first = over_patches(net).clone() if isinstance(net, Mixer) else None
+                    first = over_patches(net).clone() if isinstance(net, MLPMixer) else None
                     learn(net, own, labels, steps=STEPS, batch=BATCH, rate=RATE)
                 numbers[name][kind].append(right(net, asked, wanted))
-                if isinstance(net, Mixer) and first is not None and seed == SEED:
+                if isinstance(net, MLPMixer) and first is not None and seed == SEED:
                     table = over_patches(net) - first
                     put_back = table if kind == "in order" else table[:, order.argsort()]
                     numbers["alike"][kind] = neighbours_alike(table)
@@ -144,11 +144,11 @@ def again(make: Callable[[], nn.Module], images: Tensor, labels: Tensor, order: 
     return max(abs(one - two) for one, two in zip(*found, strict=True))
 
 
-def over_patches(net: Mixer) -> Tensor:
+def over_patches(net: MLPMixer) -> Tensor:
     """The first layer's weights from the patches to the hidden units.  -> (hidden, patches)"""
     block: Any = net.blocks[0]
     assert isinstance(block, Block)
-    assert isinstance(block.mixer, Tokens)
+    assert isinstance(block.mixer, TokenMLP)
     return block.mixer.mlp.up.weight.detach()
 
 

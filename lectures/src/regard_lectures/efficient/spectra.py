@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from regard import style
-from regard.look.spectrum import cumulative, singular_values
+from regard.look.spectrum import cumulative_share, singular_values
 from regard_lectures.efficient.trained import LENGTH, maps
 from regard_lectures.figure import Check, Numbers, above, aside, close, plain, seeded
 
@@ -33,10 +33,10 @@ INDEX, STEP = 128, 16
 
 def compute() -> Numbers:
     with seeded(SEED):
-        random = cumulative(singular_values(torch.randn(LENGTH, LENGTH)))
+        random = cumulative_share(singular_values(torch.randn(LENGTH, LENGTH)))
     numbers: Numbers = {"random": shown(random)}
     for name, learned in (("trained", True), ("untrained", False)):
-        layers = torch.stack([cumulative(singular_values(layer)) for layer in maps(learned=learned, seed=SEED)])
+        layers = torch.stack([cumulative_share(singular_values(layer)) for layer in maps(learned=learned, seed=SEED)])
         numbers[name] = {"curves": shown(layers.mean(1)), "heads": plain(layers[..., INDEX - 1], 3)}
     return numbers
 

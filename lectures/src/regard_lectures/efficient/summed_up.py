@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from regard import style
 from regard.nn.attention import MultiHeadAttention
-from regard.nn.kernels.linformer import Dense, Linformer
+from regard.nn.kernels.linformer import DenseProjection, Linformer
 from regard.nn.mask import Mask
 from regard.nn.mechanisms import build_mixer
 from regard.nn.site import Site
@@ -62,7 +62,7 @@ def compute() -> Numbers:
         weights = kernel.softmax.weights(q, k)
         lengths = {str(n): sum(p.numel() for p in layer(n).kernel.parameters()) for n in LENGTHS}
         untouched = max(float((a - b).abs().max()) for a, b in ((q, projected[0]), (heard["E"][0], projected[1])))
-        matrices = [part.matrix(TOKENS) for part in (kernel.keys, kernel.values) if isinstance(part, Dense)]
+        matrices = [part.matrix(TOKENS) for part in (kernel.keys, kernel.values) if isinstance(part, DenseProjection)]
         parts = {"K": projected[1], "V": projected[2], "EK": k, "FV": v, "Q": q, "weights": weights, "Y": y}
         return {
             **{name: plain(part[0, 0], 3) for name, part in parts.items()},
@@ -84,7 +84,7 @@ def by_hand(q: Tensor, k: Tensor, v: Tensor, matrices: list[Tensor], y: Tensor) 
 
 def whole(q: Tensor, k: Tensor, v: Tensor) -> float:
     """As many sums as keys, each of one key: against PyTorch's attention."""
-    kernel = Linformer(TOKENS, Dense(1, TOKENS, TOKENS), Dense(1, TOKENS, TOKENS)).double()
+    kernel = Linformer(TOKENS, DenseProjection(1, TOKENS, TOKENS), DenseProjection(1, TOKENS, TOKENS)).double()
     for weight in kernel.parameters():
         weight.copy_(torch.eye(TOKENS))
     return float((kernel(q, k, v) - F.scaled_dot_product_attention(q, k, v)).abs().max())

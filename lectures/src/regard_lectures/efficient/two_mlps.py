@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from regard import style
-from regard.models.mixer import Config, Mixer
+from regard.models.mixer import Config, MLPMixer
 from regard.nn.block import Block
-from regard.nn.feedforward import MLP
-from regard.nn.mixers.tokens import Tokens
+from regard.nn.feedforward import FeedForward
+from regard.nn.mixers.tokens import TokenMLP
 from regard_lectures.figure import Check, Numbers, above, below, equal, plain, seeded
 from regard_lectures.products import matrix, step
 from regard_lectures.recurrent.drawing import sign_at
@@ -64,26 +64,26 @@ def compute() -> Numbers:
     return found
 
 
-def layer() -> tuple[Block, Tokens]:
-    block = Mixer(SMALL).double().eval().blocks[0]
+def layer() -> tuple[Block, TokenMLP]:
+    block = MLPMixer(SMALL).double().eval().blocks[0]
     assert isinstance(block, Block)
-    assert isinstance(block.mixer, Tokens)
+    assert isinstance(block.mixer, TokenMLP)
     return block, block.mixer
 
 
 def sizes(mlp: nn.Module) -> list[int]:
-    assert isinstance(mlp, MLP)
+    assert isinstance(mlp, FeedForward)
     return [mlp.up.in_features, mlp.up.out_features, mlp.down.out_features]
 
 
-def along(mixer: Tokens, order: Tensor) -> None:
+def along(mixer: TokenMLP, order: Tensor) -> None:
     """Put the weights over patches into another order: columns of the first, rows (and biases) of the second."""
     mixer.mlp.up.weight.copy_(mixer.mlp.up.weight[:, order].clone())
     mixer.mlp.down.weight.copy_(mixer.mlp.down.weight[order].clone())
     mixer.mlp.down.bias.copy_(mixer.mlp.down.bias[order].clone())
 
 
-def crossing(mixer: Tokens, ffn: nn.Module) -> tuple[float, float]:
+def crossing(mixer: TokenMLP, ffn: nn.Module) -> tuple[float, float]:
     """The largest slope of the first MLP by another feature, and of the second by another patch."""
     found = []
     for run, axis in ((mixer, 1), (ffn, 0)):
@@ -99,7 +99,7 @@ def circulant() -> float:
     """Linear, and each row of weights the one before moved by one: against a convolution of each feature by itself."""
     taps = torch.randn(3, dtype=torch.float64)
     row = torch.cat((taps[1:], torch.zeros(PATCHES - 3, dtype=torch.float64), taps[:1]))  # 0, 1 ahead, ..., 1 behind
-    mixer = Tokens(PATCHES, PATCHES, act=lambda x: x).double()
+    mixer = TokenMLP(PATCHES, PATCHES, act=lambda x: x).double()
     for bias in (mixer.mlp.up.bias, mixer.mlp.down.bias):
         bias.zero_()
     mixer.mlp.up.weight.copy_(torch.eye(PATCHES))

@@ -13,11 +13,11 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from regard import style
-from regard.nn.feedforward import MLP
+from regard.nn.feedforward import FeedForward
 from regard.nn.mask import CAUSAL
 from regard.nn.mechanisms import Choice, build_mixer
 from regard.nn.residual import Branch
-from regard.nn.reversible import Coupled, Streams, through
+from regard.nn.reversible import ReversibleBlock, Streams, run_reversible
 from regard.nn.site import Site
 from regard_lectures.figure import Check, Numbers, above, below, plain, seeded
 from regard_lectures.recurrent.drawing import LIT, sign_at
@@ -44,9 +44,9 @@ def stack(depth: int, *, dropout: float = 0.0) -> nn.ModuleList:
     site = Site(dim=WIDTH, heads=1, causal=True, length=16, dropout=dropout)
     choices: list[Choice] = ["softmax", LSH]
     return nn.ModuleList(
-        Coupled(
+        ReversibleBlock(
             build_mixer(choices[i % 2], site),
-            MLP(WIDTH, 2 * WIDTH, dropout=dropout),
+            FeedForward(WIDTH, 2 * WIDTH, dropout=dropout),
             partial(nn.LayerNorm, WIDTH),
             partial(Branch, WIDTH, dropout=dropout),
             2 * WIDTH,
@@ -58,7 +58,7 @@ def stack(depth: int, *, dropout: float = 0.0) -> nn.ModuleList:
 def compute() -> Numbers:
     with seeded(SEED):
         layer = stack(1).double()[0]
-        assert isinstance(layer, Coupled)
+        assert isinstance(layer, ReversibleBlock)
         x = Streams(*torch.randn(2, 1, TOKENS, WIDTH, dtype=torch.float64))
         with torch.no_grad():
             y = layer(x, mask=CAUSAL)
@@ -86,7 +86,7 @@ def undone(dtype: torch.dtype) -> float:
     for block in blocks:
         y = block(y, mask=CAUSAL)
     for block in reversed(blocks):
-        assert isinstance(block, Coupled)
+        assert isinstance(block, ReversibleBlock)
         y = block.inverse(y, mask=CAUSAL)
     return apart(x, y)
 
@@ -110,7 +110,7 @@ def slopes(dropout: float) -> float:
         plainly = block(plainly, mask=CAUSAL)
     wanted = found(plainly)
     torch.manual_seed(SEED)
-    again = found(through(list(blocks), x, mask=CAUSAL))
+    again = found(run_reversible(list(blocks), x, mask=CAUSAL))
     return max(float((a - b).abs().max()) for a, b in zip(again, wanted, strict=True))
 
 

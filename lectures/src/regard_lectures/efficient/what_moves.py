@@ -12,7 +12,7 @@ from torch import Tensor
 
 from regard import style
 from regard.nn.attention import Mixer
-from regard.nn.influence import all_norms
+from regard.nn.influence import jacobian_norms
 from regard.nn.mask import Mask
 from regard.nn.mechanisms import Choice, build_mixer
 from regard.nn.site import Site
@@ -68,7 +68,7 @@ def compute() -> Numbers:
 
 def moved(layer: Mixer, x: Tensor) -> Tensor:
     """The norm of dy_i/dx_j.  (1, n, d) -> (n, n)"""
-    return all_norms(lambda x, real: layer(x, mask=Mask(keys=real)), x, None)[0, 0]
+    return jacobian_norms(lambda x, real: layer(x, mask=Mask(keys=real)), x, None)[0, 0]
 
 
 def closed(angle: Tensor) -> Tensor:

@@ -21,18 +21,18 @@ from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from regard import style
-from regard.comparison.measure import seconds
-from regard.modalities.text.masking import Hidden
+from regard.comparison.measure import time_fastest
+from regard.modalities.text.masking import MaskedBatch
 from regard.modalities.text.processor import Text
 from regard.modalities.text.tasks.masked import Masked
-from regard.modalities.text.vocabulary import UNKNOWN, mask_of
+from regard.modalities.text.vocabulary import UNKNOWN, mask_token
 from regard.models.bert import BERT, Config, Head
-from regard.nn.attention import Mixer, silence
+from regard.nn.attention import Mixer, zero_padding
 from regard.nn.block import Block
 from regard.nn.cache import Cache
 from regard.nn.mask import ALL, Bias, Mask
-from regard.nn.mixers.whole import real_of
-from regard.zoo import parameters
+from regard.nn.mixers.whole import real_positions
+from regard.zoo import count_parameters
 from regard_lectures.figure import Check, Numbers, above, aside, seeded, starts_above
 from regard_lectures.learning.lessons import lesson
 from regard_lectures.recurrent import opinion
@@ -79,8 +79,8 @@ class Frozen(Mixer):
         bias: Bias | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        real, n = real_of("a random matrix", x, context, mask, bias, cache), x.shape[-2]
-        return self.positions[:n, :n] @ (silence(x, real) @ self.features)
+        real, n = real_positions("a random matrix", x, context, mask, bias, cache), x.shape[-2]
+        return self.positions[:n, :n] @ (zero_padding(x, real) @ self.features)
 
 
 class Alone(Mixer):
@@ -95,7 +95,7 @@ class Alone(Mixer):
         bias: Bias | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        real_of("no mixing", x, context, mask, bias, cache)
+        real_positions("no mixing", x, context, mask, bias, cache)
         return x
 
 
@@ -150,10 +150,10 @@ def guess_words(numbers: Numbers) -> None:
         for kind in NAMES:
             net = guesser(kind, text, hidden, seed)
             numbers["words"][kind].append(filled(net, text, rows))
-            numbers["weights"][kind] = parameters(net)
+            numbers["weights"][kind] = count_parameters(net)
 
 
-def guesser(kind: str, text: Text, hidden: Sequence[Hidden], seed: int) -> BERT:
+def guesser(kind: str, text: Text, hidden: Sequence[MaskedBatch], seed: int) -> BERT:
     with seeded(seed):
         net = build(kind, "words", vocab=text.tokenizer.get_vocab_size(), length=blanks.LENGTH)
     fit(net.parameters(), lesson(Masked(net, text), hidden), steps=len(hidden), rate=blanks.RATE)
@@ -163,7 +163,7 @@ def guesser(kind: str, text: Text, hidden: Sequence[Hidden], seed: int) -> BERT:
 def filled(net: BERT, text: Text, rows: Sequence[list[int]]) -> float:
     """Every known word is a blank once: the share that is guessed rightly."""
     unknown = text.id_of(UNKNOWN)
-    said = blanks.guesses(net, rows, mask_of(text))
+    said = blanks.guesses(net, rows, mask_token(text))
     pairs = [pair for own, row in zip(said, rows, strict=True) for pair in zip(own, row[1:-1], strict=True)]
     return fmean(guess == word for guess, word in pairs if word != unknown)
 
@@ -188,7 +188,7 @@ def timed(size: int) -> dict[str, float]:
     with seeded(SEED):
         ids = torch.randint(WORDS, (ROWS, size))
         nets = {kind: build(kind, "words", vocab=WORDS, length=size) for kind in NAMES}
-    return dict(zip(NAMES, seconds([step(net, ids) for net in nets.values()]), strict=True))
+    return dict(zip(NAMES, time_fastest([step(net, ids) for net in nets.values()]), strict=True))
 
 
 def step(net: BERT, ids: Tensor) -> Callable[[], object]:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from regard import style
-from regard.nn.mixers.workspace import Workspace
+from regard.nn.mixers.workspace import SharedWorkspace
 from regard.nn.site import Site
 from regard.nn.tap import capture
 from regard_lectures.figure import Check, Numbers, above, below, equal, plain, seeded
@@ -36,7 +36,7 @@ SITE = Site(dim=WIDTH, heads=1)
 
 def compute() -> Numbers:
     with seeded(SEED):
-        mixer = Workspace(SITE, SLOTS, KEEP).double().eval()
+        mixer = SharedWorkspace(SITE, SLOTS, KEEP).double().eval()
         with torch.no_grad():
             for part in (mixer.write, mixer.broadcast):
                 part.q.weight.mul_(8)  # so that each has made up its mind
@@ -67,16 +67,16 @@ def compute() -> Numbers:
 
 
 @torch.no_grad()
-def everybody(mixer: Workspace, x: Tensor) -> float:
+def everybody(mixer: SharedWorkspace, x: Tensor) -> float:
     """As many winners as patches, against a softmax over all: the difference of what is heard."""
-    hard, soft = (Workspace(SITE, SLOTS, keep).double().eval() for keep in (PATCHES, None))
+    hard, soft = (SharedWorkspace(SITE, SLOTS, keep).double().eval() for keep in (PATCHES, None))
     for one in (hard, soft):
         one.load_state_dict(mixer.state_dict())
     return float((hard(x) - soft(x)).abs().max())
 
 
 @torch.no_grad()
-def outside(mixer: Workspace, heard: Tensor, slots: Tensor) -> float:
+def outside(mixer: SharedWorkspace, heard: Tensor, slots: Tensor) -> float:
     """What is left of all that was heard when every mixture of the slots' values is taken from it."""
     layer = mixer.broadcast
     assert layer.v is not None
@@ -85,7 +85,7 @@ def outside(mixer: Workspace, heard: Tensor, slots: Tensor) -> float:
     return float((rest - torch.linalg.lstsq(values.mT, rest.mT).solution.mT @ values).abs().max())
 
 
-def losers(mixer: Workspace, x: Tensor, write: Tensor) -> float:
+def losers(mixer: SharedWorkspace, x: Tensor, write: Tensor) -> float:
     """How much what is written moves with a patch that won no slot."""
     x = x.clone().requires_grad_()
     (slope,) = torch.autograd.grad(mixer.written(x, mixer.slots.detach(), None).square().sum(), x)

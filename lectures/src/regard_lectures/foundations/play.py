@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
+from regard.data.archives import unpacked_file
 from regard.data.files import find_file as found
-from regard.data.unpack import unpacked
 from regard.models.ngram import Whole
 
 FILE = "tiny_shakespeare/input.txt.gz"
@@ -30,7 +30,7 @@ class Play:
 
 
 def words() -> str:
-    return unpacked(found(FILE, Path())).read_text(encoding="utf-8")
+    return unpacked_file(found(FILE, Path())).read_text(encoding="utf-8")
 
 
 def numbered(text: str, cut: int | None = None) -> Play:

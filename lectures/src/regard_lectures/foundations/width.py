@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from regard import style
-from regard.models.mlp import Maps
+from regard.models.mlp import LinearStack
 from regard_lectures.figure import Check, Numbers, above, plain, seeded, starts_below
 from regard_lectures.toys import fit
 
@@ -28,10 +28,10 @@ WIDTHS, SEEDS, STEPS, RATE, POINTS = (4, 16, 64), 5, 1500, 1e-2, 256
 DRAWN = 128
 
 
-def learned(x: Tensor, y: Tensor, width: int, seed: int) -> tuple[Maps, float]:
+def learned(x: Tensor, y: Tensor, width: int, seed: int) -> tuple[LinearStack, float]:
     """All points at each step.  -> the layers, and their error at the end"""
     with seeded(seed):
-        model = Maps((1, width, 1), torch.tanh)
+        model = LinearStack((1, width, 1), torch.tanh)
     curve = fit(model.parameters(), lambda: (model(x) - y).square().mean(), steps=STEPS, rate=RATE)
     return model, curve[-1]
 

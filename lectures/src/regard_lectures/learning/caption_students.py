@@ -11,13 +11,13 @@ from typing import Literal
 from matplotlib.figure import Figure
 
 from regard import style
-from regard.modalities.text.bleu import quality
-from regard.modalities.text.goals.translate import Translation
+from regard.modalities.text.bleu import bleu_and_chrf
+from regard.modalities.text.goals.translate import TranslationSettings
 from regard.modalities.text.preparation import VocabularySettings as Vocabulary
 from regard.modalities.text.sources.pairs import PairFiles
 from regard.model import Model
-from regard.run.settings import Run
-from regard.storage.atomic import write
+from regard.run.settings import RunSettings
+from regard.storage.atomic import write_file
 from regard.train.optimizers import Adam
 from regard.train.schedules import Cosine
 from regard.train.settings import Train
@@ -50,7 +50,7 @@ def compute() -> Numbers:
     return {
         "teacher": scored(teacher, pairs),
         "students": {lesson: scored(student, pairs) for lesson, student in students.items()},
-        "like": round(quality(taught, [english for _, english in pairs_of("train")]).bleu, 2),
+        "like": round(bleu_and_chrf(taught, [english for _, english in pairs_of("train")]).bleu, 2),
     }
 
 
@@ -59,7 +59,7 @@ def written(teacher: Model) -> list[str]:
     path = taught_file()
     if not path.is_file():
         part = path.with_suffix(".part")
-        write(part, "".join(f"{text}\n" for text in translated(teacher, pairs_of("train"))).encode("utf-8"))
+        write_file(part, "".join(f"{text}\n" for text in translated(teacher, pairs_of("train"))).encode("utf-8"))
         part.replace(path)
     return path.read_text("utf-8").splitlines()
 
@@ -76,9 +76,9 @@ def taught_pairs(lesson: Lesson) -> list[Pair]:
     return {"captions": gold, "teacher": taught, "both": gold + taught}[lesson]
 
 
-def run_of(lesson: Lesson) -> Run:
-    return Run(
-        task=Translation(smoothing=0.1),
+def run_of(lesson: Lesson) -> RunSettings:
+    return RunSettings(
+        task=TranslationSettings(smoothing=0.1),
         data=PairFiles(
             train=files(f"lesson-{lesson}", taught_pairs(lesson)),
             held_out=("multi30k/val.de.gz", "multi30k/val.en.gz"),
@@ -95,7 +95,7 @@ def run_of(lesson: Lesson) -> Run:
 
 
 def scored(model: Model, pairs: list[tuple[str, str]]) -> Numbers:
-    found = quality(translated(model, pairs), [english for _, english in pairs])
+    found = bleu_and_chrf(translated(model, pairs), [english for _, english in pairs])
     weights = sum(x.numel() for x in model.parameters())
     return {"weights": weights, "bleu": round(found.bleu, 2), "chrf": round(found.chrf, 2)}
 

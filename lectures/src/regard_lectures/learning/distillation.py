@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from regard import style
-from regard.comparison.measure import slope
-from regard.tasks.teacher import divergence
+from regard.comparison.measure import cost_exponent
+from regard.tasks.teacher import distillation_divergence
 from regard_lectures.figure import Check, Numbers, above, below, plain, within
 from regard_lectures.learning.lessons import batched
 from regard_lectures.looking.eight import learned
@@ -62,9 +62,9 @@ def compute() -> Numbers:
         "with": [float(f"{float(pulls[heat].norm()):.4g}") for heat in HEATS],
         "without": [float(f"{float(pulls[heat].norm()) / heat**2:.4g}") for heat in HEATS],
         "limit": float((pulls[1e4] - wanted).norm() / wanted.norm()),
-        "self": float(divergence(theirs, theirs, HOT)),
-        "formula": float((divergence(ours, theirs, HOT) - HOT**2 * (p * (p / q).log()).sum()).abs()),
-        "reverse": float(divergence(theirs, ours, HOT) / divergence(ours, theirs, HOT)),
+        "self": float(distillation_divergence(theirs, theirs, HOT)),
+        "formula": float((distillation_divergence(ours, theirs, HOT) - HOT**2 * (p * (p / q).log()).sum()).abs()),
+        "reverse": float(distillation_divergence(theirs, ours, HOT) / distillation_divergence(ours, theirs, HOT)),
     }
 
 
@@ -76,7 +76,7 @@ def pull(student: Tensor, teacher: Tensor, heat: float) -> Tensor:
     """The gradient of the loss by the student's logits."""
     with torch.enable_grad():
         moved = student.clone().requires_grad_()
-        (found,) = torch.autograd.grad(divergence(moved, teacher, heat), moved)
+        (found,) = torch.autograd.grad(distillation_divergence(moved, teacher, heat), moved)
     return found
 
 
@@ -155,8 +155,10 @@ def checks(numbers: Numbers) -> list[Check]:
     heats, hot = numbers["heats"], numbers["heats"].index(16)
     return [
         below("pull at T = 10,000 and (z_s - z_t) / K: difference, share of its norm", numbers["limit"], 1e-3),
-        within("with T²: exponent of the pull, T >= 16", slope(heats[hot:], numbers["with"][hot:]), -0.1, 0.1),
-        within("without: exponent of the pull, T >= 16", slope(heats[hot:], numbers["without"][hot:]), -2.1, -1.9),
+        within("with T²: exponent of the pull, T >= 16", cost_exponent(heats[hot:], numbers["with"][hot:]), -0.1, 0.1),
+        within(
+            "without: exponent of the pull, T >= 16", cost_exponent(heats[hot:], numbers["without"][hot:]), -2.1, -1.9
+        ),
         below("divergence of the teacher from itself", abs(numbers["self"]), 1e-12),
         below("divergence by its equation, difference", numbers["formula"], 1e-10),
         above("the other way round is another number: share by which it differs", abs(numbers["reverse"] - 1), 0.01),

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from regard import style
-from regard.modalities.text.tasks.language import Language, Tokens, next_tokens
+from regard.modalities.text.tasks.language import Language, NextTokenBatch, next_tokens
 from regard.models.gpt import GPT, Config
 from regard.models.word2vec import Config as Word2Vec
 from regard.models.word2vec import word_vectors
@@ -87,7 +87,7 @@ def compute() -> Numbers:
     return numbers
 
 
-def learned(net: GPT, train: list[Tokens], unseen: Tokens) -> list[float]:
+def learned(net: GPT, train: list[NextTokenBatch], unseen: NextTokenBatch) -> list[float]:
     """The loss on unseen sentences, at some steps."""
     task = Language(net)
     loss, history = lesson(task, train), []

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from regard import style
-from regard.comparison.measure import seconds, slope
+from regard.comparison.measure import cost_exponent, time_fastest
 from regard.models.rnn import Config as Recurrent
 from regard.models.rnn import RNNTranslator
 from regard.models.transformer import Config, Transformer
@@ -74,7 +74,7 @@ def compute() -> Numbers:
     works: list[Callable[[], object]] = [
         partial(work, words[:, :length]) for length in LENGTHS for work in steps.values()
     ]
-    found = seconds(works, rounds=4)
+    found = time_fastest(works, rounds=4)
     for i, name in enumerate(steps):
         numbers["seconds"][name] = found[i :: len(steps)]
     return numbers
@@ -161,8 +161,8 @@ def checks(numbers: Numbers) -> list[Check]:
         checks.append(equal(f"{name}: the chain grows by as much with each word", same, True))
     checks.append(equal("Transformer: lengths of its chain", len(set(numbers["chain"]["Transformer"])), 1))
     for name in ("LSTM", "RNN with attention"):
-        checks.append(within(f"seconds: exponent of the {name}", slope(sizes, times[name]), 0.8, 1.3))
-    short = slope(sizes[:until], times["Transformer"][:until])
+        checks.append(within(f"seconds: exponent of the {name}", cost_exponent(sizes, times[name]), 0.8, 1.3))
+    short = cost_exponent(sizes[:until], times["Transformer"][:until])
     return [
         *checks,
         above("seconds: fused LSTM, 512 words over 8", times[FUSED][-1] / times[FUSED][0], 2.0),

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from regard import style
-from regard.tasks.teacher import divergence
+from regard.tasks.teacher import distillation_divergence
 from regard_lectures import labelled_images
 from regard_lectures.figure import Check, Numbers, aside, equal, seeded, starts_above, starts_below
 
@@ -94,7 +94,7 @@ def labelled(model: nn.Module, images: Tensor, labels: Tensor) -> Some:
 
 
 def doubted(model: nn.Module, images: Tensor, soft: Tensor) -> Some:
-    return lambda some: divergence(model(images[some]), soft[some], HEAT) / len(some)
+    return lambda some: distillation_divergence(model(images[some]), soft[some], HEAT) / len(some)
 
 
 def learn(model: nn.Module, count: int, loss: Some) -> None:

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from regard import style
 from regard.decode.beam import Beam
 from regard.decode.settings import Decoding
-from regard.modalities.text.asking import Translated
+from regard.modalities.text.runners import Translation
 from regard.modalities.text.tasks.distillation import Distil
 from regard.modalities.text.tasks.translation import Translate
 from regard.model import Model
@@ -103,7 +103,7 @@ def right(model: Model) -> float:
     return sum(x.text == one.french for x, one in zip(found, unseen, strict=True)) / UNSEEN
 
 
-def wrote(model: Model, texts: list[str]) -> list[Translated]:
+def wrote(model: Model, texts: list[str]) -> list[Translation]:
     found = model.translate(texts, decoding=Decoding(beam=Beam(beams=1)))
     assert isinstance(found, list)
     return found

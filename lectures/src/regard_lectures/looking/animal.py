@@ -17,9 +17,9 @@ from matplotlib.figure import Figure
 
 from regard import style
 from regard.folders import load
-from regard.look.words import by_words
-from regard.modalities.text.asking import Translated
-from regard.modalities.text.translator import Translating
+from regard.look.subwords import merge_subwords
+from regard.modalities.text.runners import Translation
+from regard.modalities.text.translator import TranslationModel
 from regard.model import Model
 from regard_lectures.figure import Check, Numbers, above, aside, below, plain
 
@@ -49,14 +49,14 @@ FITS = {
 
 def asked(model: Model, word: str) -> Numbers:
     """One sentence: its translation, the chances of the pronouns, and what *it* looked at in every layer and head."""
-    text, translating = SENTENCE.format(word), Translating(model.net, model.text(), model.symbols)
+    text, translating = SENTENCE.format(word), TranslationModel(model.net, model.text(), model.symbols)
     said = model.translate(text)
-    assert isinstance(said, Translated)
+    assert isinstance(said, Translation)
     (read,), given = translating.encode([text]), [translating.begin, *model.text().ids([GIVEN])[0]]
     with torch.inference_mode():
         looked = model(torch.tensor([read]), torch.tensor([given]), look="encoder.*.mixer")
     chances = looked.output[0, -1].double().softmax(-1)
-    maps = [by_words(one) for one in looked.maps.values()]
+    maps = [merge_subwords(one) for one in looked.maps.values()]
     words = list(maps[0].columns.labels or ())
     rows = torch.stack([one.weights[0, :, words.index("it")] for one in maps])  # (layers, heads, words)
     return {

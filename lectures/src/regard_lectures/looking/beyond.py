@@ -14,7 +14,7 @@ from torch import Tensor
 
 from regard import style
 from regard.folders import load
-from regard.modalities.text.asking import generator_of
+from regard.modalities.text.runners import text_generator
 from regard.model import Model
 from regard_lectures.figure import Check, Numbers, above, below, equal, seeded
 from regard_lectures.foundations.play import words
@@ -45,7 +45,7 @@ def compute() -> Numbers:
     with seeded(SEED):
         places = torch.randint(start, len(text) - LONG - 1, (TEXTS,)).tolist()
     excerpts = [text[place : place + LONG + 1] for place in places]
-    rows = torch.tensor([generator_of(model).whole(excerpt)[-(LONG + 1) :] for excerpt in excerpts])
+    rows = torch.tensor([text_generator(model).whole(excerpt)[-(LONG + 1) :] for excerpt in excerpts])
     return {
         "window": model.config.length,
         "loss": [loss(model, rows, shown) for shown in SHOWN],
@@ -73,7 +73,7 @@ def moved(model: Model, excerpts: list[str]) -> list[float]:
 
 def chances(model: Model, texts: list[str]) -> Tensor:
     """Of each letter behind each text, whose end is read.  -> (texts, letters)"""
-    generating = generator_of(model)
+    generating = text_generator(model)
     logits: Tensor = model.net(torch.tensor([generating.encode(text) for text in texts]))
     return logits[:, -1].softmax(-1)
 

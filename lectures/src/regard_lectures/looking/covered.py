@@ -13,7 +13,7 @@ from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from regard import style
-from regard.look.occlusion import attribution, deletion, grey, logit
+from regard.look.occlusion import deletion_curve, grey_image, label_logit, occlusion_map
 from regard_lectures.figure import Check, Numbers, above, aside, below, plain, seeded
 from regard_lectures.labelled_images import pixels_of, said, shades
 from regard_lectures.looking.clutter import IMAGE, SIZES, inked, learned, looked_through, paper, scenes
@@ -34,7 +34,7 @@ COST = 80.0
 SEED = 0
 
 TESTS, SHOWN, SQUARE, STRIDE = 40, 3, 16, 4  # pictures that are named rightly; pixels
-PAPER = grey(0.0)  # of the pictures, whose paper is 0
+PAPER = grey_image(0.0)  # of the pictures, whose paper is 0
 
 
 def compute() -> Numbers:
@@ -47,7 +47,7 @@ def compute() -> Numbers:
     looked = looked_through(net, images)
     maps = torch.stack(
         [
-            attribution(net, image, label, patch=SQUARE, stride=STRIDE, cover=PAPER, read=logit)
+            occlusion_map(net, image, label, patch=SQUARE, stride=STRIDE, cover=PAPER, read=label_logit)
             for image, label in zip(images, labels, strict=True)
         ]
     )
@@ -56,7 +56,7 @@ def compute() -> Numbers:
     curves = {
         name: torch.stack(
             [
-                deletion(net, image, label, worth, cover=PAPER)
+                deletion_curve(net, image, label, worth, cover=PAPER)
                 for image, label, worth in zip(images, labels, order, strict=True)
             ]
         ).mean(0)

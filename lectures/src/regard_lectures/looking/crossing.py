@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from regard import style
 from regard.models.gpt import GPT, Config
 from regard.nn.recurrent import LSTMCell, Recurrent
-from regard.zoo import parameters
+from regard.zoo import count_parameters
 from regard_lectures.efficient.training import learn
 from regard_lectures.figure import Check, Numbers, above, aside, below, seeded, starts_above, starts_below
 from regard_lectures.foundations.play import words
@@ -178,7 +178,7 @@ def taught(kind: str, name: str, size: int, seed: int) -> float:
 
 def compute() -> Numbers:
     return {
-        "weights": {name: parameters(make(letters_of("stories")[3])) for name, make in NETS.items()},
+        "weights": {name: count_parameters(make(letters_of("stories")[3])) for name, make in NETS.items()},
         "nats": {
             kind: {
                 name: [[round(taught(kind, name, size, i), 4) for i in range(STARTS[kind])] for size in sizes]

@@ -15,7 +15,7 @@ import torch
 from matplotlib.figure import Figure
 
 from regard import style
-from regard.look.distance import between
+from regard.look.distance import grid_distances
 from regard_lectures.figure import Check, Numbers, above, aside, below, close, plain
 from regard_lectures.vision.lessons import photos, share
 from regard_lectures.vision.seen import LOOKED, distances, photographer, untaught
@@ -44,7 +44,7 @@ def compute() -> Numbers:
         "right": share(net, tested, wanted),
         "distances": plain(distances(net, tested[:LOOKED]), 4),
         "before": plain(distances(untaught(SEED), tested[:LOOKED]), 4),
-        "even": config.patch * float(between(config.grid).mean()),
+        "even": config.patch * float(grid_distances(config.grid).mean()),
         "counted": config.patch * even_by_counting(*config.grid),
         "patch": config.patch,
         "field": [reach(layer) for layer in range(1, config.depth + 1)],

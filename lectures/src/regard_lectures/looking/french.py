@@ -10,10 +10,10 @@ from random import Random
 from regard.building import build
 from regard.decode.beam import Beam
 from regard.decode.settings import Decoding
-from regard.modalities.text.asking import Translated
 from regard.modalities.text.processor import Text
+from regard.modalities.text.runners import Translation
 from regard.modalities.text.tasks.translation import Translate
-from regard.modalities.text.vocabulary import symbols_of
+from regard.modalities.text.vocabulary import tokenizer_symbols
 from regard.model import Model
 from regard_lectures.figure import seeded
 from regard_lectures.learning.lessons import batched, lesson, words_of
@@ -97,10 +97,10 @@ def untaught(name: str, seed: int, sizes: dict[str, object]) -> Model:
     own = text()
     with seeded(seed):
         model = build(name, vocab=own.tokenizer.get_vocab_size(), **sizes)
-    return replace(model, processor=own, task="translate", symbols=symbols_of(own))
+    return replace(model, processor=own, task="translate", symbols=tokenizer_symbols(own))
 
 
-def looked(model: Model, english: list[str], pattern: str) -> list[Translated]:
+def looked(model: Model, english: list[str], pattern: str) -> list[Translation]:
     """Each word the likeliest one; the maps are those of what was written."""
     found = model.translate(english, decoding=Decoding(beam=Beam(beams=1)), look=pattern)
     assert isinstance(found, list)

@@ -18,8 +18,8 @@ from regard import style
 from regard.data.files import find_file as found
 from regard.data.tables import open_tsv
 from regard.folders import load
-from regard.look.words import by_words
-from regard.modalities.text.asking import Translated
+from regard.look.subwords import merge_subwords
+from regard.modalities.text.runners import Translation
 from regard.model import Model
 from regard_lectures.figure import Check, Numbers, above, aside, plain
 from regard_lectures.looking.lexicon import NOTHING, Lexicon, words_of
@@ -56,8 +56,8 @@ def read(part: str, most: int) -> list[tuple[str, str]]:
     return [(source, target) for source, target in (rows[i] for i in range(min(most, len(rows))))]
 
 
-def aligned(one: Translated, lexicon: Lexicon, common: set[str]) -> list[Aligned]:
-    maps = [by_words(x) for x in one.maps.values()]
+def aligned(one: Translation, lexicon: Lexicon, common: set[str]) -> list[Aligned]:
+    maps = [merge_subwords(x) for x in one.maps.values()]
     rows, columns = ([word.lower() for word in axis.labels or ()] for axis in (maps[0].rows, maps[0].columns))
     weights = torch.stack([x.weights[0] for x in maps])
     asked = [(i, lexicon.align(columns, word)) for i, word in enumerate(rows) if word.isalpha() and word not in common]
@@ -79,7 +79,7 @@ def agreement(words: list[Aligned]) -> Numbers:
     }
 
 
-def looked(model: Model, texts: list[str]) -> list[Translated]:
+def looked(model: Model, texts: list[str]) -> list[Translation]:
     said = model.translate(texts, look="decoder.*.cross")
     assert isinstance(said, list)
     return said
@@ -96,7 +96,7 @@ def compute() -> Numbers:
     half = len(words) // 2
     chosen, measured = ([x for some in part for x in some] for part in (words[:half], words[half:]))
     (shown,) = looked(model, [SHOWN])
-    maps = [by_words(x) for x in shown.maps.values()]
+    maps = [merge_subwords(x) for x in shown.maps.values()]
     return {
         "sentences": len(texts),
         "words": len(measured),

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from regard import style
-from regard.modalities.text.asking import Translated
+from regard.modalities.text.runners import Translation
 from regard.model import Model
 from regard_lectures.figure import Check, Numbers, above, aside, below, equal, plain, starts_above
 from regard_lectures.looking.french import STRAIGHT, SWAPPED, Sentence, looked, sentences, taught, translated, untaught
@@ -49,7 +49,7 @@ def compute() -> Numbers:
     return numbers
 
 
-def agreement(found: Translated, wanted: Sentence) -> tuple[torch.Tensor, torch.Tensor]:
+def agreement(found: Translation, wanted: Sentence) -> tuple[torch.Tensor, torch.Tensor]:
     """For each written word, whether it looked hardest at the word that it is made of; and whether the end looked
     hardest at the end.  -> (n,), ()"""
     places = found.maps[LAYER].weights[0, 0].argmax(-1)

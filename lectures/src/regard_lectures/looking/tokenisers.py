@@ -20,13 +20,13 @@ from matplotlib.patches import Rectangle
 from torch import Tensor, nn
 
 from regard import style
-from regard.modalities.text.processor import padded
+from regard.modalities.text.processor import pad_ids
 from regard.models.vit import Config
 from regard.nn.embed import Patches
 from regard.nn.mask import ALL, Mask
 from regard.nn.patchwork import patch_blocks
 from regard.nn.positions import sinusoid
-from regard.zoo import parameters
+from regard.zoo import count_parameters
 from regard_lectures.figure import Check, Numbers, above, aside, equal, seeded
 from regard_lectures.labelled_images import garments, pixels_of, shades
 from regard_lectures.recurrent.opinion import numbered, texts, vocabulary
@@ -101,7 +101,7 @@ def known_words() -> dict[str, int]:
 @cache
 def reviews(split: str) -> Data:
     rows = numbered(texts(split), known_words())
-    tokens = padded([ids[:LONGEST] for ids, _ in rows])
+    tokens = pad_ids([ids[:LONGEST] for ids, _ in rows])
     return Data(tokens.ids, tokens.keys, torch.tensor([label for _, label in rows]))
 
 
@@ -188,13 +188,13 @@ def compute() -> Numbers:
             shape = tuple(together.tokenisers[name](data.inputs[:1]).shape[1:])
         rows[name] = {
             "shape": list(shape),
-            "weights": parameters(together.tokenisers[name]),
+            "weights": count_parameters(together.tokenisers[name]),
             "together": right(together, name),
             "alone": right(alone[name], name),
             "chance": usual(name),
         }
     image = clothes("test").inputs[0, 0] * 0.353 + 0.286
-    encoders = {parameters(net.encoder) for net in (together, *alone.values())}
+    encoders = {count_parameters(net.encoder) for net in (together, *alone.values())}
     return {"rows": rows, "encoders": sorted(encoders), "image": shades(image.clamp(0, 1))}
 
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from regard import style
-from regard.look.flow import flowed
+from regard.look.flow import attention_flow
 from regard.look.rollout import over_image, rolled_out
 from regard_lectures.figure import Check, Numbers, above, aside, plain, seeded
 from regard_lectures.looking.clutter import inked, learned, maps_of, paper, per_pixel, scenes
@@ -39,7 +39,7 @@ def compute() -> Numbers:
     with seeded(SEED + 1000):
         tested = scenes(TESTS, "test")
     maps, found, took = maps_of(net, tested.images), {}, {}
-    for name, way in (("rollout", rolled_out), ("flow", flowed)):
+    for name, way in (("rollout", rolled_out), ("flow", attention_flow)):
         start = process_time()
         found[name] = over_image(way(maps)).double()
         took[name] = process_time() - start

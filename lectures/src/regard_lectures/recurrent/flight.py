@@ -12,9 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.decode.choice import likeliest
-from regard.decode.steps import collect, stream
-from regard.decode.writer import Translator, Writer
+from regard.decode.incremental import IncrementalDecoder, Seq2SeqDecoder
+from regard.decode.sampling import greedy_tokens
+from regard.decode.steps import collect_tokens, stream_tokens
 from regard.models.rnn import Config, RNNTranslator
 from regard_lectures.figure import seeded
 from regard_lectures.toys import fit
@@ -70,8 +70,8 @@ class Flight:
         """The likeliest word after the other."""
         end = self.german.index(END)
         start = torch.full((len(rows), 1), self.german.index(START))
-        writer = Writer(Translator(self.net, self.source(rows)), start, room=12)
-        texts = collect(stream(writer, likeliest, [end], longest=12), len(rows), [end])
+        writer = IncrementalDecoder(Seq2SeqDecoder(self.net, self.source(rows)), start, room=12)
+        texts = collect_tokens(stream_tokens(writer, greedy_tokens, [end], longest=12), len(rows), [end])
         return [[self.german[i] for i in text.ids] for text in texts]
 
 

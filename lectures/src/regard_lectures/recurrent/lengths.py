@@ -17,10 +17,10 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from regard import style
-from regard.decode.choice import likeliest
-from regard.decode.steps import collect, stream
-from regard.decode.writer import Translator, Writer
-from regard.modalities.text.bleu import quality
+from regard.decode.incremental import IncrementalDecoder, Seq2SeqDecoder
+from regard.decode.sampling import greedy_tokens
+from regard.decode.steps import collect_tokens, stream_tokens
+from regard.modalities.text.bleu import bleu_and_chrf
 from regard.models.rnn import Config, RNNTranslator
 from regard_lectures.figure import Check, Numbers, aside, seeded, starts_above, starts_below
 
@@ -112,10 +112,10 @@ def bleu(net: RNNTranslator, length: int, seed: int) -> float:
     """Of new sentences of this length, each translated by the likeliest word after the other."""
     source, wanted = pairs(SENTENCES, length, Random(1000 * seed + length))
     longest = 2 * length
-    writer = Writer(Translator(net, source), torch.full((SENTENCES, 1), START), room=longest)
-    texts = collect(stream(writer, likeliest, [END], longest=longest), SENTENCES, [END])
+    writer = IncrementalDecoder(Seq2SeqDecoder(net, source), torch.full((SENTENCES, 1), START), room=longest)
+    texts = collect_tokens(stream_tokens(writer, greedy_tokens, [END], longest=longest), SENTENCES, [END])
     said = [" ".join(f"w{i}" for i in text.ids) for text in texts]
-    return float(f"{quality(said, [' '.join(f'w{i}' for i in row[:-1]) for row in wanted.tolist()]).bleu:.4g}")
+    return float(f"{bleu_and_chrf(said, [' '.join(f'w{i}' for i in row[:-1]) for row in wanted.tolist()]).bleu:.4g}")
 
 
 def compute() -> Numbers:

@@ -22,7 +22,7 @@ from regard import style
 from regard.data.files import find_file as found
 from regard.data.tables import open_tsv
 from regard.modalities.text.labelled import LabelledText, LabelledTexts
-from regard.modalities.text.processor import padded
+from regard.modalities.text.processor import pad_ids
 from regard.models.bert import BERT
 from regard.models.recurrent import Config, RecurrentReader
 from regard_lectures.figure import Check, Numbers, above, aside, seeded, starts_above
@@ -102,7 +102,7 @@ def batches(rows: Rows, order: Sequence[int], size: int) -> Iterator[tuple[Tenso
     """-> (b, n), (b, n) False at padding, (b,)"""
     for i in range(0, len(order), size):
         some = [rows[j] for j in order[i : i + size]]
-        tokens = padded([ids for ids, _ in some])
+        tokens = pad_ids([ids for ids, _ in some])
         yield tokens.ids, tokens.keys, torch.tensor([label for _, label in some])
 
 

@@ -12,10 +12,10 @@ from dataclasses import replace
 from matplotlib.figure import Figure
 
 from regard import style
-from regard.modalities.text.bleu import by_length, quality
+from regard.modalities.text.bleu import bleu_and_chrf, bleu_by_length
 from regard.modalities.text.sources.pairs import PairFiles
 from regard.model import Model
-from regard.run.settings import Run, read_run
+from regard.run.settings import RunSettings, read_run
 from regard.run.training import find_run
 from regard_lectures.figure import Check, Numbers, above, aside, below
 from regard_lectures.recurrent.captioned import Pair, files, pairs_of, translated
@@ -49,10 +49,10 @@ def compute() -> Numbers:
     for name in NAMES:
         for longest in (SHORT, LONG):
             said = translated(net(name, longest), pairs)
-            found = by_length(sources, said, references, EDGES)
+            found = bleu_by_length(sources, said, references, EDGES)
             numbers["lengths"] = {bucket: one.sentences for bucket, one in found.items()}
             numbers["bleu"][f"{name}-{longest}"] = [round(one.bleu, 2) for one in found.values()]
-            numbers["all"][f"{name}-{longest}"] = round(quality(said, references).bleu, 2)
+            numbers["all"][f"{name}-{longest}"] = round(bleu_and_chrf(said, references).bleu, 2)
     return numbers
 
 
@@ -62,7 +62,7 @@ def net(name: str, longest: int) -> Model:
     return trained(f"captions-{name.lower()}-{longest}", run_of(name, longest))
 
 
-def run_of(name: str, longest: int) -> Run:
+def run_of(name: str, longest: int) -> RunSettings:
     run = read_run(find_run(RECIPE))
     if name == "RNNencdec":
         fixed = {"decoder": "cho", "bidirectional": False}

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from regard import style
 from regard.data.files import find_file as found
-from regard.modalities.text.conllu import Tagged, open_conllu
+from regard.modalities.text.conllu import TaggedSentence, open_conllu
 from regard.nn.recurrent import LSTMCell, Recurrent
 from regard_lectures.figure import Check, Numbers, above, aside, seeded, starts_above
 from regard_lectures.toys import means
@@ -45,7 +45,7 @@ EPOCHS, BATCH, RATE, SEEDS = 2, 32, 5e-3, 3
 BITS, OFTEN = 0.2, 100
 
 
-def read(part: str) -> list[Tagged]:
+def read(part: str) -> list[TaggedSentence]:
     rows = open_conllu(found(FILES.format(part), Path()))
     return [rows[i] for i in range(len(rows))]
 
@@ -69,13 +69,13 @@ def written(word: str) -> str:
 class Features:
     """Sentences as numbers: words, endings, how they are written, tags."""
 
-    def __init__(self, sentences: Sequence[Tagged]) -> None:
+    def __init__(self, sentences: Sequence[TaggedSentence]) -> None:
         words = [word for sentence in sentences for word in sentence.words]
         self.words, self.ends = Index((word.lower() for word in words), 2), Index((end(word) for word in words), 3)
         self.shapes = Index(map(written, words), 1)
         self.tags = sorted({tag for sentence in sentences for tag in sentence.tags})
 
-    def __call__(self, sentence: Tagged) -> tuple[Tensor, Tensor]:
+    def __call__(self, sentence: TaggedSentence) -> tuple[Tensor, Tensor]:
         """-> (3, n), (n,)"""
         words = sentence.words
         rows = self.words([word.lower() for word in words]), self.ends(list(map(end, words)))
@@ -141,7 +141,7 @@ def wrong(model: Tagger, rows: Rows) -> list[list[bool]]:
     return found_wrong
 
 
-def depends(sentences: Sequence[Tagged]) -> dict[str, float]:
+def depends(sentences: Sequence[TaggedSentence]) -> dict[str, float]:
     """Of frequent words: how many bits the tag of the next word tells of their own, the tag before being known."""
     before: dict[str, dict[Hashable, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     around: dict[str, dict[Hashable, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
@@ -160,7 +160,7 @@ def entropy(counts: dict[Hashable, Counter[str]]) -> float:
     return sum(-n * math.log2(n / own.total()) for own in counts.values() for n in own.values()) / total
 
 
-def usual(sentences: Sequence[Tagged], tested: Sequence[Tagged]) -> float:
+def usual(sentences: Sequence[TaggedSentence], tested: Sequence[TaggedSentence]) -> float:
     """The share of right tags of who says each word's most frequent one."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for sentence in sentences:

@@ -11,11 +11,11 @@ it has learned from and what is held out is the wider. Deck 003 calls Transforme
 from matplotlib.figure import Figure
 
 from regard import style
-from regard.decode.choice import Sampling
+from regard.decode.sampling import Sampling
 from regard.decode.settings import Decoding
 from regard.models.ngram import KneserNey, NGram
-from regard.run.evaluation import measured
-from regard.train.progress import Silent
+from regard.run.evaluation import evaluate_run
+from regard.train.progress import SilentReporter
 from regard_lectures.figure import Check, Numbers, above, aside, below, within
 from regard_lectures.foundations.play import numbered, words
 from regard_lectures.runs import RUNS, by_recipe
@@ -41,7 +41,7 @@ START, LETTERS, LINES = "ROMEO:\n", 420, 15
 
 def compute() -> Numbers:
     models = {name: by_recipe(recipe) for name, recipe in NETS.items()}
-    found = {name: measured(RUNS / recipe, "held_out", Silent()).metrics for name, recipe in NETS.items()}
+    found = {name: evaluate_run(RUNS / recipe, "held_out", SilentReporter()).metrics for name, recipe in NETS.items()}
     text = words()
     play = numbered(text, text.rfind("\n", 0, round(len(text) * (1 - HELD_OUT))) + 1)
     counts = {n: NGram(n, play.vocab, play.end, KneserNey()).learn([play.train]) for n in ORDERS}

@@ -16,14 +16,14 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from regard import style
-from regard.data.draws import COLLATE, chance
+from regard.data.counter_rng import COLLATE, counter_rng
 from regard.data.files import find_file as found
 from regard.data.tables import open_plain
-from regard.modalities.text.masking import Hidden, Masking
-from regard.modalities.text.processor import Text, padded
-from regard.modalities.text.tasks.language import Language, Tokens, next_tokens
+from regard.modalities.text.masking import MaskedBatch, Masking
+from regard.modalities.text.processor import Text, pad_ids
+from regard.modalities.text.tasks.language import Language, NextTokenBatch, next_tokens
 from regard.modalities.text.tasks.masked import Masked
-from regard.modalities.text.vocabulary import SPECIAL, UNKNOWN, Vocabulary, mask_of, with_frame, with_mask
+from regard.modalities.text.vocabulary import SPECIAL_TOKENS, UNKNOWN, Vocabulary, mask_token, with_frame, with_mask
 from regard.models.bert import BERT
 from regard.models.bert import Config as Both
 from regard.models.gpt import GPT
@@ -98,14 +98,14 @@ def orders(texts: Sequence[str], seed: int) -> list[list[int]]:
 
 
 def vocabulary(texts: Sequence[str]) -> Text:
-    return with_mask(with_frame(Vocabulary("words", WORDS + len(SPECIAL)).learn(texts)))
+    return with_mask(with_frame(Vocabulary("words", WORDS + len(SPECIAL_TOKENS)).learn(texts)))
 
 
-def concealed(text: Text, texts: Sequence[str], steps: Sequence[Sequence[int]], seed: int) -> list[Hidden]:
+def concealed(text: Text, texts: Sequence[str], steps: Sequence[Sequence[int]], seed: int) -> list[MaskedBatch]:
     """The captions of each step with some of their words hidden."""
     hide = Masking(text, LENGTH, SHARE)
     return [
-        hide([(texts[i],) for i in some], [chance(COLLATE, seed, step, i) for i in some])
+        hide([(texts[i],) for i in some], [counter_rng(COLLATE, seed, step, i) for i in some])
         for step, some in enumerate(steps)
     ]
 
@@ -118,7 +118,7 @@ def learned(kind: str, text: Text, texts: Sequence[str], seed: int) -> BERT | GP
         loss = lesson(Masked(net, text), concealed(text, texts, steps, seed))
     else:
         rows = text.checked(texts)
-        ahead: list[Tokens] = [next_tokens([rows[i] for i in some]) for some in steps]
+        ahead: list[NextTokenBatch] = [next_tokens([rows[i] for i in some]) for some in steps]
         loss = lesson(Language(net), ahead)
     fit(net.parameters(), loss, steps=len(steps), rate=RATE)
     return net.eval()
@@ -128,7 +128,7 @@ def learned(kind: str, text: Text, texts: Sequence[str], seed: int) -> BERT | GP
 def guesses(net: BERT | GPT, rows: Sequence[Row], mask: int) -> list[Row]:
     """For every token of each row but the first and the last: the likeliest, by what is given of the others."""
     if isinstance(net, GPT):
-        given = padded([row[:-1] for row in rows])
+        given = pad_ids([row[:-1] for row in rows])
         said = net(given.ids, keys=given.keys).argmax(-1)
         return [own[: len(row) - 2] for own, row in zip(said.tolist(), rows, strict=True)]
     found_all = []
@@ -157,7 +157,7 @@ def compute() -> Numbers:
         numbers[kind] = {"right": [], "places": []}
         for seed in range(SEED, SEED + SEEDS):
             net = learned(kind, text, texts, seed)
-            said = guesses(net, rows, mask_of(text))
+            said = guesses(net, rows, mask_token(text))
             right = [place for i, place in asked if said[i][place] == rows[i][place + 1]]
             numbers[kind]["right"].append(len(right))
             numbers[kind]["places"].append([right.count(place) for place in range(PLACES)])

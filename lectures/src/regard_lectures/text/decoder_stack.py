@@ -16,7 +16,7 @@ from torch import Tensor
 from regard import style
 from regard.models.gpt import GPT, PRESETS, Config
 from regard.nn.tap import capture
-from regard.zoo import bare, parameters
+from regard.zoo import count_parameters, empty_net
 from regard_lectures.figure import Check, Numbers, above, below, close, equal, plain, seeded, within
 from regard_lectures.transformer.anatomy import ATTENTION, FEED_FORWARD, column, watch
 from regard_lectures.transformer.diagram import BREADTH, Look, box, framed, norm, plus, tower
@@ -41,12 +41,12 @@ DEPTHS, DIM, LENGTH = (3, 12, 48), 64, 32
 
 def compute() -> Numbers:
     config = replace(SMALL, vocab=64, length=LENGTH)  # its layers are those of the real one
-    model = bare("gpt", SMALL)
+    model = empty_net("gpt", SMALL)
     assert isinstance(model, GPT)
     words = torch.zeros(1, 5, dtype=torch.long, device="meta")
     numbers: Numbers = {
         "anatomy": column(watch(model, lambda: model(words)), "blocks", model.norm is not None),
-        "parameters": parameters(model),
+        "parameters": count_parameters(model),
         "tied": model.words() is model.embed.weight,
     }
     with seeded(SEED):

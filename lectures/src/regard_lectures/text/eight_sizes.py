@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from regard import style
 from regard.models.gpt import PRESETS, Config
-from regard.zoo import bare, parameters
+from regard.zoo import count_parameters, empty_net
 from regard_lectures.figure import Check, Numbers, above, below, equal
 
 TITLE = "The eight sizes of GPT-3, counted"
@@ -50,7 +50,7 @@ def compute() -> Numbers:
 def sizes(config: Config) -> dict[str, int]:
     width = config.head_dim or config.dim // config.heads
     found = {"layers": config.depth, "width": config.dim, "heads": config.heads, "head width": width}
-    return found | {"parameters": parameters(bare("gpt", config))}
+    return found | {"parameters": count_parameters(empty_net("gpt", config))}
 
 
 def off(name: str, row: Numbers) -> float:

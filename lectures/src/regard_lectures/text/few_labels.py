@@ -13,10 +13,10 @@ from dataclasses import replace
 from matplotlib.figure import Figure
 
 from regard import style
-from regard.run.evaluation import measured
+from regard.run.evaluation import evaluate_run
 from regard.run.settings import read_run
 from regard.run.training import find_run
-from regard.train.progress import Silent
+from regard.train.progress import SilentReporter
 from regard_lectures.figure import Check, Numbers, above, aside, starts_above
 from regard_lectures.runs import RUNS, by_recipe, curve, trained
 
@@ -49,7 +49,7 @@ def accuracy(recipe: str, seed: int) -> float:
     start = None if run.start is None else replace(run.start, model=str((RUNS / READ).absolute()))
     name = f"{recipe}-{seed}"
     trained(name, replace(run, seed=seed, start=start))
-    return round(measured(RUNS / name, "test", Silent()).metrics["accuracy"], 4)
+    return round(evaluate_run(RUNS / name, "test", SilentReporter()).metrics["accuracy"], 4)
 
 
 def draw(numbers: Numbers) -> Figure:

@@ -13,7 +13,7 @@ from regard import style
 from regard.modalities.text.prompting import few_shot
 from regard.models.gpt import GPT, PRESETS
 from regard.storage.digest import weights_digest
-from regard.zoo import bare, parameters
+from regard.zoo import count_parameters, empty_net
 from regard_lectures.figure import Check, Numbers, equal, seeded, within
 
 TITLE = "GPT-3: trained once, then only asked"
@@ -49,7 +49,7 @@ def compute() -> Numbers:
     return {
         "prompts": prompts,
         "bytes": {name: len(prompt.encode()) for name, prompt in prompts.items()},
-        "parameters": parameters(bare("gpt", config)),
+        "parameters": count_parameters(empty_net("gpt", config)),
         "layers": config.depth,
         "width": config.dim,
         "heads": config.heads,

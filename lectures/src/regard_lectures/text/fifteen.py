@@ -15,10 +15,10 @@ from matplotlib.figure import Figure
 from tokenizers import Tokenizer
 
 from regard import style
-from regard.data.draws import COLLATE, chance
+from regard.data.counter_rng import COLLATE, counter_rng
 from regard.data.files import find_file as found
 from regard.data.tables import open_plain
-from regard.modalities.text.masking import Hidden, Masking
+from regard.modalities.text.masking import MaskedBatch, Masking
 from regard.modalities.text.processor import Text
 from regard_lectures.figure import Check, Numbers, below, equal, within
 
@@ -50,7 +50,7 @@ def compute() -> Numbers:
     numbers: Numbers = {"rows": []}
     step, fates = 0, list[list[int]]()
     while len(fates) < DRAWS:
-        batch = masking([(SENTENCE,)], [chance(COLLATE, SEED, step)])
+        batch = masking([(SENTENCE,)], [counter_rng(COLLATE, SEED, step)])
         own, step = told(batch, masking.mask)[0].tolist(), step + 1
         if (fate := sorted(filter(None, own))) not in fates:
             fates.append(fate)
@@ -62,7 +62,9 @@ def compute() -> Numbers:
     counts, free, drawn = np.zeros(4, np.int64), 0, []
     for i in range(0, len(joined), 64):
         some = joined[i : i + 64]
-        batch = masking([(one,) for one in some], [chance(COLLATE, SEED, COUNTED, i + j) for j in range(len(some))])
+        batch = masking(
+            [(one,) for one in some], [counter_rng(COLLATE, SEED, COUNTED, i + j) for j in range(len(some))]
+        )
         kinds = told(batch, masking.mask)
         counts += np.bincount(kinds.flatten().numpy(), minlength=4)
         real = batch.ids.numel() if batch.keys is None else int(batch.keys.sum())
@@ -78,7 +80,7 @@ def compute() -> Numbers:
 HIDDEN, OTHER, KEPT = 1, 2, 3
 
 
-def told(batch: Hidden, mask: int) -> torch.Tensor:
+def told(batch: MaskedBatch, mask: int) -> torch.Tensor:
     """0 where a place was not chosen, else what became of it.  -> (b, n)"""
     same = torch.where(batch.ids == batch.wanted, KEPT, OTHER)
     return torch.where(batch.ids == mask, HIDDEN, same) * batch.chosen
@@ -86,7 +88,7 @@ def told(batch: Hidden, mask: int) -> torch.Tensor:
 
 def untouched(masking: Masking, text: str) -> bool:
     """Whether all places that were not chosen are given as they stood, [CLS] and [SEP] among them."""
-    batch = masking([(text,)], [chance(COLLATE, SEED, COUNTED + 1)])
+    batch = masking([(text,)], [counter_rng(COLLATE, SEED, COUNTED + 1)])
     ends = batch.chosen[0, [0, -1]]
     return bool((batch.ids == batch.wanted)[~batch.chosen].all()) and not bool(ends.any())
 

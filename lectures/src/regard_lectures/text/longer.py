@@ -21,7 +21,7 @@ from torch import Tensor
 from regard import style
 from regard.models import t5, transformer
 from regard.nn.encdec import EncoderDecoder
-from regard.zoo import parameters
+from regard.zoo import count_parameters
 from regard_lectures.figure import Check, Numbers, above, aside, seeded, starts_above, within
 from regard_lectures.toys import fit, means
 
@@ -121,7 +121,7 @@ def compute() -> Numbers:
         nets = [taught(name, SEED + i) for i in range(SEEDS)]
         found = [[right(net, length) for length in TESTED] for net in nets]
         numbers[name] = {
-            "weights": parameters(nets[0]),
+            "weights": count_parameters(nets[0]),
             "letters": [[one.letters for one in run] for run in found],
             "rows": [[one.rows for one in run] for run in found],
         }

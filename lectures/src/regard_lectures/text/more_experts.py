@@ -12,8 +12,8 @@ from itertools import pairwise
 from matplotlib.figure import Figure
 
 from regard import style
-from regard.comparison.measure import operations
-from regard.zoo import parameters
+from regard.comparison.measure import count_operations
+from regard.zoo import count_parameters
 from regard_lectures.figure import Check, Numbers, above, aside, below, in_starts
 from regard_lectures.text.experts import EVERY, STEPS, Way, letters, trained
 from regard_lectures.toys import means
@@ -41,8 +41,8 @@ def measured(experts: int) -> Numbers:
     net, row = runs[0].net, letters().rows[:1, :-1]
     return {
         "losses": [[look.loss for look in run.looks] for run in runs],
-        "weights": parameters(net),
-        "operations": operations(lambda: net(row)) // row.numel(),
+        "weights": count_parameters(net),
+        "operations": count_operations(lambda: net(row)) // row.numel(),
     }
 
 

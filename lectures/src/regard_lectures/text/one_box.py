@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from regard import style
-from regard.zoo import parameters
+from regard.zoo import count_parameters
 from regard_lectures.figure import Check, Numbers, above, equal
 from regard_lectures.text.prefixes import SIZES, TASKS, pair, taught, written
 
@@ -38,7 +38,7 @@ def compute() -> Numbers:
     return {
         "asked": [[task, text] for task, text in ASKED],
         "answers": [joined(task, said) for (task, _), said in zip(ASKED, answers, strict=True)],
-        "weights": parameters(net),
+        "weights": count_parameters(net),
         "depth": SIZES.depth,
         "dim": SIZES.dim,
     }

@@ -7,7 +7,7 @@ first piece to its end; the tested texts are others.
 from matplotlib.figure import Figure
 
 from regard import style
-from regard.zoo import parameters
+from regard.zoo import count_parameters
 from regard_lectures.figure import Check, Numbers, above, aside, below
 from regard_lectures.text.prefixes import EVERY, STEPS, TASKS, TESTS, taught
 
@@ -22,7 +22,7 @@ SEED = 0
 
 def compute() -> Numbers:
     found = taught(SEED)
-    return {"curves": found.curves, "weights": parameters(found.net)}
+    return {"curves": found.curves, "weights": count_parameters(found.net)}
 
 
 TINTS = {"reverse:": style.WEIGHT, "upper:": style.SECOND, "translate-digits:": style.INK}

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from regard import style
 from regard.models import bert, gpt
-from regard.zoo import bare, parameters
+from regard.zoo import count_parameters, empty_net
 from regard_lectures.figure import Check, Numbers, above, below, close, equal, seeded
 
 TITLE = "BERT and GPT-3, side by side"
@@ -39,10 +39,11 @@ TOKENS = 6  # of the small nets
 def compute() -> Numbers:
     wrong = replace(LARGE, depth=12)
     return {
-        "bert": facts(LARGE) | {"weights": parameters(bare("bert", LARGE)), "output": outputs("bert", LARGE)},
-        "gpt3": facts(GPT3) | {"weights": parameters(bare("gpt", GPT3)), "output": outputs("gpt", GPT3)},
-        "base": facts(BASE) | {"weights": parameters(bare("bert", BASE))},
-        "twelve blocks": parameters(bare("bert", wrong)),
+        "bert": facts(LARGE)
+        | {"weights": count_parameters(empty_net("bert", LARGE)), "output": outputs("bert", LARGE)},
+        "gpt3": facts(GPT3) | {"weights": count_parameters(empty_net("gpt", GPT3)), "output": outputs("gpt", GPT3)},
+        "base": facts(BASE) | {"weights": count_parameters(empty_net("bert", BASE))},
+        "twelve blocks": count_parameters(empty_net("bert", wrong)),
         "seen": {
             "bert": seen(bert.BERT(bert.Config(vocab=9, length=8, dim=16, depth=2, heads=2, hidden=32))),
             "gpt3": seen(gpt.GPT(gpt.Config(vocab=9, length=8, dim=16, depth=2, heads=2))),
@@ -56,7 +57,7 @@ def facts(config: bert.Config | gpt.Config) -> Numbers:
 
 def outputs(family: str, config: bert.Config | gpt.Config) -> list[int]:
     """The shape of what a net says of as many tokens as it takes."""
-    said = bare(family, config)(torch.zeros(1, config.length, dtype=torch.long, device="meta"))
+    said = empty_net(family, config)(torch.zeros(1, config.length, dtype=torch.long, device="meta"))
     states = said if isinstance(said, Tensor) else said.states
     return list(states.shape)
 

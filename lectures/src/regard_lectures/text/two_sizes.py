@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from regard import style
 from regard.models.gpt import PRESETS
-from regard.zoo import bare, parameters
+from regard.zoo import count_parameters, empty_net
 from regard_lectures.figure import Check, Numbers, close, equal, within
 
 TITLE = "A hundred times as large"
@@ -37,7 +37,7 @@ def compute() -> Numbers:
     names = [*PRINTED, MODELS["GPT-3"]]
     keys = ("depth", "dim", "heads", "length", "vocab")
     return {
-        "counted": {name: parameters(bare("gpt", PRESETS[name])) for name in names},
+        "counted": {name: count_parameters(empty_net("gpt", PRESETS[name])) for name in names},
         "sizes": {name: {key: getattr(PRESETS[name], key) for key in keys} for name in names},
         "printed": PRINTED,
         "data": DATA,

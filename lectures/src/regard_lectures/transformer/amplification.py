@@ -20,9 +20,9 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from regard import style
-from regard.comparison.measure import slope
+from regard.comparison.measure import cost_exponent
 from regard.models.transformer import Config, Transformer
-from regard.nn.feedforward import MLP
+from regard.nn.feedforward import FeedForward
 from regard.nn.residual import Branch, build_residual, profile
 from regard_lectures.figure import Check, Numbers, above, below, plain, seeded, within
 
@@ -56,7 +56,7 @@ class FeedForwards(nn.Module):
         self.residuals = nn.ModuleList(
             build_residual(kind, nn.LayerNorm(DIM), Branch(DIM), DIM) for _ in range(branches)
         )
-        self.parts = nn.ModuleList(MLP(DIM, HIDDEN, F.relu) for _ in range(branches))
+        self.parts = nn.ModuleList(FeedForward(DIM, HIDDEN, F.relu) for _ in range(branches))
         for name, weight in self.parts.named_parameters():
             if name.endswith("weight"):
                 nn.init.xavier_uniform_(weight)
@@ -140,7 +140,7 @@ def draw(numbers: Numbers) -> Figure:
         for kind, tint in KINDS.items():
             y = numbers[name][kind]
             axes.plot(sizes, y, color=tint, marker="o", ls="--" if kind == "admin" else "-")
-            growth = f"$N^{{{slope(sizes, y):.1f}}}$"
+            growth = f"$N^{{{cost_exponent(sizes, y):.1f}}}$"
             if kind != "post":
                 growth = f"$\\log N$, $N^{{{best_power(sizes, y)[1]:.1f}}}$"
             text = f"{kind.title() if kind == 'admin' else kind}  {growth}"
@@ -158,9 +158,9 @@ def draw(numbers: Numbers) -> Figure:
 def checks(numbers: Numbers) -> list[Check]:
     sizes, ours, real = numbers["branches"], numbers["alone"], numbers["encoder"]
     checks = [
-        within("branches alone, post: exponent of growth (linear: 1)", slope(sizes, ours["post"]), 0.8, 1.2),
+        within("branches alone, post: exponent of growth (linear: 1)", cost_exponent(sizes, ours["post"]), 0.8, 1.2),
         above("branches alone, post: explained by a + b N", explained(sizes, ours["post"], float), 0.97),
-        above("encoder, post: exponent of growth, at least about linear", slope(sizes, real["post"]), 0.8),
+        above("encoder, post: exponent of growth, at least about linear", cost_exponent(sizes, real["post"]), 0.8),
     ]
     for name, found in (("branches alone", ours), ("encoder", real)):
         for kind in ("pre", "admin"):

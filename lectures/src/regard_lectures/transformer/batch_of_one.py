@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from regard import style
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.block import Block
-from regard.nn.feedforward import MLP
+from regard.nn.feedforward import FeedForward
 from regard.nn.residual import Branch, PreNorm
 from regard_lectures.figure import Check, Numbers, aside, equal, seeded, starts_above, starts_below, starts_within
 from regard_lectures.toys import fit
@@ -47,7 +47,7 @@ class Counter(nn.Module):
     def __init__(self, norm: Callable[[], nn.Module]) -> None:
         super().__init__()
         self.embed = nn.Embedding(KINDS, DIM)
-        self.block = Block(MultiHeadAttention(DIM, 2), MLP(DIM, 2 * DIM), lambda: PreNorm(norm(), Branch(DIM)))
+        self.block = Block(MultiHeadAttention(DIM, 2), FeedForward(DIM, 2 * DIM), lambda: PreNorm(norm(), Branch(DIM)))
         self.norm, self.out = norm(), nn.Linear(DIM, KINDS)
 
     def forward(self, ids: Tensor) -> Tensor:

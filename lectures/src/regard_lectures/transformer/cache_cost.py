@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from regard import style
-from regard.comparison.measure import operations, seconds, slope
+from regard.comparison.measure import cost_exponent, count_operations, time_fastest
 from regard.models.transformer import Config, Transformer
 from regard.nn.cache import Cache
 from regard_lectures.figure import Check, Numbers, above, below, equal, seeded, within
@@ -45,9 +45,9 @@ def compute() -> Numbers:
         numbers: Numbers = {"lengths": LENGTHS, "difference": max(differ(work) for work in works.values())}
         for kind in KINDS:
             with sdpa_kernel(SDPBackend.MATH):
-                numbers[kind] = {"operations": [operations(works[n][kind]) for n in LENGTHS]}
-                numbers[kind]["even"] = [operations(works[n][kind]) for n in EVEN]
-            numbers[kind]["seconds"] = seconds([works[n][kind] for n in LENGTHS], rounds=5)
+                numbers[kind] = {"operations": [count_operations(works[n][kind]) for n in LENGTHS]}
+                numbers[kind]["even"] = [count_operations(works[n][kind]) for n in EVEN]
+            numbers[kind]["seconds"] = time_fastest([works[n][kind] for n in LENGTHS], rounds=5)
     return numbers
 
 
@@ -82,7 +82,7 @@ def draw(numbers: Numbers) -> Figure:
         counts, speeds = numbers[kind]["operations"], [1 / time for time in numbers[kind]["seconds"]]
         left.plot(sizes, counts, color=tint, marker="o")
         right.plot(sizes, speeds, color=tint, marker="o")
-        growth = f"$n^{{{slope(sizes[-2:], counts[-2:]):.1f}}}$"
+        growth = f"$n^{{{cost_exponent(sizes[-2:], counts[-2:]):.1f}}}$"
         style.end_label(left, sizes[-1], counts[-1], growth, tint, size=14)
         style.end_label(right, sizes[-1], speeds[-1], text, tint)
     for axes, title in ((left, "operations for the $n$-th word"), (right, "words per second")):
@@ -115,8 +115,10 @@ def checks(numbers: Numbers) -> list[Check]:
         above("with a cache: it does grow (first difference)", differences(cached["even"], 1)[0], 0),
         equal("without: exactly quadratic in n (third differences)", str(differences(anew["even"], 3)), "[0, 0]"),
         above("without: its square term (second difference)", differences(anew["even"], 2)[0], 0),
-        within("without: exponent from 1024 to 2048", slope(sizes[-2:], anew["operations"][-2:]), 1.8, 2.0),
-        within("with a cache: exponent from 1024 to 2048", slope(sizes[-2:], cached["operations"][-2:]), 0.8, 1.0),
+        within("without: exponent from 1024 to 2048", cost_exponent(sizes[-2:], anew["operations"][-2:]), 1.8, 2.0),
+        within(
+            "with a cache: exponent from 1024 to 2048", cost_exponent(sizes[-2:], cached["operations"][-2:]), 0.8, 1.0
+        ),
         above(
             "operations of the 2048th word: without over with", anew["operations"][-1] / cached["operations"][-1], 1000
         ),

@@ -8,7 +8,7 @@ here. Of captions above 15 words, of which there are 108, the RNN translates bet
 from matplotlib.figure import Figure
 
 from regard import style
-from regard.modalities.text.bleu import by_length, quality
+from regard.modalities.text.bleu import bleu_and_chrf, bleu_by_length
 from regard_lectures.figure import Check, Numbers, above, aside, within
 from regard_lectures.recurrent.captioned import pairs_of, translated
 from regard_lectures.runs import by_recipe, curve, operations
@@ -41,7 +41,7 @@ def compute() -> Numbers:
 def measured(recipe: str) -> Numbers:
     model, pairs = by_recipe(recipe), pairs_of("test_2016_flickr")
     said, (sources, references) = translated(model, pairs), zip(*pairs, strict=True)
-    scored = quality(said, references)
+    scored = bleu_and_chrf(said, references)
     points = curve(recipe)
     return {
         "recipe": recipe,
@@ -49,7 +49,9 @@ def measured(recipe: str) -> Numbers:
         "minutes": round(points[-1][0], 1),
         "curve": [[round(minutes, 2), round(loss, 4)] for minutes, loss in points],
         "bleu": round(scored.bleu, 2),
-        "lengths": {words: round(one.bleu, 2) for words, one in by_length(sources, said, references, EDGES).items()},
+        "lengths": {
+            words: round(one.bleu, 2) for words, one in bleu_by_length(sources, said, references, EDGES).items()
+        },
         "chrf": round(scored.chrf, 2),
         "operations": float(f"{operations(recipe):.3g}"),
         "signature": scored.signatures["bleu"],

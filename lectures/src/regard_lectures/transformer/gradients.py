@@ -13,10 +13,10 @@ import torch.nn.functional as F
 from matplotlib.figure import Figure
 
 from regard import style
-from regard.comparison.measure import slope
+from regard.comparison.measure import cost_exponent
 from regard.models.transformer import Config, Transformer
 from regard.nn.block import Block
-from regard.nn.feedforward import MLP
+from regard.nn.feedforward import FeedForward
 from regard_lectures.figure import Check, Numbers, above, below, plain, seeded, within
 
 TITLE = "The gradient of each layer at the start"
@@ -58,7 +58,7 @@ def slopes(placement: Literal["post", "pre"], depth: int) -> list[float]:
             F.cross_entropy(model(source, target).flatten(0, 1), wanted.flatten()).backward()
         for i, block in enumerate(model.decoder):
             assert isinstance(block, Block)
-            assert isinstance(block.ffn, MLP)
+            assert isinstance(block.ffn, FeedForward)
             assert block.ffn.down.weight.grad is not None
             squares[i] += block.ffn.down.weight.grad.square().sum() / SEEDS
     return squares.sqrt().tolist()
@@ -89,7 +89,10 @@ def checks(numbers: Numbers) -> list[Check]:
     return [
         within("post: last layer's gradient, 18 layers over 6", last["post"][-1] / last["post"][0], 0.8, 1.25),
         within(
-            "pre: exponent of the last layer's gradient by depth (theory -1/2)", slope(depths, last["pre"]), -0.7, -0.3
+            "pre: exponent of the last layer's gradient by depth (theory -1/2)",
+            cost_exponent(depths, last["pre"]),
+            -0.7,
+            -0.3,
         ),
         above("18 layers: post over pre, last layer", last["post"][-1] / last["pre"][-1], math.sqrt(18) / 2),
         above("post, 18 layers: last over first", deepest["post"][-1] / deepest["post"][0], 2),

@@ -13,7 +13,7 @@ from regard import style
 from regard.models.transformer import Config
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.block import Block
-from regard.nn.feedforward import MLP, activation
+from regard.nn.feedforward import FeedForward, activation
 from regard.nn.residual import Branch, Placement, build_residual
 from regard_lectures.figure import Check, Numbers, below, equal, seeded
 from regard_lectures.transformer.anatomy import dissect
@@ -51,7 +51,7 @@ def compared(placement: Placement, x: Tensor) -> float:
         nn.init.normal_(weight, std=0.5)
     ours = Block(
         attention := MultiHeadAttention(DIM, HEADS),
-        feed := MLP(DIM, HIDDEN, activation("relu")),
+        feed := FeedForward(DIM, HIDDEN, activation("relu")),
         lambda: build_residual(placement, nn.LayerNorm(DIM), Branch(DIM), DIM),
     ).double()
     packed = theirs.self_attn.in_proj_weight.chunk(3), theirs.self_attn.in_proj_bias.chunk(3)

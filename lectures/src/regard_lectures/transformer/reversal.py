@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from regard import style
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.block import Block
-from regard.nn.embed import scaled
-from regard.nn.feedforward import MLP
+from regard.nn.embed import scaled_embedding
+from regard.nn.feedforward import FeedForward
 from regard.nn.positions import sinusoid
 from regard.nn.residual import Branch, PreNorm
 from regard.nn.tap import capture
@@ -47,12 +47,12 @@ class Reader(nn.Module):
         self.embed = nn.Embedding(len(ALPHABET), DIM)
         nn.init.normal_(self.embed.weight, std=DIM**-0.5)
         residual = lambda: PreNorm(nn.LayerNorm(DIM), Branch(DIM))  # noqa: E731
-        self.block = Block(MultiHeadAttention(DIM, 1), MLP(DIM, 2 * DIM), residual)
+        self.block = Block(MultiHeadAttention(DIM, 1), FeedForward(DIM, 2 * DIM), residual)
         self.out = nn.Linear(DIM, len(ALPHABET))
 
     def forward(self, ids: Tensor) -> Tensor:
         """(b, n) -> (b, n, letters)"""
-        x = scaled(self.embed, ids)
+        x = scaled_embedding(self.embed, ids)
         if self.placed:
             x = x + sinusoid(torch.arange(ids.shape[1]), DIM)
         return self.out(self.block(x))

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from regard import style
 from regard.models import resnet, vit
-from regard.zoo import bare, parameters
+from regard.zoo import count_parameters, empty_net
 from regard_lectures.figure import Check, Numbers, above, aside, close, within
 from regard_lectures.vision.hungry import COURSES, NETS, SEEDS, shares_of
 
@@ -51,11 +51,11 @@ DECK = 14e6  # what the slide says of the ResNet
 
 def compute() -> Numbers:
     return {
-        "weights": [parameters(bare("vit", HUGE)), parameters(bare("resnet", WIDE))],
+        "weights": [count_parameters(empty_net("vit", HUGE)), count_parameters(empty_net("resnet", WIDE))],
         "ours": {
             data: {
                 name: {
-                    "weights": parameters(make()),
+                    "weights": count_parameters(make()),
                     "right": fmean(shares_of(data, name, COURSES[data][max(COURSES[data])])),
                 }
                 for name, make in nets.items()

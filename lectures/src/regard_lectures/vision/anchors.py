@@ -15,11 +15,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.modalities.boxes.detection import BoxedBatch, boxes_of, sizes_of
-from regard.modalities.boxes.precision import Found
-from regard.models.resnet import Backbone, Sizes
-from regard.nn.boxes import corners, overlap
-from regard.nn.convolution import after, real
+from regard.modalities.boxes.detection import BoxedBatch, boxes_of_image, image_sizes
+from regard.modalities.boxes.precision import ScoredBoxes
+from regard.models.resnet import Backbone, ResNetSizes
+from regard.nn.boxes import corners, iou
+from regard.nn.convolution import halved_sizes, real_pixels
 
 NEAR, FAR = 0.5, 0.4  # overlaps from which an anchor shall find a box, and below which nothing
 ALPHA, GAMMA = 0.25, 2.0  # of the focal loss
@@ -39,7 +39,7 @@ class Anchored:
 class Anchors(nn.Module):
     """``sides`` are those of the square anchors, in pixels."""
 
-    def __init__(self, config: Sizes, classes: int, sides: tuple[float, ...]) -> None:
+    def __init__(self, config: ResNetSizes, classes: int, sides: tuple[float, ...]) -> None:
         super().__init__()
         self.config, self.classes = config, classes
         self.shapes = [(side * math.sqrt(form), side / math.sqrt(form)) for side in sides for form in FORMS]
@@ -55,7 +55,7 @@ class Anchors(nn.Module):
         rows, columns = maps.shape[2:]
         each, stride = len(self.shapes), self.config.stride
         told = sizes if sizes is not None else torch.tensor(images.shape[2:]).expand(len(images), 2)
-        few = after(told, stride)
+        few = halved_sizes(told, stride)
         assert few is not None
         y, x = torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")
         middle = ((torch.stack((x, y), -1) + 0.5) * stride).reshape(-1, 1, 2).expand(-1, each, 2)
@@ -63,7 +63,7 @@ class Anchors(nn.Module):
         anchors = torch.cat((middle, shape), -1).flatten(0, 1) / told.flip(1).repeat(1, 2)[:, None]  # (b, a, 4)
         logits = self.label(maps).unflatten(1, (each, self.classes)).permute(0, 3, 4, 1, 2).flatten(1, 3)
         moves = self.move(maps).unflatten(1, (each, 4)).permute(0, 3, 4, 1, 2).flatten(1, 3)
-        return Anchored(logits, moves, anchors, real(few, rows, columns).flatten(1).repeat_interleave(each, 1))
+        return Anchored(logits, moves, anchors, real_pixels(few, rows, columns).flatten(1).repeat_interleave(each, 1))
 
 
 def moved(anchors: Tensor, moves: Tensor) -> Tensor:
@@ -81,7 +81,7 @@ def wanted(anchors: Tensor, boxes: Tensor) -> Tensor:
     """Which box each anchor shall find: its number; -1 for none; -2 if it does not matter.  (a, 4), (m, 4) -> (a,)"""
     if not len(boxes):
         return torch.full((len(anchors),), -1)
-    common = overlap(corners(anchors)[:, None], corners(boxes)[None])  # (a, m)
+    common = iou(corners(anchors)[:, None], corners(boxes)[None])  # (a, m)
     most, which = common.max(1)
     found = torch.where(most >= NEAR, which, torch.where(most < FAR, -1, -2))
     found[common.argmax(0)] = torch.arange(len(boxes))  # each box has one, however far it is
@@ -109,27 +109,27 @@ def focal_loss(said: Anchored, batch: BoxedBatch) -> Tensor:
     return (label + move) / max(count, 1)
 
 
-def suppressed(found: Found) -> Found:
+def suppressed(found: ScoredBoxes) -> ScoredBoxes:
     """Of what overlaps much and has one class, the surest."""
     order = found.scores.argsort(descending=True, stable=True).tolist()
-    same = overlap(found.boxes[:, None], found.boxes[None]) > SAME
+    same = iou(found.boxes[:, None], found.boxes[None]) > SAME
     same &= found.classes[:, None] == found.classes[None]
     kept: list[int] = []
     for i in order:
         if not kept or not bool(same[i, kept].any()):
             kept.append(i)
-    return Found(found.scores[kept], found.classes[kept], found.boxes[kept])
+    return ScoredBoxes(found.scores[kept], found.classes[kept], found.boxes[kept])
 
 
 @torch.no_grad()
-def found_by(said: Anchored, batch: BoxedBatch) -> list[Found]:
+def found_by(said: Anchored, batch: BoxedBatch) -> list[ScoredBoxes]:
     """Boxes in pixels, as ``boxes_found`` gives those of DETR."""
-    every, sizes = [], sizes_of(batch)
+    every, sizes = [], image_sizes(batch)
     for i in range(len(said.logits)):
         scores, classes = said.logits[i].sigmoid().where(said.real[i][:, None], -1.0).max(-1)
         best = scores.topk(min(TOLD, len(scores))).indices
         boxes = corners(moved(said.anchors[i][best], said.moves[i][best])) * sizes[i].flip(0).repeat(2)
-        every.append(suppressed(Found(scores[best], classes[best], boxes)))
+        every.append(suppressed(ScoredBoxes(scores[best], classes[best], boxes)))
     return every
 
 
@@ -140,5 +140,5 @@ def common_sides(batches: list[BoxedBatch]) -> tuple[float, ...]:
 
 
 def area_of(batch: BoxedBatch, i: int) -> Tensor:
-    boxes, _ = boxes_of(batch, i)
+    boxes, _ = boxes_of_image(batch, i)
     return (boxes[:, 2:] - boxes[:, :2]).prod(1)

@@ -13,9 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from regard import style
-from regard.modalities.boxes.detection import PAPER, costs, matching
-from regard.modalities.boxes.drawing import tint
-from regard.modalities.boxes.shapes import KINDS
+from regard.modalities.boxes.detection import PAPER_WEIGHTS, match_queries, matching_costs
+from regard.modalities.boxes.drawing import class_colour
+from regard.modalities.boxes.shapes import SHAPE_NAMES
 from regard_lectures.figure import Check, Numbers, aside, below, close, equal, plain
 from regard_lectures.vision.scenes import finder, frame, prepared, said, scene, show, unseen
 
@@ -42,8 +42,8 @@ def compute() -> Numbers:
     one = rows[number]
     batch = prepared(model, [one])
     told = said(model, batch).earlier[0]
-    table = costs(told, batch, PAPER)[0]
-    chosen = matching(told, batch, PAPER)[0].tolist()
+    table = matching_costs(told, batch, PAPER_WEIGHTS)[0]
+    chosen = match_queries(told, batch, PAPER_WEIGHTS)[0].tolist()
     ways = torch.tensor(list(permutations(range(len(table)), len(chosen))))  # queries of the objects, in order
     sums = table[ways, torch.arange(len(chosen))].sum(1)
     chances, kinds = told.logits[0].softmax(-1).max(-1)
@@ -107,15 +107,15 @@ def pairs(axes: Axes, numbers: Numbers) -> None:
     axes.text(10, -0.75, "objects", color=style.SOFT, size=10.5, ha="right")
     places = [(i + 0.5) * many / few - 0.5 for i in range(few)]
     for i, (kind, chance) in enumerate(zip(queries["kinds"], queries["chances"], strict=True)):
-        nothing = kind == len(KINDS)
-        words = f"{i + 1}  {'nothing' if nothing else KINDS[kind]} {style.percent(chance)}"
+        nothing = kind == len(SHAPE_NAMES)
+        words = f"{i + 1}  {'nothing' if nothing else SHAPE_NAMES[kind]} {style.percent(chance)}"
         taken = i in numbers["chosen"]
-        shade = style.SOFT if nothing else tint(kind)
+        shade = style.SOFT if nothing else class_colour(kind)
         axes.text(0, i, words, size=10.5, va="center", color=shade, weight="bold" if taken else "normal")
     for i, (kind, place) in enumerate(zip(objects["kinds"], places, strict=True)):
-        words = f"{KINDS[kind]}  {'ABCDEFGH'[i]}"
-        axes.text(10, place, words, size=11, va="center", ha="right", color=tint(kind), weight="bold")
-        axes.plot([4.3, 6.9], [numbers["chosen"][i], place], color=tint(kind), lw=2, solid_capstyle="round")
+        words = f"{SHAPE_NAMES[kind]}  {'ABCDEFGH'[i]}"
+        axes.text(10, place, words, size=11, va="center", ha="right", color=class_colour(kind), weight="bold")
+        axes.plot([4.3, 6.9], [numbers["chosen"][i], place], color=class_colour(kind), lw=2, solid_capstyle="round")
 
 
 def prices(axes: Axes, numbers: Numbers) -> None:

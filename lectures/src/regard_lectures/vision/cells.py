@@ -16,14 +16,14 @@ from matplotlib.figure import Figure
 from torch import nn
 
 from regard import style
-from regard.modalities.boxes.detection import BoxedBatch, boxes_found, sizes_of
-from regard.modalities.boxes.drawing import tint
-from regard.modalities.boxes.precision import Found, average_precision
-from regard.models.resnet import Sizes
-from regard.run.job import Job
-from regard.run.training import reopen
-from regard.train.optimizers import optimizer_of, set_rate
-from regard.train.runfile import of_part
+from regard.modalities.boxes.detection import BoxedBatch, decode_boxes, image_sizes
+from regard.modalities.boxes.drawing import class_colour
+from regard.modalities.boxes.precision import ScoredBoxes, average_precision
+from regard.models.resnet import ResNetSizes
+from regard.run.job import PreparedRun
+from regard.run.training import reopen_run
+from regard.train.optimizers import build_optimizer, set_rate
+from regard.train.runfile import settings_of_part
 from regard_lectures.figure import Check, Numbers, above, aside, plain, seeded, within
 from regard_lectures.runs import RUNS, by_recipe
 from regard_lectures.vision.anchors import Anchors, common_sides, focal_loss, found_by
@@ -44,10 +44,12 @@ TINTS = {"DETR": style.WEIGHT, "fixed anchors": style.SECOND}
 
 
 def compute() -> Numbers:
-    model, job = by_recipe("bccd"), reopen(RUNS / "bccd")
+    model, job = by_recipe("bccd"), reopen_run(RUNS / "bccd")
     names = list(model.labels)
     config = model.config
-    sizes = Sizes(width=config.width, stem=config.stem, layer=config.layer, depths=config.depths, dims=config.dims)
+    sizes = ResNetSizes(
+        width=config.width, stem=config.stem, layer=config.layer, depths=config.depths, dims=config.dims
+    )
     with seeded(SEED):
         rival = Anchors(sizes, len(names), common_sides([batch for _, batch in batches(job, "held_out")]))
         slow, fast = seconds(job, rival)
@@ -78,7 +80,7 @@ def compute() -> Numbers:
     return numbers
 
 
-def batches(job: Job, split: str) -> list[tuple[list[int], BoxedBatch]]:
+def batches(job: PreparedRun, split: str) -> list[tuple[list[int], BoxedBatch]]:
     data = job.sources.splits[split]
     return [(rows := [int(x) for x in data.rows(i)], data.collate(rows, i)) for i in range(len(data))]
 
@@ -87,7 +89,7 @@ def count(net: nn.Module) -> int:
     return sum(x.numel() for x in net.parameters())
 
 
-def seconds(job: Job, rival: Anchors) -> tuple[float, float]:
+def seconds(job: PreparedRun, rival: Anchors) -> tuple[float, float]:
     """Of the processor, for a step of DETR and for one of the other, taken in turns. Weights stay as they are."""
     data, took = job.sources.splits["train"], ([0.0], [0.0])
     for step in range(TIMED + 1):
@@ -106,11 +108,11 @@ def seconds(job: Job, rival: Anchors) -> tuple[float, float]:
     return took[0][0] / TIMED, took[1][0] / TIMED
 
 
-def learn(net: Anchors, job: Job, steps: int) -> None:
+def learn(net: Anchors, job: PreparedRun, steps: int) -> None:
     """By the settings of the recipe, on the same batches and as many more as there is time for."""
     data, run = job.sources.splits["train"], job.run
-    how, rate = of_part(run.optimizer, "net"), of_part(run.schedule, "net")
-    optimizer = optimizer_of(how, net.train())
+    how, rate = settings_of_part(run.optimizer, "net"), settings_of_part(run.schedule, "net")
+    optimizer = build_optimizer(how, net.train())
     for step in range(steps):
         batch = data.collate([int(x) for x in data.rows(step)], step)
         focal_loss(net(batch.images, batch.sizes), batch).backward()
@@ -121,15 +123,15 @@ def learn(net: Anchors, job: Job, steps: int) -> None:
 
 
 @torch.no_grad()
-def told(net: Any, batch: BoxedBatch) -> list[Found]:
+def told(net: Any, batch: BoxedBatch) -> list[ScoredBoxes]:
     said = net.eval()(batch.images, batch.sizes)
-    return found_by(said, batch) if isinstance(net, Anchors) else boxes_found(said, sizes_of(batch))
+    return found_by(said, batch) if isinstance(net, Anchors) else decode_boxes(said, image_sizes(batch))
 
 
-def drawn(found: Found, batch: BoxedBatch, i: int, sure: float) -> Numbers:
+def drawn(found: ScoredBoxes, batch: BoxedBatch, i: int, sure: float) -> Numbers:
     """Boxes by centre, as shares of the image, of what is surer than this."""
     some = found.scores > sure
-    boxes = found.boxes[some] / sizes_of(batch)[i].flip(0).repeat(2)
+    boxes = found.boxes[some] / image_sizes(batch)[i].flip(0).repeat(2)
     centre, size = (boxes[:, :2] + boxes[:, 2:]) / 2, boxes[:, 2:] - boxes[:, :2]
     return {"boxes": plain(torch.cat((centre, size), 1), 3), "kinds": found.classes[some].tolist()}
 
@@ -168,7 +170,7 @@ def scores(axes: Axes, numbers: Numbers) -> None:
     axes.set_title("AP50, in percent")
     axes.spines["left"].set_visible(False)
     for i, text in enumerate(axes.get_xticklabels()):  # in the colours of the boxes below
-        text.set(size=11.5, color=style.INK if i == len(groups) - 1 else tint(i))
+        text.set(size=11.5, color=style.INK if i == len(groups) - 1 else class_colour(i))
 
 
 def checks(numbers: Numbers) -> list[Check]:

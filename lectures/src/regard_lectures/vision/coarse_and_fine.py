@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from regard import style
-from regard.modalities.images.frequencies import distances, high_pass, low_pass
+from regard.modalities.images.frequencies import frequency_distances, high_pass, low_pass
 from regard_lectures.figure import Check, Numbers, above, below, equal
 from regard_lectures.labelled_images import pixels_of, read, shades
 
@@ -45,7 +45,7 @@ def compute() -> Numbers:
 def outside(images: Tensor, radius: float) -> float:
     """The share of the power beyond a radius.  (n, h, w)"""
     power = torch.fft.fft2(images).abs().square()
-    beyond = distances(images.shape[-2], images.shape[-1], images.device) > radius
+    beyond = frequency_distances(images.shape[-2], images.shape[-1], images.device) > radius
     return float(power[:, beyond].sum() / power.sum())
 
 

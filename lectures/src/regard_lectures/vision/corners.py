@@ -16,7 +16,7 @@ from torch import Tensor
 from regard import style
 from regard.models.resnet import Config, ResNet
 from regard.nn.convolution import receptive_field
-from regard.zoo import parameters
+from regard.zoo import count_parameters
 from regard_lectures.curves import named
 from regard_lectures.figure import Check, Numbers, aside, below, seeded, starts_above, starts_below
 from regard_lectures.labelled_images import pixels_of, read, shades
@@ -87,7 +87,7 @@ def compute() -> Numbers:
                 history = fit(net.parameters(), loss, steps=STEPS, rate=RATE)
             rates.append(share(net, WHITE * tested, wanted))
             curves.append(paced(history))
-        numbers[name] = {"right": rates, "weights": parameters(net), "loss": [round(x, 4) for x in means(curves)]}
+        numbers[name] = {"right": rates, "weights": count_parameters(net), "loss": [round(x, 4) for x in means(curves)]}
     return numbers
 
 

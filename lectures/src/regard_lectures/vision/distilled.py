@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from regard import style
 from regard.models.deit import Config, DeiT
-from regard.tasks.token import hard_distillation, right, soft_distillation
+from regard.tasks.token import hard_distillation, label_loss, soft_distillation
 from regard_lectures.figure import Check, Numbers, above, aside, starts_above, starts_below
 from regard_lectures.vision.lessons import Loss, photos, pupil, share
 from regard_lectures.vision.small import COURSE, FRONT, SEEDS
@@ -57,7 +57,7 @@ def teacher() -> nn.Module:
 def alone(net: nn.Module, images: Tensor, labels: Tensor, step: int) -> Tensor:
     assert isinstance(net, DeiT)
     both = net.answers(images)
-    return (right(both.label, labels) + right(both.teacher, labels)) / 2 / len(images)
+    return (label_loss(both.label, labels) + label_loss(both.teacher, labels)) / 2 / len(images)
 
 
 def softly(net: nn.Module, images: Tensor, labels: Tensor, step: int) -> Tensor:

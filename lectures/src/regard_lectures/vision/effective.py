@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from regard import style
-from regard.look.distance import between
+from regard.look.distance import grid_distances
 from regard_lectures.figure import Check, Numbers, above, aside, below, close, plain, seeded
 from regard_lectures.labelled_images import pixels_of, shades
 from regard_lectures.vision.lessons import photos, share
@@ -79,7 +79,7 @@ def compute() -> Numbers:
     net, (tested, wanted) = photographer(), photos("test")
     numbers["right"] = share(net, tested, wanted)
     numbers["heads"] = plain(distances(net, tested[:LOOKED]), 4)
-    numbers["even"] = net.config.patch * float(between(net.config.grid).mean())
+    numbers["even"] = net.config.patch * float(grid_distances(net.config.grid).mean())
     return numbers
 
 

@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MultipleLocator
 
 from regard import style
-from regard.comparison.measure import seconds
+from regard.comparison.measure import time_fastest
 from regard.nn.folding import fold
-from regard.zoo import parameters
+from regard.zoo import count_parameters
 from regard_lectures.figure import Check, Numbers, above, aside, in_starts
 from regard_lectures.vision.lessons import photos, pupil, share
 from regard_lectures.vision.small import COURSE, FRONT, SEEDS
@@ -44,11 +44,11 @@ def compute() -> Numbers:
     for name, make in FRONT.items():
         nets = [pupil(name, make, COURSE, seed).net for seed in (SEEDS if name in OFTEN else SEEDS[:1])]
         starts = [share(net, tested, wanted) for net in nets]
-        numbers["nets"][name] = {"right": fmean(starts), "starts": starts, "weights": parameters(nets[0])}
+        numbers["nets"][name] = {"right": fmean(starts), "starts": starts, "weights": count_parameters(nets[0])}
         fold(nets[0])  # as for use: batch norms become part of the maps beside them
         ready.append(nets[0])
     with torch.inference_mode():
-        took = seconds([partial(net, tested[:BATCH]) for net in ready], rounds=5)
+        took = time_fastest([partial(net, tested[:BATCH]) for net in ready], rounds=5)
     for name, time in zip(FRONT, took, strict=True):
         numbers["nets"][name]["speed"] = round(BATCH / time, 1)
     return numbers

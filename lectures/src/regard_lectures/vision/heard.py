@@ -12,12 +12,12 @@ import torch
 from matplotlib.figure import Figure
 
 from regard import style
-from regard.modalities.boxes.detection import PAPER, BoxedBatch, Detect, Weights, boxes_found, sizes_of
+from regard.modalities.boxes.detection import PAPER_WEIGHTS, BoxedBatch, Detect, LossWeights, decode_boxes, image_sizes
 from regard.modalities.boxes.precision import average_precision
-from regard.modalities.boxes.shapes import KINDS, Shapes
+from regard.modalities.boxes.shapes import SHAPE_NAMES, Shapes
 from regard.modalities.images.processor import Images
 from regard.models.detr import DETR, PRESETS
-from regard.train.optimizers import AdamW, optimizer_of, set_rate
+from regard.train.optimizers import AdamW, build_optimizer, set_rate
 from regard.train.schedules import Cosine
 from regard_lectures.curves import named
 from regard_lectures.figure import Check, Numbers, above, aside, seeded, starts_above, starts_below
@@ -42,10 +42,10 @@ SEEDS = range(3)
 STEPS, BATCH, RATE, WARM = 3000, 16, 8e-4, 150
 MARKS = (100, 200, 300, 400, 600, 800, 1000, 1300, 1600, 2000, 2500, 3000)
 HELD_OUT = 150
-WAYS: dict[str, Weights] = {
-    "as in the paper": PAPER,
-    "last layer alone": replace(PAPER, earlier=0.0),
-    "silence weighs 1": replace(PAPER, nothing=1.0),
+WAYS: dict[str, LossWeights] = {
+    "as in the paper": PAPER_WEIGHTS,
+    "last layer alone": replace(PAPER_WEIGHTS, earlier=0.0),
+    "silence weighs 1": replace(PAPER_WEIGHTS, nothing=1.0),
 }
 TINTS = {"as in the paper": style.WEIGHT, "last layer alone": style.SECOND, "silence weighs 1": style.QUERY}
 IMAGES = Images(size=64, fit="within", mean=(0.5,), std=(0.25,))
@@ -62,14 +62,14 @@ def compute() -> Numbers:
     return {"there": there, "ways": ways}
 
 
-def taught(weights: Weights, held_out: BoxedBatch, seed: int) -> dict[str, list[float]]:
+def taught(weights: LossWeights, held_out: BoxedBatch, seed: int) -> dict[str, list[float]]:
     """AP50 and the things told of a scene, at each mark."""
     rows = Shapes(STEPS * BATCH, 10 + seed)
     schedule, curve = Cosine(warmup=WARM), {"AP50": [0.0], "told": []}
     with seeded(seed):
         net = DETR(PRESETS["detr-small"])
-        task = Detect(net, KINDS, weights)
-        optimizer = optimizer_of(AdamW(rate=RATE, betas=(0.9, 0.999), eps=1e-8, decay=1e-4), net)
+        task = Detect(net, SHAPE_NAMES, weights)
+        optimizer = build_optimizer(AdamW(rate=RATE, betas=(0.9, 0.999), eps=1e-8, decay=1e-4), net)
         for step in range(STEPS):
             batch = batch_of([rows[step * BATCH + i] for i in range(BATCH)], IMAGES)
             counts = task.counts(batch)
@@ -89,7 +89,7 @@ def taught(weights: Weights, held_out: BoxedBatch, seed: int) -> dict[str, list[
 def measure(net: DETR, batch: BoxedBatch, curve: dict[str, list[float]]) -> None:
     net.eval()
     told = net(batch.images)
-    found = average_precision(judged(boxes_found(told, sizes_of(batch)), batch, len(KINDS)))
+    found = average_precision(judged(decode_boxes(told, image_sizes(batch)), batch, len(SHAPE_NAMES)))
     curve["AP50"].append(found.at(0.5))
     something = told.logits.argmax(-1) < told.logits.shape[-1] - 1
     curve["told"].append(float(something.sum(1).double().mean()))

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from torch import nn
 
 from regard import style
-from regard.zoo import parameters
+from regard.zoo import count_parameters
 from regard_lectures.figure import Check, Numbers, above, aside, starts_above, starts_below
 from regard_lectures.vision import small
 from regard_lectures.vision.lessons import SETS, Course, pupil, share
@@ -70,7 +70,9 @@ def shares_of(data: str, name: str, course: Course) -> list[float]:
 def compute() -> Numbers:
     return {
         "tested": {data: len(SETS[data]("test")[1]) for data in NETS},
-        "weights": {data: {name: parameters(make()) for name, make in nets.items()} for data, nets in NETS.items()},
+        "weights": {
+            data: {name: count_parameters(make()) for name, make in nets.items()} for data, nets in NETS.items()
+        },
         "right": {
             data: {name: [shares_of(data, name, course) for course in courses.values()] for name in TINTS}
             for data, courses in COURSES.items()

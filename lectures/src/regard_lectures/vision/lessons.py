@@ -23,10 +23,10 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from regard.data.files import find_file as found
-from regard.modalities.images.sheets import cut, read_numbers
-from regard.train.optimizers import AdamW, optimizer_of, set_rate
+from regard.modalities.images.sheets import cut_sheet, read_sheet_labels
+from regard.train.optimizers import AdamW, build_optimizer, set_rate
 from regard.train.schedules import Cosine
-from regard.zoo import parameters
+from regard.zoo import count_parameters
 from regard_lectures.figure import Numbers, seeded
 from regard_lectures.labelled_images import garments, said
 from regard_lectures.runs import RUNS
@@ -55,13 +55,13 @@ class Course:
 @cache
 def pixels(split: str) -> Tensor:
     """-> (n, 3, 32, 32), from 0 to 1"""
-    tiles = torch.tensor(cut(found(f"{FOLDER}/{FILES[split]}.webp", Path()), (SIDE, SIDE)))[..., :3]
+    tiles = torch.tensor(cut_sheet(found(f"{FOLDER}/{FILES[split]}.webp", Path()), (SIDE, SIDE)))[..., :3]
     return tiles.permute(0, 2, 4, 1, 3).flatten(0, 1) / 255  # (rows, 32, columns, 32, 3) before
 
 
 def photos(split: str) -> tuple[Tensor, Tensor]:
     """10,000 to learn from, 2,000 to test.  -> (n, 3, 32, 32) of mean 0 and spread 1, about; (n,)"""
-    labels = torch.from_numpy(read_numbers(found(f"{FOLDER}/{FILES[split]}_labels.npy", Path())))
+    labels = torch.from_numpy(read_sheet_labels(found(f"{FOLDER}/{FILES[split]}_labels.npy", Path())))
     mean, spread = (torch.tensor(part)[:, None, None] for part in (MEAN, SPREAD))
     return (pixels(split) - mean) / spread, labels
 
@@ -110,7 +110,7 @@ def taught(net: nn.Module, course: Course, seed: int, loss: Loss = by_labels) ->
     """
     images, labels = known(course, seed)
     settings = AdamW(rate=course.rate, betas=(0.9, 0.999), eps=1e-8, decay=DECAY)
-    optimizer, schedule = optimizer_of(settings, net.train()), Cosine(warmup=round(WARM * course.steps))
+    optimizer, schedule = build_optimizer(settings, net.train()), Cosine(warmup=round(WARM * course.steps))
     history = []
     with seeded(seed):
         for step in range(course.steps):
@@ -136,7 +136,7 @@ def pupil(name: str, make: Callable[[], nn.Module], course: Course, seed: int, l
     """A net that was started and taught by this seed, just now or before."""
     with seeded(seed):
         net = make()
-    settings = f"{name}, {parameters(net)} weights, {course}, seed {seed}"
+    settings = f"{name}, {count_parameters(net)} weights, {course}, seed {seed}"
     digest = sha256(settings.encode()).hexdigest()[:8]
     path = RUNS / "nets" / f"{course.data}-{name.replace(' ', '-').replace(',', '')}-{seed}-{digest}.safetensors"
     if path.is_file():
@@ -173,7 +173,7 @@ def class_of(nets: Mapping[str, Callable[[], nn.Module]], course: Course, seeds:
         curve = means([paced(one.losses) for one in pupils])
         numbers[name] = {
             "right": [share(one.net, *asked) for one in pupils],
-            "weights": parameters(pupils[0].net),
+            "weights": count_parameters(pupils[0].net),
             "loss": [round(x, 4) for x in curve],
         }
     return numbers

@@ -14,10 +14,10 @@ from matplotlib.figure import Figure
 from torch import nn
 
 from regard import style
-from regard.comparison.measure import operations, seconds, slope
+from regard.comparison.measure import cost_exponent, count_operations, time_fastest
 from regard.models.swin import Config, Swin
 from regard.nn.block import Block
-from regard.nn.mixers.windows import Windows
+from regard.nn.mixers.windows import WindowAttention
 from regard.nn.tap import capture
 from regard_lectures.figure import Check, Numbers, above, below, seeded
 
@@ -45,7 +45,7 @@ def layers(side: int) -> dict[str, nn.Module]:
         net = Swin(Config(image=side, patch=1, classes=0, dim=DIM, depth=(1,), heads=(1,), hidden=64, window=window))
         block = net.stages[0].blocks[0]  # type: ignore[index]
         assert isinstance(block, Block)
-        assert isinstance(block.mixer, Windows)
+        assert isinstance(block.mixer, WindowAttention)
         found[name] = block.mixer.attention if name != "windows" else block.mixer
     return found
 
@@ -67,8 +67,8 @@ def compute() -> Numbers:
                 given = x if name == "windows" else x.flatten(1, 2)
                 works.append(lambda layer=layer, given=given: layer(given))
                 with capture(layer, "*weights"):
-                    numbers[name]["operations"].append(operations(works[-1]) // 2)
-            for name, took in zip(TINTS, seconds(works, ROUNDS), strict=True):
+                    numbers[name]["operations"].append(count_operations(works[-1]) // 2)
+            for name, took in zip(TINTS, time_fastest(works, ROUNDS), strict=True):
                 numbers[name]["seconds"].append(took)
     return numbers
 
@@ -122,7 +122,9 @@ def checks(numbers: Numbers) -> list[Check]:
     windows, whole = (numbers[name]["seconds"] for name in TINTS)
     return [
         below("multiplications counted against the equations, relative", apart, 0.01),
-        below("windows: exponent of the multiplications", slope(pixels, numbers["windows"]["operations"]), 1.001),
-        below("seconds, windows: exponent of the pixels", slope(pixels, windows), 1.1),
-        above("seconds, all look at all: the same from 32 x 32 on", slope(pixels[2:], whole[2:]), 1.5),
+        below(
+            "windows: exponent of the multiplications", cost_exponent(pixels, numbers["windows"]["operations"]), 1.001
+        ),
+        below("seconds, windows: exponent of the pixels", cost_exponent(pixels, windows), 1.1),
+        above("seconds, all look at all: the same from 32 x 32 on", cost_exponent(pixels[2:], whole[2:]), 1.5),
     ]

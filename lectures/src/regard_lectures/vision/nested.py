@@ -15,7 +15,7 @@ from torch import Tensor
 
 from regard import style
 from regard.models.resnet import PRESETS, Backbone
-from regard.nn.convolution import Window, receptive_field
+from regard.nn.convolution import LayerWindow, receptive_field
 from regard_lectures.figure import Check, Numbers, equal, plain
 
 TITLE = "What one unit sees"
@@ -30,14 +30,14 @@ COST = 1.0
 SEED = 0
 
 LAYERS, SIDE, MOST = 3, 9, 8
-NETS: dict[str, list[Window]] = {
-    "3 x 3, stride 2, 3 x 3": [Window(3), Window(3, 2), Window(3)],
-    "three of 3 x 3, dilated by 1, 2, 4": [Window(3, 1, 1), Window(3, 1, 2), Window(3, 1, 4)],
-    "7 x 7 with stride 2, two of 3 x 3": [Window(7, 2), Window(3), Window(3)],
+NETS: dict[str, list[LayerWindow]] = {
+    "3 x 3, stride 2, 3 x 3": [LayerWindow(3), LayerWindow(3, 2), LayerWindow(3)],
+    "three of 3 x 3, dilated by 1, 2, 4": [LayerWindow(3, 1, 1), LayerWindow(3, 1, 2), LayerWindow(3, 1, 4)],
+    "7 x 7 with stride 2, two of 3 x 3": [LayerWindow(7, 2), LayerWindow(3), LayerWindow(3)],
 }
 
 
-def moving(windows: Sequence[Window], side: int) -> list[Tensor]:
+def moving(windows: Sequence[LayerWindow], side: int) -> list[Tensor]:
     """By how much each number of each layer, the image first, moves the middle unit of the last.  -> (r, c) of each"""
     x = torch.zeros(1, 1, side, side, dtype=torch.float64, requires_grad=True)
     layers = [x]
@@ -61,8 +61,8 @@ def compute() -> Numbers:
     small = Backbone(PRESETS["cnn-small"]).windows()
     nets = NETS | {"the library’s cnn-small": small}
     return {
-        "layers": [plain(slope, 4) for slope in moving([Window(3)] * LAYERS, SIDE)],
-        "measured": [side_of(moving([Window(3)] * layers, 33)[0]) for layers in range(1, MOST + 1)],
+        "layers": [plain(slope, 4) for slope in moving([LayerWindow(3)] * LAYERS, SIDE)],
+        "measured": [side_of(moving([LayerWindow(3)] * layers, 33)[0]) for layers in range(1, MOST + 1)],
         "nets": {
             name: [side_of(moving(windows, 129)[0]), receptive_field(windows).size] for name, windows in nets.items()
         },

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from regard import style
-from regard.modalities.boxes.drawing import tint
-from regard.modalities.boxes.shapes import KINDS
-from regard.models.detr import Detected
+from regard.modalities.boxes.drawing import class_colour
+from regard.modalities.boxes.shapes import SHAPE_NAMES
+from regard.models.detr import DETROutput
 from regard.nn.boxes import corners
 from regard_lectures.figure import Check, Numbers, above, aside, below, equal, plain
 from regard_lectures.vision.scenes import finder, frame, prepared, scene, show, tag, unseen
@@ -48,7 +48,7 @@ def compute() -> Numbers:
     (own,) = looked.maps.values()
     maps = own.weights.mean(1)  # over heads: (n, queries, places)
     rows_, columns = own.columns.grid
-    told: Detected = looked.output
+    told: DETROutput = looked.output
     chances, kinds = told.logits.softmax(-1)[..., :-1].max(-1)
     first = 0.5 / model.config.stride  # of a place: how far its middle is from the corner
     near = around(told.boxes, rows_, columns, first)  # (n, queries, places)
@@ -100,7 +100,7 @@ def draw(numbers: Numbers) -> Figure:
         show(upper, scene(one["scene"]))
         for box, kind, chance in zip(one["boxes"], one["kinds"], one["chances"], strict=True):
             frame(upper, box, kind)
-            tag(upper, box, kind, f"{KINDS[kind]} {style.percent(chance)}")
+            tag(upper, box, kind, f"{SHAPE_NAMES[kind]} {style.percent(chance)}")
         lower.imshow(coloured(one, numbers["grid"]), extent=covered(numbers), interpolation="bilinear")
         for box, kind in zip(one["boxes"], one["kinds"], strict=True):
             frame(lower, box, kind, line=1.2, dashed=True)
@@ -123,7 +123,7 @@ def coloured(one: Numbers, grid: list[int]) -> list[list[list[float]]]:
     image = torch.ones(grid[0] * grid[1], 3)
     for kind, weights in zip(one["kinds"], one["maps"], strict=True):
         strength = torch.tensor(weights) / max(weights)
-        image = image * (1 - 0.9 * strength[:, None] * (1 - torch.tensor(to_rgb(tint(kind)))))
+        image = image * (1 - 0.9 * strength[:, None] * (1 - torch.tensor(to_rgb(class_colour(kind)))))
     found: list[list[list[float]]] = image.unflatten(0, grid).tolist()
     return found
 

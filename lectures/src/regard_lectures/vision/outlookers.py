@@ -14,11 +14,11 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from regard import style
-from regard.comparison.measure import operations
+from regard.comparison.measure import count_operations
 from regard.models.vit import Config, ViT
 from regard.nn.block import Block
 from regard.nn.embed import Patches
-from regard.nn.feedforward import MLP
+from regard.nn.feedforward import FeedForward
 from regard.nn.mixers.outlook import Outlook
 from regard.nn.residual import Branch, PreNorm
 from regard_lectures.figure import Check, Numbers, above, aside, below, seeded, starts_above
@@ -65,7 +65,7 @@ class Outlooking(nn.Module):
         self.outlookers = nn.ModuleList(
             Block(
                 Outlook(FINE, HEADS // 2, stride=2),
-                MLP(FINE, 2 * FINE, nn.functional.gelu),
+                FeedForward(FINE, 2 * FINE, nn.functional.gelu),
                 lambda: PreNorm(nn.LayerNorm(FINE), Branch(FINE)),
             )
             for _ in range(REPLACED)
@@ -91,7 +91,7 @@ def compute() -> Numbers:
     numbers: Numbers = {"tested": len(asked[1])}
     for name, own in class_of(NETS, COURSE, SEEDS).items():
         with seeded(SEED), torch.no_grad():
-            cost = operations(partial(NETS[name](), asked[0][:1]))
+            cost = count_operations(partial(NETS[name](), asked[0][:1]))
         numbers[name] = {"right": own["right"], "weights": own["weights"], "operations": cost}
     return numbers
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from regard import style
 from regard.models.swin import Config, Swin
-from regard.nn.mixers.windows import Windows, taken, together
+from regard.nn.mixers.windows import WindowAttention, cut_windows, window_neighbours
 from regard_lectures.figure import Check, Numbers, above, equal, seeded
 from regard_lectures.labelled_images import pixels_of, shades
 from regard_lectures.vision.photo import portrait
@@ -31,8 +31,8 @@ GRID, WINDOW = 8, 4
 CONFIG = Config(image=16, patch=2, classes=2, dim=8, depth=(2,), heads=(2,), hidden=16, window=WINDOW)
 
 
-def mixers() -> list[Windows]:
-    return [part for part in Swin(CONFIG).double().eval().modules() if isinstance(part, Windows)]
+def mixers() -> list[WindowAttention]:
+    return [part for part in Swin(CONFIG).double().eval().modules() if isinstance(part, WindowAttention)]
 
 
 def compute() -> Numbers:
@@ -42,7 +42,7 @@ def compute() -> Numbers:
     numbers: Numbers = {"image": shades(portrait(64))}
     for name, mixer in (("plain", plain), ("shifted", shifted)):
         cut = mixer.cut(GRID, GRID)
-        pairs = together(cut, torch.device("cpu"))
+        pairs = window_neighbours(cut, torch.device("cpu"))
         places = cut.places()  # of each window, the row and column of each position
         groups = torch.zeros(GRID, GRID, dtype=torch.long)
         count = 0
@@ -66,10 +66,10 @@ def compute() -> Numbers:
             "blind": int((~moved & same).sum()),
         }
     cut = shifted.cut(GRID, GRID)
-    pairs = together(cut, torch.device("cpu"))
+    pairs = window_neighbours(cut, torch.device("cpu"))
     assert pairs is not None
     numbers["masks"] = [["".join("1" if x else "0" for x in row) for row in window] for window in pairs.tolist()]
-    numbers["rolled"] = taken(torch.tensor(numbers["shifted"]["groups"])[None, :, :, None], cut)[..., 0].tolist()
+    numbers["rolled"] = cut_windows(torch.tensor(numbers["shifted"]["groups"])[None, :, :, None], cut)[..., 0].tolist()
     return numbers
 
 

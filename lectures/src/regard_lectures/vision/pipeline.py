@@ -14,8 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from regard import style
-from regard.modalities.boxes.drawing import tint
-from regard.modalities.boxes.shapes import KINDS
+from regard.modalities.boxes.drawing import class_colour
+from regard.modalities.boxes.shapes import SHAPE_NAMES
 from regard_lectures.figure import Check, Numbers, above, aside, equal, plain
 from regard_lectures.vision.scenes import finder, frame, precision, prepared, scene, show, unseen
 
@@ -96,9 +96,9 @@ def draw(numbers: Numbers) -> Figure:
     picture(figure, numbers, (8.1, 2.35, 1.75, 1.75), found=True)
     style.write(axes, 8.97, 2.15, "boxes and classes", size=10, color=style.SOFT)
     for i, (kind, chance) in enumerate(zip(queries["kinds"], queries["chances"], strict=True)):
-        nothing = kind == len(KINDS)
-        words = "nothing" if nothing else f"{KINDS[kind]} {style.percent(chance)}"
-        shade = style.EDGE if nothing else tint(kind)
+        nothing = kind == len(SHAPE_NAMES)
+        words = "nothing" if nothing else f"{SHAPE_NAMES[kind]} {style.percent(chance)}"
+        shade = style.EDGE if nothing else class_colour(kind)
         style.write(axes, 5.185 + 0.41 * i, low - 0.26, words, size=9, color=shade, va="top", rotation=90)
     return figure
 
@@ -114,13 +114,13 @@ def picture(figure: Figure, numbers: Numbers, place: tuple[float, float, float, 
     show(axes, scene(numbers["scene"]))
     queries = numbers["queries"]
     for box, kind in zip(queries["boxes"], queries["kinds"], strict=True):
-        if found and kind < len(KINDS):
+        if found and kind < len(SHAPE_NAMES):
             frame(axes, box, kind, line=2.2)
 
 
 def checks(numbers: Numbers) -> list[Check]:
     config, queries = numbers["config"], numbers["queries"]
-    told = sum(kind < len(KINDS) for kind in queries["kinds"])
+    told = sum(kind < len(SHAPE_NAMES) for kind in queries["kinds"])
     return [
         aside(equal("rows of the map, by the stride", len(numbers["map"]), 64 // config["stride"])),
         aside(equal("answers", len(queries["kinds"]), config["queries"])),

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from regard import style
 from regard.models.detr import PRESETS
-from regard.zoo import bare, parameters
+from regard.zoo import count_parameters, empty_net
 from regard_lectures.figure import Check, Numbers, close
 
 TITLE = "What was published of DETR"
@@ -32,7 +32,7 @@ OURS = {"DETR, ResNet-50": "detr-resnet-50", "DETR, ResNet-101": "detr-resnet-10
 def compute() -> Numbers:
     return {
         "quoted": {name: {"weights": weights, "AP": ap} for name, (weights, ap) in QUOTED.items()},
-        "counted": {name: parameters(bare("detr", PRESETS[preset])) for name, preset in OURS.items()},
+        "counted": {name: count_parameters(empty_net("detr", PRESETS[preset])) for name, preset in OURS.items()},
     }
 
 

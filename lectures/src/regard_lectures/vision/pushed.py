@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from regard import style
-from regard.modalities.images.frequencies import distances, spectrum
+from regard.modalities.images.frequencies import frequency_distances, power_spectrum
 from regard.tasks.adversarial import BOX, adversarial_losses
 from regard_lectures.figure import Check, Numbers, above, aside, below, plain, within
 from regard_lectures.vision.fine_detail import NETS
@@ -67,13 +67,13 @@ def added(net: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
 def level(x: Tensor) -> Tensor:
     """The mean power of each ring over the mean of all frequencies.  (n, 3, h, w) -> (rings,)"""
     power = torch.fft.fft2(x).abs().square().mean()
-    return (spectrum(x).mean((0, 1)) / power)[: 2 * HALF + 1]  # up to the highest frequency along a side
+    return (power_spectrum(x).mean((0, 1)) / power)[: 2 * HALF + 1]  # up to the highest frequency along a side
 
 
 def beyond(x: Tensor) -> float:
     """The share of power beyond half of the highest frequency."""
     power = torch.fft.fft2(x).abs().square()
-    far = distances(x.shape[-2], x.shape[-1], x.device) > HALF
+    far = frequency_distances(x.shape[-2], x.shape[-1], x.device) > HALF
     return float(power[..., far].sum() / power.sum())
 
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from regard import style
 from regard.models import swin, vit
-from regard.nn.mixers.windows import Windows
+from regard.nn.mixers.windows import WindowAttention
 from regard.nn.tap import capture
 from regard_lectures.figure import Check, Numbers, equal
 from regard_lectures.labelled_images import pixels_of, shades
@@ -40,7 +40,7 @@ def compute() -> Numbers:
     stages = []
     for i, stage in enumerate(net.stages):
         rows, columns, width = seen[f"stages.{i}.blocks.0.stream"][0].shape[1:]
-        mixers = [part for part in stage.modules() if isinstance(part, Windows)]
+        mixers = [part for part in stage.modules() if isinstance(part, WindowAttention)]
         cut = mixers[0].cut(rows, columns)
         stages.append(
             {

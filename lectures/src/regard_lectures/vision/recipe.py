@@ -21,12 +21,12 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from regard import style
-from regard.data.draws import AUGMENT, MIX, chance
-from regard.modalities.images.erasing import erased
-from regard.modalities.images.mixing import draw_mix, mixed, mixed_labels
+from regard.data.counter_rng import AUGMENT, MIX, counter_rng
+from regard.modalities.images.erasing import random_erase
+from regard.modalities.images.mixing import draw_mix, mix_images, mix_labels
 from regard.modalities.images.randaugment import RandAugment
 from regard.models.vit import Config, ViT
-from regard.nn.start import deviation, start_truncated
+from regard.nn.initialization import init_deviation, start_truncated
 from regard_lectures.figure import Check, Numbers, above, aside, starts_above
 from regard_lectures.vision.lessons import CLASSES, MEAN, SIDE, SPREAD, Course, Pupil, known, photos, pupil, share
 from regard_lectures.vision.starts import leads
@@ -85,7 +85,7 @@ def vit(recipe: Recipe) -> nn.Module:
         )
     )  # fmt: skip
     if recipe.truncated:
-        start_truncated(net, deviation(net.config.dim))
+        start_truncated(net, init_deviation(net.config.dim))
     return net
 
 
@@ -110,14 +110,14 @@ def served(recipe: Recipe, images: Tensor, labels: Tensor, seed: int, step: int)
     if recipe.randaugment:
         change = RandAugment()
         whole = (255 * (images * spread + mean)).round().clamp(0, 255).byte()
-        changed = [change(one, chance(AUGMENT, seed, step, i)) for i, one in enumerate(whole)]
+        changed = [change(one, counter_rng(AUGMENT, seed, step, i)) for i, one in enumerate(whole)]
         images = (torch.stack(changed) / 255 - mean) / spread
     if recipe.erasing:
-        numbers = [chance(AUGMENT, seed + 1, step, i) for i in range(count)]
-        images = torch.stack([erased(*both, chance=recipe.erasing) for both in zip(images, numbers, strict=True)])
-    mix = draw_mix(chance(MIX, seed, step), (SIDE, SIDE), mixup=recipe.mixup, cutmix=recipe.cutmix)
-    wanted = mixed_labels(labels, labels.flip(0), mix, len(CLASSES), recipe.smoothing)
-    return mixed(images, images.flip(0), mix), wanted
+        numbers = [counter_rng(AUGMENT, seed + 1, step, i) for i in range(count)]
+        images = torch.stack([random_erase(*both, chance=recipe.erasing) for both in zip(images, numbers, strict=True)])
+    mix = draw_mix(counter_rng(MIX, seed, step), (SIDE, SIDE), mixup=recipe.mixup, cutmix=recipe.cutmix)
+    wanted = mix_labels(labels, labels.flip(0), mix, len(CLASSES), recipe.smoothing)
+    return mix_images(images, images.flip(0), mix), wanted
 
 
 def compute() -> Numbers:

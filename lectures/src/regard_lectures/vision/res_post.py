@@ -16,8 +16,8 @@ from regard import style
 from regard.models import swin, swinv2
 from regard.nn.attention import MultiHeadAttention
 from regard.nn.block import Block
-from regard.nn.feedforward import MLP
-from regard.nn.mixers.windows import Windows
+from regard.nn.feedforward import FeedForward
+from regard.nn.mixers.windows import WindowAttention
 from regard.nn.positions import log_spaced
 from regard_lectures.figure import Check, Numbers, close, equal, plain, seeded
 from regard_lectures.recurrent.drawing import sign_at
@@ -50,7 +50,7 @@ def order(net: nn.Module) -> list[str]:
     """The parts of its first block, as they are called."""
     found: list[str] = []
     block = next(part for part in net.modules() if isinstance(part, Block))
-    names = {nn.LayerNorm: "norm", Windows: "attention", MLP: "MLP"}
+    names = {nn.LayerNorm: "norm", WindowAttention: "attention", FeedForward: "MLP"}
     hooks = [
         part.register_forward_pre_hook(lambda *_, kind=kind: found.append(names[kind]))
         for part in block.modules()
@@ -65,7 +65,7 @@ def order(net: nn.Module) -> list[str]:
 
 
 def kernel(net: nn.Module) -> str:
-    windows = next(part for part in net.modules() if isinstance(part, Windows))
+    windows = next(part for part in net.modules() if isinstance(part, WindowAttention))
     assert isinstance(windows.attention, MultiHeadAttention)
     return type(windows.attention.kernel).__name__
 

@@ -17,13 +17,13 @@ from torch import Tensor
 
 from regard import style
 from regard.modalities.boxes.annotations import Boxed
-from regard.modalities.boxes.detection import BoxedBatch, boxes_found, sizes_of, together
-from regard.modalities.boxes.drawing import tint
-from regard.modalities.boxes.precision import Found, Precision, average_precision, judge
-from regard.modalities.boxes.shapes import KINDS, Shapes
+from regard.modalities.boxes.detection import BoxedBatch, collate_boxes, decode_boxes, image_sizes
+from regard.modalities.boxes.drawing import class_colour
+from regard.modalities.boxes.precision import Precision, ScoredBoxes, average_precision, judge_image
+from regard.modalities.boxes.shapes import SHAPE_NAMES, Shapes
 from regard.modalities.images.processor import Images
 from regard.model import Model
-from regard.models.detr import Detected
+from regard.models.detr import DETROutput
 from regard.nn.boxes import corners
 from regard_lectures.runs import by_recipe
 
@@ -41,7 +41,7 @@ def unseen(count: int) -> list[Boxed]:
 
 def batch_of(rows: Sequence[Boxed], images: Images) -> BoxedBatch:
     pixels = [images.normalise(row.image) for row in rows]
-    return together(pixels, [row.boxes for row in rows], [row.classes for row in rows])
+    return collate_boxes(pixels, [row.boxes for row in rows], [row.classes for row in rows])
 
 
 def prepared(model: Model, rows: Sequence[Boxed]) -> BoxedBatch:
@@ -50,24 +50,24 @@ def prepared(model: Model, rows: Sequence[Boxed]) -> BoxedBatch:
 
 
 @torch.no_grad()
-def said(model: Model, batch: BoxedBatch) -> Detected:
-    found: Detected = model.net(batch.images, batch.sizes)
+def said(model: Model, batch: BoxedBatch) -> DETROutput:
+    found: DETROutput = model.net(batch.images, batch.sizes)
     return found
 
 
-def judged(found: Sequence[Found], batch: BoxedBatch, classes: int) -> list[Any]:
+def judged(found: Sequence[ScoredBoxes], batch: BoxedBatch, classes: int) -> list[Any]:
     """Each image's detections against its boxes, in its pixels."""
-    sizes = sizes_of(batch).flip(1).repeat(1, 2)
+    sizes = image_sizes(batch).flip(1).repeat(1, 2)
     every = []
     for i, one in enumerate(found):
         there = batch.classes[i] >= 0
-        every.append(judge(one, corners(batch.boxes[i][there]) * sizes[i], batch.classes[i][there], classes))
+        every.append(judge_image(one, corners(batch.boxes[i][there]) * sizes[i], batch.classes[i][there], classes))
     return every
 
 
 def precision(model: Model, rows: Sequence[Boxed]) -> Precision:
     batch = prepared(model, rows)
-    return average_precision(judged(boxes_found(said(model, batch), sizes_of(batch)), batch, len(KINDS)))
+    return average_precision(judged(decode_boxes(said(model, batch), image_sizes(batch)), batch, len(SHAPE_NAMES)))
 
 
 # kept and drawn ----------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ def show(axes: Axes, pixels: NDArray[np.uint8]) -> None:
 def frame(axes: Axes, box: Sequence[float], kind: int, *, line: float = 2.0, dashed: bool = False) -> None:
     """A box by centre, in the colour of its class, with a pale edge so that it is seen on anything."""
     x, y, width, height = box
-    for shade, thick in (("white", line + 1.8), (tint(kind), line)):
+    for shade, thick in (("white", line + 1.8), (class_colour(kind), line)):
         axes.add_patch(
             Rectangle(
                 (x - width / 2, y - height / 2), width, height, fill=False, ec=shade, lw=thick,
@@ -124,5 +124,5 @@ def tag(axes: Axes, box: Sequence[float], kind: int, words: str, size: float = 8
     axes.text(
         min(max(x, 0.0), 0.66), box[1] + box[3] / 2 if low else y, words,
         size=size, color="white", weight="bold", va="top" if low else "bottom", ha="left",
-        bbox={"boxstyle": "square,pad=0.18", "fc": tint(kind), "ec": "white", "lw": 0.6}, family=style.SANS,
+        bbox={"boxstyle": "square,pad=0.18", "fc": class_colour(kind), "ec": "white", "lw": 0.6}, family=style.SANS,
     )  # fmt: skip

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from regard import style
 from regard.models.levit import PRESETS, LeViT
 from regard.nn.tap import capture
-from regard.zoo import parameters
+from regard.zoo import count_parameters
 from regard_lectures.figure import Check, Numbers, close, equal
 
 TITLE = "Convolutions, then a pyramid"
@@ -50,7 +50,13 @@ def compute() -> Numbers:
         )
     values = seen["stages.0.blocks.0.mixer.attention.values"][0].shape[-1]
     keys = seen["stages.0.blocks.0.mixer.attention.keys"][0].shape[-1]
-    return {"stem": maps, "stages": stages, "shrinks": shrinks, "value": values // keys, "weights": parameters(net)}
+    return {
+        "stem": maps,
+        "stages": stages,
+        "shrinks": shrinks,
+        "value": values // keys,
+        "weights": count_parameters(net),
+    }
 
 
 def draw(numbers: Numbers) -> Figure:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from torch import nn
 
 from regard.models import cait, deit, levit, mixer, perceiver, resnet, swin, swinv2, vit, volo
-from regard.nn.mixers.windows import Windows
+from regard.nn.mixers.windows import WindowAttention
 from regard_lectures.vision.lessons import Course
 
 COURSE = Course("photos", steps=3200)  # ten times all photographs
@@ -15,7 +15,7 @@ SEEDS = range(3)
 def unshifted() -> nn.Module:
     net = swin.Swin(swin.PRESETS["swin-cifar"])
     for part in net.modules():
-        if isinstance(part, Windows):
+        if isinstance(part, WindowAttention):
             part.shift = 0
     return net
 
@@ -54,7 +54,9 @@ FRONT: dict[str, Callable[[], nn.Module]] = {
             hidden=(128, 192, 256),
         )
     ),
-    "Mixer": lambda: mixer.Mixer(mixer.Config(image=32, patch=4, classes=10, dim=96, depth=5, tokens=96, hidden=384)),
+    "Mixer": lambda: mixer.MLPMixer(
+        mixer.Config(image=32, patch=4, classes=10, dim=96, depth=5, tokens=96, hidden=384)
+    ),
     "Perceiver": lambda: perceiver.Perceiver(
         perceiver.Config(
             image=32, classes=10, bands=8, latents=32, dim=96, depth=2, repeats=2, looks=1, heads=3, hidden=384,

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from torch import nn
 
 from regard import style
-from regard.comparison.measure import seconds
+from regard.comparison.measure import time_fastest
 from regard.nn.folding import fold
 from regard.zoo import FAMILIES
 from regard_lectures.figure import Check, Numbers, above, aside, below, equal, seeded
@@ -58,7 +58,7 @@ def rates(nets: Sequence[nn.Module], images: torch.Tensor) -> list[float]:
     for net in nets:
         fold(net)
     with torch.inference_mode():
-        took = seconds([partial(net, images) for net in nets], rounds=ROUNDS)
+        took = time_fastest([partial(net, images) for net in nets], rounds=ROUNDS)
     return [round(len(images) / time, 2) for time in took]
 
 

@@ -20,8 +20,8 @@ from torch import Tensor
 
 from regard import style
 from regard.look.maps import Map
-from regard.modalities.captions.asking import ImageDescription
-from regard.modalities.captions.scenes import SIDE, WHERE, scene
+from regard.modalities.captions.runners import ImageDescription
+from regard.modalities.captions.scenes import RELATIONS, SCENE_SIDE, draw_scene
 from regard.model import Model
 from regard_lectures.figure import Check, Numbers, above, below, plain
 from regard_lectures.runs import by_recipe
@@ -41,7 +41,7 @@ COST = 150.0
 SEED = 99  # of the scenes: none of the recipe's
 
 TESTS, SHOWN = 200, 3
-LEFT = f" {next(iter(WHERE))} "
+LEFT = f" {next(iter(RELATIONS))} "
 NAMED = 4  # words of a shape: a large red circle
 PALE = 60  # of 765: what is darker than the paper by more is ink
 
@@ -59,15 +59,15 @@ class Pair:
         ink = torch.tensor((255 - np.asarray(self.image).astype(int)).sum(-1) > PALE)
         first = torch.zeros_like(ink)
         if LEFT in self.caption:
-            first[:, : SIDE // 2] = True
+            first[:, : SCENE_SIDE // 2] = True
         else:
-            first[: SIDE // 2] = True
+            first[: SCENE_SIDE // 2] = True
         return F.max_pool2d(torch.stack((ink & first, ink & ~first))[:, None].float(), patch).flatten(1)
 
 
 def pair(number: int) -> Pair | None:
     """None if the scene has one shape."""
-    image, caption = scene(np.random.Philox(key=np.array([SEED, number], np.uint64)))
+    image, caption = draw_scene(np.random.Philox(key=np.array([SEED, number], np.uint64)))
     return Pair(number, image, caption) if caption.count("a ") > 1 else None
 
 

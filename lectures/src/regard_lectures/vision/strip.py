@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from regard import style
-from regard.data.draws import AUGMENT, MIX, chance
-from regard.modalities.images.erasing import cutout, erased
-from regard.modalities.images.mixing import Mix, draw_mix, mixed, mixed_labels
+from regard.data.counter_rng import AUGMENT, MIX, counter_rng
+from regard.modalities.images.erasing import cutout, random_erase
+from regard.modalities.images.mixing import Mix, draw_mix, mix_images, mix_labels
 from regard.modalities.images.randaugment import RandAugment
 from regard_lectures.figure import Check, Numbers, below, equal, plain, within
 from regard_lectures.labelled_images import pixels_of, read, shades
@@ -50,16 +50,16 @@ def compute() -> Numbers:
     images, labels = pair()
     normal = (images - MEAN) / SPREAD  # cutout and erasing come after that
     ink = {
-        "mixup": mixed(images[:1], images[1:], mix_of("mixup", SHOWN["mixup"])),
-        "cutmix": mixed(images[:1], images[1:], mix_of("cutmix", SHOWN["cutmix"])),
-        "cutout": SPREAD * cutout(normal[0], chance(AUGMENT, SEED, SHOWN["cutout"]), SIDE) + MEAN,
-        "erasing": SPREAD * erased(normal[0], chance(AUGMENT, SEED, SHOWN["erasing"]), chance=1.0) + MEAN,
+        "mixup": mix_images(images[:1], images[1:], mix_of("mixup", SHOWN["mixup"])),
+        "cutmix": mix_images(images[:1], images[1:], mix_of("cutmix", SHOWN["cutmix"])),
+        "cutout": SPREAD * cutout(normal[0], counter_rng(AUGMENT, SEED, SHOWN["cutout"]), SIDE) + MEAN,
+        "erasing": SPREAD * random_erase(normal[0], counter_rng(AUGMENT, SEED, SHOWN["erasing"]), chance=1.0) + MEAN,
         "randaugment": augmented(images[0], SHOWN["randaugment"]),
     }
     numbers: Numbers = {
         "pictures": [shades(found.clamp(0, 1).view(28, 28)) for found in (*images, *ink.values())],
         "labels": {
-            name: plain(mixed_labels(labels[:1], labels[1:], mix_of(name, SHOWN[name]), 10)[0])
+            name: plain(mix_labels(labels[:1], labels[1:], mix_of(name, SHOWN[name]), 10)[0])
             for name in ("mixup", "cutmix")
         },
     }
@@ -68,14 +68,14 @@ def compute() -> Numbers:
 
 def mix_of(kind: str, step: int) -> Mix:
     """One of a kind alone."""
-    numbers = chance(MIX, SEED, step)
+    numbers = counter_rng(MIX, SEED, step)
     return draw_mix(numbers, (28, 28), mixup=0.8 * (kind == "mixup"), cutmix=float(kind == "cutmix"))
 
 
 def augmented(image: Tensor, step: int) -> Tensor:
     """(1, h, w) from 0 to 1 -> the same, every drawn way taken"""
     strong = RandAugment(chance=1.0)
-    return strong((255 * image).byte(), chance(AUGMENT, SEED, step)) / 255
+    return strong((255 * image).byte(), counter_rng(AUGMENT, SEED, step)) / 255
 
 
 def measured(images: Tensor, labels: Tensor) -> Numbers:
@@ -87,14 +87,14 @@ def measured(images: Tensor, labels: Tensor) -> Numbers:
         off[kind] = 0.0
         for step in range(DRAWS):
             mix = mix_of(kind, step)
-            share = 1 - float(mixed(own, theirs, mix).double().mean())
-            soft = mixed_labels(labels[:1], labels[1:], mix, 10).double()[0]
+            share = 1 - float(mix_images(own, theirs, mix).double().mean())
+            soft = mix_labels(labels[:1], labels[1:], mix, 10).double()[0]
             off[kind] = max(off[kind], abs(share - float(soft[labels[0]])))
             sums = max(sums, abs(float(soft.sum()) - 1))
     for step in range(DRAWS):
-        numbers = chance(AUGMENT, SEED, step)
-        areas.append(float((erased(images[0], numbers, chance=1.0) != images[0]).double().mean()))
-        squares.append(float((cutout(theirs[0], chance(AUGMENT, SEED, step), SIDE) == 0).sum()))
+        numbers = counter_rng(AUGMENT, SEED, step)
+        areas.append(float((random_erase(images[0], numbers, chance=1.0) != images[0]).double().mean()))
+        squares.append(float((cutout(theirs[0], counter_rng(AUGMENT, SEED, step), SIDE) == 0).sum()))
     return {
         "off": off,
         "sums": sums,

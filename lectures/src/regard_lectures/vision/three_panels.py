@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from regard import style
-from regard.look.distance import between
-from regard.look.patches import components, similarity
+from regard.look.distance import grid_distances
+from regard.look.patches import filter_components, position_similarity
 from regard.models.vit import ViT
 from regard_lectures.figure import Check, Numbers, above, aside, below, plain
 from regard_lectures.labelled_images import pixels_of, shades
@@ -42,8 +42,8 @@ def compute() -> Numbers:
     tested, wanted = photos("test")
     net, fresh = photographer(), untaught(SEED)
     filters = net.patch.projection.weight.detach()
-    found = components(filters, TILES)
-    alike = similarity(net.positions.detach(), net.config.grid)
+    found = filter_components(filters, TILES)
+    alike = position_similarity(net.positions.detach(), net.config.grid)
     return {
         "layers": net.config.depth,
         "patch": net.config.patch,
@@ -51,7 +51,7 @@ def compute() -> Numbers:
         "tiles": plain((15 * shown(found.tiles)).round().long()),
         "shares": plain(found.shares, 4),
         "smooth": smoothness(found.tiles[:8]),
-        "smooth before": smoothness(components(fresh.patch.projection.weight.detach(), TILES).tiles[:8]),
+        "smooth before": smoothness(filter_components(fresh.patch.projection.weight.detach(), TILES).tiles[:8]),
         "similarity": [[shades((one + 1) * 7 / 15) for one in row] for row in alike],
         "near": near_and_far(net),
         "near before": near_and_far(fresh),
@@ -76,8 +76,8 @@ def smoothness(tiles: Tensor) -> float:
 def near_and_far(net: ViT) -> dict[str, float]:
     """The mean similarity to the four neighbours, to the same row or column, and to patches that are far."""
     grid = net.config.grid
-    alike = similarity(net.positions.detach(), grid).flatten(2).flatten(0, 1)  # (n, n)
-    apart = between(grid)
+    alike = position_similarity(net.positions.detach(), grid).flatten(2).flatten(0, 1)  # (n, n)
+    apart = grid_distances(grid)
     places = torch.cartesian_prod(*(torch.arange(size) for size in grid))
     straight = (places[:, None] == places).any(-1) & (apart >= 2)
     slant = (places[:, None] != places).all(-1) & (apart >= 2)
@@ -102,7 +102,7 @@ def draw(numbers: Numbers) -> Figure:
     centre.suptitle("similarity of places", size=12, x=0.02, ha="left")
     axes = right.subplots()
     side = len(numbers["similarity"])
-    even = numbers["patch"] * float(between((side, side)).mean())
+    even = numbers["patch"] * float(grid_distances((side, side)).mean())
     axes.axhline(even, color=style.EDGE, lw=1.2, ls=":")
     scattered(axes, numbers["distances"])
     axes.text(numbers["layers"] + 0.5, even - 1.2, "dotted: looking evenly", ha="right", va="top", color=style.SOFT)

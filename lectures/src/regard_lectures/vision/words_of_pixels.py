@@ -16,7 +16,7 @@ from torch import Tensor
 
 from regard import style
 from regard.models.vit import PRESETS, Config, ViT
-from regard.zoo import bare, parameters
+from regard.zoo import count_parameters, empty_net
 from regard_lectures.figure import Check, Numbers, above, below, equal, plain, seeded
 from regard_lectures.labelled_images import pixels_of, shades
 from regard_lectures.vision.strip import MEAN, SPREAD, pair
@@ -67,7 +67,7 @@ def compute() -> Numbers:
         "by hand": float((tokens - by_hand).abs().max()),
         "moved along": float((along - said).abs().max()),
         "moved alone": float((alone - said).abs().max()),
-        "weights": {name: parameters(bare("vit", PRESETS[name])) for name in COUNTS},
+        "weights": {name: count_parameters(empty_net("vit", PRESETS[name])) for name in COUNTS},
         "words of huge": PRESETS["vit-huge"].grid[0] * PRESETS["vit-huge"].grid[1],
     }
 

@@ -25,13 +25,13 @@ import torch
 from torch import Tensor
 
 from regard.data.faults import Fault, printable
-from regard.data.places import Place, address, open_place
+from regard.data.locations import DataPlace, open_place, shown_path
 from regard.data.rows import Numbers
 from regard.errors import InputError
-from regard.modalities.images.checks import Finding, check_images
+from regard.modalities.images.checks import ImageCheck, check_images
 from regard.modalities.images.processor import Images, pixel_counts
-from regard.nn.boxes import crowded
-from regard.storage.documents import once
+from regard.nn.boxes import crowd_class
+from regard.storage.documents import reject_duplicates
 
 JSON_BYTES = 1 << 30  # COCO's own has half of it
 SLACK = 1.0  # pixels by which a box may reach beyond the image before anybody is told: annotators round
@@ -45,20 +45,20 @@ class Boxed(NamedTuple):
 
     image: Tensor  # (c, h, w), uint8
     boxes: Tensor  # (m, 4), float32: centre x, centre y, width, height, as shares of the image
-    classes: Tensor  # (m,), int64; of a crowd, as ``crowded`` has it
+    classes: Tensor  # (m,), int64; of a crowd, as ``crowd_class`` has it
 
 
 @dataclass
-class Drawn:
+class AnnotatedImage:
     """An image as the annotations tell of it."""
 
     what: str  # its name in a report
     name: str
     size: tuple[int, int] | None  # width, height, if told
-    boxes: list["Box"] = field(default_factory=list)
+    boxes: list["AnnotatedBox"] = field(default_factory=list)
 
 
-class Box(NamedTuple):
+class AnnotatedBox(NamedTuple):
     what: str  # its name in a report
     corners: Corners
     label: int
@@ -67,7 +67,7 @@ class Box(NamedTuple):
 
 class Annotations(NamedTuple):
     labels: tuple[str, ...]
-    drawn: list[Drawn]
+    drawn: list[AnnotatedImage]
 
 
 class BoxedImages:
@@ -75,12 +75,12 @@ class BoxedImages:
 
     def __init__(
         self,
-        place: Place,
-        drawn: Sequence[Drawn],
-        findings: Sequence[Finding],
+        place: DataPlace,
+        drawn: Sequence[AnnotatedImage],
+        findings: Sequence[ImageCheck],
         labels: Sequence[str],
         images: Images,
-        report: "Report",
+        report: "AnnotationProblems",
     ) -> None:
         self.place, self.names, self.images = place, tuple(one.name for one in drawn), images
         self.labels, self.lengths = tuple(labels), pixel_counts(findings, images)
@@ -90,7 +90,7 @@ class BoxedImages:
         self.starts = np.cumsum([0, *(len(one.boxes) for one in drawn)])  # boxes of image i: from i to i + 1
         every = [box for one in drawn for box in one.boxes]
         self.boxes = torch.tensor([box.corners for box in every], dtype=torch.float64).reshape(-1, 4)
-        numbers = [crowded(box.label) if box.crowd else box.label for box in every]
+        numbers = [crowd_class(box.label) if box.crowd else box.label for box in every]
         self.classes = torch.tensor(numbers, dtype=torch.int64)
 
     def __len__(self) -> int:
@@ -106,7 +106,7 @@ class BoxedImages:
         return Boxed(self.images.take(self.place, self.names[i]), boxes, self.classes[some])
 
     def where(self, i: int) -> str:
-        return address(self.place, self.names[i])
+        return shown_path(self.place, self.names[i])
 
     def things(self) -> Numbers:
         """How many there are to be found in each image.  -> (n,)"""
@@ -122,7 +122,7 @@ def open_boxes(
     if images.fit != "within" and images.size is not None and (images.fit == "crop" or images.shorter is not None):
         raise InputError("boxes need the whole image", got="a crop", expected="fit = 'within' or 'stretch'")
     path, place = Path(annotations), open_place(folder)
-    report = Report(path)
+    report = AnnotationProblems(path)
     data = None if path.is_dir() else read_annotations(path)
     if data is None:
         from .voc import read_voc  # which is made of what stands here
@@ -141,7 +141,7 @@ def open_boxes(
     return BoxedImages(place, [drawn[i] for i in good], [findings[i] for i in good], names, images, report)
 
 
-class Report:
+class AnnotationProblems:
     """What is wrong, and with what. JSON has no lines to speak of: each thing is called by its id."""
 
     def __init__(self, path: Path) -> None:
@@ -161,7 +161,7 @@ class Report:
         return InputError(reason, where=str(self.path), got=printable(str(got)[:200]), expected=expected)
 
 
-def fits(one: Drawn, finding: Finding, report: Report) -> bool:
+def fits(one: AnnotatedImage, finding: ImageCheck, report: AnnotationProblems) -> bool:
     """Whether the image is what the annotations say. Boxes are clipped to it, and those outside of it taken out."""
     if finding.reason:
         report.add(f"{one.what} ({printable(one.name)})", finding.reason)
@@ -194,7 +194,9 @@ def read_annotations(path: Path) -> dict[str, Any] | list[Any]:
         if not path.is_file() or size > JSON_BYTES:
             raise InputError(f"{path.name} is no file of at most {JSON_BYTES} bytes", where=str(path), got=f"{size}")
         text = path.read_bytes().decode("utf-8-sig")
-        data = json.loads(text, object_pairs_hook=once)  # a NaN is read too, and then told of the box that has it
+        data = json.loads(
+            text, object_pairs_hook=reject_duplicates
+        )  # a NaN is read too, and then told of the box that has it
     except InputError:
         raise
     except OSError as error:
@@ -207,7 +209,7 @@ def read_annotations(path: Path) -> dict[str, Any] | list[Any]:
     return data
 
 
-def coco(data: dict[str, Any], labels: Sequence[str] | None, report: Report) -> Annotations:
+def coco(data: dict[str, Any], labels: Sequence[str] | None, report: AnnotationProblems) -> Annotations:
     """The names of the classes, in the order of their ids, and the images."""
     for key in ("images", "annotations", "categories"):
         if not isinstance(data.get(key), list):
@@ -215,7 +217,7 @@ def coco(data: dict[str, Any], labels: Sequence[str] | None, report: Report) -> 
     categories = read_categories(data["categories"], report)
     names = tuple(categories[i] for i in sorted(categories, key=lambda i: (isinstance(i, str), i)))
     numbers = numbered(names, labels, report)
-    drawn: dict[int | str, Drawn] = {}
+    drawn: dict[int | str, AnnotatedImage] = {}
     owners: dict[str, str] = {}  # of each file, who named it first
     twice: set[int | str] = set()  # images that are left out, and their boxes with them
     for place, found in enumerate(data["images"], 1):
@@ -228,7 +230,7 @@ def coco(data: dict[str, Any], labels: Sequence[str] | None, report: Report) -> 
             report.add(what, f"{printable(name)} is the file of {owners[name]} already")
             twice.add(found["id"])
         else:
-            drawn[found["id"]] = Drawn(what, name, told_size(found))
+            drawn[found["id"]] = AnnotatedImage(what, name, told_size(found))
             owners[name] = what
     ids: set[int | str] = set()
     for place, found in enumerate(data["annotations"], 1):
@@ -250,12 +252,12 @@ def coco(data: dict[str, Any], labels: Sequence[str] | None, report: Report) -> 
         else:
             left, top, width, height = map(float, found["bbox"])
             box = left, top, left + width, top + height
-            drawn[image].boxes.append(Box(what, box, numbers[categories[category]], found.get("iscrowd") == 1))
+            drawn[image].boxes.append(AnnotatedBox(what, box, numbers[categories[category]], found.get("iscrowd") == 1))
         ids |= {name} if known_id(name) else set()
     return Annotations(tuple(names if labels is None else labels), list(drawn.values()))
 
 
-def read_categories(found: list[Any], report: Report) -> dict[int | str, str]:
+def read_categories(found: list[Any], report: AnnotationProblems) -> dict[int | str, str]:
     categories: dict[int | str, str] = {}
     for place, one in enumerate(found, 1):
         what = called("category", one, place)
@@ -269,7 +271,9 @@ def read_categories(found: list[Any], report: Report) -> dict[int | str, str]:
     return categories
 
 
-def plain_list(data: list[Any], split: str | None, labels: Sequence[str] | None, report: Report) -> Annotations:
+def plain_list(
+    data: list[Any], split: str | None, labels: Sequence[str] | None, report: AnnotationProblems
+) -> Annotations:
     """The names of the classes of all splits, sorted, and the images of one."""
     names = tuple(sorted({box[0] for entry in data for box in boxes_of(entry) if box and is_text(box[0])}))
     numbers = numbered(names, labels, report)
@@ -284,7 +288,7 @@ def plain_list(data: list[Any], split: str | None, labels: Sequence[str] | None,
             continue
         if split is not None and entry.get("split") != split:
             continue
-        one = Drawn(what, entry["image"], told_size(entry))
+        one = AnnotatedImage(what, entry["image"], told_size(entry))
         for j, box in enumerate(entry["boxes"], 1):
             told = "[class, left, top, right, bottom]"
             if not isinstance(box, list) or len(box) != 5 or not is_text(box[0]):
@@ -293,7 +297,7 @@ def plain_list(data: list[Any], split: str | None, labels: Sequence[str] | None,
                 report.add_box(f"{what}, box {j}", reason)
             else:
                 left, top, right, bottom = map(float, box[1:])
-                one.boxes.append(Box(f"{what}, box {j}", (left, top, right, bottom), numbers[box[0]]))
+                one.boxes.append(AnnotatedBox(f"{what}, box {j}", (left, top, right, bottom), numbers[box[0]]))
         drawn.append(one)
     return Annotations(tuple(names if labels is None else labels), drawn)
 
@@ -303,7 +307,7 @@ def boxes_of(entry: Any) -> Iterator[list[Any]]:
     return (box for box in (boxes if isinstance(boxes, list) else ()) if isinstance(box, list))
 
 
-def numbered(names: Sequence[str], labels: Sequence[str] | None, report: Report) -> dict[str, int]:
+def numbered(names: Sequence[str], labels: Sequence[str] | None, report: AnnotationProblems) -> dict[str, int]:
     numbers = {label: i for i, label in enumerate(names if labels is None else labels)}
     if unknown := [name for name in names if name not in numbers]:
         raise report.refuse("there are classes here that the others have not", ", ".join(unknown), ", ".join(numbers))

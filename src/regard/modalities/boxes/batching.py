@@ -4,17 +4,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from regard.data.batches import Batches, Drawn
+from regard.data.batches import Batches, RandomBatches
 from regard.data.order import Order
 from regard.modalities.images.processor import Images
-from regard.modalities.learning import Opened, Plan, Reading, Sources
+from regard.modalities.rows import OpenedData, ReadingLimits, RunPlan, SplitBatches
 
 from .annotations import Boxed
-from .detection import BoxedBatch, together
+from .detection import BoxedBatch, collate_boxes
 from .reframing import Reframing
 
 
-def box_batches(plan: Plan, opened: Opened, reading: Reading) -> Sources:
+def box_batches(plan: RunPlan, opened: OpenedData, reading: ReadingLimits) -> SplitBatches:
     """Train shuffled and changed by chance; the others in order and as they are."""
     data = plan.data
     change = ReframedMaker(reading.processor, Reframing(data.mirror, data.cut, data.part, data.scale))
@@ -22,17 +22,17 @@ def box_batches(plan: Plan, opened: Opened, reading: Reading) -> Sources:
     for split, rows in opened.splits.items():
         order = Order(len(rows), rows.lengths, rows=data.batch, seed=plan.seed, shuffle=split == "train")
         still = BoxMaker(reading.processor)
-        made[split] = Drawn(rows, order, change, plan.seed) if order.shuffle else Batches(rows, order, still)
-    return Sources(made, opened.names)
+        made[split] = RandomBatches(rows, order, change, plan.seed) if order.shuffle else Batches(rows, order, still)
+    return SplitBatches(made, opened.names)
 
 
-def shape_batches(plan: Plan, opened: Opened, reading: Reading) -> Sources:
+def shape_batches(plan: RunPlan, opened: OpenedData, reading: ReadingLimits) -> SplitBatches:
     """Of what code draws: there is always another image, so none is changed."""
     made: dict[str, Batches] = {}
     for split, rows in opened.splits.items():
         order = Order(len(rows), rows.lengths, rows=plan.data.batch, seed=plan.seed, shuffle=split == "train")
         made[split] = Batches(rows, order, BoxMaker(reading.processor))
-    return Sources(made, opened.names)
+    return SplitBatches(made, opened.names)
 
 
 class BoxMaker:
@@ -43,7 +43,7 @@ class BoxMaker:
 
     def __call__(self, rows: Sequence[Boxed]) -> BoxedBatch:
         pixels = [self.images.normalise(row.image) for row in rows]
-        return together(pixels, [row.boxes for row in rows], [row.classes for row in rows])
+        return collate_boxes(pixels, [row.boxes for row in rows], [row.classes for row in rows])
 
 
 class ReframedMaker:

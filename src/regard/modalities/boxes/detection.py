@@ -19,11 +19,11 @@ import torch.nn.functional as F
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
 
-from regard.models.detr import Detected
-from regard.nn.boxes import corners, crowds, generalised_overlap
+from regard.models.detr import DETROutput
+from regard.nn.boxes import corners, crowds, generalised_iou
 from regard.tasks.task import Loss, Task, Term
 
-from .precision import Found, Judged, Precision, joined, judge, tallied_precision, tally
+from .precision import Judged, Precision, ScoredBoxes, joined_judgements, judge_image, tallied_precision, tally
 
 SHOWN = 8
 
@@ -38,7 +38,7 @@ class BoxedBatch:
     sizes: Tensor | None = None  # (b, 2): rows and columns of each image, if any is smaller than its place
 
 
-def together(images: Sequence[Tensor], boxes: Sequence[Tensor], classes: Sequence[Tensor]) -> BoxedBatch:
+def collate_boxes(images: Sequence[Tensor], boxes: Sequence[Tensor], classes: Sequence[Tensor]) -> BoxedBatch:
     """One batch of single examples: (channels, rows, columns), (m, 4), (m,)"""
     height, width = (max(x.shape[i] for x in images) for i in (1, 2))
     most = max(len(x) for x in classes)
@@ -53,7 +53,7 @@ def together(images: Sequence[Tensor], boxes: Sequence[Tensor], classes: Sequenc
 
 
 @dataclass(frozen=True)
-class Weights:
+class LossWeights:
     """How much each part of the loss and of the matching counts."""
 
     label: float = 1.0
@@ -63,11 +63,11 @@ class Weights:
     earlier: float = 1.0  # what the layers before the last say; 0: they are not heard
 
 
-PAPER = Weights()
+PAPER_WEIGHTS = LossWeights()
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class DetectionSums:
     """Sums over a batch, of what is divided by its ``slots`` and, twice, by its boxes."""
 
     label: Tensor
@@ -76,21 +76,21 @@ class Parts:
 
 
 @torch.no_grad()
-def costs(detected: Detected, batch: BoxedBatch, weights: Weights) -> Tensor:
+def matching_costs(detected: DETROutput, batch: BoxedBatch, weights: LossWeights) -> Tensor:
     """What it would cost that a query stands for a box.  -> (b, q, m)"""
     precise = torch.promote_types(detected.logits.dtype, torch.float32)
     chances, said = detected.logits.to(precise).softmax(-1), detected.boxes.to(precise)
     wanted = batch.boxes.to(precise)
     chance = chances.gather(2, batch.classes.clamp(min=0)[:, None].expand(-1, chances.shape[1], -1))  # (b, q, m)
     distance = (said[:, :, None] - wanted[:, None]).abs().sum(-1)
-    common = generalised_overlap(corners(said)[:, :, None], corners(wanted)[:, None])
+    common = generalised_iou(corners(said)[:, :, None], corners(wanted)[:, None])
     return weights.box * distance - weights.label * chance - weights.overlap * common
 
 
 @torch.no_grad()
-def matching(detected: Detected, batch: BoxedBatch, weights: Weights) -> Tensor:
+def match_queries(detected: DETROutput, batch: BoxedBatch, weights: LossWeights) -> Tensor:
     """-> (b, m): the query of each box, -1 of those that are none, or for which no query is left"""
-    cost = costs(detected, batch, weights)
+    cost = matching_costs(detected, batch, weights)
     worst = torch.finfo(cost.dtype).max  # so that what is no number is matched last
     table = torch.nan_to_num(cost, nan=worst, posinf=worst, neginf=worst).cpu().double().numpy()
     found = np.full(batch.classes.shape, -1)
@@ -100,9 +100,9 @@ def matching(detected: Detected, batch: BoxedBatch, weights: Weights) -> Tensor:
     return torch.from_numpy(found).to(batch.classes.device)
 
 
-def set_loss(detected: Detected, batch: BoxedBatch, weights: Weights) -> Parts:
+def set_loss(detected: DETROutput, batch: BoxedBatch, weights: LossWeights) -> DetectionSums:
     """Of one layer's answers."""
-    queries = matching(detected, batch, weights)
+    queries = match_queries(detected, batch, weights)
     rows, columns = (queries >= 0).nonzero(as_tuple=True)
     picked = queries[rows, columns]
     nothing = detected.logits.shape[-1] - 1
@@ -112,27 +112,27 @@ def set_loss(detected: Detected, batch: BoxedBatch, weights: Weights) -> Parts:
     balance = torch.ones(nothing + 1, dtype=logits.dtype, device=logits.device)
     balance[-1] = weights.nothing
     said, wanted = detected.boxes[rows, picked], batch.boxes[rows, columns].to(detected.boxes.dtype)
-    return Parts(
+    return DetectionSums(
         F.cross_entropy(logits, labels.flatten(), balance, reduction="sum"),
         (said - wanted).abs().sum(),
-        (1 - generalised_overlap(corners(said), corners(wanted))).sum(),
+        (1 - generalised_iou(corners(said), corners(wanted))).sum(),
     )
 
 
-def boxes_found(detected: Detected, sizes: Tensor, threshold: float = 0.0) -> list[Found]:
+def decode_boxes(detected: DETROutput, sizes: Tensor, threshold: float = 0.0) -> list[ScoredBoxes]:
     """What each image holds, in pixels of images of these sizes, (b, 2), rows and columns. Each query tells its
     likeliest class that is not "nothing"; those with a lower score than the threshold are left out."""
     scores, classes = detected.logits.softmax(-1)[..., :-1].max(-1)
     boxes, kept = in_pixels(detected.boxes, sizes), scores > threshold
-    return [Found(*(x[i][kept[i]] for x in (scores, classes, boxes))) for i in range(len(kept))]
+    return [ScoredBoxes(*(x[i][kept[i]] for x in (scores, classes, boxes))) for i in range(len(kept))]
 
 
-def all_said(detected: Detected, sizes: Tensor) -> list[Found]:
+def all_said(detected: DETROutput, sizes: Tensor) -> list[ScoredBoxes]:
     """The same of every query, its score as log-odds: these still tell apart what as a probability is 1, or 0."""
     logits = detected.logits.double()
     best, classes = logits[..., :-1].max(-1)
     odds = best - logits.scatter(-1, classes[..., None], -torch.inf).logsumexp(-1)
-    return [Found(*one) for one in zip(odds, classes, in_pixels(detected.boxes, sizes), strict=True)]
+    return [ScoredBoxes(*one) for one in zip(odds, classes, in_pixels(detected.boxes, sizes), strict=True)]
 
 
 def in_pixels(boxes: Tensor, sizes: Tensor) -> Tensor:
@@ -143,7 +143,7 @@ def in_pixels(boxes: Tensor, sizes: Tensor) -> Tensor:
 class Detect(Task):
     goal = "-AP"
 
-    def __init__(self, net: nn.Module, names: Sequence[str], weights: Weights = PAPER) -> None:
+    def __init__(self, net: nn.Module, names: Sequence[str], weights: LossWeights = PAPER_WEIGHTS) -> None:
         self.parts = {"net": net}
         self.net: Any = net
         self.names, self.weights = names, weights
@@ -162,7 +162,7 @@ class Detect(Task):
             terms |= self.terms(one, batch, f" {i}", self.weights.earlier)
         yield Loss("net", terms)
 
-    def terms(self, detected: Detected, batch: BoxedBatch, layer: str, share: float) -> dict[str, Term]:
+    def terms(self, detected: DETROutput, batch: BoxedBatch, layer: str, share: float) -> dict[str, Term]:
         parts, weights = set_loss(detected, batch, self.weights), self.weights
         return {
             f"label{layer}": Term(parts.label, "slots", share * weights.label),
@@ -170,8 +170,8 @@ class Detect(Task):
             f"overlap{layer}": Term(parts.overlap, "boxes", share * weights.overlap),
         }
 
-    def detected(self, batch: BoxedBatch) -> Detected:
-        found: Detected = self.net(batch.images, batch.sizes)
+    def detected(self, batch: BoxedBatch) -> DETROutput:
+        found: DETROutput = self.net(batch.images, batch.sizes)
         return found
 
     def evaluate(self, batch: BoxedBatch) -> Mapping[str, Tensor]:
@@ -183,8 +183,8 @@ class Detect(Task):
             parts = set_loss(one, batch, self.weights)
             sums = {name: x + share * getattr(parts, name) for name, x in sums.items()}
         sums |= {name: torch.tensor(count, device=batch.images.device) for name, count in counts.items()}
-        every = all_said(detected, sizes_of(batch))
-        judged = joined([judged_image(one, batch, i, len(self.names)) for i, one in enumerate(every)])
+        every = all_said(detected, image_sizes(batch))
+        judged = joined_judgements([judged_image(one, batch, i, len(self.names)) for i, one in enumerate(every)])
         return sums | {"found": tally(judged), "wanted": judged.wanted}
 
     def metrics(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
@@ -199,9 +199,9 @@ class Detect(Task):
     @torch.no_grad()
     def show(self, batch: BoxedBatch) -> str:
         """The likeliest answers of the first image, and what is there."""
-        found = boxes_found(self.detected(batch), sizes_of(batch))[0]
+        found = decode_boxes(self.detected(batch), image_sizes(batch))[0]
         order = found.scores.sort(descending=True).indices[:SHOWN]
-        there = [self.told(int(label), box) for box, label in zip(*boxes_of(batch, 0), strict=True)]
+        there = [self.told(int(label), box) for box, label in zip(*boxes_of_image(batch, 0), strict=True)]
         said = [f"{float(found.scores[i]):.2f} {self.told(int(found.classes[i]), found.boxes[i])}" for i in order]
         return f"boxes: {'; '.join(there) or 'none'}\nfound: {'; '.join(said) or 'none'}"
 
@@ -209,22 +209,22 @@ class Detect(Task):
         return f"{self.names[label]} at {', '.join(f'{float(x):.0f}' for x in box)}"
 
 
-def sizes_of(batch: BoxedBatch) -> Tensor:
+def image_sizes(batch: BoxedBatch) -> Tensor:
     """-> (b, 2)"""
     if batch.sizes is not None:
         return batch.sizes
     return torch.tensor(batch.images.shape[-2:], device=batch.images.device).expand(len(batch.images), 2)
 
 
-def judged_image(found: Found, batch: BoxedBatch, i: int, classes: int) -> Judged:
+def judged_image(found: ScoredBoxes, batch: BoxedBatch, i: int, classes: int) -> Judged:
     """What was found in one image, held against its boxes and its crowds."""
     there = batch.classes[i] != -1
-    boxes = corners(batch.boxes[i][there]) * sizes_of(batch)[i].flip(0).repeat(2)
+    boxes = corners(batch.boxes[i][there]) * image_sizes(batch)[i].flip(0).repeat(2)
     crowd, labels = crowds(batch.classes[i][there])
-    return judge(found, boxes, labels, classes, crowds=crowd)
+    return judge_image(found, boxes, labels, classes, crowds=crowd)
 
 
-def boxes_of(batch: BoxedBatch, i: int) -> tuple[Tensor, Tensor]:
+def boxes_of_image(batch: BoxedBatch, i: int) -> tuple[Tensor, Tensor]:
     """Those of one image, by corners in pixels, and their classes: (m, 4), (m,)"""
     real = batch.classes[i] >= 0
-    return corners(batch.boxes[i][real]) * sizes_of(batch)[i].flip(0).repeat(2), batch.classes[i][real]
+    return corners(batch.boxes[i][real]) * image_sizes(batch)[i].flip(0).repeat(2), batch.classes[i][real]

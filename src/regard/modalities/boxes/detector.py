@@ -12,14 +12,14 @@ from PIL import Image
 from torch import Tensor
 
 from regard.data.faults import DamagedError
-from regard.data.places import Folder
+from regard.data.locations import DataFolder
 from regard.errors import InputError
-from regard.modalities.images.pixels import loaded, taken, upright, upright_size
+from regard.modalities.images.classifier import image_path
+from regard.modalities.images.pixels import check_and_load, load_image, upright, upright_size
 from regard.modalities.images.processor import Images
-from regard.modalities.images.recogniser import path_of
 from regard.modalities.inputs import Picture
 
-from .detection import boxes_found, together
+from .detection import collate_boxes, decode_boxes
 
 BATCH = 8
 
@@ -35,7 +35,7 @@ class Thing:
 
 
 @dataclass(frozen=True)
-class Spotted:
+class Detections:
     """An image, and what was found in it, the surest first."""
 
     image: str  # the file's path; empty for an image in memory
@@ -43,7 +43,7 @@ class Spotted:
     things: tuple[Thing, ...]
 
 
-def opened(picture: Picture) -> Image.Image:
+def open_image(picture: Picture) -> Image.Image:
     """Upright, of mode L or RGB; what cannot be read is refused."""
     return upright(source(picture))
 
@@ -52,44 +52,44 @@ def source(picture: Picture) -> Image.Image:
     """As it was stored, read to its end."""
     try:
         if isinstance(picture, Image.Image):
-            return taken(picture)
-        path = path_of(picture)
-        return loaded(Folder(path.parent).read(path.name))
+            return check_and_load(picture)
+        path = image_path(picture)
+        return load_image(DataFolder(path.parent).read(path.name))
     except DamagedError as reason:
         where = "" if isinstance(picture, Image.Image) else str(picture)
         raise InputError("this image cannot be read", where=where, got=str(reason)) from None
 
 
-class Finding:
+class Detector:
     """A net that detects, with what prepares its images."""
 
     def __init__(self, net: Any, images: Images, labels: Sequence[str]) -> None:
         self.net, self.images, self.labels = net, images, labels
 
-    def detect(self, pictures: Sequence[Picture], threshold: float) -> list[Spotted]:
+    def detect(self, pictures: Sequence[Picture], threshold: float) -> list[Detections]:
         """Some at a time, whatever their sizes."""
         if not 0 <= threshold < 1:
             raise InputError("a threshold is from 0 to below 1", got=f"{threshold:g}")
-        found: list[Spotted] = []
+        found: list[Detections] = []
         for start in range(0, len(pictures), BATCH):
             some = pictures[start : start + BATCH]
             found += self.spotted(some, threshold)
         return found
 
     @torch.inference_mode()
-    def spotted(self, pictures: Sequence[Picture], threshold: float) -> list[Spotted]:
+    def spotted(self, pictures: Sequence[Picture], threshold: float) -> list[Detections]:
         seen = [self.seen(picture) for picture in pictures]  # small ones: no two large images stand in memory
         nothing = [torch.zeros(0, 4)] * len(seen), [torch.zeros(0, dtype=torch.int64)] * len(seen)
-        batch = together([pixels for pixels, _ in seen], *nothing)
+        batch = collate_boxes([pixels for pixels, _ in seen], *nothing)
         sizes = torch.tensor([[height, width] for _, (width, height) in seen])
-        told = boxes_found(self.net(batch.images, batch.sizes), sizes, threshold)
+        told = decode_boxes(self.net(batch.images, batch.sizes), sizes, threshold)
         result = []
         for picture, (_, size), one in zip(pictures, seen, told, strict=True):
             order = one.scores.argsort(descending=True, stable=True).tolist()
             things = tuple(
                 self.thing(int(one.classes[i]), float(one.scores[i]), one.boxes[i].tolist(), size) for i in order
             )
-            result.append(Spotted("" if isinstance(picture, Image.Image) else str(picture), size, things))
+            result.append(Detections("" if isinstance(picture, Image.Image) else str(picture), size, things))
         return result
 
     def seen(self, picture: Picture) -> tuple[Tensor, tuple[int, int]]:

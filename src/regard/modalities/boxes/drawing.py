@@ -6,7 +6,7 @@ from functools import lru_cache
 from matplotlib.font_manager import FontProperties, findfont
 from PIL import Image, ImageDraw, ImageFont
 
-from regard.modalities.images.pixels import in_mode
+from regard.modalities.images.pixels import convert_mode
 from regard.style import SANS, colour
 
 from .detector import Thing
@@ -17,7 +17,7 @@ GOLDEN = 137.508  # degrees from one hue to the next: no two classes that follow
 Rectangle = tuple[float, float, float, float]  # left, top, right, bottom
 
 
-def tint(kind: int) -> str:
+def class_colour(kind: int) -> str:
     """The colour of a class: strong enough for a line on any background, dark enough below white letters."""
     return colour(0.55, 0.2, (29 + GOLDEN * kind) % 360)
 
@@ -27,16 +27,16 @@ def letters(size: int) -> ImageFont.FreeTypeFont:
     return ImageFont.truetype(findfont(FontProperties(family=SANS, weight="bold")), size)
 
 
-def zoom_of(size: tuple[int, int]) -> float:
+def drawing_zoom(size: tuple[int, int]) -> float:
     """How much larger an image of this size is drawn: a label must find room."""
     return max(LEAST / max(size), 1.0)
 
 
-def annotated(image: Image.Image, things: Sequence[Thing]) -> Image.Image:
+def draw_boxes(image: Image.Image, things: Sequence[Thing]) -> Image.Image:
     """A copy, a small one enlarged. The surest thing is drawn last, above the others."""
-    zoom = zoom_of(image.size)
+    zoom = drawing_zoom(image.size)
     size = round(image.width * zoom), round(image.height * zoom)
-    large = in_mode(image, "RGB").resize(size, Image.Resampling.NEAREST if zoom > 4 else Image.Resampling.BICUBIC)
+    large = convert_mode(image, "RGB").resize(size, Image.Resampling.NEAREST if zoom > 4 else Image.Resampling.BICUBIC)
     large = large.copy() if large is image else large
     pen = ImageDraw.Draw(large)
     line, font = max(round(max(size) / 320), 2), letters(max(round(max(size) / 45), 11))
@@ -44,13 +44,13 @@ def annotated(image: Image.Image, things: Sequence[Thing]) -> Image.Image:
     for i, thing in reversed(list(enumerate(things))):
         left, top, right, bottom = boxes[i]
         pen.rectangle((left - 1, top - 1, right + 1, bottom + 1), outline="white", width=line + 2)
-        pen.rectangle((left, top, right, bottom), outline=tint(thing.kind), width=line)
+        pen.rectangle((left, top, right, bottom), outline=class_colour(thing.kind), width=line)
     taken: list[Rectangle] = []
     for i, thing in enumerate(things):  # the surest has the first choice of a place
         words = f"{thing.label} {100 * thing.score:.0f}%"
         place = room_for(pen.textbbox((0, 0), words, font), boxes[i], size, taken, line)
         taken.append(place)
-        pen.rectangle(place, fill=tint(thing.kind), outline="white")
+        pen.rectangle(place, fill=class_colour(thing.kind), outline="white")
         middle = (place[0] + place[2]) / 2, (place[1] + place[3]) / 2
         pen.text(middle, words, fill="white", font=font, anchor="mm")
     return large

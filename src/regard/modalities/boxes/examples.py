@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from regard.errors import InputError
-from regard.look.example import Example, image_record
-from regard.modalities.images.recogniser import read_pixels
+from regard.look.examples import Example, image_record
+from regard.modalities.images.classifier import read_pixels
 from regard.modalities.inputs import Picture
 
-from .detection import boxes_found
-from .detector import Finding, Thing
+from .detection import decode_boxes
+from .detector import Detector, Thing
 
 SURE = 0.5  # of a box that is told
 EVERY = -1.0  # no score is lower
@@ -42,12 +42,12 @@ class Boxes:
         return self.found[0].label
 
 
-def image_with_boxes(finding: Finding, picture: Picture) -> Example:
+def image_with_boxes(finding: Detector, picture: Picture) -> Example:
     image = read_pixels(finding.images, picture)
     seen = (image.shape[2], image.shape[1])
 
     def things(output: Any, threshold: float) -> list[Thing]:
-        (found,) = boxes_found(output, torch.tensor([image.shape[1:]]), threshold)
+        (found,) = decode_boxes(output, torch.tensor([image.shape[1:]]), threshold)
         return [
             finding.thing(int(kind), float(score), box.tolist(), seen)
             for kind, score, box in zip(found.classes, found.scores, found.boxes, strict=True)

@@ -5,10 +5,10 @@ from typing import Literal
 
 import numpy as np
 
-from regard.data.rows import Rows, Some
-from regard.modalities.inputs import Asked
-from regard.modalities.learning import Goal, Plan, Sources, Template
-from regard.nn.config import below, not_above_zero, refuse
+from regard.data.rows import Rows, Subset
+from regard.modalities.inputs import ModelView
+from regard.modalities.rows import Goal, RunPlan, SplitBatches, Template
+from regard.nn.config import not_above_zero, refuse, stage_fields
 from regard.tasks.task import Task
 from regard.train.optimizers import AdamW
 from regard.train.runfile import setting
@@ -16,7 +16,7 @@ from regard.train.schedules import Cosine
 from regard.train.settings import Train
 
 from .annotations import BoxedImages
-from .detection import Detect, Weights
+from .detection import Detect, LossWeights
 from .sources.files import SHOWN, BoxFiles
 
 
@@ -32,22 +32,22 @@ class Detection:
     earlier: float = setting(1.0, "weight of what the decoder's earlier layers say; 0: only the last is heard")
 
     def __post_init__(self) -> None:
-        refuse(below(0, self, "label", "box", "overlap", "earlier"), not_above_zero(self, "nothing"))
+        refuse(stage_fields(0, self, "label", "box", "overlap", "earlier"), not_above_zero(self, "nothing"))
 
 
-def task_of(plan: Plan, model: Asked, sources: Sources) -> Task:
+def task_of(plan: RunPlan, model: ModelView, sources: SplitBatches) -> Task:
     task = plan.task
-    return Detect(model.net, sources.names, Weights(task.label, task.box, task.overlap, task.nothing, task.earlier))
+    return Detect(model.net, sources.names, LossWeights(task.label, task.box, task.overlap, task.nothing, task.earlier))
 
 
-def remarks(plan: Plan, sources: Sources, model: Asked) -> list[str]:
+def remarks(plan: RunPlan, sources: SplitBatches, model: ModelView) -> list[str]:
     return unasked(sources.splits["train"].source, int(model.get("queries")))
 
 
 def unasked(rows: Rows, queries: int) -> list[str]:
     """Whether images hold more things than there are queries to find them, and which."""
-    indices = rows.indices if isinstance(rows, Some) else np.arange(len(rows))
-    source = rows.source if isinstance(rows, Some) else rows
+    indices = rows.indices if isinstance(rows, Subset) else np.arange(len(rows))
+    source = rows.source if isinstance(rows, Subset) else rows
     if not isinstance(source, BoxedImages):
         return []
     counts = source.things()

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 
-class Box(BaseModel):
+class PageBox(BaseModel):
     label: str
     score: float
     box: list[float]
@@ -17,4 +17,4 @@ class BoxesAnswer(BaseModel):
     kind: Literal["boxes"]
     width: int
     height: int
-    boxes: list[Box]
+    boxes: list[PageBox]

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.nn.boxes import area, overlap, positive, shared
+from regard.nn.boxes import box_area, intersection, iou, safe_divisor
 
 ENOUGH = tuple(0.5 + 0.05 * i for i in range(10))
 RECALLS = 101
@@ -31,7 +31,7 @@ AREAS = {"all": (0.0, 1e10), "small": (0.0, 32.0**2), "medium": (32.0**2, 96.0**
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class ScoredBoxes:
     """The detections of one image."""
 
     scores: Tensor  # (n,)
@@ -80,8 +80,8 @@ def mean(table: Tensor) -> float:
 
 
 @torch.no_grad()
-def judge(
-    found: Found,
+def judge_image(
+    found: ScoredBoxes,
     boxes: Tensor,
     labels: Tensor,
     classes: int,
@@ -110,7 +110,7 @@ def judge(
 
 
 def outside(boxes: Tensor, within: tuple[float, float]) -> Tensor:
-    return (area(boxes) < within[0]) | (area(boxes) > within[1])
+    return (box_area(boxes) < within[0]) | (box_area(boxes) > within[1])
 
 
 def match(found: Tensor, boxes: Tensor, spare: Tensor, crowds: Tensor) -> tuple[Tensor, Tensor]:
@@ -122,7 +122,7 @@ def match(found: Tensor, boxes: Tensor, spare: Tensor, crowds: Tensor) -> tuple[
     if not len(boxes):
         return right, ~missed
     one, two = found[:, None].double(), boxes.double()
-    common = torch.where(crowds, shared(one, two) / positive(area(one)), overlap(one, two))  # (n, m)
+    common = torch.where(crowds, intersection(one, two) / safe_divisor(box_area(one)), iou(one, two))  # (n, m)
     free = torch.ones(len(ENOUGH), len(boxes), dtype=torch.bool, device=found.device)
     rows = torch.arange(len(ENOUGH), device=found.device)
     for i in range(len(found)):
@@ -139,7 +139,7 @@ def match(found: Tensor, boxes: Tensor, spare: Tensor, crowds: Tensor) -> tuple[
 @torch.no_grad()
 def average_precision(images: Sequence[Judged]) -> Precision:
     """Exactly, from all detections."""
-    every = joined(images)
+    every = joined_judgements(images)
     order = every.scores.sort(descending=True, stable=True).indices
     columns = []
     for label, wanted in enumerate(every.wanted.double()):
@@ -148,7 +148,7 @@ def average_precision(images: Sequence[Judged]) -> Precision:
     return Precision(torch.stack(columns, 1))
 
 
-def joined(images: Sequence[Judged]) -> Judged:
+def joined_judgements(images: Sequence[Judged]) -> Judged:
     """All of them as one."""
     return Judged(
         torch.cat([x.scores for x in images]),

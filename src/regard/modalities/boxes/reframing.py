@@ -16,7 +16,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from regard.data.draws import fractions
+from regard.data.counter_rng import uniform_samples
 from regard.modalities.images.randaugment import to_image, to_pixels
 from regard.nn.boxes import corners
 
@@ -34,7 +34,7 @@ class Reframing:
     scale: float = 0.8  # the smallest scale; the largest is 1
 
     def __call__(self, row: Boxed, numbers: np.random.Philox) -> Boxed:
-        turned, cut, wide, high, across, down, scale = fractions(numbers, 7).tolist()
+        turned, cut, wide, high, across, down, scale = uniform_samples(numbers, 7).tolist()
         box = WHOLE
         if cut < self.cut:
             wide, high = (self.part + (1 - self.part) * x for x in (wide, high))

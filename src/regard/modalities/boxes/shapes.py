@@ -13,14 +13,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.data.draws import SHAPES, chance, fractions
+from regard.data.counter_rng import SHAPES, counter_rng, uniform_samples
 from regard.data.faults import Fault
 from regard.data.rows import Numbers
 from regard.errors import InputError
 
 from .annotations import Boxed
 
-KINDS = ("square", "disc", "triangle")
+SHAPE_NAMES = ("square", "disc", "triangle")
 SMALLEST, LARGEST = 0.15, 0.45  # of a shape, as shares of the image's side
 COMMON = 0.2  # the largest share of the smaller of two boxes that is in both
 TRIES = 20  # to find such a place; a shape that finds none is left out, but the first always has one
@@ -40,7 +40,7 @@ class Shapes:
         self.count, self.seed, self.side, self.most = count, seed, side, most
         self.faults: tuple[Fault, ...] = ()
         self.lengths: Numbers | None = None
-        self.labels = KINDS
+        self.labels = SHAPE_NAMES
 
     def __len__(self) -> int:
         return self.count
@@ -48,18 +48,18 @@ class Shapes:
     def __getitem__(self, i: int) -> Boxed:
         if not 0 <= i < len(self):
             raise IndexError(f"there are {len(self)} images, and none is numbered {i} from 0")
-        numbers = chance(SHAPES, self.seed, 0, i)
+        numbers = counter_rng(SHAPES, self.seed, 0, i)
         image = background(self.side, numbers)
         boxes: list[tuple[float, float, float, float]] = []
         classes = []
-        for _ in range(1 + int(self.most * fractions(numbers, 1)[0])):
-            kind, colour = int(len(KINDS) * fractions(numbers, 1)[0]), vivid(numbers)
+        for _ in range(1 + int(self.most * uniform_samples(numbers, 1)[0])):
+            kind, colour = int(len(SHAPE_NAMES) * uniform_samples(numbers, 1)[0]), vivid(numbers)
             if (box := place(boxes, numbers)) is None:
                 continue
-            paint(image, covered(KINDS[kind], box, self.side), colour)
+            paint(image, covered(SHAPE_NAMES[kind], box, self.side), colour)
             boxes.append(box)
             classes.append(kind)
-        image += 0.04 * (fractions(numbers, image.size).reshape(image.shape) - 0.5)
+        image += 0.04 * (uniform_samples(numbers, image.size).reshape(image.shape) - 0.5)
         pixels = torch.from_numpy((255 * image.clip(0, 1)).round().astype(np.uint8))
         return Boxed(pixels.permute(2, 0, 1).contiguous(), torch.tensor(boxes).float(), torch.tensor(classes))
 
@@ -72,7 +72,7 @@ def place(
 ) -> tuple[float, float, float, float] | None:
     """A square box within the image that has little in common with the others: centre x and y, width, height."""
     for _ in range(TRIES):
-        size, x, y = fractions(numbers, 3).tolist()
+        size, x, y = uniform_samples(numbers, 3).tolist()
         size = SMALLEST + (LARGEST - SMALLEST) * size
         box = size / 2 + (1 - size) * x, size / 2 + (1 - size) * y, size, size
         if all(common(box, other) <= COMMON for other in others):
@@ -105,7 +105,7 @@ def covered(kind: str, box: tuple[float, float, float, float], side: int) -> Pix
 
 def vivid(numbers: np.random.Philox) -> Pixels:
     """A strong colour: one part high, one low, one between, in any order."""
-    first, second, third, order = fractions(numbers, 4).tolist()
+    first, second, third, order = uniform_samples(numbers, 4).tolist()
     parts = 0.8 + 0.2 * first, 0.15 * second, third
     turns = ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))[int(6 * order)]
     return np.array([parts[i] for i in turns])
@@ -113,7 +113,7 @@ def vivid(numbers: np.random.Philox) -> Pixels:
 
 def background(side: int, numbers: np.random.Philox) -> Pixels:
     """Pale colours that run into each other, and thin lines across.  -> (s, s, 3)"""
-    coarse = 0.35 + 0.45 * fractions(numbers, ROUGH * ROUGH * 3).reshape(ROUGH, ROUGH, 3)
+    coarse = 0.35 + 0.45 * uniform_samples(numbers, ROUGH * ROUGH * 3).reshape(ROUGH, ROUGH, 3)
     place = np.linspace(0, ROUGH - 1, side)
     low = place.astype(int).clip(max=ROUGH - 2)
     part = place - low
@@ -122,7 +122,7 @@ def background(side: int, numbers: np.random.Philox) -> Pixels:
     image: Pixels = np.tensordot(weights, np.tensordot(weights, coarse, (1, 1)), (1, 1)).copy()
     middle = (np.arange(side) + 0.5) / side
     for _ in range(STROKES):
-        x, y, angle, long, *colour = fractions(numbers, 7).tolist()
+        x, y, angle, long, *colour = uniform_samples(numbers, 7).tolist()
         across, down = middle[None] - x, middle[:, None] - y
         cos, sin = math.cos(math.pi * angle), math.sin(math.pi * angle)
         ink = 1 - abs(down * cos - across * sin) * side

@@ -5,10 +5,10 @@ from regard.modalities.verb import Verb
 DETECT = Verb(
     "detect",
     "Find things in images: a label, how sure it is, and a box in pixels; and draw them.",
-    {"image": "regard.modalities.boxes.asking:detect"},
-    answer="regard.modalities.boxes.detector:Spotted",
+    {"image": "regard.modalities.boxes.runners:detect"},
+    answer="regard.modalities.boxes.detector:Detections",
     command="regard.cli.detect:run",
     cannot="cannot detect objects",
     use="a detr",
-    example="regard.modalities.boxes.asking:example",
+    example="regard.modalities.boxes.runners:example",
 )

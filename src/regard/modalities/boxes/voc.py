@@ -15,13 +15,13 @@ from xml.etree.ElementTree import Element, ParseError, fromstring
 from regard.data.faults import printable
 from regard.errors import InputError
 
-from .annotations import Annotations, Box, Drawn, Report, brief, flaw, is_text, numbered
+from .annotations import AnnotatedBox, AnnotatedImage, AnnotationProblems, Annotations, brief, flaw, is_text, numbered
 
 XML_BYTES = 1 << 24  # of one file
 SIDES = ("xmin", "ymin", "xmax", "ymax")
 
 
-def read_voc(folder: Path, split: str | None, labels: Sequence[str] | None, report: Report) -> Annotations:
+def read_voc(folder: Path, split: str | None, labels: Sequence[str] | None, report: AnnotationProblems) -> Annotations:
     """The names of the classes, sorted, and the images of a split or of all files."""
     found = {path.stem: path for path in sorted(folder.glob("*.xml"))}
     if not found:
@@ -38,7 +38,7 @@ def read_voc(folder: Path, split: str | None, labels: Sequence[str] | None, repo
         if not is_text(file):
             report.add(what, "has no filename")
             continue
-        one = Drawn(what, file, size_of(tree))
+        one = AnnotatedImage(what, file, size_of(tree))
         for j, thing in enumerate(tree.findall("object"), 1):
             label, sides = thing.findtext("name", "").strip(), sides_of(thing)
             if not is_text(label):
@@ -49,12 +49,12 @@ def read_voc(folder: Path, split: str | None, labels: Sequence[str] | None, repo
                 left, top, right, bottom = map(float, sides)
                 corners = left - 1, top - 1, right, bottom  # from pixels, ends included, to lines between them
                 difficult = thing.findtext("difficult", "0").strip() == "1"
-                one.boxes.append(Box(f"{what}, object {j}", corners, numbers[label], difficult))
+                one.boxes.append(AnnotatedBox(f"{what}, object {j}", corners, numbers[label], difficult))
         drawn.append(one)
     return Annotations(tuple(names if labels is None else labels), drawn)
 
 
-def read_tree(path: Path, report: Report) -> Element | None:
+def read_tree(path: Path, report: AnnotationProblems) -> Element | None:
     """A document type may make a few bytes grow into gigabytes, and none is needed here."""
     try:
         if not path.is_file() or path.stat().st_size > XML_BYTES:
@@ -68,7 +68,7 @@ def read_tree(path: Path, report: Report) -> Element | None:
         return None
 
 
-def listed(folder: Path, split: str, known: Iterable[str], report: Report) -> list[str]:
+def listed(folder: Path, split: str, known: Iterable[str], report: AnnotationProblems) -> list[str]:
     path = folder.parent / "ImageSets" / "Main" / f"{split}.txt"
     if Path(split).name != split or not path.is_file():
         raise InputError(f"there is no split {split!r}", where=str(folder), expected=f"a list of names: {path}")

@@ -15,8 +15,8 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from regard.data.faults import Fault, fault_at, printable
-from regard.data.places import Place
-from regard.data.rows import Numbers, Rows, drawn_apart
+from regard.data.locations import DataPlace
+from regard.data.rows import Numbers, Rows, split_indices
 from regard.modalities.images.checks import check_images
 from regard.modalities.images.processor import Images
 
@@ -32,7 +32,7 @@ class CaptionedImages:
     def __init__(
         self,
         table: Rows,
-        place: Place,
+        place: DataPlace,
         kept: Numbers,
         names: Sequence[str],
         images: Images,
@@ -74,7 +74,7 @@ class CaptionedImages:
         return CaptionedImages(self.table, self.place, self.kept[rows], names, images, faults)
 
 
-def open_captions(table: Rows, place: Place, images: Images, learned: Collection[Path] = ()) -> CaptionedImages:
+def open_captions(table: Rows, place: DataPlace, images: Images, learned: Collection[Path] = ()) -> CaptionedImages:
     """Rows of a path and a caption, with the images that they name. Each image is decoded once to see that it can be;
     ``learned`` are files that must not be among them."""
     named = image_names(table)
@@ -102,6 +102,6 @@ def hold_out_images(
     groups = list(rows.by_image().values())
     parts = [
         np.sort(np.array([row for i in some.tolist() for row in groups[i]], np.int64))
-        for some in drawn_apart(len(groups), share, seed, "images")
+        for some in split_indices(len(groups), share, seed, "images")
     ]
     return rows.some(parts[0], rows.images, rows.faults), rows.some(parts[1], images)

@@ -10,15 +10,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regard.decode.incremental import IncrementalDecoder, Seq2SeqDecoder
 from regard.decode.settings import Decoding
 from regard.decode.symbols import Symbols
-from regard.decode.writer import Translator, Writer
-from regard.modalities.images.recogniser import Seeing
+from regard.modalities.images.classifier import ImageClassifier
 from regard.modalities.inputs import Picture
 from regard.modalities.text.pairs import Pairs
-from regard.modalities.text.tasks.translation import SHOWN, Translate
-from regard.modalities.text.vocabulary import ends_of
-from regard.modalities.text.writing import Said, asked_for, said, write
+from regard.modalities.text.tasks.translation import EXAMPLES_SHOWN, Translate
+from regard.modalities.text.vocabulary import framing_tokens
+from regard.modalities.text.writing import GeneratedText, generated_text, required_length, write_texts
 
 from .processor import Captions
 
@@ -31,7 +31,9 @@ class Describe(Translate):
     @torch.no_grad()
     def show(self, batch: Pairs) -> str:
         assert self.text is not None
-        guesses = self.net.decode(batch.given[:SHOWN], self.net.encode(batch.source[:SHOWN])).argmax(-1)
+        guesses = self.net.decode(batch.given[:EXAMPLES_SHOWN], self.net.encode(batch.source[:EXAMPLES_SHOWN])).argmax(
+            -1
+        )
         lines = []
         for wanted, guess, real in zip(batch.wanted, guesses, batch.keys, strict=False):
             lines.append(f"caption  {self.text.decode(wanted[real].tolist()).strip()}")
@@ -44,19 +46,22 @@ class Describing:
 
     def __init__(self, net: Any, captions: Captions, symbols: Symbols) -> None:
         self.net, self.text, self.symbols = net, captions.text, symbols
-        self.seeing, self.literal = Seeing(net, captions.images, ()), captions.text.literal()
-        self.begin, _ = ends_of(captions.text, symbols)
+        self.seeing, self.literal = ImageClassifier(net, captions.images, ()), captions.text.literal()
+        self.begin, _ = framing_tokens(captions.text, symbols)
 
-    def describe(self, pictures: Sequence[Picture], decoding: Decoding) -> list[list[Said]]:
+    def describe(self, pictures: Sequence[Picture], decoding: Decoding) -> list[list[GeneratedText]]:
         """The best sentences for each image; ``decoding`` is as for a translation."""
         return [self.told(self.seeing.take(picture), decoding, i)[0] for i, picture in enumerate(pictures)]
 
     @torch.inference_mode()
-    def told(self, images: Tensor, decoding: Decoding, first: int = 0) -> list[list[Said]]:
+    def told(self, images: Tensor, decoding: Decoding, first: int = 0) -> list[list[GeneratedText]]:
         """Of images that are prepared, (b, channels, height, width); ``first`` is the number of the first, by which
         chance is known."""
-        count, longest = len(images), decoding.longest or max(LONGEST, asked_for(decoding, self.literal))
-        writer = Writer(Translator(self.net, images), torch.full((count, 1), self.begin), room=longest)
+        count, longest = len(images), decoding.longest or max(LONGEST, required_length(decoding, self.literal))
+        writer = IncrementalDecoder(Seq2SeqDecoder(self.net, images), torch.full((count, 1), self.begin), room=longest)
         numbers, most = range(first, first + count), [longest] * count
-        found = write(writer, numbers, decoding, symbols=self.symbols, literal=self.literal, longest=most)
-        return [[replace(one, text=one.text.strip()) for one in (said(x, self.text) for x in own)] for own in found]
+        found = write_texts(writer, numbers, decoding, symbols=self.symbols, literal=self.literal, longest=most)
+        return [
+            [replace(one, text=one.text.strip()) for one in (generated_text(x, self.text) for x in own)]
+            for own in found
+        ]

@@ -1,10 +1,10 @@
 """An image and its caption as an example to look at."""
 
-from regard.look.example import Example, image_record
-from regard.modalities.images.recogniser import read_pixels
+from regard.look.examples import Example, image_record
+from regard.modalities.images.classifier import read_pixels
 from regard.modalities.inputs import Picture
-from regard.modalities.text.examples import GREEDY, written_text
-from regard.modalities.text.translator import clean
+from regard.modalities.text.examples import GREEDY, written_example
+from regard.modalities.text.translator import check_text
 
 from .captioning import Describing
 
@@ -17,8 +17,8 @@ def captioned_image(describing: Describing, picture: Picture, target: str | None
         best = describing.told(images, GREEDY)[0][0]
         target, ids = best.text, list(best.ids)
     else:
-        ids = describing.literal.ids([clean(target)])[0]
-    return written_text(
+        ids = describing.literal.ids([check_text(target)])[0]
+    return written_example(
         describing.text,
         describing.begin,
         [*ids, describing.symbols.end[0]],

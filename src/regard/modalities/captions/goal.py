@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from regard.modalities.inputs import Asked
-from regard.modalities.learning import Goal, Plan, Sources, Template
-from regard.modalities.text.asking import text_of
+from regard.modalities.inputs import ModelView
+from regard.modalities.rows import Goal, RunPlan, SplitBatches, Template
+from regard.modalities.text.runners import text_processor
 from regard.nn.config import not_shares, refuse
 from regard.tasks.task import Task
 from regard.train.optimizers import AdamW
@@ -29,8 +29,8 @@ class Description:
         refuse(not_shares(self, "smoothing"))
 
 
-def task_of(plan: Plan, model: Asked, sources: Sources) -> Task:
-    return Describe(model.net, text_of(model), plan.task.smoothing)
+def task_of(plan: RunPlan, model: ModelView, sources: SplitBatches) -> Task:
+    return Describe(model.net, text_processor(model), plan.task.smoothing)
 
 
 TEMPLATE = Template(

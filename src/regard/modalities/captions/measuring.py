@@ -7,18 +7,18 @@ import torch
 
 from regard.data.rows import Rows
 from regard.decode.settings import Decoding
-from regard.modalities.inputs import Asked
-from regard.modalities.learning import Scores
-from regard.modalities.text.bleu import quality_of_several
+from regard.modalities.inputs import ModelView
+from regard.modalities.rows import Scores
+from regard.modalities.text.bleu import bleu_of_several
 from regard.modalities.text.measuring import bleu_lines
 
-from .asking import describer
 from .captioned import CaptionedImages
+from .runners import describer
 
 TOGETHER = 32  # images that are described at once
 
 
-def measure_captions(model: Asked, rows: Rows, decoding: Decoding) -> Scores:
+def measure_captions(model: ModelView, rows: Rows, decoding: Decoding) -> Scores:
     """Of what the model says of each image, once, however many captions it has."""
     images, several = model.processor.images, [[i] for i in range(len(rows))]
     if isinstance(rows, CaptionedImages):
@@ -35,5 +35,5 @@ def measure_captions(model: Asked, rows: Rows, decoding: Decoding) -> Scores:
         pixels = images.normalise(torch.stack([rows[own[0]].image for own in some]))
         said += [found[0].text if found else "" for found in describing.told(pixels, decoding, start)]
         references += [[captions[i] for i in own] for own in some]
-    found = quality_of_several(said, references)
+    found = bleu_of_several(said, references)
     return Scores({"described": asdict(found)}, tuple(bleu_lines(found)))

@@ -2,9 +2,9 @@
 
 from typing import Any, Literal
 
-from regard.modalities.images.page import FILES, ImageInput, image_example
-from regard.modalities.page_input import Border, PageGiven, PageInput, Shown
-from regard.modalities.text.page import Letters, readable
+from regard.modalities.images.page import IMAGE_FILES, ImageInput, image_example
+from regard.modalities.page_input import InputContext, LookInput, PageGiven, PageInput
+from regard.modalities.text.page import LimitedText, check_length
 
 
 class CaptionInput(PageGiven):
@@ -12,10 +12,10 @@ class CaptionInput(PageGiven):
 
     kind: Literal["caption"]
     image: ImageInput
-    target: Letters | None = None
+    target: LimitedText | None = None
 
-    def given(self, border: Border) -> Shown:
-        target = () if self.target is None else (readable(border, self.target),)
+    def given(self, border: InputContext) -> LookInput:
+        target = () if self.target is None else (check_length(border, self.target),)
         return (self.image.picture(border), *target)
 
 
@@ -23,4 +23,4 @@ def caption_example(name: str) -> dict[str, Any]:
     return {"kind": "caption", "image": image_example(name)}
 
 
-CAPTION = PageInput((ImageInput, CaptionInput), caption_example, files=FILES, words="shakespeare")
+CAPTION = PageInput((ImageInput, CaptionInput), caption_example, files=IMAGE_FILES, words="shakespeare")

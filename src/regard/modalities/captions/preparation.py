@@ -4,21 +4,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from regard.decode.symbols import Symbols
-from regard.modalities.learning import Opened, Plan, Size
+from regard.modalities.rows import OpenedData, RunPlan, Size
 from regard.modalities.text import preparation as text
 
 from .processor import Captions
 
 
-def processor_of(opened: Opened, files: Mapping[str, bytes]) -> Captions:
+def processor_of(opened: OpenedData, files: Mapping[str, bytes]) -> Captions:
     return Captions(opened.prepared, text.processor_of(opened, files))
 
 
-def sizes(plan: Plan, captions: Captions) -> dict[str, Size]:
+def sizes(plan: RunPlan, captions: Captions) -> dict[str, Size]:
     return text.sizes(plan, captions.text)
 
 
-def symbols(plan: Plan, captions: Captions) -> Symbols:
+def symbols(plan: RunPlan, captions: Captions) -> Symbols:
     return text.symbols(plan, captions.text)
 
 

@@ -13,8 +13,8 @@ from torch import Tensor
 from regard.decode.symbols import Symbols
 from regard.modalities.images.processor import Images
 from regard.modalities.text.pairs import Pairs
-from regard.modalities.text.processor import Text, padded
-from regard.modalities.text.vocabulary import ends_of
+from regard.modalities.text.processor import Text, pad_ids
+from regard.modalities.text.vocabulary import framing_tokens
 
 KIND = "captions"
 
@@ -48,7 +48,7 @@ class CaptionMaker:
 
     def __init__(self, images: Images, text: Text, longest: int, symbols: Symbols | None = None) -> None:
         self.images, self.text, self.longest = images, text.literal(), longest
-        self.begin, self.end = ends_of(text, symbols)
+        self.begin, self.end = framing_tokens(text, symbols)
 
     def __call__(self, rows: Sequence[Described]) -> Pairs:
         pixels = self.images.normalise(torch.stack([row.image for row in rows]))
@@ -57,6 +57,6 @@ class CaptionMaker:
     def together(self, pixels: Tensor, captions: Sequence[str]) -> Pairs:
         """Of images that are normalised already.  (b, channels, height, width)"""
         ids = [row[: self.longest - 1] for row in self.text.unframed(list(captions))]
-        given, wanted = padded([[self.begin, *row] for row in ids]), padded([[*row, self.end] for row in ids])
+        given, wanted = pad_ids([[self.begin, *row] for row in ids]), pad_ids([[*row, self.end] for row in ids])
         keys = torch.ones_like(wanted.ids, dtype=torch.bool) if wanted.keys is None else wanted.keys
         return Pairs(pixels, None, given.ids, wanted.ids, keys)

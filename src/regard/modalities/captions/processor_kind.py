@@ -5,14 +5,14 @@ from typing import Any
 
 from regard.errors import CheckpointError, ConfigError
 from regard.modalities.images import processor_kind as images
-from regard.modalities.processor import Foreign, Home, ProcessorKind
+from regard.modalities.processor import ForeignFolder, ProcessorFolder, ProcessorKind
 from regard.modalities.text import processor_kind as text
 from regard.models.family import Family
 
 from .processor import Captions
 
 
-def read(data: Mapping[str, Any], home: Home) -> Captions:
+def read(data: Mapping[str, Any], home: ProcessorFolder) -> Captions:
     where = str(home.folder / "regard.json")
     if set(data) != {"kind", "images"} or not isinstance(data["images"], dict):
         raise ConfigError("this is no processor of captions", where=where, got=f"keys {', '.join(data)}"[:200])
@@ -22,11 +22,11 @@ def read(data: Mapping[str, Any], home: Home) -> Captions:
     return Captions(images.read(data["images"], home), words)
 
 
-def read_foreign(data: Mapping[str, Any], kind: str, home: Home) -> None:
+def read_foreign(data: Mapping[str, Any], kind: str, home: ProcessorFolder) -> None:
     """No other library's captioner is read."""
 
 
-def export(captions: Captions, folder: Foreign) -> Foreign:
+def export(captions: Captions, folder: ForeignFolder) -> ForeignFolder:
     return text.export(captions.text, images.export(captions.images, folder))
 
 

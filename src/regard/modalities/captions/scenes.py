@@ -9,18 +9,18 @@ one right sentence.
 import numpy as np
 from PIL import Image, ImageDraw
 
-from regard.data.draws import fractions
+from regard.data.counter_rng import uniform_samples
 from regard.data.faults import Fault
 from regard.modalities.images.processor import Images
 
 from .processor import Described
 
-SIDE = 32
+SCENE_SIDE = 32
 SCALE = 4  # drawn so much larger, and made smaller: edges are smooth then
 COLOURS = {"red": (214, 48, 49), "green": (39, 154, 70), "blue": (41, 98, 218), "yellow": (240, 196, 25)}
 SHAPES = ("circle", "square", "triangle")
 SIZES = {"small": 4, "large": 7}  # half of a side
-WHERE = {"left of": (-1, 0), "above": (0, -1)}  # where the first one is
+RELATIONS = {"left of": (-1, 0), "above": (0, -1)}  # where the first one is
 APART = 8  # from the middle
 
 
@@ -39,27 +39,29 @@ class Scenes:
     def __getitem__(self, i: int) -> Described:
         if not 0 <= i < self.count:
             raise IndexError(f"there are {self.count} scenes, and none is numbered {i} from 0")
-        image, caption = scene(np.random.Philox(key=np.array([self.seed, i], np.uint64)))
+        image, caption = draw_scene(np.random.Philox(key=np.array([self.seed, i], np.uint64)))
         return Described(self.images.prepare(image), caption)
 
     def where(self, i: int) -> str:
         return f"generated scene {i}"
 
 
-def scene(numbers: np.random.Philox) -> tuple[Image.Image, str]:
+def draw_scene(numbers: np.random.Philox) -> tuple[Image.Image, str]:
     """An image of SIDE x SIDE, and its sentence."""
-    two, which, *drawn = fractions(numbers, 12).tolist()
-    image = Image.new("RGB", (SIDE * SCALE, SIDE * SCALE), "white")
+    two, which, *drawn = uniform_samples(numbers, 12).tolist()
+    image = Image.new("RGB", (SCENE_SIDE * SCALE, SCENE_SIDE * SCALE), "white")
     ink = ImageDraw.Draw(image)
-    where = list(WHERE)[int(which * len(WHERE))]
-    places = [(0, 0)] if two < 0.3 else [WHERE[where], tuple(-x for x in WHERE[where])]
+    where = list(RELATIONS)[int(which * len(RELATIONS))]
+    places = [(0, 0)] if two < 0.3 else [RELATIONS[where], tuple(-x for x in RELATIONS[where])]
     told = []
     for place, (colour, shape, size, across, down) in zip(places, (drawn[:5], drawn[5:]), strict=False):
         names = pick(SIZES, size), pick(COLOURS, colour), pick(SHAPES, shape)
-        middle = [SIDE / 2 + APART * x + 2 * (chance - 0.5) for x, chance in zip(place, (across, down), strict=True)]
+        middle = [
+            SCENE_SIDE / 2 + APART * x + 2 * (chance - 0.5) for x, chance in zip(place, (across, down), strict=True)
+        ]
         draw(ink, *names, middle)
         told.append(f"a {' '.join(names)}")
-    return image.resize((SIDE, SIDE), Image.Resampling.BOX), f" {where} ".join(told)
+    return image.resize((SCENE_SIDE, SCENE_SIDE), Image.Resampling.BOX), f" {where} ".join(told)
 
 
 def pick(words: "tuple[str, ...] | dict[str, int] | dict[str, tuple[int, int, int]]", chance: float) -> str:

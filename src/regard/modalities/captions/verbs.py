@@ -5,10 +5,10 @@ from regard.modalities.verb import Verb
 DESCRIBE = Verb(
     "describe",
     "Say in a sentence what is on each image.",
-    {"image": "regard.modalities.captions.asking:describe"},
-    answer="regard.modalities.captions.asking:ImageDescription",
+    {"image": "regard.modalities.captions.runners:describe"},
+    answer="regard.modalities.captions.runners:ImageDescription",
     command="regard.cli.describe:run",
     cannot="cannot describe images",
     use="a captioner",
-    example="regard.modalities.captions.asking:example",
+    example="regard.modalities.captions.runners:example",
 )

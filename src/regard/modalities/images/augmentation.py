@@ -13,17 +13,17 @@ import torch
 from torch import Tensor
 
 from regard.data.batches import Batches
-from regard.data.draws import AUGMENT, MIX, chance
+from regard.data.counter_rng import AUGMENT, MIX, counter_rng
 from regard.data.order import Order
 from regard.data.repeated import Repeated, RepeatedOrder
 from regard.data.rows import Rows
-from regard.nn.config import below, not_above_zero, not_positive, refuse
-from regard.tasks.classify import Labelled
+from regard.nn.config import not_above_zero, not_positive, refuse, stage_fields
+from regard.tasks.classify import LabelledBatch
 from regard.train.runfile import setting
 
 from .cropping import random_crop, random_mirror
-from .erasing import erased
-from .mixing import draw_mix, mixed, mixed_labels, partners
+from .erasing import random_erase
+from .mixing import draw_mix, mix_images, mix_labels, partners
 from .processor import Images
 from .randaugment import STRONGEST, RandAugment
 
@@ -49,7 +49,7 @@ class Augment:
     copies: int = setting(1, "of each image in a batch, each changed in another way")
 
     def __post_init__(self) -> None:
-        wrong = below(0, self, "mixup", "cutmix") + not_positive(self, "copies")
+        wrong = stage_fields(0, self, "mixup", "cutmix") + not_positive(self, "copies")
         refuse(not_changes(self), wrong, not_chances(self, "switch"))
 
     @property
@@ -58,7 +58,7 @@ class Augment:
 
 
 @dataclass(frozen=True)
-class Change:
+class CaptionedAugmentation:
     """The same of images with captions, of which no two can be mixed."""
 
     area: float = setting(1.0, f"{AREA}; a caption may name what is outside")
@@ -71,15 +71,15 @@ class Change:
         refuse(not_changes(self))
 
 
-def not_changes(given: Augment | Change) -> list[str]:
+def not_changes(given: Augment | CaptionedAugmentation) -> list[str]:
     """What is wrong with how single images change."""
-    wrong = below(0, given, "ways", "strength") + not_chances(given, "area", "mirror", "erasing")
+    wrong = stage_fields(0, given, "ways", "strength") + not_chances(given, "area", "mirror", "erasing")
     if (given.strength or 0) > STRONGEST:
         wrong += [f"strength = {given.strength} is above {STRONGEST:g}"]
     return wrong + not_above_zero(given, "area")
 
 
-def not_chances(given: Augment | Change, *names: str) -> list[str]:
+def not_chances(given: Augment | CaptionedAugmentation, *names: str) -> list[str]:
     found = {name: getattr(given, name) for name in names}
     return [f"{name} = {x} is not from 0 to 1" for name, x in found.items() if x is not None and not 0 <= x <= 1]
 
@@ -87,10 +87,10 @@ def not_chances(given: Augment | Change, *names: str) -> list[str]:
 NONE = Augment()
 
 
-class Changing:
+class BatchAugmentation:
     """Images as they are learned: each cut, mirrored and changed by numbers of its own, normalised, a part erased."""
 
-    def __init__(self, images: Images, augment: Augment | Change) -> None:
+    def __init__(self, images: Images, augment: Augment | CaptionedAugmentation) -> None:
         self.images, self.augment = images, augment
         self.way = RandAugment(count=augment.ways, strength=augment.strength) if augment.ways else None
 
@@ -100,7 +100,7 @@ class Changing:
         changed = [self.changed(one, own) for one, own in zip(pixels, numbers, strict=True)]
         images = self.images.normalise(torch.stack(changed))
         if part := self.augment.erasing:
-            images = torch.stack([erased(x, own, chance=part) for x, own in zip(images, numbers, strict=True)])
+            images = torch.stack([random_erase(x, own, chance=part) for x, own in zip(images, numbers, strict=True)])
         return images
 
     def changed(self, pixels: Tensor, numbers: np.random.Philox) -> Tensor:
@@ -129,9 +129,9 @@ class Augmented(Batches):
     ) -> None:
         self.source, self.order, self.augment = rows, order, augment
         self.classes, self.seed = classes, seed
-        self.change = Changing(images, augment)
+        self.change = BatchAugmentation(images, augment)
 
-    def collate(self, rows: Sequence[int], step: int) -> Labelled:
+    def collate(self, rows: Sequence[int], step: int) -> LabelledBatch:
         if not self.augment.mixes:
             return self.together(rows, step)
         others = partners(rows, self.rows(step).tolist())
@@ -140,20 +140,20 @@ class Augmented(Batches):
         own, theirs = (torch.tensor([place[row] for row in some]) for some in (rows, others))
         size = (made.inputs.shape[-2], made.inputs.shape[-1])
         mix = draw_mix(
-            chance(MIX, self.seed, step),
+            counter_rng(MIX, self.seed, step),
             size,
             mixup=self.augment.mixup,
             cutmix=self.augment.cutmix,
             switch=self.augment.switch,
         )
-        return Labelled(
-            mixed(made.inputs[own], made.inputs[theirs], mix),
-            mixed_labels(made.labels[own], made.labels[theirs], mix, self.classes),
+        return LabelledBatch(
+            mix_images(made.inputs[own], made.inputs[theirs], mix),
+            mix_labels(made.labels[own], made.labels[theirs], mix, self.classes),
         )
 
-    def together(self, rows: Sequence[int], step: int) -> Labelled:
+    def together(self, rows: Sequence[int], step: int) -> LabelledBatch:
         """All that is done with a single row."""
-        numbers = [chance(AUGMENT, self.seed, step, int(row)) for row in rows]
+        numbers = [counter_rng(AUGMENT, self.seed, step, int(row)) for row in rows]
         labels: list[int] = []
 
         def read() -> Iterator[Tensor]:
@@ -163,4 +163,4 @@ class Augmented(Batches):
                 yield one.image
 
         images = self.change(read(), numbers)
-        return Labelled(images, torch.tensor(labels))
+        return LabelledBatch(images, torch.tensor(labels))

@@ -9,17 +9,17 @@ from regard.data.batches import Batches
 from regard.data.faults import Fault
 from regard.data.order import Order
 from regard.data.rows import Numbers, Rows
-from regard.modalities.learning import Opened, Plan, Reading, Sources
-from regard.tasks.classify import Labelled
+from regard.modalities.rows import OpenedData, ReadingLimits, RunPlan, SplitBatches
+from regard.tasks.classify import LabelledBatch
 
 from .augmentation import NONE, Augment, augmented
 from .preparation import not_deviations
 from .processor import Images
-from .processor import Labelled as Example
+from .processor import LabelledImage as Example
 from .randaugment import to_image
 
 
-def image_batches(plan: Plan, opened: Opened, reading: Reading) -> Sources:
+def image_batches(plan: RunPlan, opened: OpenedData, reading: ReadingLimits) -> SplitBatches:
     """Train shuffled, and changed at random where that is asked for; the others as they are, in their order."""
     data, images = plan.data, reading.processor
     found: dict[str, Batches] = {}
@@ -31,7 +31,7 @@ def image_batches(plan: Plan, opened: Opened, reading: Reading) -> Sources:
         else:
             order = Order(len(rows), rows=data.batch, seed=plan.seed, shuffle=shuffled)
             found[split] = Batches(rows, order, ImageMaker(images))
-    return Sources(found, opened.names)
+    return SplitBatches(found, opened.names)
 
 
 class ImageMaker:
@@ -40,9 +40,9 @@ class ImageMaker:
     def __init__(self, images: Images) -> None:
         self.images = images
 
-    def __call__(self, rows: Sequence[Any]) -> Labelled:
+    def __call__(self, rows: Sequence[Any]) -> LabelledBatch:
         pixels = torch.stack([self.images.normalise(row.image) for row in rows])
-        return Labelled(pixels, torch.tensor([row.label for row in rows]))
+        return LabelledBatch(pixels, torch.tensor([row.label for row in rows]))
 
 
 class Prepared:

@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import PIL
 
+from regard.data.archives import cache_folder, exclusive_lock
 from regard.data.faults import DamagedError, PassingError
-from regard.data.places import Place, Stamp
-from regard.data.unpack import alone, cache_folder
+from regard.data.locations import DataPlace, FileStamp
 from regard.errors import InputError
 
-from .pixels import FORMATS, PIXELS, loaded, told_pixels, upright_size
+from .pixels import FORMATS, PIXELS, load_image, told_pixels, upright_size
 
 GROUP = 1024  # images that are checked before what was found is written down
 UNKNOWN = -1  # the size of an image that could not be read, which is not remembered
@@ -27,20 +27,20 @@ THREADS = 8  # at most
 TERMS = {"checks": 1, "pillow": PIL.__version__, "formats": list(FORMATS), "pixels": PIXELS}  # on which a finding rests
 
 
-class Finding(NamedTuple):
+class ImageCheck(NamedTuple):
     width: int
     height: int
     reason: str  # why it cannot be used; "" where it can
 
 
-def check_images(place: Place, names: Sequence[str]) -> list[Finding]:
+def check_images(place: DataPlace, names: Sequence[str]) -> list[ImageCheck]:
     """What is known of each image, which is decoded unless that is remembered."""
     with ExitStack() as stack:
         path = memory_of(place)
         with suppress(OSError):
             if path is not None:  # many processes may start at once: the first looks, the others then know
-                stack.enter_context(alone(path.with_suffix(".lock")))
-        memory = Memory(path)
+                stack.enter_context(exclusive_lock(path.with_suffix(".lock")))
+        memory = CheckCache(path)
         pool = stack.enter_context(ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1)))
         return [finding for some in groups(names) for finding in check_group(place, some, memory, pool)]
 
@@ -69,7 +69,7 @@ class Room:
 ROOM = Room()  # of this process
 
 
-def memory_of(place: Place) -> Path | None:
+def memory_of(place: DataPlace) -> Path | None:
     """Where what was found is written down; without a cache all goes on, only slower."""
     try:
         key = hashlib.sha256(os.fsencode(os.path.abspath(place.path))).hexdigest()[:32]
@@ -84,45 +84,47 @@ def groups(names: Sequence[str]) -> Iterator[Sequence[str]]:
     return (names[i : i + GROUP] for i in range(0, len(names), GROUP))
 
 
-def check_group(place: Place, names: Sequence[str], memory: "Memory", pool: ThreadPoolExecutor) -> list[Finding]:
-    found: list[Finding | None] = []
-    stamps: list[Stamp] = []
+def check_group(
+    place: DataPlace, names: Sequence[str], memory: "CheckCache", pool: ThreadPoolExecutor
+) -> list[ImageCheck]:
+    found: list[ImageCheck | None] = []
+    stamps: list[FileStamp] = []
     for name in names:
         try:
             stamps.append(place.stamp(name))
             found.append(memory.known.get((name, stamps[-1])))
         except PassingError as reason:
-            stamps.append(Stamp(0, 0))
-            found.append(Finding(UNKNOWN, UNKNOWN, str(reason)))
+            stamps.append(FileStamp(0, 0))
+            found.append(ImageCheck(UNKNOWN, UNKNOWN, str(reason)))
     new = [i for i, finding in enumerate(found) if finding is None]
     fresh = dict(zip(new, pool.map(lambda i: look(place, names[i]), new), strict=True))
     memory.add({(names[i], stamps[i]): finding for i, finding in fresh.items() if finding.width != UNKNOWN})
     return [finding or fresh[i] for i, finding in enumerate(found)]
 
 
-def look(place: Place, name: str) -> Finding:
+def look(place: DataPlace, name: str) -> ImageCheck:
     try:
         raw = place.read(name)
         with ROOM.taken(told_pixels(raw)):
             width, height = measured(raw)
     except PassingError as reason:
-        return Finding(UNKNOWN, UNKNOWN, str(reason))
+        return ImageCheck(UNKNOWN, UNKNOWN, str(reason))
     except DamagedError as reason:
-        return Finding(0, 0, str(reason))
-    return Finding(width, height, "")
+        return ImageCheck(0, 0, str(reason))
+    return ImageCheck(width, height, "")
 
 
 def measured(raw: bytes) -> tuple[int, int]:
     """Width and height of an image that is read to its end."""
-    return upright_size(loaded(raw))
+    return upright_size(load_image(raw))
 
 
-class Memory:
+class CheckCache:
     """A file of JSON lines that only ever grows. A line that was cut off or makes no sense is as if not there."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
-        self.known: dict[tuple[str, Stamp], Finding] = {}
+        self.known: dict[tuple[str, FileStamp], ImageCheck] = {}
         if path is not None:
             with suppress(OSError):
                 self.read(path)
@@ -136,7 +138,7 @@ class Memory:
             with suppress(ValueError, TypeError, RecursionError):
                 name, size, mark, width, height, reason = json.loads(line)
                 if all(type(x) is int for x in (size, mark, width, height)) and isinstance(name + reason, str):
-                    self.known[name, Stamp(size, mark)] = Finding(width, height, reason)
+                    self.known[name, FileStamp(size, mark)] = ImageCheck(width, height, reason)
 
     def begin(self, path: Path) -> None:
         handle, name = tempfile.mkstemp(prefix=".", dir=path.parent)
@@ -148,7 +150,7 @@ class Memory:
             os.unlink(name)
             raise
 
-    def add(self, found: dict[tuple[str, Stamp], Finding]) -> None:
+    def add(self, found: dict[tuple[str, FileStamp], ImageCheck]) -> None:
         """One write for all, at the end of the file whoever else writes there; the first newline ends a torn line."""
         self.known |= found
         if self.path is None or not found:

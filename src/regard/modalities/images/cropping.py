@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image
 from torch import Tensor
 
-from regard.data.draws import fractions
+from regard.data.counter_rng import uniform_samples
 
 from .randaugment import to_image, to_pixels
 
@@ -39,7 +39,7 @@ def part(
     """Of an image of this width and height  -> left, top, right, bottom"""
     width, height = size
     for _ in range(TRIES):
-        share, form, along, down = fractions(numbers, 4).tolist()
+        share, form, along, down = uniform_samples(numbers, 4).tolist()
         whole = (area[0] + share * (area[1] - area[0])) * width * height
         ratio = math.exp(math.log(shape[0]) + form * (math.log(shape[1]) - math.log(shape[0])))
         wide, high = round(math.sqrt(whole * ratio)), round(math.sqrt(whole / ratio))
@@ -53,4 +53,4 @@ def part(
 
 def random_mirror(pixels: Tensor, numbers: np.random.Philox, chance: float = 0.5) -> Tensor:
     """Left and right exchanged, or not.  (c, h, w) -> (c, h, w)"""
-    return pixels.flip(-1) if fractions(numbers, 1)[0] < chance else pixels
+    return pixels.flip(-1) if uniform_samples(numbers, 1)[0] < chance else pixels

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from regard.data.faults import Fault
 from regard.errors import InputError
 
-from .processor import Images, Labelled
+from .processor import Images, LabelledImage
 
 SIDE, SHADES, COUNT = 8, 16, 1797
 TEST = 297  # the last ones
@@ -37,10 +37,10 @@ class Digits:
     def __len__(self) -> int:
         return len(self.targets)
 
-    def __getitem__(self, i: int) -> Labelled:
+    def __getitem__(self, i: int) -> LabelledImage:
         if not 0 <= i < len(self):
             raise IndexError(f"there are {len(self)} digits, and none is numbered {i} from 0")
-        return Labelled(self.images.prepare_pixels(self.pixels[i]), int(self.targets[i]))
+        return LabelledImage(self.images.prepare_pixels(self.pixels[i]), int(self.targets[i]))
 
     def where(self, i: int) -> str:
         return f"line {self.first + i + 1} of scikit-learn's digits.csv.gz"

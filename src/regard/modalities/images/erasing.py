@@ -16,12 +16,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.data.draws import fractions, normals
+from regard.data.counter_rng import normal_samples, uniform_samples
 
 TRIES = 10  # until a rectangle fits into the image
 
 
-def erased(
+def random_erase(
     image: Tensor,
     numbers: np.random.Philox,
     *,
@@ -31,16 +31,16 @@ def erased(
 ) -> Tensor:
     """(c, h, w) -> (c, h, w), with noise in a rectangle of this area, of the image's, and this height over width"""
     channels, height, width = image.shape
-    if fractions(numbers, 1)[0] >= chance:
+    if uniform_samples(numbers, 1)[0] >= chance:
         return image
     for _ in range(TRIES):
-        share, form, down, along = fractions(numbers, 4).tolist()
+        share, form, down, along = uniform_samples(numbers, 4).tolist()
         size = (area[0] + share * (area[1] - area[0])) * height * width
         ratio = math.exp(math.log(shape[0]) + form * (math.log(shape[1]) - math.log(shape[0])))
         high, wide = round(math.sqrt(size * ratio)), round(math.sqrt(size / ratio))
         if 0 < high < height and 0 < wide < width:
             top, left = int(down * (height - high + 1)), int(along * (width - wide + 1))
-            noise = torch.from_numpy(normals(numbers, channels * high * wide)).view(channels, high, wide)
+            noise = torch.from_numpy(normal_samples(numbers, channels * high * wide)).view(channels, high, wide)
             found = image.clone()
             found[:, top : top + high, left : left + wide] = noise.to(image)
             return found
@@ -50,7 +50,7 @@ def erased(
 def cutout(image: Tensor, numbers: np.random.Philox, side: int) -> Tensor:
     """(c, h, w) -> (c, h, w), with zeros in a square around any place of the image"""
     height, width = image.shape[-2:]
-    down, along = (fractions(numbers, 2) * (height, width)).astype(int).tolist()
+    down, along = (uniform_samples(numbers, 2) * (height, width)).astype(int).tolist()
     top, left = down - side // 2, along - side // 2
     found = image.clone()
     found[:, max(top, 0) : max(top + side, 0), max(left, 0) : max(left + side, 0)] = 0

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 
-def distances(height: int, width: int, device: torch.device) -> Tensor:
+def frequency_distances(height: int, width: int, device: torch.device) -> Tensor:
     """How far each frequency is from the constant one, in waves over the image.  -> (h, w), as fft2 orders them"""
     down = torch.fft.fftfreq(height, 1 / height, device=device)
     along = torch.fft.fftfreq(width, 1 / width, device=device)
@@ -19,7 +19,7 @@ def distances(height: int, width: int, device: torch.device) -> Tensor:
 
 def low_pass(images: Tensor, radius: float) -> Tensor:
     """What changes slowly: frequencies up to ``radius`` waves over the image.  (b, h, w) -> (b, h, w)"""
-    kept = distances(images.shape[-2], images.shape[-1], images.device) <= radius
+    kept = frequency_distances(images.shape[-2], images.shape[-1], images.device) <= radius
     return torch.fft.ifft2(torch.fft.fft2(images) * kept).real
 
 
@@ -28,14 +28,14 @@ def high_pass(images: Tensor, radius: float) -> Tensor:
     return images - low_pass(images, radius)
 
 
-def spectrum(images: Tensor) -> Tensor:
+def power_spectrum(images: Tensor) -> Tensor:
     """The mean power of the frequencies by their distance, in rings of one wave.  (b, h, w) -> (b, rings)
 
     The last ring holds the distance of the corner, so that all power is in one of them.
     """
     height, width = images.shape[-2:]
     power = torch.fft.fft2(images).abs().square().flatten(-2)
-    rings = distances(height, width, images.device).round().long().flatten()
+    rings = frequency_distances(height, width, images.device).round().long().flatten()
     count = torch.bincount(rings)
     total = power.new_zeros(*power.shape[:-1], len(count)).index_add(-1, rings, power)
     return total / count.clamp(min=1)

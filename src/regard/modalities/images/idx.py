@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.data.archives import unpacked_file
 from regard.data.faults import Fault
-from regard.data.unpack import unpacked
 from regard.errors import InputError
 
-from .processor import Images, Labelled
+from .processor import Images, LabelledImage
 
 TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 AXES = 32  # no honest file has more
@@ -29,7 +29,7 @@ OTHER_NAMES = {"test": "t10k"}  # what MNIST calls it
 def read_idx(path: Path) -> NDArray[Any]:
     """The numbers of any idx file, mapped into memory: nothing is allocated before the header fits the file."""
     path = Path(path)
-    plain = unpacked(path)
+    plain = unpacked_file(path)
     try:
         with open(plain, "rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -49,15 +49,15 @@ def read_idx(path: Path) -> NDArray[Any]:
             f"{path.name} has another length than its header says",
             where=str(path),
             got=f"{size} bytes",
-            expected=f"{needed} bytes, of which {header} for the header, then {told(shape)} numbers of {kind.itemsize}",
+            expected=f"{needed} bytes: a header of {header}, then {shown_shape(shape)} numbers of {kind.itemsize}",
             fix="fetch the file again: it is cut off, or damaged",
         )
     if 0 in shape:
-        raise InputError(f"{path.name} holds no numbers", where=str(path), got=told(shape))
+        raise InputError(f"{path.name} holds no numbers", where=str(path), got=shown_shape(shape))
     return np.memmap(plain, kind, "r", header, shape)
 
 
-def told(shape: Sequence[int]) -> str:
+def shown_shape(shape: Sequence[int]) -> str:
     return " x ".join(map(str, shape))
 
 
@@ -92,11 +92,11 @@ class IdxImages:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def __getitem__(self, i: int) -> Labelled:
+    def __getitem__(self, i: int) -> LabelledImage:
         if not 0 <= i < len(self):
             raise IndexError(f"there are {len(self)} images, and none is numbered {i} from 0")
         row = int(self.numbers[i])
-        return Labelled(self.images.prepare_pixels(self.pixels[row]), int(self.targets[row]))
+        return LabelledImage(self.images.prepare_pixels(self.pixels[row]), int(self.targets[row]))
 
     def where(self, i: int) -> str:
         return f"{self.path}:{int(self.numbers[i]) + 1}"
@@ -117,10 +117,10 @@ def of_axes(path: Path, axes: int) -> NDArray[np.uint8]:
 def open_idx(folder: Path, split: str, images: Images, labels: Sequence[str] | None = None) -> IdxImages:
     """The files of one split in a folder, such as "train": train-images-idx3-ubyte.gz and train-labels-idx1-ubyte.gz.
     Give the ``labels`` of the training data to read other data for the same net."""
-    return IdxImages(find(folder, split, "images", 3), find(folder, split, "labels", 1), images, labels)
+    return IdxImages(find_idx(folder, split, "images", 3), find_idx(folder, split, "labels", 1), images, labels)
 
 
-def find(folder: Path, split: str, what: str, axes: int) -> Path:
+def find_idx(folder: Path, split: str, what: str, axes: int) -> Path:
     names = sorted(os.listdir(folder)) if Path(folder).is_dir() else []
     starts = "|".join(re.escape(start) for start in (split, OTHER_NAMES.get(split, split)))
     form = re.compile(rf"({starts})[^-.]*-{what}[-.]idx{axes}-ubyte(\.gz|\.xz)?")

@@ -19,11 +19,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.data.draws import beta, fractions
+from regard.data.counter_rng import beta_samples, uniform_samples
 
 
 @dataclass(frozen=True)
-class Box:
+class PixelBox:
     """Rows from top to below bottom, columns from left to before right."""
 
     top: int
@@ -41,7 +41,7 @@ class Mix:
     """What a step does with its pairs: the share of each row's own image, and for CutMix where its partner's is."""
 
     share: float
-    box: Box | None = None
+    box: PixelBox | None = None
 
 
 def draw_mix(
@@ -51,20 +51,20 @@ def draw_mix(
 
     The defaults are DeiT's.
     """
-    which = fractions(numbers, 1)[0]
+    which = uniform_samples(numbers, 1)[0]
     if not mixup and not cutmix:
         return Mix(1.0)
     if cutmix and (not mixup or which < switch):
-        return cut_mix(numbers, size, beta(numbers, cutmix))
-    return Mix(beta(numbers, mixup))
+        return cut_mix(numbers, size, beta_samples(numbers, cutmix))
+    return Mix(beta_samples(numbers, mixup))
 
 
 def cut_mix(numbers: np.random.Philox, size: tuple[int, int], share: float) -> Mix:
     """A box around a random place. What falls outside of the image is cut off, and the share is what is left of it."""
     height, width = size
     high, wide = int(height * (1 - share) ** 0.5), int(width * (1 - share) ** 0.5)
-    down, along = (fractions(numbers, 2) * (height, width)).astype(int).tolist()
-    box = Box(
+    down, along = (uniform_samples(numbers, 2) * (height, width)).astype(int).tolist()
+    box = PixelBox(
         max(down - high // 2, 0),
         max(along - wide // 2, 0),
         min(down - high // 2 + high, height),
@@ -79,7 +79,7 @@ def partners(rows: Sequence[int], whole: Sequence[int]) -> list[int]:
     return [int(whole[len(whole) - 1 - places[int(row)]]) for row in rows]
 
 
-def mixed(images: Tensor, others: Tensor, mix: Mix) -> Tensor:
+def mix_images(images: Tensor, others: Tensor, mix: Mix) -> Tensor:
     """(b, channels, height, width) twice -> the same; ``others`` are the partners of ``images``"""
     if mix.box is None:
         return mix.share * images + (1 - mix.share) * others
@@ -96,7 +96,7 @@ def smoothed(labels: Tensor, classes: int, smoothing: float = 0.0) -> Tensor:
     return F.one_hot(labels, classes).to(torch.get_default_dtype()) * (1 - smoothing) + smoothing / classes
 
 
-def mixed_labels(labels: Tensor, others: Tensor, mix: Mix, classes: int, smoothing: float = 0.0) -> Tensor:
+def mix_labels(labels: Tensor, others: Tensor, mix: Mix, classes: int, smoothing: float = 0.0) -> Tensor:
     """In the same shares as their images.  (b,), (b,) -> (b, c), rows sum to 1"""
     own, theirs = (smoothed(x, classes, smoothing) for x in (labels, others))
     return mix.share * own + (1 - mix.share) * theirs

@@ -11,10 +11,10 @@ from pydantic import BaseModel, Field, StringConstraints, model_validator
 
 from regard.data.faults import DamagedError
 from regard.errors import InputError
-from regard.modalities.page_input import Border, FileKind, PageGiven, PageInput, Shown, UploadId
+from regard.modalities.page_input import FileKind, InputContext, LookInput, PageGiven, PageInput, UploadId
 
-from .asking import images_of
 from .pixels import decoded
+from .runners import image_processor
 
 PIXELS = 16_000_000
 PLAIN_PIXELS = 1_000_000  # for a net that takes an image as large as it is
@@ -25,7 +25,7 @@ DataAddress = Annotated[
 ]
 Size = Annotated[int, Field(ge=1, le=65535)]
 
-FILES = (
+IMAGE_FILES = (
     FileKind("image/png", lambda raw: raw.startswith(b"\x89PNG\r\n\x1a\n")),
     FileKind("image/jpeg", lambda raw: raw.startswith(b"\xff\xd8\xff")),
     FileKind("image/gif", lambda raw: raw.startswith((b"GIF87a", b"GIF89a"))),
@@ -52,14 +52,14 @@ class ImageInput(PageGiven):
             raise ValueError("either png or upload")
         return self
 
-    def given(self, border: Border) -> Shown:
+    def given(self, border: InputContext) -> LookInput:
         return (self.picture(border),)
 
-    def picture(self, border: Border) -> Image.Image:
+    def picture(self, border: InputContext) -> Image.Image:
         raw = border.uploaded(self.upload) if self.upload is not None else written_in(self.png or "")
-        if not any(kind.begins(raw) for kind in FILES):
+        if not any(kind.begins(raw) for kind in IMAGE_FILES):
             raise InputError("this is no image that can be read", expected="PNG, JPEG, GIF or WebP")
-        most = PLAIN_PIXELS if images_of(border.model).size is None else PIXELS
+        most = PLAIN_PIXELS if image_processor(border.model).size is None else PIXELS
         try:
             return decoded(raw, most)
         except DamagedError as reason:
@@ -106,7 +106,7 @@ def address(image: Image.Image) -> str:
     return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
 
 
-IMAGE = PageInput((ImageInput,), image_example, files=FILES)
+IMAGE = PageInput((ImageInput,), image_example, files=IMAGE_FILES)
 
 
 # Answers -----------------------------------------------------------------------------------------

@@ -36,12 +36,12 @@ SIDEWAYS = (
 
 def decoded(raw: bytes, largest: int = PIXELS) -> Image.Image:
     """The first frame of an image, upright, of mode L or RGB. What is transparent lies on white."""
-    image = loaded(raw, largest)
+    image = load_image(raw, largest)
     with in_words(largest):
         return upright(image)
 
 
-def loaded(raw: bytes, largest: int = PIXELS) -> Image.Image:
+def load_image(raw: bytes, largest: int = PIXELS) -> Image.Image:
     """The first frame of an image as it was stored, read to its end."""
     if not raw:
         raise DamagedError("the file has 0 bytes")
@@ -54,7 +54,7 @@ def loaded(raw: bytes, largest: int = PIXELS) -> Image.Image:
         return known(image)
 
 
-def taken(image: Image.Image, largest: int = PIXELS) -> Image.Image:
+def check_and_load(image: Image.Image, largest: int = PIXELS) -> Image.Image:
     """The same of an image that somebody else has opened."""
     with in_words(largest):
         check_size(image.width, image.height, largest)
@@ -97,7 +97,7 @@ def channel(image: Image.Image, mode: str, i: int) -> Image.Image:
     page = Image.new("L", image.size)
     for top in range(0, image.height, rows):
         strip = part(image, (0, top, image.width, min(top + rows, image.height)))
-        page.paste(in_mode(simple(strip), mode).getchannel(i), (0, top))
+        page.paste(convert_mode(simple(strip), mode).getchannel(i), (0, top))
     return page if turn is None else page.transpose(turn)
 
 
@@ -122,7 +122,7 @@ def in_words(largest: int) -> Iterator[None]:
     except MemoryError:
         raise PassingError("there was not enough memory to decode the image") from None
     except Exception as error:  # a decoder may raise anything: struct.error, SyntaxError, IndexError ...
-        raise DamagedError(f"the image is damaged: {told(error)}") from None
+        raise DamagedError(f"the image is damaged: {decode_error(error)}") from None
 
 
 def check_size(width: int, height: int, largest: int) -> None:
@@ -160,14 +160,14 @@ def simple(image: Image.Image) -> Image.Image:
     if image.mode in ("I", "F"):
         raise DamagedError(f"pixels of 32 bits (mode {image.mode}): which value is white is not known")
     if image.mode in ("LA", "PA", "RGBA", "RGBa") or "transparency" in image.info:
-        ink = in_mode(image, "RGBA")
+        ink = convert_mode(image, "RGBA")
         page = Image.new("RGB", image.size, "white")
         page.paste(ink, mask=ink.getchannel("A"))
-        return in_mode(page, "L" if is_grey(image) else "RGB")
-    return in_mode(image, "L" if is_grey(image) else "RGB")
+        return convert_mode(page, "L" if is_grey(image) else "RGB")
+    return convert_mode(image, "L" if is_grey(image) else "RGB")
 
 
-def in_mode(image: Image.Image, mode: str) -> Image.Image:
+def convert_mode(image: Image.Image, mode: str) -> Image.Image:
     """Without a copy where there is nothing to do."""
     return image if image.mode == mode else image.convert(mode)
 
@@ -177,6 +177,6 @@ def high_byte(values: np.ndarray) -> Image.Image:
     return Image.fromarray((values >> 8).astype(np.uint8))
 
 
-def told(error: Exception) -> str:
+def decode_error(error: Exception) -> str:
     text = (str(error).splitlines() or [""])[0][:100]
     return printable(text) if text and " at 0x" not in text else type(error).__name__

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from regard.errors import InputError
-from regard.modalities.learning import Plan
+from regard.modalities.rows import RunPlan
 from regard.zoo import FAMILIES
 
 from .processor import Images
@@ -16,18 +16,18 @@ AUGMENT = "how images change at random while they are learned"
 HALF = (0.5,)
 
 
-def known_images(plan: Plan) -> Images | None:
+def base_processor(plan: RunPlan) -> Images | None:
     """How images are prepared for the model that the run starts from."""
     processor = None if plan.start is None else plan.start.processor
     images = None if processor is None else processor.media.get("image")
     return images if isinstance(images, Images) else None
 
 
-def prepared_images(plan: Plan, asked: int = 0) -> Images:
+def image_settings(plan: RunPlan, asked: int = 0) -> Images:
     """As those of the model that the run starts from, unless it says otherwise; of the size that its config tells, or
     where that tells none, the data."""
     data, config = plan.data, plan.config
-    usual = known_images(plan) if data.as_usual() else None
+    usual = base_processor(plan) if data.as_usual() else None
     own = FAMILIES[plan.family].get(config, "image")
     size = own or asked or (usual.size if usual is not None else None)
     if size is None:
@@ -44,7 +44,7 @@ def prepared_images(plan: Plan, asked: int = 0) -> Images:
         raise InputError("images cannot be prepared so", where="data.mean, data.deviation", got=str(error)) from None
 
 
-def uncut(images: Images, area: float) -> Images:
+def source_processor(images: Images, area: float) -> Images:
     """How images are read of which parts of this area are cut out: whole, for a part of a small image would be
     blurred."""
     return images if area == 1 else replace(images, size=None, fit="stretch", shorter=None)

@@ -20,13 +20,24 @@ from PIL import Image
 from torch import Tensor
 
 from regard.data.faults import DamagedError, Fault, printable
-from regard.data.places import Folder, Place, address, open_place
+from regard.data.locations import DataFolder, DataPlace, open_place, shown_path
 from regard.data.rows import Numbers
 from regard.errors import ConfigError, InputError
 from regard.nn.config import not_positive, parse, refuse
 
-from .checks import Finding, check_images
-from .pixels import LARGE, PIXELS, channel, in_mode, in_words, is_grey, is_simple, loaded, taken, upright
+from .checks import ImageCheck, check_images
+from .pixels import (
+    LARGE,
+    PIXELS,
+    channel,
+    check_and_load,
+    convert_mode,
+    in_words,
+    is_grey,
+    is_simple,
+    load_image,
+    upright,
+)
 
 FILTERS = {
     "nearest": Image.Resampling.NEAREST,
@@ -76,13 +87,13 @@ class Images:
 
     def prepare(self, image: Image.Image) -> Tensor:
         """An image as ``pixels.decoded`` gives it  -> (c, h, w), uint8"""
-        image = in_mode(image, "L" if self.channels == 1 else "RGB")
+        image = convert_mode(image, "L" if self.channels == 1 else "RGB")
         if self.size is not None:
             image = self.scaled(image, self.size)
         return channels_first(np.array(image))
 
     def shrink(self, image: Image.Image) -> Tensor:
-        """The same of an image as ``pixels.loaded`` gives it. Of a large one that must be converted or turned, one
+        """The same of an image as ``pixels.load_image`` gives it. Of a large one that must be converted or turned, one
         channel after the other is made small: all at once would be as large as the image again, and more."""
         if self.size is None or is_simple(image) or image.width * image.height <= LARGE:
             with in_words(PIXELS):
@@ -92,7 +103,7 @@ class Images:
         with in_words(PIXELS):
             small = [self.scaled(channel(image, mode, i), self.size) for i in range(len(mode))]
         whole = small[0] if mode == "L" else Image.merge("RGB", small)
-        return channels_first(np.array(in_mode(whole, "L" if self.channels == 1 else "RGB")))
+        return channels_first(np.array(convert_mode(whole, "L" if self.channels == 1 else "RGB")))
 
     def prepare_pixels(self, pixels: NDArray[np.uint8]) -> Tensor:
         """The same of (h, w) or (h, w, 3). What is as it should be is only copied, which is many times as fast."""
@@ -129,20 +140,20 @@ class Images:
     def read(self, path: Path) -> Tensor:
         """One image file  -> (c, h, w), uint8"""
         path = Path(path)
-        return self.take(Folder(path.parent), path.name)
+        return self.take(DataFolder(path.parent), path.name)
 
     def take_image(self, image: Image.Image) -> Tensor:
         """One that is open already  -> (c, h, w), uint8"""
         try:
-            return self.shrink(taken(image))
+            return self.shrink(check_and_load(image))
         except DamagedError as reason:
             raise InputError("this image cannot be used", got=str(reason)) from None
 
-    def take(self, place: Place, name: str) -> Tensor:
+    def take(self, place: DataPlace, name: str) -> Tensor:
         try:
-            return self.shrink(loaded(place.read(name)))
+            return self.shrink(load_image(place.read(name)))
         except DamagedError as reason:
-            raise InputError("this image cannot be read", where=address(place, name), got=str(reason)) from None
+            raise InputError("this image cannot be read", where=shown_path(place, name), got=str(reason)) from None
 
     def normalise(self, pixels: Tensor) -> Tensor:
         """(..., c, h, w), 0 to 255 -> the same as float32, mean and deviation taken out"""
@@ -187,7 +198,7 @@ def channels_first(pixels: NDArray[np.uint8]) -> Tensor:
     return tensor[None] if tensor.ndim == 2 else tensor.permute(2, 0, 1).contiguous()
 
 
-class Labelled(NamedTuple):
+class LabelledImage(NamedTuple):
     """One example."""
 
     image: Tensor  # (c, h, w), uint8
@@ -199,7 +210,7 @@ class LabelledImages:
 
     def __init__(
         self,
-        place: Place,
+        place: DataPlace,
         names: Sequence[str],
         targets: Sequence[int],
         labels: Sequence[str],
@@ -214,13 +225,13 @@ class LabelledImages:
     def __len__(self) -> int:
         return len(self.names)
 
-    def __getitem__(self, i: int) -> Labelled:
+    def __getitem__(self, i: int) -> LabelledImage:
         if not 0 <= i < len(self):
             raise IndexError(f"there are {len(self)} images, and none is numbered {i} from 0")
-        return Labelled(self.images.take(self.place, self.names[i]), int(self.targets[i]))
+        return LabelledImage(self.images.take(self.place, self.names[i]), int(self.targets[i]))
 
     def where(self, i: int) -> str:
-        return address(self.place, self.names[i])
+        return shown_path(self.place, self.names[i])
 
 
 class Named(NamedTuple):
@@ -257,8 +268,8 @@ def open_images(
         raise InputError(
             f"there are labels here that are not in {whose}",
             where=str(path),
-            got=some(unknown),
-            expected=some(known),
+            got=some_labels(unknown),
+            expected=some_labels(known),
             fix=f"add them to {whose}, or take these images out",
         )
     findings = check_images(place, [row.name for row in named])
@@ -275,7 +286,7 @@ def open_images(
     )
 
 
-def pixel_counts(findings: Sequence[Finding], images: Images) -> NDArray[np.int64] | None:
+def pixel_counts(findings: Sequence[ImageCheck], images: Images) -> NDArray[np.int64] | None:
     """What each image costs, if they are not all of one size."""
     if images.size is not None and images.fit != "within":
         return None
@@ -283,27 +294,27 @@ def pixel_counts(findings: Sequence[Finding], images: Images) -> NDArray[np.int6
     return sides.reshape(-1, 2).prod(1)
 
 
-def fault(row: Named, finding: Finding) -> Fault:
+def fault(row: Named, finding: ImageCheck) -> Fault:
     if not row.line:
         return Fault(row.file, 0, finding.reason)
     return Fault(row.file, row.line, f"{printable(row.name)}: {finding.reason}")
 
 
-def in_folders(place: Place, names: Sequence[str], faults: list[Fault]) -> Iterator[Named]:
+def in_folders(place: DataPlace, names: Sequence[str], faults: list[Fault]) -> Iterator[Named]:
     """The first folder of each path is the label. Beside those folders there may be other files, but no images."""
     for name in names:
         label, slash, _ = name.partition("/")
         if slash and label.isprintable():
-            yield Named(name, label, address(place, name), 0)
+            yield Named(name, label, shown_path(place, name), 0)
         elif slash:
-            faults.append(Fault(address(place, name), 0, "the label's name holds what cannot be printed"))
+            faults.append(Fault(shown_path(place, name), 0, "the label's name holds what cannot be printed"))
         elif name.lower().endswith(SUFFIXES):
-            faults.append(Fault(address(place, name), 0, "lies in no label's folder"))
+            faults.append(Fault(shown_path(place, name), 0, "lies in no label's folder"))
 
 
-def in_table(place: Place, table: str, faults: list[Fault]) -> Iterator[Named]:
+def in_table(place: DataPlace, table: str, faults: list[Fault]) -> Iterator[Named]:
     """A file and its label in each line; the first line may be a heading."""
-    file = address(place, table)
+    file = shown_path(place, table)
     try:
         text = place.read(table).decode("utf-8-sig")
     except (DamagedError, UnicodeDecodeError) as error:
@@ -340,5 +351,5 @@ def no_row(fields: Sequence[str], seen: Mapping[str, int]) -> str:
     return ""
 
 
-def some(labels: Sequence[str]) -> str:
+def some_labels(labels: Sequence[str]) -> str:
     return ", ".join(labels[:10]) + (f" and {len(labels) - 10} more" if len(labels) > 10 else "")

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import CheckpointError, ConfigError
-from regard.interop import pictures
-from regard.modalities.processor import Foreign, Home, ProcessorKind, Unprepared
+from regard.interop import image_preparation
+from regard.modalities.processor import ForeignFolder, MissingProcessor, ProcessorFolder, ProcessorKind
 from regard.models.family import Family
 from regard.storage.documents import json_bytes, read_json
 
@@ -16,12 +16,12 @@ from .processor import Images
 SIDE = 96  # of images for a net that takes any size
 
 
-def read(data: Mapping[str, Any], home: Home) -> Images:
+def read(data: Mapping[str, Any], home: ProcessorFolder) -> Images:
     where = home.folder / "regard.json"
     return sized(with_channels(Images.from_data(data, str(where)), home, where), home, where)
 
 
-def with_channels(images: Images, home: Home, where: Path) -> Images:
+def with_channels(images: Images, home: ProcessorFolder, where: Path) -> Images:
     """For a net that takes images of as many channels."""
     channels = home.get("channels")
     if images.channels != channels:
@@ -30,7 +30,7 @@ def with_channels(images: Images, home: Home, where: Path) -> Images:
     return images
 
 
-def sized(images: Images, home: Home, where: Path) -> Images:
+def sized(images: Images, home: ProcessorFolder, where: Path) -> Images:
     """For a net that takes images of one size. A plain square is made of any size; where more is told, such as what is
     cut off, nobody can say what was meant."""
     size = home.get("image")
@@ -46,33 +46,33 @@ def sized(images: Images, home: Home, where: Path) -> Images:
     return replace(images, size=size)
 
 
-def read_foreign(data: Mapping[str, Any], kind: str, home: Home) -> Images | Unprepared:
+def read_foreign(data: Mapping[str, Any], kind: str, home: ProcessorFolder) -> Images | MissingProcessor:
     """As timm's config tells it or the file of transformers beside it, or why neither does so in words that we have."""
-    path, size = home.folder / pictures.FILE, home.get("image")
-    line = pictures.sample(size, home.config.channels, detects="detect" in home.family.tasks)
+    path, size = home.folder / image_preparation.FILE, home.get("image")
+    line = image_preparation.sample(size, home.config.channels, detects="detect" in home.family.tasks)
     fix = f"a file with this line would do, with the mean and the deviation that it was trained with:\n{line}"
-    told = pictures.from_timm(data, size)
+    told = image_preparation.from_timm(data, size)
     if told is None and not path.is_file():
-        return Unprepared(str(path), "there is no such file", fix)
+        return MissingProcessor(str(path), "there is no such file", fix)
     if told is None:
         given = read_json(path)
-        told = pictures.from_transformers(given, home.config.channels)
+        told = image_preparation.from_transformers(given, home.config.channels)
         if told is None:
-            return Unprepared(str(path), pictures.obstacle(given), fix)
+            return MissingProcessor(str(path), image_preparation.obstacle(given), fix)
     try:
         found = with_channels(Images.from_data(told, str(path)), home, path)
     except (CheckpointError, ConfigError) as error:
-        return Unprepared(str(path), f"{error.what}: {error.got.strip()}", fix)
+        return MissingProcessor(str(path), f"{error.what}: {error.got.strip()}", fix)
     return sized(found, home, path)
 
 
-def export(images: Images, folder: Foreign) -> Foreign:
+def export(images: Images, folder: ForeignFolder) -> ForeignFolder:
     config = folder.config
     if "architecture" in config:  # timm's, whose config tells it
-        more = pictures.to_timm(images.to_data()) or {}
+        more = image_preparation.to_timm(images.to_data()) or {}
         return replace(folder, config={**config, "pretrained_cfg": config["pretrained_cfg"] | more})
-    told = pictures.to_transformers(images.to_data())
-    return replace(folder, files={**folder.files, **({pictures.FILE: json_bytes(told)} if told else {})})
+    told = image_preparation.to_transformers(images.to_data())
+    return replace(folder, files={**folder.files, **({image_preparation.FILE: json_bytes(told)} if told else {})})
 
 
 def blank(family: Family, config: Any, words: object) -> Images:

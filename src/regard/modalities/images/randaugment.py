@@ -19,7 +19,7 @@ import torch
 from PIL import Image, ImageEnhance, ImageOps
 from torch import Tensor
 
-from regard.data.draws import fractions, normals
+from regard.data.counter_rng import normal_samples, uniform_samples
 
 STRONGEST = 10.0
 GREY = 128  # where an image is moved away from its edge
@@ -83,8 +83,8 @@ class RandAugment:
         """(c, h, w) -> (c, h, w), uint8"""
         image, names = to_image(pixels), list(WAYS)
         for _ in range(self.count):
-            which, taken, side = fractions(numbers, 3).tolist()
-            strength = self.strength + self.spread * float(normals(numbers, 1)[0])
+            which, taken, side = uniform_samples(numbers, 3).tolist()
+            strength = self.strength + self.spread * float(normal_samples(numbers, 1)[0])
             strength = min(max(strength, 0.0), STRONGEST) / STRONGEST
             if taken < self.chance:
                 image = WAYS[names[int(which * len(names))]](image, strength if side < 0.5 else -strength)

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.faults import DamagedError, Fault, printable
-from regard.data.places import Folder
+from regard.data.locations import DataFolder
 from regard.errors import InputError
 
 from .pixels import decoded
-from .processor import Images, Labelled
+from .processor import Images, LabelledImage
 
 
 class Sheet:
@@ -40,12 +40,12 @@ class Sheet:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def __getitem__(self, i: int) -> Labelled:
+    def __getitem__(self, i: int) -> LabelledImage:
         if not 0 <= i < len(self):
             raise IndexError(f"there are {len(self)} tiles, and none is numbered {i} from 0")
         tile = int(self.numbers[i])
         row, column = divmod(tile, self.pixels.shape[2])
-        return Labelled(self.images.prepare_pixels(self.pixels[row, :, column]), int(self.targets[tile]))
+        return LabelledImage(self.images.prepare_pixels(self.pixels[row, :, column]), int(self.targets[tile]))
 
     def where(self, i: int) -> str:
         return f"{self.path}:{int(self.numbers[i]) + 1}"
@@ -57,12 +57,12 @@ def open_sheet(
     """``size`` is a tile's height and width. ``targets`` is a .npy file with the number of each tile's label, or how
     many tiles in a row have the same one. The last row of tiles may be partly empty."""
     path = Path(path)
-    pixels = cut(path, size)
+    pixels = cut_sheet(path, size)
     rows, columns = pixels.shape[0], pixels.shape[2]
     if isinstance(targets, int):
         numbers = np.arange(rows * columns) // max(targets, 1)
     else:
-        numbers = read_numbers(Path(targets))
+        numbers = read_sheet_labels(Path(targets))
     if not (rows - 1) * columns < len(numbers) <= rows * columns:
         raise InputError(
             "tiles and labels are not of the same number",
@@ -74,9 +74,9 @@ def open_sheet(
     return Sheet(path, pixels, numbers, tuple(names), images)
 
 
-def cut(path: Path, size: tuple[int, int]) -> NDArray[np.uint8]:
+def cut_sheet(path: Path, size: tuple[int, int]) -> NDArray[np.uint8]:
     try:
-        pixels = np.asarray(decoded(Folder(path.parent).read(path.name)))
+        pixels = np.asarray(decoded(DataFolder(path.parent).read(path.name)))
     except DamagedError as reason:
         raise InputError("this sheet cannot be read", where=str(path), got=str(reason)) from None
     (high, wide), (height, width) = pixels.shape[:2], size
@@ -90,7 +90,7 @@ def cut(path: Path, size: tuple[int, int]) -> NDArray[np.uint8]:
     return pixels.reshape(high // height, height, wide // width, width, *pixels.shape[2:])
 
 
-def read_numbers(path: Path) -> NDArray[np.int64]:
+def read_sheet_labels(path: Path) -> NDArray[np.int64]:
     try:
         found = np.load(path, mmap_mode="r", allow_pickle=False)  # mapped: its header cannot make it allocate
     except Exception as error:  # a hostile header raises more than ValueError

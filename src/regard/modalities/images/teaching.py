@@ -4,12 +4,12 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import InputError
-from regard.modalities.inputs import Asked
+from regard.modalities.inputs import ModelView
 
 from .processor import Images
 
 
-def same_images(name: str, teacher: Asked, model: Asked) -> nn.Module:
+def same_images(name: str, teacher: ModelView, model: ModelView) -> nn.Module:
     """As numbers that it knows."""
     theirs, ours = (None if x.processor is None else x.processor.media.get("image") for x in (teacher, model))
     if not isinstance(theirs, Images) or not isinstance(ours, Images):

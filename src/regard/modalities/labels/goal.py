@@ -6,18 +6,18 @@ from typing import Any, Literal
 from regard.data.batches import Batches
 from regard.modalities.images.sources.files import ImageFiles
 from regard.modalities.images.teaching import same_images
-from regard.modalities.inputs import Asked
-from regard.modalities.learning import Goal, Opened, Plan, Reading, Sources, Template
+from regard.modalities.inputs import ModelView
+from regard.modalities.rows import Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches, Template
 from regard.modalities.sources import source_of
 from regard.modalities.teaching import SHARE, TEACHER, TEMPERATURE, check_teacher, not_share
 from regard.modalities.text.batching import batches_of_texts
 from regard.modalities.text.framing import LabelMaker
 from regard.modalities.text.heads import has_head
-from regard.modalities.text.lengths import longest_of
+from regard.modalities.text.lengths import tokens_to_read
 from regard.modalities.text.sources.labelled import LabelledFiles
 from regard.modalities.text.teaching import same_words
 from regard.modalities.text.vocabulary import with_frame
-from regard.nn.config import below, not_above_zero, not_shares, refuse
+from regard.nn.config import not_above_zero, not_shares, refuse, stage_fields
 from regard.tasks.classify import Classify
 from regard.tasks.task import Task
 from regard.tasks.teacher import Teacher
@@ -46,7 +46,7 @@ class Classification:
     )
 
     def __post_init__(self) -> None:
-        wrong = not_share(self.share) + below(0, self, "adversarial")
+        wrong = not_share(self.share) + stage_fields(0, self, "adversarial")
         if self.adversarial is not None and self.adversarial > 1:
             wrong += [f"adversarial = {self.adversarial} is above 1"]
         if self.adversarial and self.teacher:
@@ -54,8 +54,8 @@ class Classification:
         refuse(not_shares(self, "smoothing"), not_above_zero(self, "temperature"), wrong)
 
 
-def text_batches(plan: Plan, opened: Opened, reading: Reading) -> Sources:
-    text, longest = reading.processor, longest_of(plan.data.longest, reading.length)
+def text_batches(plan: RunPlan, opened: OpenedData, reading: ReadingLimits) -> SplitBatches:
+    text, longest = reading.processor, tokens_to_read(plan.data.longest, reading.length)
     make = LabelMaker(text, longest)
     return batches_of_texts(
         plan, opened, text, lambda rows, order: Batches(rows, order, make), longest=longest, in_one=True
@@ -68,12 +68,12 @@ def problems(task: Any, data: Any) -> list[str]:
     return []
 
 
-def task_of(plan: Plan, model: Asked, sources: Sources) -> Task:
+def task_of(plan: RunPlan, model: ModelView, sources: SplitBatches) -> Task:
     harder = round(plan.task.adversarial * plan.steps)
     return Classify(model.net, sources.names, plan.task.smoothing, teacher_of(plan, model), harder)
 
 
-def teacher_of(plan: Plan, model: Asked) -> Teacher | None:
+def teacher_of(plan: RunPlan, model: ModelView) -> Teacher | None:
     task = plan.task
     if not task.teacher:
         return None

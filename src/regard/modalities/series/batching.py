@@ -12,9 +12,9 @@ from torch import Tensor
 
 from regard.data.batches import Batches
 from regard.data.order import Order
-from regard.modalities.learning import Opened, Plan, Reading, Sources
+from regard.modalities.rows import OpenedData, ReadingLimits, RunPlan, SplitBatches
 
-from .windows import Window
+from .windows import SeriesWindow
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class WindowBatch:
     unit: Tensor  # (b,): that errors are told in for MASE, 0 where there is none
 
 
-def together(rows: Sequence[Window]) -> WindowBatch:
+def together(rows: Sequence[SeriesWindow]) -> WindowBatch:
     longest = max(len(row.values) for row in rows)
     values = np.zeros((len(rows), longest), np.float32)
     keys = np.zeros(values.shape, bool)
@@ -43,10 +43,10 @@ def together(rows: Sequence[Window]) -> WindowBatch:
     )
 
 
-def window_batches(plan: Plan, opened: Opened, reading: Reading) -> Sources:
+def window_batches(plan: RunPlan, opened: OpenedData, reading: ReadingLimits) -> SplitBatches:
     """Train shuffled, the others in order."""
     made = {}
     for split, rows in opened.splits.items():
         order = Order(len(rows), rows=plan.data.batch, seed=plan.seed, shuffle=split == "train")
         made[split] = Batches(rows, order, together)
-    return Sources(made)
+    return SplitBatches(made)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from regard import style
 
-from .foretelling import Foretold
+from .forecaster import SeriesForecast
 
 MOST = 8  # panels
 BEFORE = 4  # times as many known values as steps, at most, are shown
@@ -19,10 +19,10 @@ PANEL = 2.3  # inches
 TOUCHING = 0.06  # of a panel's height: names that are closer would touch
 
 
-def drawn(found: Sequence[Foretold]) -> Figure:
+def draw_forecasts(found: Sequence[SeriesForecast]) -> Figure:
     """A panel for each series; the words of the first serve all."""
     shown, first = found[:MOST], found[0]
-    with style.family():
+    with style.font_family():
         note = explained(first) + (f" The first {MOST} of {len(found)} series." if len(found) > MOST else "")
         note = style.wrapped(note, style.WIDTH - 0.6, 11)
         alone = len(shown) == 1
@@ -40,7 +40,7 @@ def drawn(found: Sequence[Foretold]) -> Figure:
     return figure
 
 
-def explained(one: Foretold) -> str:
+def explained(one: SeriesForecast) -> str:
     if len(one.quantiles) == 1:
         return f"Forecasts of {len(one.moments)} steps, each {one.series.times.spacing} apart: the median."
     low, high = one.quantiles[0], one.quantiles[-1]
@@ -49,7 +49,7 @@ def explained(one: Foretold) -> str:
     return f"{steps[0].upper()}{steps[1:]}: the median, and {held}."
 
 
-def panel(axes: Axes, one: Foretold, *, named: bool) -> None:
+def panel(axes: Axes, one: SeriesForecast, *, named: bool) -> None:
     values, times = one.series.values, one.series.times
     many = min(len(values), max(BEFORE * len(one.moments), 24))
     known, past = values[-many:], places(times.moments[-many:])
@@ -76,7 +76,7 @@ def panel(axes: Axes, one: Foretold, *, named: bool) -> None:
         axes.set_title(style.literal(one.name))
 
 
-def ends(axes: Axes, one: Foretold, *, bounds: bool) -> None:
+def ends(axes: Axes, one: SeriesForecast, *, bounds: bool) -> None:
     """The names of the curves beside their ends; those of the interval only where they do not touch the median's."""
     low, high = axes.get_ylim()
     x, last, median = float(places(one.moments[-1:])[0]), one.values[-1], float(one.median[-1])

@@ -8,17 +8,17 @@ from typing import Any
 
 from torch import Tensor
 
-from regard.look.example import Example
+from regard.look.examples import Example
 
-from .foretelling import Foretelling, Foretold
+from .forecaster import Foretelling, SeriesForecast
 from .reading import TimeSeries
 
 
 @dataclass(frozen=True, eq=False)
-class Outlook:
+class ForecastAnswer:
     """What comes next: an answer of its own kind (``look.answers``)."""
 
-    told: Foretold
+    told: SeriesForecast
 
     def data(self) -> dict[str, Any]:
         return {"kind": "forecast", **self.told.data()}
@@ -37,9 +37,9 @@ def series_with_times(foretelling: Foretelling, series: TimeSeries) -> Example:
     known = [times.text(moment) for moment in times.moments[-values.shape[1] :]]
     coming = times.after(config.horizon)
 
-    def tell(output: Tensor) -> Outlook:
+    def tell(output: Tensor) -> ForecastAnswer:
         found = scale.back(output[0].sort(-1).values.double().cpu().numpy())
-        return Outlook(Foretold(series, coming, config.quantiles, found))
+        return ForecastAnswer(SeriesForecast(series, coming, config.quantiles, found))
 
     def record() -> dict[str, Any]:
         shown = series.values[-values.shape[1] :]

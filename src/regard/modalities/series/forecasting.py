@@ -87,7 +87,7 @@ class Forecast(Task):
     def metrics(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
         windows, measured = max(float(sums["windows"]), 1.0), float(sums["measured"]) or float("nan")
         found = {"loss": float(sums["loss"]) / max(float(sums["values"]), 1.0)}
-        for name in told(sums):
+        for name in measured_names(sums):
             before = "" if name == "model" else f"{name} "
             found[f"{before}MAE"] = float(sums[f"{name} error"].mean()) / windows
             found[f"{before}MASE"] = float(sums[f"{name} scaled"].mean()) / measured
@@ -105,6 +105,6 @@ class Forecast(Task):
         return "less the level of the window\n" + "\n".join(texts)
 
 
-def told(sums: Mapping[str, Tensor]) -> list[str]:
+def measured_names(sums: Mapping[str, Tensor]) -> list[str]:
     """The forecasts that were measured, the model's first."""
     return [name.removesuffix(" error") for name in sums if name.endswith(" error")]

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from regard.errors import InputError
-from regard.modalities.inputs import Asked
-from regard.modalities.learning import Goal, Plan, Sources, Template
+from regard.modalities.inputs import ModelView
+from regard.modalities.rows import Goal, RunPlan, SplitBatches, Template
 from regard.nn.config import refuse
 from regard.nn.series import not_quantiles
 from regard.tasks.task import Task
@@ -31,7 +31,7 @@ class Forecasting:
         refuse(not_quantiles(self))
 
 
-def config(plan: Plan) -> dict[str, Any]:
+def config(plan: RunPlan) -> dict[str, Any]:
     """What follows from the data and the task is said there, and only there."""
     found = {"horizon": plan.data.horizon, "quantiles": tuple(plan.task.quantiles)}
     if FAMILIES[plan.family].has("length"):
@@ -46,7 +46,7 @@ def config(plan: Plan) -> dict[str, Any]:
     return found
 
 
-def task_of(plan: Plan, model: Asked, sources: Sources) -> Task:
+def task_of(plan: RunPlan, model: ModelView, sources: SplitBatches) -> Task:
     return Forecast(model.net, plan.data.period)
 
 

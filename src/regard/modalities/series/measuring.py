@@ -7,21 +7,21 @@ from torch import Tensor
 
 from regard.data.rows import Rows
 from regard.decode.settings import Decoding
-from regard.modalities.inputs import Asked
-from regard.modalities.learning import Scores
+from regard.modalities.inputs import ModelView
+from regard.modalities.rows import Scores
 
 from .batching import together
-from .forecasting import Forecast, told
-from .windows import Windows
+from .forecasting import Forecast, measured_names
+from .windows import SeriesWindows
 
 BATCH = 64
 SHOWN = 6  # steps ahead in a terminal
 
 
 @torch.inference_mode()
-def backtest(model: Asked, rows: Rows, decoding: Decoding) -> Scores:
+def backtest(model: ModelView, rows: Rows, decoding: Decoding) -> Scores:
     """Errors by how far ahead a step is."""
-    assert isinstance(rows, Windows)
+    assert isinstance(rows, SeriesWindows)
     task, sums = Forecast(model.net, rows.cut.period), dict[str, Tensor]()
     training = model.net.training
     model.net.eval()
@@ -32,7 +32,7 @@ def backtest(model: Asked, rows: Rows, decoding: Decoding) -> Scores:
         for name, x in task.evaluate(batch).items():
             sums[name] = sums[name] + x if name in sums else x
     model.net.train(training)
-    found = {f"{name} MAE": (sums[f"{name} error"] / len(rows)).tolist() for name in told(sums)}
+    found = {f"{name} MAE": (sums[f"{name} error"] / len(rows)).tolist() for name in measured_names(sums)}
     found["coverage"] = (sums["inside"] / len(rows)).tolist()
     return Scores({"windows": len(rows), "ahead": found}, lines(found, len(rows), task))
 

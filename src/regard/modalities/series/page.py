@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, StringConstraints, model_validator
 
 from regard.errors import InputError
-from regard.modalities.page_input import Border, PageGiven, PageInput, Shown
+from regard.modalities.page_input import InputContext, LookInput, PageGiven, PageInput
 
-from .asking import foretelling_of
-from .reading import Columns, TimeSeries, series_in
+from .reading import SeriesColumns, TimeSeries, series_in
+from .runners import foretelling_of
 from .waves import wave
 
 LETTERS = 1 << 20  # of a csv file
@@ -36,15 +36,15 @@ class SeriesInput(PageGiven):
             raise ValueError("either csv, or as many times as values")
         return self
 
-    def given(self, border: Border) -> Shown:
+    def given(self, border: InputContext) -> LookInput:
         found: Any = self.series(foretelling_of(border.model).how.columns)
         return (found,)
 
-    def series(self, columns: Columns) -> TimeSeries:
+    def series(self, columns: SeriesColumns) -> TimeSeries:
         """Times and values are read as a file would be, so that the same faults are told."""
         if self.csv is None:
             lines = [f"{time},{value!r}" for time, value in zip(self.times, self.values, strict=True)]
-            (one,) = series_in("\n".join(["time,value", *lines]), FILE, Columns(times=columns.times))
+            (one,) = series_in("\n".join(["time,value", *lines]), FILE, SeriesColumns(times=columns.times))
             return TimeSeries(self.name, one.values, one.times)
         every = series_in(self.csv, FILE, columns)
         chosen = [one for one in every if not self.name or one.name == self.name]

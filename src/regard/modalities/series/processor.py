@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import ConfigError, InputError
-from regard.nn.config import below, flaws, not_positive, parse, refuse
+from regard.nn.config import config_problems, not_positive, parse, refuse, stage_fields
 
-from .reading import Columns, Values
+from .reading import SeriesColumns, Values
 
 Scaling = Literal["window", "train"]
-FIRST = Columns()
+FIRST = SeriesColumns()
 STILL = 1e-9  # of its level: a deviation below this is rounding
 
 
@@ -46,7 +46,7 @@ class Series:
     scaling: Scaling = "window"
     scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # of scaling "train", by series
     spacing: str = ""  # of the times that were learned from
-    columns: Columns = FIRST
+    columns: SeriesColumns = FIRST
 
     def __post_init__(self) -> None:
         refuse(not_positive(self, "window"))
@@ -86,14 +86,16 @@ def from_data(data: Mapping[str, Any], where: str) -> Series:
     """Strictly: a file may lie."""
     given = {key: value for key, value in data.items() if key not in ("kind", "columns", "scales")}
     columns, scales = data.get("columns", {}), data.get("scales", {})
-    wrong = flaws(Shape, given)
-    wrong += flaws(Columns, columns) if isinstance(columns, Mapping) else ["columns is not a table"]
+    wrong = config_problems(Shape, given)
+    wrong += config_problems(SeriesColumns, columns) if isinstance(columns, Mapping) else ["columns is not a table"]
     if not isinstance(scales, Mapping) or not all(map(pair, scales.values())):
         wrong += ["scales is not a table of pairs of numbers"]
     if wrong:
         raise ConfigError("this is no processor of series", where=where, got="; ".join(wrong))
     return Series(
-        **given, columns=parse(Columns, columns), scales={name: (float(a), float(b)) for name, (a, b) in scales.items()}
+        **given,
+        columns=parse(SeriesColumns, columns),
+        scales={name: (float(a), float(b)) for name, (a, b) in scales.items()},
     )
 
 
@@ -111,4 +113,4 @@ class Shape:
     spacing: str = ""
 
     def __post_init__(self) -> None:
-        refuse(below(1, self, "window"))
+        refuse(stage_fields(1, self, "window"))

@@ -4,21 +4,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from regard.errors import InputError
-from regard.modalities.processor import Foreign, Home, ProcessorKind, Unprepared
+from regard.modalities.processor import ForeignFolder, MissingProcessor, ProcessorFolder, ProcessorKind
 from regard.models.family import Family
 
 from .processor import Series, from_data
 
 
-def read(data: Mapping[str, Any], home: Home) -> Series:
+def read(data: Mapping[str, Any], home: ProcessorFolder) -> Series:
     return from_data(data, str(home.folder / "regard.json"))
 
 
-def read_foreign(data: Mapping[str, Any], kind: str, home: Home) -> Unprepared:
-    return Unprepared(str(home.folder), "no other library's series are known", "learn with regard train")
+def read_foreign(data: Mapping[str, Any], kind: str, home: ProcessorFolder) -> MissingProcessor:
+    return MissingProcessor(str(home.folder), "no other library's series are known", "learn with regard train")
 
 
-def export(series: Series, folder: Foreign) -> Foreign:
+def export(series: Series, folder: ForeignFolder) -> ForeignFolder:
     raise InputError("no other library has such a forecaster", fix="keep the model in its own folder: regard.save")
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from regard.data.faults import printable
 from regard.errors import InputError
-from regard.nn.config import near
+from regard.nn.config import closest_name
 
 from .times import Moment, Times, moment_of, times_of
 
@@ -25,7 +25,7 @@ SIGNS = ",;\t"  # between columns: the one that the header has most of
 
 
 @dataclass(frozen=True)
-class Columns:
+class SeriesColumns:
     """How a file is read."""
 
     time: str = ""  # the name of the column of times; the first
@@ -51,7 +51,7 @@ class TimeSeries:
         return ": ".join(part for part in (self.file, self.name) if part)
 
 
-def read_series(path: Path, columns: Columns) -> list[TimeSeries]:
+def read_series(path: Path, columns: SeriesColumns) -> list[TimeSeries]:
     """All series of a file, those of the long form in the order in which they begin."""
     try:
         return series_in(path.read_text("utf-8-sig"), path, columns)
@@ -59,7 +59,7 @@ def read_series(path: Path, columns: Columns) -> list[TimeSeries]:
         raise InputError("this file is no text in UTF-8", where=str(path), got=error.reason) from None
 
 
-def series_in(text: str, path: Path, columns: Columns) -> list[TimeSeries]:
+def series_in(text: str, path: Path, columns: SeriesColumns) -> list[TimeSeries]:
     """The same of a text; the path is where faults are told to be."""
     header, lines = rows_of(text, path)
     time = position(header, columns.time, path) if columns.time else 0
@@ -111,7 +111,7 @@ def rows_of(text: str, path: Path) -> tuple[list[str], Iterator[tuple[int, list[
 
 def position(header: Sequence[str], name: str, path: Path) -> int:
     if name not in header:
-        got = f"{name!r}{near(name, header)}"
+        got = f"{name!r}{closest_name(name, header)}"
         raise InputError("there is no such column", where=f"{path}:1", got=got, expected=", ".join(header))
     return header.index(name)
 
@@ -130,7 +130,11 @@ def moment(text: str, path: Path, number: int) -> Moment:
 
 
 def numbers_of(
-    found: Mapping[str, Mapping[int, Sequence[str]]], place: int, header: Sequence[str], path: Path, columns: Columns
+    found: Mapping[str, Mapping[int, Sequence[str]]],
+    place: int,
+    header: Sequence[str],
+    path: Path,
+    columns: SeriesColumns,
 ) -> dict[int, float]:
     """The values of a column by line, or an error that names all that is none."""
     read = {number: number_of(line[place]) for lines in found.values() for number, line in lines.items()}

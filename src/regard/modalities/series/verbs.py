@@ -5,10 +5,10 @@ from regard.modalities.verb import Verb
 FORECAST = Verb(
     "forecast",
     "Foretell the next values of the series in a csv file: a median and an interval for each; and draw them.",
-    {"series": "regard.modalities.series.asking:forecast"},
-    answer="regard.modalities.series.foretelling:Foretold",
+    {"series": "regard.modalities.series.runners:forecast"},
+    answer="regard.modalities.series.forecaster:SeriesForecast",
     command="regard.cli.forecast:run",
     cannot="cannot forecast",
     use="a forecaster, a seriesrnn or a serieslinear",
-    example="regard.modalities.series.asking:example",
+    example="regard.modalities.series.runners:example",
 )

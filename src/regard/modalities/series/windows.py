@@ -21,7 +21,7 @@ from .reading import TimeSeries, Values
 
 
 @dataclass(frozen=True, eq=False)
-class Window:
+class SeriesWindow:
     """One moment of one series."""
 
     values: NDArray[np.float32]  # known, scaled; as many as the window has places, or fewer
@@ -31,7 +31,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Cut:
+class WindowLayout:
     """How rows are made of series."""
 
     window: int
@@ -43,7 +43,7 @@ class Cut:
     period: int  # 0: none
 
 
-def parts(series: TimeSeries, cut: Cut) -> tuple[int, int]:
+def parts(series: TimeSeries, cut: WindowLayout) -> tuple[int, int]:
     """Where the part that is held out begins, and where the one to test with."""
     kept = max(cut.horizon, round(cut.share * len(series)))
     train = len(series) - 2 * kept
@@ -65,14 +65,19 @@ def train_unit(values: Values, period: int) -> float:
     return float(np.abs(values[step:] - values[:-step]).mean())
 
 
-class Windows:
+class SeriesWindows:
     """Rows: windows of one part of all series."""
 
     faults: Sequence[Fault] = ()
     lengths = None
 
     def __init__(
-        self, series: Sequence[TimeSeries], places: NDArray[np.int64], units: Sequence[float], cut: Cut, how: Series
+        self,
+        series: Sequence[TimeSeries],
+        places: NDArray[np.int64],
+        units: Sequence[float],
+        cut: WindowLayout,
+        how: Series,
     ) -> None:
         self.series, self.places, self.units = series, places, units  # places: (rows, 2), a series and its moment
         self.cut, self.how = cut, how
@@ -80,13 +85,13 @@ class Windows:
     def __len__(self) -> int:
         return len(self.places)
 
-    def __getitem__(self, i: int) -> Window:
+    def __getitem__(self, i: int) -> SeriesWindow:
         number, now = (int(x) for x in self.places[i])
         series, cut = self.series[number], self.cut
         context = series.values[max(now - cut.window, 0) : now]
         scale = self.how.scale(context, series.name)
         truth = series.values[now : now + cut.horizon] - scale.level
-        return Window(scale.scaled(context), truth, scale.spread, self.units[number])
+        return SeriesWindow(scale.scaled(context), truth, scale.spread, self.units[number])
 
     def where(self, i: int) -> str:
         number, now = (int(x) for x in self.places[i])
@@ -94,7 +99,7 @@ class Windows:
         return f"{series.where()} from {series.times.text(series.times.moments[now])} on"
 
 
-def in_parts(series: Sequence[TimeSeries], cut: Cut, how: Series) -> dict[str, Rows]:
+def in_parts(series: Sequence[TimeSeries], cut: WindowLayout, how: Series) -> dict[str, Rows]:
     """Train, held out and test."""
     places: dict[str, list[NDArray[np.int64]]] = {split: [] for split in SPLITS}
     units = []
@@ -105,4 +110,4 @@ def in_parts(series: Sequence[TimeSeries], cut: Cut, how: Series) -> dict[str, R
         for split, (start, end, step) in zip(SPLITS, edges, strict=True):
             moments = np.arange(start, end - cut.horizon + 1, step)
             places[split].append(np.stack((np.full_like(moments, number), moments), 1))
-    return {split: Windows(series, np.concatenate(found), units, cut, how) for split, found in places.items()}
+    return {split: SeriesWindows(series, np.concatenate(found), units, cut, how) for split, found in places.items()}

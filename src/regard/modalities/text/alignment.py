@@ -9,16 +9,18 @@ from dataclasses import replace
 import torch
 
 from regard.look.maps import Map, axes_of, side_by_side
-from regard.modalities.inputs import Asked
+from regard.modalities.inputs import ModelView
 from regard.nn.axis import Axis
 from regard.zoo import FAMILIES
 
 from .processor import Text
-from .translator import Translating
-from .writing import Said
+from .translator import TranslationModel
+from .writing import GeneratedText
 
 
-def aligned_maps(model: Asked, translating: Translating, source: str, found: Said, pattern: str) -> dict[str, Map]:
+def aligned_maps(
+    model: ModelView, translating: TranslationModel, source: str, found: GeneratedText, pattern: str
+) -> dict[str, Map]:
     """The rows are the words that were written, each looking at what it was made from: of a text that was read in
     parts, at its own part alone."""
     sources = [part.text for part in translating.parts(source)] if found.parts else [source]
@@ -29,16 +31,18 @@ def aligned_maps(model: Asked, translating: Translating, source: str, found: Sai
     return {name: side_by_side([own[name] for own in maps]) for name in (maps[0] if maps else {})}
 
 
-def aligned(model: Asked, translating: Translating, source: str, found: Said, pattern: str) -> dict[str, Map]:
+def aligned(
+    model: ModelView, translating: TranslationModel, source: str, found: GeneratedText, pattern: str
+) -> dict[str, Map]:
     """The same of one part."""
     (read,), wrote = translating.encode([source]), [*found.ids, translating.symbols.end[0]]
     given = torch.tensor([[translating.begin, *wrote[:-1]]])
     with torch.inference_mode():
         looked = model(torch.tensor([read]), given, look=pattern)
-    return by_words(model, translating.text, looked.maps, wrote)
+    return name_written_rows(model, translating.text, looked.maps, wrote)
 
 
-def by_words(model: Asked, text: Text, maps: Mapping[str, Map], wrote: Sequence[int]) -> dict[str, Map]:
+def name_written_rows(model: ModelView, text: Text, maps: Mapping[str, Map], wrote: Sequence[int]) -> dict[str, Map]:
     """Maps of a decoder, their rows named by the words that were written there, not by those that were given."""
     written, table = Axis("text", len(wrote), labels=text.labels(list(wrote))), FAMILIES[model.family].axes
     return {

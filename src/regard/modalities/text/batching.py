@@ -7,10 +7,10 @@ import numpy as np
 from regard.data.batches import Batches
 from regard.data.order import Order
 from regard.data.rows import Numbers, Rows
-from regard.modalities.learning import Opened, Plan, Sources
+from regard.modalities.rows import OpenedData, RunPlan, SplitBatches
 from regard.modalities.sources import source_of
 
-from .lengths import beyond, token_lengths
+from .lengths import share_beyond, token_lengths
 from .processor import Text
 
 Make = Callable[[Rows, Order], Batches]
@@ -26,8 +26,8 @@ def as_read(lengths: Numbers, longest: int, shuffle: bool) -> Numbers:
 
 
 def batches_of_texts(
-    plan: Plan,
-    opened: Opened,
+    plan: RunPlan,
+    opened: OpenedData,
     text: Text,
     make: Make,
     *,
@@ -35,7 +35,7 @@ def batches_of_texts(
     rows_of: Callable[[Rows], Rows] = as_they_are,
     in_one: bool = False,
     cost: Callable[[Numbers, int, bool], Numbers] = as_read,
-) -> Sources:
+) -> SplitBatches:
     """Train shuffled, the others in order. ``in_one``: the texts of a row are read as one. ``longest`` are the tokens
     of a row that are read, and ``cost`` what they are to a batch."""
     splits, cut = {}, 0.0
@@ -45,8 +45,8 @@ def batches_of_texts(
         if in_one:
             lengths = lengths.sum(1, keepdims=True)
         if longest is not None:
-            cut = beyond(lengths, longest) if shuffle else cut
+            cut = share_beyond(lengths, longest) if shuffle else cut
             lengths = cost(lengths, longest, shuffle)
         order = Order(len(rows), lengths, budget=plan.data.budget, seed=plan.seed, shuffle=shuffle)
         splits[split] = make(rows, order)
-    return Sources(splits, opened.names, longest, cut)
+    return SplitBatches(splits, opened.names, longest, cut)

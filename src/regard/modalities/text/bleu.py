@@ -17,12 +17,12 @@ class Quality:
     sentences: int
 
 
-def quality(hypotheses: Sequence[str], references: Sequence[str]) -> Quality:
+def bleu_and_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Quality:
     """Of detokenised texts, cased."""
-    return quality_of_several(hypotheses, [[one] for one in references])
+    return bleu_of_several(hypotheses, [[one] for one in references])
 
 
-def quality_of_several(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Quality:
+def bleu_of_several(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Quality:
     """The same where each text may be said in several ways, at least one."""
     from sacrebleu.metrics.bleu import BLEU  # here, not above: loading it takes as long as a short translation
     from sacrebleu.metrics.chrf import CHRF
@@ -34,7 +34,7 @@ def quality_of_several(hypotheses: Sequence[str], references: Sequence[Sequence[
     return Quality(scores[0], scores[1], signatures, len(references))
 
 
-def by_length(
+def bleu_by_length(
     sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str], edges: Sequence[int]
 ) -> dict[str, Quality]:
     """The same for sources of like length, in words: up to the first edge, up to the second, and beyond the last."""
@@ -44,7 +44,7 @@ def by_length(
         n = len(source.split())
         buckets.setdefault(names[sum(n > edge for edge in edges)], []).append(i)
     return {
-        name: quality([hypotheses[i] for i in buckets[name]], [references[i] for i in buckets[name]])
+        name: bleu_and_chrf([hypotheses[i] for i in buckets[name]], [references[i] for i in buckets[name]])
         for name in names
         if name in buckets
     }

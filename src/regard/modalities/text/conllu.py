@@ -13,10 +13,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.data.archives import unpacked_file
 from regard.data.faults import Fault
 from regard.data.lines import Lines
-from regard.data.tables import WIDEST, UnfitError, readable, spans
-from regard.data.unpack import unpacked
+from regard.data.tables import WIDEST, UnfitError, is_text, line_ranges
 from regard.errors import InputError
 
 COLUMNS = 10
@@ -27,7 +27,7 @@ WORD, RANGE, EMPTY = map(re.compile, (NUMBER, f"{NUMBER}-{NUMBER}", rf"{NUMBER}\
 Kind = Literal["upos", "xpos"]  # the universal tags, or the language's own
 
 
-class Tagged(NamedTuple):
+class TaggedSentence(NamedTuple):
     """One example."""
 
     words: tuple[str, ...]
@@ -48,7 +48,7 @@ class Sentence:
     def take(self, line: bytes | None) -> None:
         if line is None:
             raise UnfitError(f"the line has more than {WIDEST} bytes")
-        fields = readable(line).decode("utf-8").split("\t")
+        fields = is_text(line).decode("utf-8").split("\t")
         if line.startswith(b"#"):
             if self.last or self.nodes or self.reach:
                 raise UnfitError("a comment inside a sentence: is the blank line before it missing?")
@@ -85,12 +85,12 @@ class Sentence:
             raise UnfitError(f"the id is {number}.{place} instead of {self.last}.{self.nodes + 1}")
         self.nodes = place
 
-    def done(self) -> Tagged:
+    def done(self) -> TaggedSentence:
         if not self.words:
             raise UnfitError("a sentence without words")
         if self.reach > self.last:
             raise UnfitError(f"a range reaches to word {self.reach}, but the last is {self.last}")
-        return Tagged(tuple(self.words), tuple(self.tags))
+        return TaggedSentence(tuple(self.words), tuple(self.tags))
 
 
 class Sentences:
@@ -116,7 +116,7 @@ class Sentences:
     def __len__(self) -> int:
         return len(self.bounds)
 
-    def __getitem__(self, i: int) -> Tagged:
+    def __getitem__(self, i: int) -> TaggedSentence:
         if not 0 <= i < len(self):
             raise IndexError(f"there are {len(self)} sentences, and none is numbered {i} from 0")
         first, last = self.bounds[i].tolist()
@@ -131,7 +131,7 @@ class Sentences:
     def where(self, i: int) -> str:
         return f"{self.lines.name}:{int(self.bounds[i, 0]) + 1}"
 
-    def scan(self) -> Iterator[tuple[int, int, Tagged | Fault]]:
+    def scan(self) -> Iterator[tuple[int, int, TaggedSentence | Fault]]:
         """Each sentence between its first line and the blank one after it; of a bad one only what is wrong first."""
         sentence, first, fault = Sentence(self.kind), -1, None
         for number, line in numbered(self.lines):
@@ -149,7 +149,7 @@ class Sentences:
         if first >= 0:  # the last sentence may lack its blank line
             yield first, len(self.lines), fault or self.end(sentence, len(self.lines))
 
-    def end(self, sentence: Sentence, number: int) -> Tagged | Fault:
+    def end(self, sentence: Sentence, number: int) -> TaggedSentence | Fault:
         try:
             return sentence.done()
         except UnfitError as reason:
@@ -158,7 +158,7 @@ class Sentences:
 
 def numbered(lines: Lines) -> Iterator[tuple[int, bytes | None]]:
     """Every line with its number from 0, read by blocks; None for one that is too long to be read."""
-    for first, last in spans([lines.starts], 0):
+    for first, last in line_ranges([lines.starts], 0):
         if lines.starts[last] - lines.starts[first] > WIDEST:
             yield first, None
             continue
@@ -174,4 +174,4 @@ def open_conllu(path: Path, kind: Kind = "upos") -> Sentences:
     """Also packed (.gz, .xz)."""
     if kind not in PLACES:
         raise InputError("there are no such tags", got=f"{kind!r}", expected=" or ".join(PLACES))
-    return Sentences(Lines(unpacked(path), str(path)), kind)
+    return Sentences(Lines(unpacked_file(path), str(path)), kind)

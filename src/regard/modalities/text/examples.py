@@ -12,12 +12,12 @@ from torch import Tensor
 from regard.decode.beam import Beam
 from regard.decode.settings import Decoding
 from regard.errors import InputError
-from regard.look.answers import MOST, Answer, Choices, FilledMasks, NextToken, WrittenText, label_choices
-from regard.look.example import Example, chance
+from regard.look.answers import MOST_CHOICES, Answer, Choices, FilledMasks, NextToken, WrittenText, label_choices
+from regard.look.examples import Example, answer_log_probability
 
 from .generator import Generating
 from .processor import Text
-from .translator import LONGEST, Translating, clean, silent
+from .translator import LONGEST, TranslationModel, check_text, no_progress
 
 GREEDY = Decoding(beam=Beam(beams=1))
 MASKS = ("[MASK]", "<mask>")
@@ -42,7 +42,7 @@ def continued_text(generating: Generating, text: str) -> Example:
         (text,),
         words={"tokens": generating.text.labels(ids)},
         names=generating.text.labels,
-        sure=lambda output, first: chance(word_logits(output)[:, -1], word_logits(first)[:, -1]),
+        sure=lambda output, first: answer_log_probability(word_logits(output)[:, -1], word_logits(first)[:, -1]),
     )
 
 
@@ -64,9 +64,9 @@ def read_text(text: Text, length: int | None, names: Sequence[str], given: str) 
 
     def sure(output: Any, first: Any) -> Tensor:
         if getattr(output, "label", None) is not None:
-            return chance(output.label, first.label)
+            return answer_log_probability(output.label, first.label)
         place = ids.index(masks[0])
-        return chance(output.words[:, place], first.words[:, place])
+        return answer_log_probability(output.words[:, place], first.words[:, place])
 
     return Example(
         (torch.tensor([ids]),),
@@ -80,14 +80,14 @@ def read_text(text: Text, length: int | None, names: Sequence[str], given: str) 
     )
 
 
-def translated_text(translating: Translating, source: str, target: str | None) -> Example:
+def translated_text(translating: TranslationModel, source: str, target: str | None) -> Example:
     """Of one sentence, or of a few that can be read at once. Without a target it is translated."""
-    source = clean(source).strip()
+    source = check_text(source).strip()
     read = translating.encode([source])[0] if source else []
     if not 0 < len(read) <= LONGEST:
         raise InputError("this cannot be read at once", got=f"{len(read)} tokens", expected=f"1 to {LONGEST}")
     if target is None:
-        best = translating.short([source], [0], GREEDY, silent)[0][0]
+        best = translating.short([source], [0], GREEDY, no_progress)[0][0]
         target, ids = best.text, list(best.ids)
     else:
         ids = translating.encode([target])[0]
@@ -97,14 +97,14 @@ def translated_text(translating: Translating, source: str, target: str | None) -
 
 
 def source_and_target(
-    translating: Translating,
+    translating: TranslationModel,
     read: Tensor,
     wrote: Sequence[int],
     source: str,
     target: str,
     words: tuple[str, ...] | None = None,
 ) -> Example:
-    return written_text(
+    return written_example(
         translating.text,
         translating.begin,
         wrote,
@@ -116,7 +116,7 @@ def source_and_target(
     )
 
 
-def written_text(
+def written_example(
     text: Text,
     begin: int,
     ids: Sequence[int],
@@ -156,7 +156,7 @@ def word_logits(output: Any) -> Tensor:
 
 def likeliest_words(logits: Tensor, text: Text) -> Choices:
     """(v,)"""
-    chances, ids = logits.softmax(-1).topk(min(MOST, len(logits)))
+    chances, ids = logits.softmax(-1).topk(min(MOST_CHOICES, len(logits)))
     return tuple(zip(text.labels(ids.tolist()), chances.tolist(), strict=True))
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .conllu import Tagged
+from .conllu import TaggedSentence
 from .labelled import LabelledText
-from .processor import Framed, Text, padded
+from .processor import Framed, Text, pad_ids
 from .questions import Question
 
 
@@ -49,9 +49,9 @@ class AnswerBatch(Texts):
 
 
 def together(rows: Sequence[Framed]) -> Texts:
-    found, segments = padded([row.ids for row in rows]), None
+    found, segments = pad_ids([row.ids for row in rows]), None
     if any(max(row.segments, default=0) for row in rows):
-        segments = padded([row.segments for row in rows]).ids
+        segments = pad_ids([row.segments for row in rows]).ids
     return Texts(found.ids, segments, found.keys)
 
 
@@ -93,7 +93,7 @@ class TagMaker:
         self.text, self.longest, self.last = text.literal(), longest, last
         self.numbers = {name: i for i, name in enumerate(names)}
 
-    def __call__(self, rows: Sequence[Tagged]) -> TaggedBatch:
+    def __call__(self, rows: Sequence[TaggedSentence]) -> TaggedBatch:
         found = self.text.framed_words([row.words for row in rows], self.longest)
         tags = []
         for row, own in zip(rows, found, strict=True):
@@ -103,7 +103,7 @@ class TagMaker:
                     numbers[place] = self.numbers.get(row.tags[word], -1)
             tags.append(numbers)
         texts = together(found)
-        wanted = padded([[tag + 1 for tag in row] for row in tags]).ids - 1  # what is filled up has no tag either
+        wanted = pad_ids([[tag + 1 for tag in row] for row in tags]).ids - 1  # what is filled up has no tag either
         words = torch.tensor([len(row.words) for row in rows])
         return TaggedBatch(texts.ids, texts.segments, texts.keys, wanted, words)
 
@@ -131,12 +131,12 @@ class AnswerMaker:
                 spans.append(held[i] if i == best else NOWHERE)
                 numbers.append(number)
         texts = together(framed)
-        offsets = [padded([[pair[side] for pair in one.offsets] for one in framed]).ids for side in range(2)]
+        offsets = [pad_ids([[pair[side] for pair in one.offsets] for one in framed]).ids for side in range(2)]
         return AnswerBatch(
             texts.ids,
             texts.segments,
             texts.keys,
-            context=padded([context_places(one) for one in framed]).ids.bool(),
+            context=pad_ids([context_places(one) for one in framed]).ids.bool(),
             starts=torch.tensor([first for first, _ in spans]),
             ends=torch.tensor([last for _, last in spans]),
             offsets=torch.stack(offsets, -1),

@@ -6,14 +6,14 @@ from typing import Any
 
 import torch
 
+from regard.decode.incremental import CausalDecoder, IncrementalDecoder, WindowedDecoder
 from regard.decode.settings import Decoding
 from regard.decode.symbols import Symbols
-from regard.decode.writer import Continuer, Rereader, Writer
 from regard.errors import InputError
 
-from .processor import Text, padded
-from .translator import clean
-from .writing import Said, asked_for, check_stream, pieces, said, write
+from .processor import Text, pad_ids
+from .translator import check_text
+from .writing import GeneratedText, check_stream, generated_text, required_length, text_pieces, write_texts
 
 TOKENS = 200  # that are written, unless told otherwise
 
@@ -33,7 +33,7 @@ class Generating:
     def whole(self, prompt: str) -> list[int]:
         """A model that has a token for the beginning of a text is given it. Where the same token ends texts (GPT-2),
         only an empty prompt begins with it."""
-        row, begin = self.literal.ids([clean(prompt)])[0], self.symbols.begin
+        row, begin = self.literal.ids([check_text(prompt)])[0], self.symbols.begin
         if begin is not None and row[:1] != [begin] and (begin not in self.symbols.end or not row):
             row = [begin, *row]
         if not row:
@@ -46,25 +46,27 @@ class Generating:
 
     def unknown(self, *texts: str) -> tuple[str, ...]:
         """The letters of some texts that the model has no token for, where its tokens are letters."""
-        return self.literal.unknown("".join(map(clean, texts)))
+        return self.literal.unknown("".join(map(check_text, texts)))
 
     def longest(self, decoding: Decoding) -> int:
         """How many tokens may be written behind a prompt."""
-        return decoding.longest or max(TOKENS, asked_for(decoding, self.literal))
+        return decoding.longest or max(TOKENS, required_length(decoding, self.literal))
 
-    def generate(self, prompts: Sequence[str], decoding: Decoding) -> list[list[Said]]:
+    def generate(self, prompts: Sequence[str], decoding: Decoding) -> list[list[GeneratedText]]:
         """The texts that each prompt goes on with, the best first: a batch gives the same as its prompts one by one."""
         rows = [self.encode(prompt) for prompt in prompts]
-        found: dict[int, list[Said]] = {}
+        found: dict[int, list[GeneratedText]] = {}
         for size in sorted({len(row) for row in rows}):  # those of one length: all are read again at the same time
             some = [i for i, row in enumerate(rows) if len(row) == size]
             found |= dict(zip(some, self.batch([rows[i] for i in some], some, decoding), strict=True))
         return [found[i] for i in range(len(rows))]
 
     @torch.inference_mode()
-    def batch(self, rows: Sequence[Sequence[int]], numbers: Sequence[int], decoding: Decoding) -> list[list[Said]]:
+    def batch(
+        self, rows: Sequence[Sequence[int]], numbers: Sequence[int], decoding: Decoding
+    ) -> list[list[GeneratedText]]:
         longest = self.longest(decoding)
-        found = write(
+        found = write_texts(
             self.writer(rows, longest),
             numbers,
             decoding,
@@ -73,7 +75,7 @@ class Generating:
             longest=[longest] * len(rows),
         )
         return [
-            [replace(said(one, self.text), text=self.after(row, one.ids)) for one in own]
+            [replace(generated_text(one, self.text), text=self.after(row, one.ids)) for one in own]
             for row, own in zip(rows, found, strict=True)
         ]
 
@@ -82,7 +84,7 @@ class Generating:
         check_stream(decoding)
         row = self.encode(prompt)
         longest = self.longest(decoding)
-        return pieces(
+        return text_pieces(
             lambda: self.writer([row], longest),
             0,
             decoding,
@@ -106,11 +108,11 @@ class Generating:
         wanted = torch.tensor(whole[max(start, 1) :])
         return float(logits.gather(1, wanted[:, None]).mean())
 
-    def writer(self, rows: Sequence[Sequence[int]], longest: int) -> Writer:
-        tokens = padded(rows)
+    def writer(self, rows: Sequence[Sequence[int]], longest: int) -> IncrementalDecoder:
+        tokens = pad_ids(rows)
         room = longest if self.length is None else min(longest, self.length - len(rows[0]))
-        reader = Continuer if getattr(self.net, "stepwise", True) else Rereader
-        return Writer(reader(self.net, self.length), tokens.ids, tokens.keys, room=room)
+        reader = CausalDecoder if getattr(self.net, "stepwise", True) else WindowedDecoder
+        return IncrementalDecoder(reader(self.net, self.length), tokens.ids, tokens.keys, room=room)
 
     def after(self, prompt: Sequence[int], ids: Sequence[int]) -> str:
         """What was written behind the prompt: a first word by itself would lose the space before it."""

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 from regard.errors import InputError
-from regard.modalities.learning import Plan
+from regard.modalities.rows import RunPlan
 from regard.zoo import FAMILIES
 
 
-def head_changes(plan: Plan, head: str) -> dict[str, Any]:
+def head_changes(plan: RunPlan, head: str) -> dict[str, Any]:
     """Nothing for a model that has no choice; another head that the run file asks for is refused."""
     if not FAMILIES[plan.family].has("head"):
         return {}
@@ -20,5 +20,5 @@ def head_changes(plan: Plan, head: str) -> dict[str, Any]:
     return {"head": head}
 
 
-def has_head(head: str) -> Callable[[Plan], dict[str, Any]]:
+def has_head(head: str) -> Callable[[RunPlan], dict[str, Any]]:
     return lambda plan: head_changes(plan, head)

@@ -23,12 +23,12 @@ def token_lengths(rows: Rows, text: Text, texts_of: Callable[[int], Sequence[str
     return np.ceil(lengths * ratio).astype(np.int64) + 1
 
 
-def longest_of(asked: int, length: int | None, usual: int = USUAL) -> int:
+def tokens_to_read(asked: int, length: int | None, usual: int = USUAL) -> int:
     """Tokens of a row that are read: as many as the model can, unless fewer are asked for."""
     wanted = asked or usual
     return wanted if length is None else min(wanted, length)
 
 
-def beyond(lengths: Numbers, longest: int) -> float:
+def share_beyond(lengths: Numbers, longest: int) -> float:
     """The share of tokens that come after so many in their row."""
     return float(np.maximum(lengths - longest, 0).sum() / max(lengths.sum(), 1))

@@ -7,7 +7,7 @@ from regard.decode.symbols import Symbols
 
 from .processor import Text
 from .tasks.language import next_tokens
-from .vocabulary import ends_of
+from .vocabulary import framing_tokens
 
 
 class LineMaker:
@@ -15,7 +15,7 @@ class LineMaker:
 
     def __init__(self, text: Text, longest: int, symbols: Symbols | None = None) -> None:
         self.text, self.longest = text.literal(), longest
-        self.begin, self.end = ends_of(text, symbols)
+        self.begin, self.end = framing_tokens(text, symbols)
 
     def __call__(self, rows: Sequence[tuple[str, ...]]) -> Any:
         ids = self.text.unframed([row[0] for row in rows])

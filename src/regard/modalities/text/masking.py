@@ -11,18 +11,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.data.draws import fractions
+from regard.data.counter_rng import uniform_samples
 from regard.data.rows import Numbers, Rows
 
 from .framing import Texts, together
-from .processor import Framed, Text, padded
-from .vocabulary import mask_of
+from .processor import Framed, Text, pad_ids
+from .vocabulary import mask_token
 
 HIDDEN, OTHER = 0.8, 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class Hidden(Texts):
+class MaskedBatch(Texts):
     """A batch: what is given, which places count, and what stood there."""
 
     chosen: Tensor  # (b, n)
@@ -34,12 +34,12 @@ class Masking:
     def __init__(self, text: Text, longest: int, share: float, others: Rows | None = None) -> None:
         """``others`` are texts to take a second one from that does not follow the first."""
         self.text, self.longest, self.share, self.others = text.literal(), longest, share, others
-        self.mask, self.vocab = mask_of(text), text.tokenizer.get_vocab_size()
+        self.mask, self.vocab = mask_token(text), text.tokenizer.get_vocab_size()
 
-    def __call__(self, rows: Sequence[tuple[str, ...]], numbers: Sequence[np.random.Philox]) -> Hidden:
+    def __call__(self, rows: Sequence[tuple[str, ...]], numbers: Sequence[np.random.Philox]) -> MaskedBatch:
         texts, follows = list(rows), None
         if self.others is not None:
-            drawn = [fractions(own, 2) for own in numbers]
+            drawn = [uniform_samples(own, 2) for own in numbers]
             follows = torch.tensor([int(own[0] >= 0.5) for own in drawn])
             others = [self.others[int(own[1] * len(self.others))][0] for own in drawn]
             texts = [
@@ -48,14 +48,14 @@ class Masking:
         framed = self.text.framed(texts, self.longest)
         found = [self.hide(own, chance) for own, chance in zip(framed, numbers, strict=True)]
         given = together([replace(own, ids=ids) for own, (ids, _) in zip(framed, found, strict=True)])
-        chosen, wanted = padded([places.tolist() for _, places in found]), padded([own.ids for own in framed])
-        return Hidden(given.ids, given.segments, given.keys, chosen.ids.bool(), wanted.ids, follows)
+        chosen, wanted = pad_ids([places.tolist() for _, places in found]), pad_ids([own.ids for own in framed])
+        return MaskedBatch(given.ids, given.segments, given.keys, chosen.ids.bool(), wanted.ids, follows)
 
     def hide(self, row: Framed, numbers: np.random.Philox) -> tuple[list[int], Numbers]:
         """What is given instead of the tokens of one text, and which of them were chosen."""
         ids, free = np.array(row.ids), np.flatnonzero(row.free)
         count = min(max(round(self.share * len(free)), 1), len(free))
-        order, what, other = fractions(numbers, 3 * len(free)).reshape(3, -1)
+        order, what, other = uniform_samples(numbers, 3 * len(free)).reshape(3, -1)
         picked = np.argsort(order, kind="stable")[:count]
         chosen = np.zeros(len(ids), np.int64)
         chosen[free[picked]] = 1

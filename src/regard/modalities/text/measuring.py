@@ -4,28 +4,28 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from regard.data.faults import tolerate
+from regard.data.faults import check_fault_share
 from regard.data.files import find_file, pair_rows
 from regard.data.rows import Rows
 from regard.decode.settings import Decoding
 from regard.errors import InputError
-from regard.modalities.inputs import Asked
-from regard.modalities.learning import Scores
+from regard.modalities.inputs import ModelView
+from regard.modalities.rows import Scores
 
-from .asking import text_of
-from .bleu import Quality, by_length, quality
-from .translator import Translating
+from .bleu import Quality, bleu_and_chrf, bleu_by_length
+from .runners import text_processor
+from .translator import TranslationModel
 
 EDGES = (10, 15, 20, 30)  # words of a source
 
 
-def measure_translations(model: Asked, rows: Rows, decoding: Decoding) -> Scores:
+def measure_translations(model: ModelView, rows: Rows, decoding: Decoding) -> Scores:
     """BLEU and chrF, and the same by the length of the source."""
     pairs = [rows[i] for i in range(len(rows))]
     sources, references = [str(pair[0]) for pair in pairs], [str(pair[1]) for pair in pairs]
-    found = Translating(model.net.eval(), text_of(model), model.symbols).translate(sources, decoding)
+    found = TranslationModel(model.net.eval(), text_processor(model), model.symbols).translate(sources, decoding)
     hypotheses = [own[0].text if own else "" for own in found]
-    every, parts = quality(hypotheses, references), by_length(sources, hypotheses, references, EDGES)
+    every, parts = bleu_and_chrf(hypotheses, references), bleu_by_length(sources, hypotheses, references, EDGES)
     told = [f"bleu of {words} words\t{part.bleu:.2f}\t{part.sentences} sentences" for words, part in parts.items()]
     data = {"translated": asdict(every), "lengths": {words: asdict(part) for words, part in parts.items()}}
     return Scores(data, (*bleu_lines(every), *told))
@@ -39,7 +39,7 @@ def bleu_lines(found: Quality) -> list[str]:
     ]
 
 
-def measure_files(model: Asked, files: Sequence[str], columns: Sequence[int | str], decoding: Decoding) -> Scores:
+def measure_files(model: ModelView, files: Sequence[str], columns: Sequence[int | str], decoding: Decoding) -> Scores:
     """Of any translator, on any sources with their translations: one file of two columns, or two files."""
     if not model.can("translate"):
         raise InputError(
@@ -48,5 +48,5 @@ def measure_files(model: Asked, files: Sequence[str], columns: Sequence[int | st
             fix="name the folder of a run, without --data",
         )
     rows = pair_rows([find_file(name, Path()) for name in files], columns)
-    tolerate(rows.faults, len(rows) + len(rows.faults), name="--data")
+    check_fault_share(rows.faults, len(rows) + len(rows.faults), name="--data")
     return measure_translations(model, rows, decoding)

@@ -6,18 +6,18 @@ from pydantic import BaseModel, StringConstraints
 
 from regard.errors import InputError
 from regard.look.changes import Head
-from regard.look.maps import matching
-from regard.modalities.page_input import Border, PageGiven, PageInput, Shown
+from regard.look.maps import matching_taps
+from regard.modalities.page_input import InputContext, LookInput, PageGiven, PageInput
 
-from .asking import text_of
-from .translator import clean
+from .runners import text_processor
+from .translator import check_text
 
 LETTERS = 4096
 TOKENS = 2048
 REWEIGHTED = 512  # tokens, where weights are changed: those maps are kept whole
 INFLUENCED = 160  # tokens, where a net mixes without weights: each position's influence takes a pass of its own
 
-Letters = Annotated[str, StringConstraints(max_length=LETTERS)]
+LimitedText = Annotated[str, StringConstraints(max_length=LETTERS)]
 
 OPENINGS = {  # what a model that ships is shown first
     "tatoeba-en-de": "She has never seen such a big dog in her life.",
@@ -41,36 +41,36 @@ ANY_TEXT = "The animal didn't cross the street because it was too tired."
 
 class TextInput(PageGiven):
     kind: Literal["text"]
-    text: Letters
+    text: LimitedText
     streamed: ClassVar[bool] = True
 
-    def given(self, border: Border) -> Shown:
-        return (readable(border, self.text),)
+    def given(self, border: InputContext) -> LookInput:
+        return (check_length(border, self.text),)
 
 
 class PairInput(PageGiven):
     """A text and what it became; without a target the model writes it."""
 
     kind: Literal["pair"]
-    source: Letters
-    target: Letters | None = None
+    source: LimitedText
+    target: LimitedText | None = None
     streamed: ClassVar[bool] = True
 
-    def given(self, border: Border) -> Shown:
-        return tuple(readable(border, text) for text in (self.source, self.target) if text is not None)
+    def given(self, border: InputContext) -> LookInput:
+        return tuple(check_length(border, text) for text in (self.source, self.target) if text is not None)
 
 
-def readable(border: Border, text: str) -> str:
+def check_length(border: InputContext, text: str) -> str:
     """A text with no more tokens than can be looked at in time."""
     changed = any(not isinstance(change, Head) for change in border.changes)
     check_tokens(border, text, REWEIGHTED if changed else TOKENS)
-    if border.looked and "influence" in matching(border.model.net, "*").values():
+    if border.looked and "influence" in matching_taps(border.model.net, "*").values():
         check_tokens(border, text, INFLUENCED)
     return text
 
 
-def check_tokens(border: Border, text: str, most: int) -> None:
-    count = len(text_of(border.model).literal().ids([clean(text)])[0])
+def check_tokens(border: InputContext, text: str, most: int) -> None:
+    count = len(text_processor(border.model).literal().ids([check_text(text)])[0])
     if count > most:
         raise InputError("the text has too many tokens", got=str(count), expected=f"at most {most}")
 

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from regard.decode.symbols import Symbols
 
-from .processor import Text, Tokens, padded
-from .vocabulary import ends_of
+from .processor import Text, TokenBatch, pad_ids
+from .vocabulary import framing_tokens
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class PairMaker:
 
     def __init__(self, text: Text, longest: int, symbols: Symbols | None = None) -> None:
         self.text, self.longest = text.literal(), longest
-        self.begin, self.end = ends_of(text, symbols)
+        self.begin, self.end = framing_tokens(text, symbols)
 
     def __call__(self, rows: Sequence[tuple[str, str]]) -> Pairs:
         ids = self.text.unframed([text for row in rows for text in row])
@@ -39,7 +39,7 @@ class PairMaker:
 
 def pairs_of(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], begin: int, end: int) -> Pairs:
     """Ids of what is read and of what is to be written."""
-    source: Tokens = padded(sources)
-    given, wanted = padded([[begin, *row] for row in targets]), padded([[*row, end] for row in targets])
+    source: TokenBatch = pad_ids(sources)
+    given, wanted = pad_ids([[begin, *row] for row in targets]), pad_ids([[*row, end] for row in targets])
     keys = torch.ones_like(wanted.ids, dtype=torch.bool) if wanted.keys is None else wanted.keys
     return Pairs(source.ids, source.keys, given.ids, wanted.ids, keys)

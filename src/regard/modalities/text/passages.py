@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.faults import Fault
-from regard.data.plain import read_text
+from regard.data.plain_text import read_text
 from regard.data.rows import Numbers
 from regard.errors import InputError
 
@@ -61,7 +61,7 @@ def open_passages(path: Path) -> Passages:
     return passages_of(read_text(path), str(path))
 
 
-class Windows:
+class TextWindows:
     """Rows: where each window begins. Each gives up to twice its ``length`` and one more, so that it can be moved."""
 
     def __init__(self, source: Passages, text: Text, length: int) -> None:

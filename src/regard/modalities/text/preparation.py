@@ -10,20 +10,20 @@ import torch
 from regard.data.files import find_file
 from regard.decode.symbols import Symbols
 from regard.modalities.goals import goal_of, named_models
-from regard.modalities.inputs import Asked
-from regard.modalities.learning import Opened, Plan, Preparation, Size, Sources
+from regard.modalities.inputs import ModelView
+from regard.modalities.rows import OpenedData, Preparation, RunPlan, Size, SplitBatches
 from regard.modalities.sources import source_of
 from regard.models.word2vec import Config as Word2Vec
 from regard.models.word2vec import word_vectors
-from regard.nn.config import below, refuse
+from regard.nn.config import refuse, stage_fields
 from regard.storage.documents import read_bytes
 from regard.train.runfile import setting
 from regard.zoo import FAMILIES
 
-from .asking import text_of
 from .processor import Text
 from .processor_kind import FILE
-from .vocabulary import BYTES, Kind, Vocabulary, symbols_of
+from .runners import text_processor
+from .vocabulary import BYTE_VOCABULARY, Kind, Vocabulary, tokenizer_symbols
 
 ENOUGH = 20_000_000  # characters to learn a vocabulary from
 HOW = "how text is cut into tokens, learned from train"
@@ -39,11 +39,11 @@ class VocabularySettings:
     )
 
     def __post_init__(self) -> None:
-        least = BYTES if self.kind == "bpe" and not self.file else 1
-        refuse(below(least, self, "size"))
+        least = BYTE_VOCABULARY if self.kind == "bpe" and not self.file else 1
+        refuse(stage_fields(least, self, "size"))
 
 
-def whose_words(plan: Plan) -> Asked | None:
+def whose_words(plan: RunPlan) -> ModelView | None:
     """The model whose vocabulary a run takes over: that which it starts from, or its teacher, unless it asks for a
     vocabulary of its own."""
     if plan.start is not None:
@@ -52,10 +52,10 @@ def whose_words(plan: Plan) -> Asked | None:
     return plan.load(teachers[0]) if teachers and asked == VocabularySettings() else None
 
 
-def learn(plan: Plan, opened: Opened) -> dict[str, bytes]:
+def learn(plan: RunPlan, opened: OpenedData) -> dict[str, bytes]:
     """Given, or learned from the training data; with the tokens that the goal needs."""
     if (other := whose_words(plan)) is not None:
-        return text_of(other).files()
+        return text_processor(other).files()
     if file := plan.data.vocabulary.file:
         path = find_file(file, plan.base)
         text = Text.from_bytes(read_bytes(path), str(path))
@@ -64,12 +64,12 @@ def learn(plan: Plan, opened: Opened) -> dict[str, bytes]:
     return goal_of(plan.task).tokens(text).files()
 
 
-def learn_words(plan: Plan, opened: Opened) -> dict[str, bytes]:
+def learn_words(plan: RunPlan, opened: OpenedData) -> dict[str, bytes]:
     """Of what code generates, whose words are few."""
     return learned(plan, opened, "words", 100).files()
 
 
-def learned(plan: Plan, opened: Opened, kind: Kind, size: int) -> Text:
+def learned(plan: RunPlan, opened: OpenedData, kind: Kind, size: int) -> Text:
     """The vocabulary of the first rows."""
     rows = opened.splits["train"]
     texts_of = source_of(plan.data).texts(rows)
@@ -86,11 +86,11 @@ def learned(plan: Plan, opened: Opened, kind: Kind, size: int) -> Text:
     return Vocabulary(kind, size).learn(texts())
 
 
-def processor_of(opened: Opened, files: Mapping[str, bytes]) -> Text:
+def processor_of(opened: OpenedData, files: Mapping[str, bytes]) -> Text:
     return Text.from_bytes(files[FILE], "the vocabulary of the run")
 
 
-def sizes(plan: Plan, text: Text) -> dict[str, Size]:
+def sizes(plan: RunPlan, text: Text) -> dict[str, Size]:
     """As many embeddings as there are tokens, or as the model had whose tokens they are."""
     needed, family, other = text.tokenizer.get_vocab_size(), FAMILIES[plan.family], whose_words(plan)
     found = {}
@@ -101,12 +101,12 @@ def sizes(plan: Plan, text: Text) -> dict[str, Size]:
     return found
 
 
-def symbols(plan: Plan, text: Text) -> Symbols:
+def symbols(plan: RunPlan, text: Text) -> Symbols:
     other = whose_words(plan)
-    return symbols_of(text) if other is None else other.symbols
+    return tokenizer_symbols(text) if other is None else other.symbols
 
 
-def start_from_vectors(plan: Plan, model: Asked, sources: Sources) -> None:
+def start_from_vectors(plan: RunPlan, model: ModelView, sources: SplitBatches) -> None:
     """Word vectors learned from the training text, if asked for, as large as the random ones that they replace."""
     if plan.data.vocabulary.vectors == "random":
         return
@@ -115,7 +115,7 @@ def start_from_vectors(plan: Plan, model: Asked, sources: Sources) -> None:
     texts = [text for i in range(len(rows)) for text in texts_of(i)]
     table: Any = model.net.embed.weight  # type: ignore[union-attr]
     vocab, dim = table.shape
-    found = word_vectors(text_of(model).literal().ids(texts), Word2Vec(vocab=vocab, dim=dim, seed=plan.seed))
+    found = word_vectors(text_processor(model).literal().ids(texts), Word2Vec(vocab=vocab, dim=dim, seed=plan.seed))
     with torch.no_grad():
         table.copy_(found * (table.std() / found.std()))
 

@@ -16,20 +16,20 @@ from regard.errors import CheckpointError, InputError
 
 
 @dataclass(frozen=True, eq=False)
-class Tokens:
+class TokenBatch:
     """A ragged batch, padded on the right."""
 
     ids: Tensor  # (b, n)
     keys: Tensor | None  # (b, n), False at padding; None where there is none
 
 
-def padded(rows: Sequence[Sequence[int]]) -> Tokens:
+def pad_ids(rows: Sequence[Sequence[int]]) -> TokenBatch:
     """Ids of each row, filled up with zeros."""
     sizes = np.array([len(row) for row in rows], np.int64)
     keys = np.arange(sizes.max(initial=0)) < sizes[:, None]
     ids = np.zeros(keys.shape, np.int64)
     ids[keys] = np.fromiter((i for row in rows for i in row), np.int64, int(sizes.sum()))
-    return Tokens(torch.from_numpy(ids), None if keys.all() else torch.from_numpy(keys))
+    return TokenBatch(torch.from_numpy(ids), None if keys.all() else torch.from_numpy(keys))
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +54,8 @@ class Text:
         self.tokenizer.no_padding()
         self.tokenizer.no_truncation()
 
-    def encode(self, texts: Sequence[str], longest: int | None = None, shortest: int = 0) -> Tokens:
-        return padded(self.checked(texts, longest, shortest))
+    def encode(self, texts: Sequence[str], longest: int | None = None, shortest: int = 0) -> TokenBatch:
+        return pad_ids(self.checked(texts, longest, shortest))
 
     def checked(self, texts: Sequence[str], longest: int | None = None, shortest: int = 0) -> list[list[int]]:
         """The ids of each text; one that is too short or too long is named by its number."""
@@ -147,7 +147,7 @@ class Text:
         kept = sizes
         if longest is not None:
             room = longest - self.tokenizer.num_special_tokens_to_add(len(parts) == 2)
-            kept = shared(sizes, max(room, 0))
+            kept = shared_room(sizes, max(room, 0))
             for part, size in zip(parts, kept, strict=True):
                 part.truncate(size)
         whole = self.tokenizer.post_process(parts[0], parts[1] if len(parts) == 2 else None)
@@ -190,8 +190,8 @@ class Text:
         vocabulary = self.tokenizer.get_vocab()
         return InputError(
             "the model does not know these words",
-            got=some([repr(word[:40]) for word in words], 20),
-            expected="words of its own: " + some(sorted(vocabulary, key=lambda word: vocabulary[word]), 50),
+            got=some_words([repr(word[:40]) for word in words], 20),
+            expected="words of its own: " + some_words(sorted(vocabulary, key=lambda word: vocabulary[word]), 50),
             fix="its tokenizer has no token that stands for unknown words: write the text with words that it knows",
         )
 
@@ -263,12 +263,12 @@ def byte_of_letter() -> dict[str, int]:
     return {chr(byte): byte for byte in own} | {chr(256 + i): byte for i, byte in enumerate(others)}
 
 
-def shared(sizes: Sequence[int], room: int) -> list[int]:
+def shared_room(sizes: Sequence[int], room: int) -> list[int]:
     """How much of one text, or of each of two, there is room for: of two, the shorter stays whole while it can."""
     first, second = sizes[0], sum(sizes[1:])
     kept = min(first, max(room - second, (room + 1) // 2))
     return [kept, min(second, room - kept)][: len(sizes)]
 
 
-def some(words: Sequence[str], most: int) -> str:
+def some_words(words: Sequence[str], most: int) -> str:
     return ", ".join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")

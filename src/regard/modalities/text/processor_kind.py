@@ -7,7 +7,7 @@ from typing import Any
 
 from regard.errors import CheckpointError
 from regard.interop.tokens import foreign_tokenizer
-from regard.modalities.processor import Foreign, Home, ProcessorKind
+from regard.modalities.processor import ForeignFolder, ProcessorFolder, ProcessorKind
 from regard.models.family import Family
 from regard.storage.documents import read_bytes
 
@@ -16,18 +16,18 @@ from .processor import Text
 FILE = "tokenizer.json"
 
 
-def read(data: Mapping[str, Any], home: Home) -> Text | None:
+def read(data: Mapping[str, Any], home: ProcessorFolder) -> Text | None:
     if set(data) != {"kind"}:
         where = str(home.folder / "regard.json")
         raise CheckpointError("a text processor has no settings", where=where, got=", ".join(data)[:200])
     return read_tokenizer(home, "")
 
 
-def read_foreign(data: Mapping[str, Any], kind: str, home: Home) -> Text | None:
+def read_foreign(data: Mapping[str, Any], kind: str, home: ProcessorFolder) -> Text | None:
     return read_tokenizer(home, kind)
 
 
-def read_tokenizer(home: Home, kind: str) -> Text | None:
+def read_tokenizer(home: ProcessorFolder, kind: str) -> Text | None:
     """The folder's tokenizer, whose every id must have a row in the embedding."""
     path = home.folder / FILE
     if os.path.lexists(path):
@@ -52,7 +52,7 @@ def read_tokenizer(home: Home, kind: str) -> Text | None:
     return text
 
 
-def export(text: Text, folder: Foreign) -> Foreign:
+def export(text: Text, folder: ForeignFolder) -> ForeignFolder:
     return replace(folder, files={**folder.files, FILE: text.to_bytes()})
 
 

@@ -28,7 +28,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Prompted:
+class PromptedAnswer:
     prompt: str
     answer: str  # up to the end of the line, or the best choice
     choices: tuple[Choice, ...]  # the best first; empty where the answer is free
@@ -44,7 +44,7 @@ def few_shot(instruction: str, examples: Sequence[tuple[str, str]], query: str) 
 
 def answered(
     generating: Generating, prompt: str, choices: Sequence[str], decoding: Decoding, *, calibrated: bool = False
-) -> Prompted:
+) -> PromptedAnswer:
     """What the model writes up to the end of the line; or the likeliest choice, by the mean log-probability of its
     tokens. ``calibrated``: less what it has without the examples, so that frequent answers have no advantage."""
     if surplus := generating.surplus(prompt):
@@ -70,4 +70,4 @@ def answered(
     after = weights_digest(generating.net.state_dict())
     if before != after:
         raise RuntimeError("the weights have changed while the model was only asked")
-    return Prompted(prompt, answer, tuple(found), after, generating.unknown(prompt, *choices))
+    return PromptedAnswer(prompt, answer, tuple(found), after, generating.unknown(prompt, *choices))

@@ -9,19 +9,19 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.draws import shuffled
+from regard.data.counter_rng import permutation
 from regard.decode.symbols import Symbols
 
 from .pairs import Pairs, pairs_of
 from .processor import Text
-from .vocabulary import ends_of, sentinels_of
+from .vocabulary import framing_tokens, sentinels_of
 
 
-class Spans:
+class SpanBatch:
     def __init__(self, text: Text, length: int, share: float, mean: float, symbols: Symbols | None = None) -> None:
         self.length, self.share, self.mean = length, share, mean
         self.sentinels = sentinels_of(text)
-        self.begin, self.end = ends_of(text, symbols)
+        self.begin, self.end = framing_tokens(text, symbols)
 
     def __call__(self, rows: Sequence[Sequence[int]], numbers: Sequence[np.random.Philox]) -> Pairs:
         sources, targets = [], []
@@ -51,5 +51,5 @@ def parts(total: int, count: int, numbers: np.random.Philox) -> list[int]:
     """A number as the sum of so many that are at least 1, each way equally likely."""
     if count < 1:
         return []
-    cuts = np.sort(shuffled(numbers, total - 1)[: count - 1]) + 1
+    cuts = np.sort(permutation(numbers, total - 1)[: count - 1]) + 1
     return np.diff(np.concatenate([[0], cuts, [total]])).astype(int).tolist()

@@ -3,15 +3,15 @@
 from pathlib import Path
 
 from regard.errors import InputError
-from regard.modalities.inputs import Asked
-from regard.modalities.learning import Plan
+from regard.modalities.inputs import ModelView
+from regard.modalities.rows import RunPlan
 
-from .asking import text_of
+from .runners import text_processor
 
 
-def same_words(plan: Plan, name: str, student: Asked) -> Asked:
+def same_words(plan: RunPlan, name: str, student: ModelView) -> ModelView:
     teacher = plan.load(name)
-    if text_of(teacher).to_bytes() != text_of(student).to_bytes():
+    if text_processor(teacher).to_bytes() != text_processor(student).to_bytes():
         raise InputError(
             "teacher and student cut text into different tokens",
             where=name,

@@ -11,13 +11,13 @@ from typing import Any
 
 import torch
 
+from regard.decode.incremental import IncrementalDecoder, Seq2SeqDecoder
 from regard.decode.settings import Decoding
 from regard.decode.symbols import Symbols
-from regard.decode.writer import Translator, Writer
 from regard.errors import InputError
 
-from .processor import Text, padded
-from .writing import Said, asked_for, check_stream, pieces, said, write
+from .processor import Text, pad_ids
+from .writing import GeneratedText, check_stream, generated_text, required_length, text_pieces, write_texts
 
 LONGEST = 200  # tokens of a source that are read at once
 BUDGET = 4096  # tokens of a batch, times beams
@@ -51,19 +51,19 @@ SHORTENED = {
 Progress = Callable[[int, int], object]  # how many sentences are done, and of how many
 
 
-def silent(done: int, every: int) -> None:
+def no_progress(done: int, every: int) -> None:
     """Nobody asked how far it is."""
 
 
 @dataclass(frozen=True)
-class Part:
+class TextPiece:
     """A piece of a text, and what stood before it: nothing, a space or a new line."""
 
     text: str
     gap: str
 
 
-class Translating:
+class TranslationModel:
     """A net with its tokenizer and its symbols."""
 
     def __init__(self, net: Any, text: Text, symbols: Symbols) -> None:
@@ -78,19 +78,19 @@ class Translating:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """As in training: the tokens, then the end."""
-        rows = self.literal.ids([clean(text) for text in texts])
+        rows = self.literal.ids([check_text(text) for text in texts])
         return [row if row and row[-1] in self.symbols.end else [*row, self.symbols.end[0]] for row in rows]
 
     def translate(
-        self, texts: Sequence[str], decoding: Decoding, first: int = 0, progress: Progress = silent
-    ) -> list[list[Said]]:
+        self, texts: Sequence[str], decoding: Decoding, first: int = 0, progress: Progress = no_progress
+    ) -> list[list[GeneratedText]]:
         """The best translations of each text. An empty text is an empty translation; a text of which all that is asked
         for cannot be written has none. ``first`` is the number of the first text, by which chance is known."""
         parts = [self.parts(text, together=self.forced(decoding)) for text in texts]
         flat = [part.text for some in parts for part in some]
         numbers = [first + i + PART * j for i, some in enumerate(parts) for j in range(len(some))]
         found = iter(self.short(flat, numbers, decoding, progress))
-        return [whole(some, [next(found) for _ in some]) for some in parts]
+        return [joined_parts(some, [next(found) for _ in some]) for some in parts]
 
     def forced(self, decoding: Decoding) -> bool:
         """Whether something is asked of a text as a whole; what no text can be is refused."""
@@ -103,7 +103,7 @@ class Translating:
         check_stream(decoding)
         return self.told(self.parts(text, together=self.forced(decoding)), decoding)
 
-    def told(self, parts: Sequence[Part], decoding: Decoding) -> Iterator[str]:
+    def told(self, parts: Sequence[TextPiece], decoding: Decoding) -> Iterator[str]:
         """A gap is told with what stands behind it, so that none is left at either end."""
         gap, begun = "", False
         for number, part in enumerate(parts):
@@ -115,7 +115,7 @@ class Translating:
 
     def pieces(self, row: Sequence[int], number: int, decoding: Decoding) -> Iterator[str]:
         longest = self.room(row, decoding)
-        return pieces(
+        return text_pieces(
             lambda: self.writer([row], longest),
             number,
             decoding,
@@ -125,10 +125,10 @@ class Translating:
             text=lambda ids: self.text.decode(list(ids)).strip(),
         )
 
-    def parts(self, text: str, *, together: bool = False) -> list[Part]:
+    def parts(self, text: str, *, together: bool = False) -> list[TextPiece]:
         """The sentences of a text, or pieces of them that can be read at once; of an empty text, nothing. What is
         forced upon a text as a whole can only be said if it is read ``together``."""
-        if not clean(text).strip():
+        if not check_text(text).strip():
             return []
         if together and (size := len(self.encode([text])[0])) > LONGEST:
             raise InputError(
@@ -136,9 +136,9 @@ class Translating:
                 got=f"{size} tokens",
                 expected=f"at most {LONGEST}",
             )
-        some = [Part(text.strip(), "")] if together else list(sentences(text))
+        some = [TextPiece(text.strip(), "")] if together else list(sentences(text))
         return [
-            Part(piece, part.gap if i == 0 else " ")
+            TextPiece(piece, part.gap if i == 0 else " ")
             for part in some
             for i, piece in enumerate(self.packed(CLAUSE_ENDS.split(part.text)))
         ]
@@ -167,12 +167,12 @@ class Translating:
 
     def short(
         self, texts: Sequence[str], numbers: Sequence[int], decoding: Decoding, progress: Progress
-    ) -> list[list[Said]]:
+    ) -> list[list[GeneratedText]]:
         """In batches of like length, and back in the order that they came."""
         rows = self.encode(texts)
         order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
         width = decoding.nbest if decoding.sampling is not None else decoding.beam.beams
-        found: dict[int, list[Said]] = {}
+        found: dict[int, list[GeneratedText]] = {}
         while order:
             most = max(BUDGET // (width * (len(rows[order[-1]]) + 8)), 1)
             some, order = order[-most:], order[:-most]
@@ -182,37 +182,42 @@ class Translating:
         return [found[i] for i in range(len(rows))]
 
     @torch.inference_mode()
-    def batch(self, rows: Sequence[Sequence[int]], numbers: Sequence[int], decoding: Decoding) -> list[list[Said]]:
+    def batch(
+        self, rows: Sequence[Sequence[int]], numbers: Sequence[int], decoding: Decoding
+    ) -> list[list[GeneratedText]]:
         longest = [self.room(row, decoding) for row in rows]
         writer = self.writer(rows, max(longest))
-        found = write(writer, numbers, decoding, symbols=self.symbols, literal=self.literal, longest=longest)
-        return [[replace(one, text=one.text.strip()) for one in (said(x, self.text) for x in own)] for own in found]
+        found = write_texts(writer, numbers, decoding, symbols=self.symbols, literal=self.literal, longest=longest)
+        return [
+            [replace(one, text=one.text.strip()) for one in (generated_text(x, self.text) for x in own)]
+            for own in found
+        ]
 
     def room(self, row: Sequence[int], decoding: Decoding) -> int:
         """How many tokens may be written for a source."""
-        least = asked_for(decoding, self.literal)
+        least = required_length(decoding, self.literal)
         return decoding.longest or max(2 * len(row) + 16, least)
 
-    def writer(self, rows: Sequence[Sequence[int]], room: int) -> Writer:
-        tokens, prompt = padded(rows), torch.full((len(rows), 1), self.begin)
-        return Writer(Translator(self.net, tokens.ids, tokens.keys), prompt, room=room)
+    def writer(self, rows: Sequence[Sequence[int]], room: int) -> IncrementalDecoder:
+        tokens, prompt = pad_ids(rows), torch.full((len(rows), 1), self.begin)
+        return IncrementalDecoder(Seq2SeqDecoder(self.net, tokens.ids, tokens.keys), prompt, room=room)
 
 
-def clean(text: str) -> str:
+def check_text(text: str) -> str:
     """Half a surrogate pair is no character, and NUL is none that anybody writes."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
 
 
-def sentences(text: str) -> Iterator[Part]:
+def sentences(text: str) -> Iterator[TextPiece]:
     start, word, gap = 0, 0, ""
     stripped = text.strip()
     for found in GAPS.finditer(stripped):
         line = "\n" in found.group()
         if line or (ends(stripped[word : found.start()]) and begins(stripped[found.end() : found.end() + SIGNS])):
-            yield Part(stripped[start : found.start()], gap)
+            yield TextPiece(stripped[start : found.start()], gap)
             start, gap = found.end(), "\n" if line else " "
         word = found.end()
-    yield Part(stripped[start:], gap)
+    yield TextPiece(stripped[start:], gap)
 
 
 def ends(word: str) -> bool:
@@ -231,14 +236,14 @@ def begins(text: str) -> bool:
     return first.isalnum() and not first.islower()
 
 
-def whole(parts: Sequence[Part], found: Sequence[Sequence[Said]]) -> list[Said]:
+def joined_parts(parts: Sequence[TextPiece], found: Sequence[Sequence[GeneratedText]]) -> list[GeneratedText]:
     """The translations of each part, together: the best of all, the second of all, as far as all have one."""
     if not parts:
-        return [Said("", 0.0, 0.0, (), True)]
+        return [GeneratedText("", 0.0, 0.0, (), True)]
     if len(parts) == 1:
         return list(found[0])
     return [
-        Said(
+        GeneratedText(
             "".join(part.gap + one.text for part, one in zip(parts, own, strict=True)).strip(),
             sum(one.score for one in own),
             sum(one.logp for one in own),

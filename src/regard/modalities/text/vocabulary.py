@@ -13,9 +13,9 @@ from regard.errors import InputError
 from .processor import Text
 
 PAD, UNKNOWN, BEGIN, END = "<pad>", "<unknown>", "<begin>", "<end>"
-SPECIAL = [PAD, UNKNOWN, BEGIN, END]
+SPECIAL_TOKENS = [PAD, UNKNOWN, BEGIN, END]
 MASKS = ("<mask>", "[MASK]", "<MASK>")  # of ours, and of others
-BYTES = 256 + len(SPECIAL)  # tokens that bpe has at least
+BYTE_VOCABULARY = 256 + len(SPECIAL_TOKENS)  # tokens that bpe has at least
 
 Kind = Literal["bpe", "unigram", "wordpiece", "words", "characters"]
 
@@ -37,7 +37,7 @@ class Vocabulary:
             "characters": self.characters,
         }
         tokenizer = learners[self.kind](texts)
-        tokenizer.add_special_tokens(SPECIAL)
+        tokenizer.add_special_tokens(SPECIAL_TOKENS)
         return Text(tokenizer)
 
     def pairs(self, texts: Iterable[str]) -> Tokenizer:
@@ -48,7 +48,7 @@ class Vocabulary:
         tokenizer.decoder = decoders.ByteLevel()
         trainer = trainers.BpeTrainer(
             vocab_size=self.size,
-            special_tokens=SPECIAL,
+            special_tokens=SPECIAL_TOKENS,
             initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
             show_progress=False,
         )
@@ -62,10 +62,10 @@ class Vocabulary:
         tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
         tokenizer.decoder = decoders.Metaspace()
         trainer = trainers.UnigramTrainer(
-            vocab_size=self.size, special_tokens=SPECIAL, unk_token=UNKNOWN, show_progress=False
+            vocab_size=self.size, special_tokens=SPECIAL_TOKENS, unk_token=UNKNOWN, show_progress=False
         )
         tokenizer.train_from_iterator(texts, trainer)
-        return settled(tokenizer)
+        return settled_ids(tokenizer)
 
     def wordpiece(self, texts: Iterable[str]) -> Tokenizer:
         """Wu et al. (2016), https://arxiv.org/abs/1609.08144: what goes on within a word is marked.
@@ -78,44 +78,46 @@ class Vocabulary:
             [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation()]
         )
         tokenizer.decoder = decoders.WordPiece(cleanup=True)
-        trainer = trainers.WordPieceTrainer(vocab_size=self.size, special_tokens=SPECIAL, show_progress=False)
+        trainer = trainers.WordPieceTrainer(vocab_size=self.size, special_tokens=SPECIAL_TOKENS, show_progress=False)
         tokenizer.train_from_iterator(texts, trainer)
-        return settled(tokenizer)
+        return settled_ids(tokenizer)
 
     def words(self, texts: Iterable[str]) -> Tokenizer:
         counting = whole_words({})
         counting.train_from_iterator(texts, trainers.WordLevelTrainer(vocab_size=self.size, show_progress=False))
         ids = counting.get_vocab()
-        frequent = sorted(ids.keys() - set(SPECIAL), key=lambda word: ids[word])
-        return whole_words({name: i for i, name in enumerate([*SPECIAL, *frequent][: max(self.size, len(SPECIAL))])})
+        frequent = sorted(ids.keys() - set(SPECIAL_TOKENS), key=lambda word: ids[word])
+        return whole_words(
+            {name: i for i, name in enumerate([*SPECIAL_TOKENS, *frequent][: max(self.size, len(SPECIAL_TOKENS))])}
+        )
 
     def characters(self, texts: Iterable[str]) -> Tokenizer:
         """Every character by itself, spaces and line ends too."""
         found = {character for text in texts for character in text}
-        if len(found) + len(SPECIAL) > self.size:
+        if len(found) + len(SPECIAL_TOKENS) > self.size:
             raise InputError(
                 "the text has more different characters than the vocabulary may hold",
                 got=f"{len(found)} characters",
-                expected=f"at most {self.size - len(SPECIAL)}",
+                expected=f"at most {self.size - len(SPECIAL_TOKENS)}",
                 fix="raise the vocabulary's size, or use bpe",
             )
-        names = [*SPECIAL, *sorted(found)]
+        names = [*SPECIAL_TOKENS, *sorted(found)]
         tokenizer = Tokenizer(models.WordLevel({name: i for i, name in enumerate(names)}, unk_token=UNKNOWN))
         tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")
         tokenizer.decoder = decoders.Fuse()
         return tokenizer
 
 
-def settled(tokenizer: Tokenizer) -> Tokenizer:
+def settled_ids(tokenizer: Tokenizer) -> Tokenizer:
     """The same pieces with ids, and scores, that do not depend on the order in which the library went through them."""
     data = json.loads(tokenizer.to_str())
     model = data["model"]
     if model["type"] == "Unigram":
-        pieces = {piece: round(score, 4) for piece, score in model["vocab"] if piece not in SPECIAL}
+        pieces = {piece: round(score, 4) for piece, score in model["vocab"] if piece not in SPECIAL_TOKENS}
         learned = sorted(pieces.items(), key=lambda item: (-item[1], item[0]))
-        model["vocab"], model["unk_id"] = [[name, 0.0] for name in SPECIAL] + list(map(list, learned)), 1
+        model["vocab"], model["unk_id"] = [[name, 0.0] for name in SPECIAL_TOKENS] + list(map(list, learned)), 1
     else:
-        names = [*SPECIAL, *sorted(model["vocab"].keys() - set(SPECIAL))]
+        names = [*SPECIAL_TOKENS, *sorted(model["vocab"].keys() - set(SPECIAL_TOKENS))]
         model["vocab"] = {name: i for i, name in enumerate(names)}
     data["added_tokens"] = []
     return Tokenizer.from_str(json.dumps(data))
@@ -128,14 +130,14 @@ def whole_words(ids: dict[str, int]) -> Tokenizer:
     return tokenizer
 
 
-def symbols_of(text: Text) -> Symbols:
+def tokenizer_symbols(text: Text) -> Symbols:
     """What begins, ends and fills up a text of ours; one that was made elsewhere may have no token to fill up with."""
     return Symbols(text.id_of(BEGIN), (text.id_of(END),), text.tokenizer.token_to_id(PAD))
 
 
-def ends_of(text: Text, symbols: Symbols | None = None) -> tuple[int, int]:
+def framing_tokens(text: Text, symbols: Symbols | None = None) -> tuple[int, int]:
     """What a text begins and ends with: as a model's symbols say, or by the names that are ours."""
-    found = symbols_of(text) if symbols is None else symbols
+    found = tokenizer_symbols(text) if symbols is None else symbols
     if found.begin is None or not found.end:
         raise InputError("this model has no token that texts begin with, or none that ends them")
     return found.begin, found.end[0]
@@ -157,7 +159,7 @@ def with_mask(text: Text) -> Text:
     return text
 
 
-def mask_of(text: Text) -> int:
+def mask_token(text: Text) -> int:
     for name in MASKS:
         if (found := text.tokenizer.token_to_id(name)) is not None:
             return found

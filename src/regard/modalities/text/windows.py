@@ -5,26 +5,26 @@ from typing import Any
 
 import numpy as np
 
-from regard.data.batches import Batches, Drawing, Drawn
-from regard.data.draws import fractions
+from regard.data.batches import Batches, Drawing, RandomBatches
+from regard.data.counter_rng import uniform_samples
 from regard.data.order import Order
 from regard.decode.symbols import Symbols
-from regard.modalities.learning import Opened, Plan, Sources
+from regard.modalities.rows import OpenedData, RunPlan, SplitBatches
 
-from .passages import Passages, Windows
+from .passages import Passages, TextWindows
 from .processor import Text
-from .tasks.language import Tokens, next_tokens
-from .vocabulary import ends_of
+from .tasks.language import NextTokenBatch, next_tokens
+from .vocabulary import framing_tokens
 
 
-def window_batches(plan: Plan, opened: Opened, text: Text, length: int, make: Drawing) -> Sources:
+def window_batches(plan: RunPlan, opened: OpenedData, text: Text, length: int, make: Drawing) -> SplitBatches:
     splits: dict[str, Batches] = {}
     for split, rows in opened.splits.items():
         assert isinstance(rows, Passages)
-        windows, shuffled = Windows(rows, text, length), split == "train"
+        windows, shuffled = TextWindows(rows, text, length), split == "train"
         order = Order(len(windows), rows=max(plan.data.budget // length, 1), seed=plan.seed, shuffle=shuffled)
-        splits[split] = Drawn(windows, order, WindowMaker(length, make, moved=shuffled), plan.seed)
-    return Sources(splits, longest=length)
+        splits[split] = RandomBatches(windows, order, WindowMaker(length, make, moved=shuffled), plan.seed)
+    return SplitBatches(splits, longest=length)
 
 
 class WindowMaker:
@@ -37,7 +37,7 @@ class WindowMaker:
         places = [0] * len(rows)
         if self.moved:
             free = [max(len(row) - self.length, 0) for row in rows]
-            places = [int(fractions(own, 1)[0] * (room + 1)) for own, room in zip(numbers, free, strict=True)]
+            places = [int(uniform_samples(own, 1)[0] * (room + 1)) for own, room in zip(numbers, free, strict=True)]
         return self.make([row[i : i + self.length] for row, i in zip(rows, places, strict=True)], numbers)
 
 
@@ -45,7 +45,7 @@ class PassageMaker:
     """Windows into rows of ids behind a begin: wherever it is in the text, that is where the model begins."""
 
     def __init__(self, text: Text, symbols: Symbols | None = None) -> None:
-        self.begin, _ = ends_of(text, symbols)
+        self.begin, _ = framing_tokens(text, symbols)
 
-    def __call__(self, rows: Sequence[Any], numbers: Sequence[np.random.Philox]) -> Tokens:
+    def __call__(self, rows: Sequence[Any], numbers: Sequence[np.random.Philox]) -> NextTokenBatch:
         return next_tokens([[self.begin, *row.tolist()] for row in rows])

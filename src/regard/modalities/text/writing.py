@@ -7,19 +7,19 @@ from dataclasses import dataclass
 import torch
 
 from regard.decode.beam import Search
-from regard.decode.choice import Drawn, likeliest
-from regard.decode.rules import Rule, at_least, begins_with, never, no_repeat
+from regard.decode.incremental import IncrementalDecoder
+from regard.decode.rules import Rule, ban_tokens, forced_prefix, min_tokens, no_repeat_ngrams
+from regard.decode.sampling import TokenSampler, greedy_tokens
 from regard.decode.settings import Decoding
-from regard.decode.steps import Written, collect, stream
+from regard.decode.steps import GeneratedTokens, collect_tokens, stream_tokens
 from regard.decode.symbols import Symbols
-from regard.decode.writer import Writer
 from regard.errors import InputError
 
 from .processor import Text
 
 
 @dataclass(frozen=True)
-class Said:
+class GeneratedText:
     """One of the texts that an input may become."""
 
     text: str
@@ -27,28 +27,28 @@ class Said:
     logp: float  # its log-probability
     ids: tuple[int, ...]
     ended: bool  # by itself; else it was cut at the longest length
-    parts: tuple["Said", ...] = ()  # of a text that was read in parts
+    parts: tuple["GeneratedText", ...] = ()  # of a text that was read in parts
 
 
-def said(written: Written, text: Text) -> Said:
-    return Said(text.decode(written.ids), written.score, written.logp, tuple(written.ids), written.ended)
+def generated_text(written: GeneratedTokens, text: Text) -> GeneratedText:
+    return GeneratedText(text.decode(written.ids), written.score, written.logp, tuple(written.ids), written.ended)
 
 
 def rules_of(decoding: Decoding, symbols: Symbols, literal: Text) -> list[Rule]:
     """What may not be written, or must be."""
     silent = {symbols.begin, symbols.pad} - {None, *symbols.end}
-    rules: list[Rule] = [never([i for i in silent if i is not None])] if silent else []
+    rules: list[Rule] = [ban_tokens([i for i in silent if i is not None])] if silent else []
     if decoding.shortest:
-        rules.append(at_least(decoding.shortest, symbols.end))
+        rules.append(min_tokens(decoding.shortest, symbols.end))
     prefix = literal.unframed([decoding.prefix])[0] if decoding.prefix else []
     if decoding.no_repeat:
-        rules.append(no_repeat(decoding.no_repeat, len(prefix)))
+        rules.append(no_repeat_ngrams(decoding.no_repeat, len(prefix)))
     if prefix:
-        rules.append(begins_with(prefix))
+        rules.append(forced_prefix(prefix))
     return rules
 
 
-def asked_for(decoding: Decoding, literal: Text) -> int:
+def required_length(decoding: Decoding, literal: Text) -> int:
     """How many tokens a text must have at least to hold all that it shall; more than it may have is refused."""
     forced = sum(map(len, literal.unframed([x for x in (decoding.prefix, *needed(decoding)) if x])))
     if decoding.longest is not None and forced > decoding.longest:
@@ -68,15 +68,15 @@ def needed(decoding: Decoding) -> list[str]:
     ]
 
 
-def write(
-    writer: Writer,
+def write_texts(
+    writer: IncrementalDecoder,
     numbers: Sequence[int],
     decoding: Decoding,
     *,
     symbols: Symbols,
     literal: Text,
     longest: Sequence[int],
-) -> list[list[Written]]:
+) -> list[list[GeneratedTokens]]:
     """The texts of each input, the best first; the ``writer`` has read all inputs, ``numbers`` are those by which their
     random numbers are known, and ``longest`` says how long each may become. There may be none: where all that is asked
     for cannot be, or where a net's scores are no numbers."""
@@ -88,9 +88,9 @@ def write(
         return [own[: decoding.nbest] for own in search.run()]
     n = decoding.nbest
     writer.multiply(n)
-    choose = Drawn(decoding.sampling, [number * n + turn for number in numbers for turn in range(n)])
+    choose = TokenSampler(decoding.sampling, [number * n + turn for number in numbers for turn in range(n)])
     limits = [most for most in longest for _ in range(n)]
-    drawn = collect(stream(writer, choose, end, longest=limits, rules=rules), len(limits), end)
+    drawn = collect_tokens(stream_tokens(writer, choose, end, longest=limits, rules=rules), len(limits), end)
     real = [[text for text in drawn[i : i + n] if math.isfinite(text.logp)] for i in range(0, len(drawn), n)]
     return [sorted(own, key=lambda text: -text.score) for own in real]
 
@@ -107,8 +107,8 @@ def check_stream(decoding: Decoding) -> None:
         )
 
 
-def pieces(
-    start: Callable[[], Writer],
+def text_pieces(
+    start: Callable[[], IncrementalDecoder],
     number: int,
     decoding: Decoding,
     *,
@@ -119,12 +119,12 @@ def pieces(
 ) -> Iterator[str]:
     """One text piece by piece, each as soon as it is chosen: the likeliest, or drawn. ``start`` gives a writer that has
     read the input, and ``text`` is what tokens say."""
-    choose = likeliest if decoding.sampling is None else Drawn(decoding.sampling, [number])
+    choose = greedy_tokens if decoding.sampling is None else TokenSampler(decoding.sampling, [number])
     ids: list[int] = []
     told = ""
     with torch.inference_mode():
         writer = start()
-    steps = stream(writer, choose, symbols.end, longest=longest, rules=rules_of(decoding, symbols, literal))
+    steps = stream_tokens(writer, choose, symbols.end, longest=longest, rules=rules_of(decoding, symbols, literal))
     while True:
         with torch.inference_mode():  # not around the yield: it would hold for whoever listens
             step = next(steps, None)
@@ -132,7 +132,7 @@ def pieces(
             break
         if step[0].id not in symbols.end:
             ids.append(step[0].id)
-            known = settled(text(ids))
+            known = stable_text(text(ids))
             if len(known) > len(told):
                 yield known[len(told) :]
                 told = known
@@ -140,7 +140,7 @@ def pieces(
         yield rest
 
 
-def settled(text: str) -> str:
+def stable_text(text: str) -> str:
     """Without the end that may still change: a part of a character waits for the rest, three bytes at most."""
     broken = len(text) - len(text.rstrip("\ufffd"))
     return text[: len(text) - min(broken, 3)]

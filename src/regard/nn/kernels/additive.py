@@ -10,7 +10,7 @@ W and U are the projections to queries and keys.
 import torch
 from torch import Tensor, nn
 
-from ..attention import Kernel, by_rows, spread
+from ..attention import Kernel, by_rows, repeat_heads
 from ..mask import ALL, Bias, Mask, add_bias, masked_softmax
 
 
@@ -23,7 +23,7 @@ class Additive(Kernel):
         nn.init.normal_(self.score, std=head_dim**-0.5)
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
-        pairs = torch.tanh(q.unsqueeze(-2) + spread(k, q.shape[-3]).unsqueeze(-3))  # (b, h, q, k, e)
+        pairs = torch.tanh(q.unsqueeze(-2) + repeat_heads(k, q.shape[-3]).unsqueeze(-3))  # (b, h, q, k, e)
         scores = (pairs @ self.score.unsqueeze(-3)).squeeze(-1)
         return masked_softmax(add_bias(scores, bias), mask.dense(q.shape[-2], k.shape[-2], q.device), bias)
 

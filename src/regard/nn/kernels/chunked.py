@@ -15,9 +15,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .. import attention
-from ..attention import Kernel, Mixer, Softmax, by_rows, spread
+from ..attention import Kernel, Mixer, Softmax, by_rows, repeat_heads
 from ..mask import ALL, Bias, Mask, count, masked_softmax, over_heads
-from ..replay import Part, in_parts
+from ..recompute import RowPart, in_parts
 from ..site import Site
 
 NAME = "attention in chunks"
@@ -62,7 +62,7 @@ class Chunked(Kernel):
         allowed = times > 0 if allowed is None else allowed & (times > 0)
         asking = mask.real(rows, q.device)
         allowed = allowed if asking is None else allowed & asking[..., None, :, None]
-        scores = q @ spread(k, q.shape[-3]).mT * q.shape[-1] ** -0.5
+        scores = q @ repeat_heads(k, q.shape[-3]).mT * q.shape[-1] ** -0.5
         return masked_softmax(scores + times.clamp(min=1).log(), allowed)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
@@ -70,7 +70,7 @@ class Chunked(Kernel):
         n = q.shape[-2]
         if n != k.shape[-2] or not isinstance(mask.start, int) or mask.start or not k.numel():
             return by_rows(self.explicit, q, k, v, mask, None)
-        k, v, lead = spread(k, q.shape[-3]), spread(v, q.shape[-3]), q.shape[:-3]
+        k, v, lead = repeat_heads(k, q.shape[-3]), repeat_heads(v, q.shape[-3]), q.shape[:-3]
         filled = torch.full((*[1] * len(lead), 1), n, device=q.device)
         order = torch.arange(n, device=q.device).expand(*[1] * len(lead), n)
         if mask.keys is not None:  # what is real comes first
@@ -107,7 +107,7 @@ class Chunked(Kernel):
         """To the chunks that are seen besides one's own."""
         return () if c == 1 else (-1, 1)[: 1 if causal else 1 + self.after]
 
-    def part(self, blocks: "Blocks", chunks: slice, rows: slice) -> Part:
+    def part(self, blocks: "Blocks", chunks: slice, rows: slice) -> RowPart:
         m, w = blocks.own.shape[-1], blocks.seen.shape[-1]
         keys = slice(chunks.start * w, chunks.stop * w)
         queries = slice(chunks.start * m + rows.start, (chunks.stop - 1) * m + rows.stop)
@@ -117,7 +117,7 @@ class Chunked(Kernel):
             y = self.softmax(*split, Mask(pairs=blocks.pairs(chunks, rows).unsqueeze(-3)))  # (..., c, h, rows, f)
             return y.movedim(-4, -3).flatten(-3, -2)
 
-        return Part(queries, (queries, keys, keys), make)
+        return RowPart(queries, (queries, keys, keys), make)
 
     def refuse(self, mask: Mask, bias: Bias | None) -> None:
         mask.structured(NAME)

@@ -57,10 +57,10 @@ class Directions(nn.Module):
         """Into a new tensor: whoever still waits for a gradient keeps the old one."""
         source = torch.Generator().manual_seed((int(self.seed) + int(self.calls)) % 2**63)
         count, width = self.matrix.shape
-        self.matrix = drawn(count, width, self.layout, self.norms, source).to(self.matrix)
+        self.matrix = draw_directions(count, width, self.layout, self.norms, source).to(self.matrix)
 
 
-def drawn(count: int, width: int, layout: Layout, norms: Norms, source: torch.Generator) -> Tensor:
+def draw_directions(count: int, width: int, layout: Layout, norms: Norms, source: torch.Generator) -> Tensor:
     """-> (m, e) in float64, each row as long as a Gaussian vector ("chi"), or all of length sqrt e ("equal")"""
     blocks = [gaussian(width, width, source) for _ in range(ceil(count / width))]
     rows = torch.cat([haar(block) if layout == "orthogonal" else block for block in blocks])[:count]

@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..attention import Kernel, Mixer, Softmax, spread
+from ..attention import Kernel, Mixer, Softmax, repeat_heads
 from ..config import not_positive, refuse
 from ..mask import ALL, Bias, Mask, count
 from ..site import DropoutError, Site
@@ -30,7 +30,7 @@ Sharing = Literal["none", "heads", "values", "layers"]  # each shares all that t
 Sums = Literal["learned", "convolution", "mean"]
 
 
-class Dense(nn.Module):
+class DenseProjection(nn.Module):
     """A matrix r x n that is learned; one for each head, or one for all."""
 
     def __init__(self, heads: int, rank: int, length: int) -> None:
@@ -46,7 +46,7 @@ class Dense(nn.Module):
         """(b, g, n, e) -> (b, g or h, r, e)"""
         matrix = self.matrix(x.shape[-2])
         if len(matrix) > 1:
-            return matrix @ spread(x, len(matrix))
+            return matrix @ repeat_heads(x, len(matrix))
         wide = x.transpose(-3, -2).flatten(-2)  # one large product for all heads; (b, n, g * e), as projections left it
         return (matrix.squeeze(0) @ wide).unflatten(-1, (x.shape[-3], x.shape[-1])).transpose(-3, -2)
 
@@ -55,7 +55,7 @@ class Dense(nn.Module):
         return None
 
 
-class Windows(nn.Module):
+class WindowProjection(nn.Module):
     """A sum of each window of neighbours, the same for all windows: their mean, or as is learned."""
 
     def __init__(self, heads: int, rank: int, length: int, *, learned: bool) -> None:
@@ -71,7 +71,7 @@ class Windows(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(b, g, n, e) -> (b, g or h, windows, e)"""
-        x = x if self.taps is None or len(self.taps) == 1 else spread(x, len(self.taps))
+        x = x if self.taps is None or len(self.taps) == 1 else repeat_heads(x, len(self.taps))
         windows = F.pad(x, (0, 0, 0, -x.shape[-2] % self.width))
         windows = windows.unflatten(-2, (windows.shape[-2] // self.width, self.width))
         return windows.mean(-2) if self.taps is None else (windows * self.taps[:, None]).sum(-2)
@@ -81,7 +81,7 @@ class Windows(nn.Module):
         return torch.arange(0, n, self.width, device=lengths.device) < lengths
 
 
-Projection = Dense | Windows
+Projection = DenseProjection | WindowProjection
 
 
 class Linformer(Kernel):
@@ -184,8 +184,8 @@ def build(settings: Settings, site: Site) -> Mixer:
 
     def projection() -> Projection:
         if settings.sums == "learned":
-            return Dense(heads, rank, length)
-        return Windows(heads, rank, length, learned=settings.sums == "convolution")
+            return DenseProjection(heads, rank, length)
+        return WindowProjection(heads, rank, length, learned=settings.sums == "convolution")
 
     if settings.shared != "layers":
         values = None if settings.shared == "values" or settings.sums == "mean" else projection()
@@ -195,7 +195,7 @@ def build(settings: Settings, site: Site) -> Mixer:
     name = f"linformer {settings.sums} {rank} {length}"
     if name in site.common:
         lent = site.common[name]
-        assert isinstance(lent, Dense | Windows)
+        assert isinstance(lent, DenseProjection | WindowProjection)
         return site.attention(Linformer(length, None, None, lent))
     site.common[name] = first = projection()
     return site.attention(Linformer(length, first, None))

@@ -11,7 +11,7 @@ from torch import Tensor
 from .. import attention
 from ..attention import Kernel, Softmax
 from ..mask import ALL, Bias, Mask, cut, over_heads
-from ..replay import Part, in_parts
+from ..recompute import RowPart, in_parts
 
 SMALL = 64  # queries of a tile, where the window is smaller still: fewer products, each larger
 
@@ -42,7 +42,7 @@ class Local(Kernel):
         parts = [self.part(mask, slice(top, min(top + height, q.shape[-2])), k.shape[-2]) for top in tops]
         return one_or_more(parts, q, k, v)
 
-    def part(self, mask: Mask, rows: slice, columns: int) -> Part:
+    def part(self, mask: Mask, rows: slice, columns: int) -> RowPart:
         """Some queries, and the keys that any of them may see."""
         assert isinstance(mask.start, int)
         first, last = mask.start + rows.start, mask.start + rows.stop  # the places of these queries
@@ -55,10 +55,10 @@ class Local(Kernel):
         def make(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             return self.softmax(q, k, v, within(here, self.seen(here, q.shape[-2], k.shape[-2], q.device, near.start)))
 
-        return Part(rows, (rows, near, near), make)
+        return RowPart(rows, (rows, near, near), make)
 
 
-def one_or_more(parts: list[Part], *inputs: Tensor) -> Tensor:
+def one_or_more(parts: list[RowPart], *inputs: Tensor) -> Tensor:
     """A part that is alone need not be computed twice."""
     return in_parts(parts, *inputs) if len(parts) > 1 else parts[0].make(*parts[0].cut(inputs))
 

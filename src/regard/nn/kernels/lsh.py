@@ -31,12 +31,12 @@ import torch
 from torch import Tensor
 
 from .. import attention
-from ..attention import Kernel, Mixer, by_rows, spread
+from ..attention import Kernel, Mixer, by_rows, repeat_heads
 from ..cache import Slot
-from ..config import below, not_positive, refuse, shown
+from ..config import not_positive, refuse, show_value, stage_fields
+from ..hash_rounds import FAR, BucketBand, HashPlan, Near, Ring, as_given, in_rounds
 from ..mask import ALL, Bias, Mask, masked_softmax, over_heads
-from ..replay import kept
-from ..rounds import FAR, Band, Near, Plan, Ring, as_given, in_rounds
+from ..recompute import kept
 from ..site import Site
 
 Hash = Literal["angular", "planes"]
@@ -65,8 +65,8 @@ class Settings:
         wrong = self.buckets is not None and (not several or not 1 <= math.prod(several) <= MOST)
         refuse(
             not_positive(self, "chunk", "rounds"),
-            below(0, self, "redraw"),
-            [f"buckets = {shown(self.buckets)} is not from 1 to {MOST}"] if wrong else [],
+            stage_fields(0, self, "redraw"),
+            [f"buckets = {show_value(self.buckets)} is not from 1 to {MOST}"] if wrong else [],
         )
 
 
@@ -139,11 +139,11 @@ class LSH(Kernel):
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
         self.refuse(mask, bias)
-        return self.looked(q, k, mask, self.codes(spread(k, q.shape[-3])))
+        return self.looked(q, k, mask, self.codes(repeat_heads(k, q.shape[-3])))
 
     def looked(self, q: Tensor, k: Tensor, mask: Mask, codes: Tensor) -> Tensor:
         """(b, h, q, e), (b, g, k, e), (b, h, r, k) -> (b, h, q, k)"""
-        k = spread(k, q.shape[-3])
+        k = repeat_heads(k, q.shape[-3])
         lead, rows, columns, plan = k.shape[:-2], q.shape[-2], k.shape[-2], self.plan(codes, mask)
         places = mask.places(rows, q.device)
         items = over(places.clamp(max=columns - 1), lead).flatten(0, -2).unsqueeze(1)
@@ -153,7 +153,7 @@ class LSH(Kernel):
         times = torch.stack(each).sum(0).view(*lead, rows, columns)
         allowed, own = mask.dense(rows, columns, q.device), over_heads(places[..., :, None] == every)
         allowed = own.new_ones(1) if allowed is None else allowed
-        others, scores = (times > 0) & allowed & ~own, q @ unit(k).mT
+        others, scores = (times > 0) & allowed & ~own, q @ unit_keys(k).mT
         weights = masked_softmax(scores if self.once else scores + times.clamp(min=1).to(q.dtype).log(), others)
         return weights + (own & allowed & ~others.any(-1, keepdim=True)).to(weights.dtype)
 
@@ -161,9 +161,9 @@ class LSH(Kernel):
         self.refuse(mask, bias)
         if q.shape[-2] != k.shape[-2] or not isinstance(mask.start, int) or mask.start or not k.numel():
             return by_rows(self.explicit, q, k, v, mask, None)
-        k, v, lead = spread(k, q.shape[-3]), spread(v, q.shape[-3]), q.shape[:-2]
+        k, v, lead = repeat_heads(k, q.shape[-3]), repeat_heads(v, q.shape[-3]), q.shape[:-2]
         plan = self.plan(self.codes(k), mask)
-        q, k, v = (x.reshape(-1, *x.shape[-2:]) for x in (q, unit(k), v))
+        q, k, v = (x.reshape(-1, *x.shape[-2:]) for x in (q, unit_keys(k), v))
         return in_rounds(q, k, v, plan, self.dropout.p if self.training else 0.0).view(*lead, -1, v.shape[-1])
 
     def step(self, slot: Slot, q: Tensor, k: Tensor, v: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
@@ -172,11 +172,11 @@ class LSH(Kernel):
             raise ValueError("chunks are cut from the whole text, so they decode nothing step by step; take the band")
         k, v = slot.append("k", k), slot.append("v", v)
         known = slot["codes"].shape[-2] if "codes" in slot else 0
-        codes = slot.append("codes", self.hash(spread(k[..., known:, :], q.shape[-3]), self.draw()).mT).mT
+        codes = slot.append("codes", self.hash(repeat_heads(k[..., known:, :], q.shape[-3]), self.draw()).mT).mT
         if q.shape[-2] == k.shape[-2]:  # there is no past
             return self(q, k, v, mask)
         weights = self.dropout(self.looked(q, k, mask, codes))
-        return weights @ spread(v, q.shape[-3])
+        return weights @ repeat_heads(v, q.shape[-3])
 
     def refuse(self, mask: Mask, bias: Bias | None) -> None:
         mask.structured(NAME)
@@ -205,7 +205,7 @@ class LSH(Kernel):
             return torch.zeros(*lead, self.rounds, n, dtype=torch.int32, device=k.device)
         bits = self.buckets.bit_length() - 1
         columns = bits if self.hashed == "planes" else sum(self.factors) // 2
-        turns = turned(self.seed + draw * APART, k.shape[-3], k.shape[-1], self.rounds, columns)
+        turns = random_rotations(self.seed + draw * APART, k.shape[-3], k.shape[-1], self.rounds, columns)
         precise = torch.promote_types(k.dtype, torch.float32)
         k, turns = k.detach().to(precise), turns.to(k.device, precise)
         height = max(attention.DENSE // (max(math.prod(lead), 1) * columns), 1)
@@ -231,7 +231,7 @@ class LSH(Kernel):
         return code
 
     @torch.no_grad()
-    def plan(self, codes: Tensor, mask: Mask) -> Plan:
+    def plan(self, codes: Tensor, mask: Mask) -> HashPlan:
         """(b, h, r, k) -> where each stands in each round"""
         lead, n = codes.shape[:-2], codes.shape[-1]
         real = None if mask.keys is None else over(mask.keys, lead).unsqueeze(-2)
@@ -242,18 +242,18 @@ class LSH(Kernel):
         order = codes.argsort(dim=-1, stable=True)
         rank = torch.empty_like(order).scatter_(-1, order, torch.arange(n, device=order.device).expand_as(order))
         order, rank, chunk = order.int(), rank.int(), max(min(self.chunk, n), 1)
-        return Plan(order, rank, count, chunk, self.near(codes, order, rank, count, chunk, mask.causal))
+        return HashPlan(order, rank, count, chunk, self.near(codes, order, rank, count, chunk, mask.causal))
 
     def near(self, codes: Tensor, order: Tensor, rank: Tensor, count: Tensor, chunk: int, causal: bool) -> Near:
         if self.form == "band" or (self.form is None and causal):
             place = rank + codes * (self.chunk + 1)
-            return Band(place.masked_fill(rank >= count, FAR), self.chunk, self.once)
+            return BucketBand(place.masked_fill(rank >= count, FAR), self.chunk, self.once)
         own, filled = rank // chunk, -(-count // chunk)
         previous = torch.where(own == 0, filled.clamp(min=1), own) - 1
         return Ring(order, own, previous, codes if self.alike else None, causal, self.once)
 
 
-def unit(k: Tensor) -> Tensor:
+def unit_keys(k: Tensor) -> Tensor:
     """Keys of length 1."""
     precise = k.to(torch.promote_types(k.dtype, torch.float32))
     return (precise * (precise.square().mean(-1, keepdim=True) + 1e-6).rsqrt() * k.shape[-1] ** -0.5).to(k.dtype)
@@ -264,13 +264,13 @@ def over(x: Tensor, lead: tuple[int, ...]) -> Tensor:
     return (x if x.ndim == 1 else x.unsqueeze(-2)).expand(*lead, x.shape[-1])
 
 
-def turned(seed: int, heads: int, dim: int, rounds: int, columns: int) -> Tensor:
+def random_rotations(seed: int, heads: int, dim: int, rounds: int, columns: int) -> Tensor:
     """(h, e, r, columns), in float32 whatever the model is in: the same seed, the same buckets"""
     return drawn(seed, heads, dim, rounds, columns)
 
 
 # As torch.compiler.assume_constant_result marks it, which would load the compiler here and now, for everybody.
-turned._dynamo_marked_constant = True  # type: ignore[attr-defined]
+random_rotations._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 @lru_cache(maxsize=64)

@@ -11,7 +11,7 @@ https://arxiv.org/abs/1508.04025, section 3
 import torch
 from torch import Tensor, nn
 
-from ..attention import Kernel, Softmax, by_rows, spread
+from ..attention import Kernel, Softmax, by_rows, repeat_heads
 from ..mask import ALL, Bias, Mask, add_bias, masked_softmax
 
 
@@ -42,7 +42,7 @@ class Concat(Kernel):
             nn.init.normal_(weight, std=head_dim**-0.5)
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
-        a, b = q @ self.queries, spread(k, q.shape[-3]) @ self.keys
+        a, b = q @ self.queries, repeat_heads(k, q.shape[-3]) @ self.keys
         scores = (torch.tanh(a.unsqueeze(-2) + b.unsqueeze(-3)) @ self.score.unsqueeze(-3)).squeeze(-1)
         return masked_softmax(add_bias(scores, bias), mask.dense(q.shape[-2], k.shape[-2], q.device), bias)
 
@@ -74,7 +74,7 @@ class LocalP(Kernel):
         off = places - centre  # (b, h, q, k)
         near = off.detach().abs() <= self.window
         allowed = mask.dense(q.shape[-2], k.shape[-2], q.device)
-        scores = add_bias(q @ spread(k, q.shape[-3]).mT, bias)
+        scores = add_bias(q @ repeat_heads(k, q.shape[-3]).mT, bias)
         inside = masked_softmax(scores, near if allowed is None else near & allowed, bias)
         return inside * torch.exp(-2 * (off / self.window) ** 2).to(inside.dtype)
 

@@ -12,7 +12,7 @@ Differs from the paper: keys that may not be looked at do not count.
 import torch
 from torch import Tensor, nn
 
-from ..attention import Kernel, by_rows, spread
+from ..attention import Kernel, by_rows, repeat_heads
 from ..mask import ALL, Bias, Mask, add_bias
 
 
@@ -20,13 +20,13 @@ class MeanDot(Kernel):
     """q . k / n. Without a softmax the product of keys and values may come first: linear in the number of keys."""
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
-        return averaged(add_bias(q @ spread(k, q.shape[-3]).mT, bias), mask, bias)
+        return averaged(add_bias(q @ repeat_heads(k, q.shape[-3]).mT, bias), mask, bias)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
         dropping = self.training and self.dropout.p > 0
         if dropping or bias is not None or mask.causal or mask.pairs is not None:
             return by_rows(self.explicit, q, k, v, mask, bias)
-        k, v = spread(k, q.shape[-3]), spread(v, q.shape[-3])
+        k, v = repeat_heads(k, q.shape[-3]), repeat_heads(v, q.shape[-3])
         if mask.keys is None:
             return q @ (k.mT @ v / max(k.shape[-2], 1))
         keys = mask.keys[..., None, :, None]
@@ -44,7 +44,7 @@ class MeanConcat(Kernel):
             nn.init.normal_(weight, std=head_dim**-0.5)
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
-        scores = torch.relu(q @ self.queries + (spread(k, q.shape[-3]) @ self.keys).mT)
+        scores = torch.relu(q @ self.queries + (repeat_heads(k, q.shape[-3]) @ self.keys).mT)
         return averaged(add_bias(scores, bias), mask, bias)
 
 

@@ -20,12 +20,12 @@ from torch import Tensor
 
 from ..attention import Kernel, Mixer
 from ..cache import Slot
-from ..config import below, refuse
+from ..config import refuse, stage_fields
 from ..mask import ALL, Bias, Mask
 from ..site import Site
 from .directions import Directions, Layout, Norms
-from .rfa import LEAST, Waves
-from .sums import Lifted, Linear, decode, fresh, never_formed, possible
+from .rfa import LEAST, FourierFeatures
+from .sums import Lifted, LinearAttention, decode, fresh, never_formed, possible
 
 LOG2E = 1.0 / math.log(2.0)
 SMALL = 1e-6  # added to features in any case
@@ -43,7 +43,7 @@ class Settings:
     redraw: int = 1000  # calls in training until others are drawn; 0 is never
 
     def __post_init__(self) -> None:
-        refuse(below(0, self, "added"))
+        refuse(stage_fields(0, self, "added"))
 
 
 def build(settings: Settings, site: Site) -> Mixer:
@@ -61,11 +61,11 @@ class Performer(Kernel):
         self.form, self.added = settings.form, settings.added
         self.directions = Directions(count, width, settings.directions, settings.norms, settings.redraw)
 
-    def linear(self, directions: Tensor) -> Linear:
+    def linear(self, directions: Tensor) -> LinearAttention:
         scale = directions.shape[-1] ** -0.25
         if self.form == "positive":
-            return Linear(Exponentials(directions, scale, self.added), TINY)
-        return Linear(Waves(directions, scale), LEAST)
+            return LinearAttention(Exponentials(directions, scale, self.added), TINY)
+        return LinearAttention(FourierFeatures(directions, scale), LEAST)
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
         return self.linear(self.directions.matrix).weights(q, k, possible(mask, bias))

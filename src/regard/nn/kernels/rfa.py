@@ -19,12 +19,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..attention import Kernel, Mixer, spread
+from ..attention import Kernel, Mixer, repeat_heads
 from ..cache import Slot
 from ..mask import ALL, Bias, Mask
 from ..site import Site
 from .directions import Directions, Layout, Norms
-from .sums import Lifted, Linear, decode, fresh, never_formed, possible, precise
+from .sums import Lifted, LinearAttention, decode, fresh, never_formed, possible, precise
 
 LEAST = 0.05  # the sum of a query's weights, relative to its nearest key, if it is an estimate that may be zero
 
@@ -51,24 +51,27 @@ class RandomFeatures(Kernel):
         count = 2 * width if settings.features is None else settings.features
         self.directions = Directions(count, width, settings.directions, settings.norms, settings.redraw)
         self.log_scale = nn.Parameter(torch.zeros(heads, 1, 1))
-        self.gate = Gate(heads, width) if settings.gate else None
+        self.gate = DecayGate(heads, width) if settings.gate else None
 
     def turned(self, x: Tensor) -> Tensor:
         """(..., g, n, e) -> (..., h, n, e), of length s"""
-        return F.normalize(spread(precise(x), len(self.log_scale)), dim=-1) * self.log_scale.exp()
+        return F.normalize(repeat_heads(precise(x), len(self.log_scale)), dim=-1) * self.log_scale.exp()
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
-        mask, linear = possible(mask, bias), Linear(Waves(self.directions.matrix, 1.0), LEAST)
+        mask, linear = possible(mask, bias), LinearAttention(FourierFeatures(self.directions.matrix, 1.0), LEAST)
         level = None if self.gate is None else self.gate(k, mask.keys).level
         return linear.weights(self.turned(q), self.turned(k), mask, level).to(q.dtype)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
-        mask, linear = possible(mask, bias), Linear(Waves(self.directions(), 1.0), LEAST)
+        mask, linear = possible(mask, bias), LinearAttention(FourierFeatures(self.directions(), 1.0), LEAST)
         level = None if self.gate is None else self.gate(k, mask.keys).level
         return linear.mix(self.turned(q), self.turned(k), v, mask, level).rows.to(q.dtype)
 
     def step(self, slot: Slot, q: Tensor, k: Tensor, v: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
-        mask, linear = fresh(slot, possible(mask, bias), k), Linear(Waves(self.directions.matrix, 1.0), LEAST)
+        mask, linear = (
+            fresh(slot, possible(mask, bias), k),
+            LinearAttention(FourierFeatures(self.directions.matrix, 1.0), LEAST),
+        )
         level = None
         if self.gate is not None:
             faded = self.gate(k, mask.keys, slot.tensors.get("kept"))
@@ -82,7 +85,7 @@ class Faded:
     kept: Tensor  # (..., h, 1): the logarithm of what all gates so far leave of a first state
 
 
-class Gate(nn.Module):
+class DecayGate(nn.Module):
     """At t, key j has the weight (1 - g_j) g_(j+1) .. g_t. What stands in it of t alone cancels in the quotient, so the
     gate is a level: log(1 - g_j) - log(g_1 .. g_j). It starts at sigmoid(3): a key lasts some 20 steps."""
 
@@ -93,7 +96,7 @@ class Gate(nn.Module):
 
     def forward(self, k: Tensor, real: Tensor | None, kept: Tensor | None = None) -> Faded:
         """(..., g, k, e), (..., k), (..., h, 1)"""
-        opened = (precise(spread(k, len(self.weight))) * self.weight).sum(-1) + self.bias
+        opened = (precise(repeat_heads(k, len(self.weight))) * self.weight).sum(-1) + self.bias
         left = F.logsigmoid(opened)
         left = left if real is None else left.masked_fill(~real[..., None, :], 0.0)  # padding lets nothing fade
         kept = left.new_zeros(*left.shape[:-1], 1) if kept is None else kept
@@ -102,7 +105,7 @@ class Gate(nn.Module):
 
 
 @dataclass(frozen=True)
-class Waves:
+class FourierFeatures:
     """sin(w.x) and cos(w.x) for each direction w, of x times a scale; and the factor exp(|x|^2 / 2), with which the
     Gaussian kernel of x and y is exp(x.y)."""
 

@@ -22,9 +22,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .. import attention
-from ..attention import Kernel, Mixer, Softmax, by_rows, spread
+from ..attention import Kernel, Mixer, Softmax, by_rows, repeat_heads
 from ..mask import ALL, Bias, Mask, count, masked_softmax, over_heads
-from ..replay import Part
+from ..recompute import RowPart
 from ..site import Site
 from .local import SMALL, Local, away, earlier, one_or_more, within
 
@@ -53,7 +53,7 @@ def real_keys(mask: Mask, columns: int, width: int, device: torch.device) -> Ten
     return grid(keys[..., None], 0, width).squeeze(-1)
 
 
-class Columns(Kernel):
+class StridedColumns(Kernel):
     """Strided, far: the keys in the query's own column, if places are laid out in lines of l.
 
     The columns are sequences of their own, n / l long, so this is softmax attention with the columns as a batch.
@@ -119,7 +119,7 @@ class Merged(Kernel):
             return self.one(q, k, v, mask)
         if self.stride >= max(columns, mask.start + rows):  # all is near
             return self.softmax(q, k, v, mask)
-        k, v = spread(k, q.shape[-3]), spread(v, q.shape[-3])
+        k, v = repeat_heads(k, q.shape[-3]), repeat_heads(v, q.shape[-3])
         q = grid(q, column, self.stride).flatten(-3, -2)
         lines = [grid(x, 0, self.stride).transpose(-3, -2).contiguous() for x in (k, v)]  # (b, h, l, m, e)
         real = real_keys(mask, columns, self.stride, q.device)
@@ -140,7 +140,7 @@ class Merged(Kernel):
         keys = None if mask.keys is None else mask.keys.index_select(-1, places)
         return self.softmax(q, k.index_select(-2, places), v.index_select(-2, places), Mask(keys=keys))
 
-    def part(self, mask: Mask, real: Tensor, rows: slice, columns: int) -> Part:
+    def part(self, mask: Mask, real: Tensor, rows: slice, columns: int) -> RowPart:
         """Some whole lines of queries: the keys near them, and all lines above, column by column."""
         assert isinstance(mask.start, int)
         stride, line = self.stride, mask.start // self.stride + rows.start // self.stride
@@ -166,7 +166,7 @@ class Merged(Kernel):
             here, there = weights.split((k.shape[-2], above.stop), -1)
             return here @ v + flat(standing(there, stride) @ columns_v)
 
-        return Part(rows, (rows, near, near, above, above), make)
+        return RowPart(rows, (rows, near, near, above, above), make)
 
 
 def standing(x: Tensor, stride: int) -> Tensor:
@@ -247,7 +247,7 @@ class Fixed(Kernel):
         """(b, g, n, e) -> (b, m, g, l, e); what is not covered is zero"""
         return F.pad(x, (0, 0, 0, count_of * self.block - x.shape[-2])).unflatten(-2, (count_of, -1)).transpose(-4, -3)
 
-    def part(self, mask: Mask, summaries: "Summaries", rows: slice, columns: int) -> Part:
+    def part(self, mask: Mask, summaries: "Summaries", rows: slice, columns: int) -> RowPart:
         """Some queries, the keys around any of them, and the summaries that any of them may see."""
         assert isinstance(mask.start, int)
         first, last = mask.start + rows.start, mask.start + rows.stop
@@ -270,7 +270,7 @@ class Fixed(Kernel):
             keys = None if mask.keys is None else torch.cat((mask.keys[..., near], summaries.real[..., before]), -1)
             return self.softmax(q, torch.cat((k, sums_k), -2), torch.cat((v, sums_v), -2), Mask(keys=keys, pairs=pairs))
 
-        return Part(rows, (rows, near, near, before, before), make)
+        return RowPart(rows, (rows, near, near, before, before), make)
 
     def summaries(self, n: int) -> int:
         """How many of the first n positions sum up a block."""
@@ -317,17 +317,17 @@ def side_by_side(a: Tensor, b: Tensor) -> Tensor:
     return torch.cat((a.expand(*lead, -1), b.expand(*lead, -1)), -1)
 
 
-class Split(Kernel):
+class SplitHeads(Kernel):
     """Some heads look in one way, the others in another; of an odd number the first way has one more."""
 
-    def __init__(self, first: Local | Fixed, second: Columns | Fixed, dropout: float = 0.0) -> None:
+    def __init__(self, first: Local | Fixed, second: StridedColumns | Fixed, dropout: float = 0.0) -> None:
         super().__init__(dropout)
         self.ways, self.softmax = nn.ModuleList([first, second]), Softmax(dropout)
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
         first, second = self.ways
         assert isinstance(first, Local | Fixed)
-        assert isinstance(second, Columns | Fixed)
+        assert isinstance(second, StridedColumns | Fixed)
         sizes = q.shape[-2], k.shape[-2], q.device
         mine = torch.arange(q.shape[-3], device=q.device) < self.heads(q)[0].stop
         seen = torch.where(mine[:, None, None], first.seen(mask, *sizes), second.seen(mask, *sizes))
@@ -357,7 +357,7 @@ def of_heads(x: Tensor, heads: int, part: slice) -> Tensor:
     if x.shape[-3] == 1:
         return x
     if part.start % each or part.stop % each:
-        x, each = spread(x, heads), 1
+        x, each = repeat_heads(x, heads), 1
     return x[..., part.start // each : part.stop // each, :, :]
 
 
@@ -380,8 +380,8 @@ class StridedSettings:
 def strided(settings: StridedSettings, site: Site) -> Mixer:
     one_sequence(site, "strided")
     stride, p = root(site) if settings.stride is None else settings.stride, site.dropout
-    far, near = Columns(stride, p), Local(stride, p)
-    kernels = {"near": near, "far": far, "merged": Merged(stride, p), "split": Split(near, far, p)}
+    far, near = StridedColumns(stride, p), Local(stride, p)
+    kernels = {"near": near, "far": far, "merged": Merged(stride, p), "split": SplitHeads(near, far, p)}
     return site.attention(kernels[settings.looks])
 
 
@@ -397,5 +397,5 @@ def fixed(settings: FixedSettings, site: Site) -> Mixer:
     block, p = root(site) if settings.block is None else settings.block, site.dropout
     summary = max(block // 16, 1) if settings.summary is None else settings.summary
     if settings.looks == "split":
-        return site.attention(Split(Fixed(block, summary, "near", p), Fixed(block, summary, "far", p), p))
+        return site.attention(SplitHeads(Fixed(block, summary, "near", p), Fixed(block, summary, "far", p), p))
     return site.attention(Fixed(block, summary, settings.looks, p))

@@ -24,10 +24,10 @@ from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
 from .. import attention
-from ..attention import spread
+from ..attention import repeat_heads
 from ..cache import Slot
 from ..mask import Bias, Mask
-from ..replay import Part, followed, in_parts, recompute, same, some
+from ..recompute import RowPart, followed, in_parts, recompute, same, some
 from ..site import DropoutError, Site
 
 CHUNK = 64  # positions that are compared pair by pair; all before them is read from sums
@@ -72,7 +72,7 @@ class Mixed:
 
 
 @dataclass(frozen=True)
-class Linear:
+class LinearAttention:
     """One such attention: how features are made of (..., n, e), and the least, up to a sign, that a query's weights
     sum to."""
 
@@ -82,7 +82,7 @@ class Linear:
     def weights(self, q: Tensor, k: Tensor, mask: Mask, level: Tensor | None = None) -> Tensor:
         """(..., h, q, e), (..., g, k, e), (..., h, k) -> (..., h, q, k): the definition"""
         with exact(q):
-            queries, keys = self.lift(precise(q)), self.lift(precise(spread(k, q.shape[-3])))
+            queries, keys = self.lift(precise(q)), self.lift(precise(repeat_heads(k, q.shape[-3])))
             levels = keys.level.mT if level is None else keys.level.mT + level[..., None, :]
             allowed = mask.dense(q.shape[-2], k.shape[-2], q.device)
             levels = levels if allowed is None else levels.masked_fill(~allowed, -torch.inf)
@@ -98,7 +98,7 @@ class Linear:
         The mask is that of these keys; all of the past is seen.
         """
         heads, lead, dtype = q.shape[-3], q.shape[:-2], q.dtype
-        q, k, v = precise(q), precise(spread(k, heads)), precise(spread(v, heads))
+        q, k, v = precise(q), precise(repeat_heads(k, heads)), precise(repeat_heads(v, heads))
         level = q.new_zeros(*lead, k.shape[-2]) if level is None else level.to(q.dtype)
         level = level if mask.keys is None else level.masked_fill(~mask.keys[..., None, :], -torch.inf)
         seen, beside = divided(Keys(k, v, level[..., None]), mask, q.shape[-2])
@@ -126,7 +126,7 @@ class Linear:
         if beside.k.shape[-2]:
             return along(self.scan, sums, q, *beside)
         features = slice(0, sums.total.shape[-2])
-        parts = [Part(tile, (tile, features), self.read) for tile in tiles(sums, q.shape[-2])]
+        parts = [RowPart(tile, (tile, features), self.read) for tile in tiles(sums, q.shape[-2])]
         rows = in_parts(parts, q, sums.total) if parts else self.read(q, sums.total)
         return Mixed(rows, sums)
 
@@ -177,7 +177,7 @@ class Linear:
 
 
 def decode(
-    linear: Linear, slot: Slot, q: Tensor, k: Tensor, v: Tensor, mask: Mask, level: Tensor | None = None
+    linear: LinearAttention, slot: Slot, q: Tensor, k: Tensor, v: Tensor, mask: Mask, level: Tensor | None = None
 ) -> Tensor:
     """The new positions alone, with a mask of their own; of all before them the sums are in the slot."""
     past = Sums(slot["sums"], slot["peak"]) if "sums" in slot else None

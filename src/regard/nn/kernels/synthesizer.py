@@ -25,7 +25,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..attention import Kernel, Mixer, by_rows, spread
+from ..attention import Kernel, Mixer, by_rows, repeat_heads
 from ..config import not_positive, refuse
 from ..mask import ALL, Bias, Mask, add_bias, count, masked_softmax
 from ..site import Site
@@ -80,7 +80,7 @@ def placed(scores: Tensor, seats: Seats) -> Tensor:
     return scores.take_along_dim(columns.expand(*scores.shape[:-1], columns.shape[-1]), -1)
 
 
-class Dense(nn.Module):
+class DenseSynthesizer(nn.Module):
     """W2 relu(q) + b2"""
 
     def __init__(self, heads: int, width: int, length: int) -> None:
@@ -100,8 +100,8 @@ class FactorisedDense(nn.Module):
     def __init__(self, heads: int, width: int, length: int) -> None:
         super().__init__()
         self.stretch = math.isqrt(length - 1) + 1  # whose square is at least the length
-        self.far = Dense(heads, width, -(-length // self.stretch))
-        self.near = Dense(heads, width, self.stretch)
+        self.far = DenseSynthesizer(heads, width, -(-length // self.stretch))
+        self.near = DenseSynthesizer(heads, width, self.stretch)
 
     def forward(self, q: Tensor, k: Tensor, seats: Seats) -> Tensor:
         """(b, h, q, e) -> (b, h, q, k)"""
@@ -148,7 +148,7 @@ class Vanilla(nn.Module):
 
     def forward(self, q: Tensor, k: Tensor, seats: Seats) -> Tensor:
         """(b, h, q, e), (b, g, k, e) -> (b, h, q, k)"""
-        return q @ spread(k, q.shape[-3]).mT * q.shape[-1] ** -0.5
+        return q @ repeat_heads(k, q.shape[-3]).mT * q.shape[-1] ** -0.5
 
 
 class Synthesizer(Kernel):
@@ -177,7 +177,7 @@ class Synthesizer(Kernel):
     def explicit(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask, bias: Bias | None) -> Tensor:
         if self.training and self.dropout.p:
             return super().explicit(q, k, v, mask, bias)
-        weights, v = self.map(q, k, mask, bias), spread(v, q.shape[-3])
+        weights, v = self.map(q, k, mask, bias), repeat_heads(v, q.shape[-3])
         if weights.ndim > 3 or v.ndim == 3:
             return weights @ v
         wide = v.flatten(0, -4).movedim(0, -2)  # one map for all: (h, k, b, f), the batch as wider values
@@ -205,7 +205,7 @@ def synthesize(words: Sequence[Word], rank: int, length: int | None, site: Site)
         if word == "vanilla":
             return Vanilla()
         if word == "dense":
-            return Dense(site.heads, site.width, n)
+            return DenseSynthesizer(site.heads, site.width, n)
         if word == "factorised-dense":
             return FactorisedDense(site.heads, site.width, n)
         if word == "factorised-random":

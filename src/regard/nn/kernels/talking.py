@@ -8,7 +8,7 @@ Rows need not sum to 1. A masked key gets nothing, although the second exchange'
 import torch
 from torch import Tensor, nn
 
-from ..attention import Kernel, spread
+from ..attention import Kernel, repeat_heads
 from ..mask import ALL, Bias, Mask, add_bias, masked_softmax
 
 
@@ -20,7 +20,7 @@ class TalkingHeads(Kernel):
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
         allowed = mask.dense(q.shape[-2], k.shape[-2], q.device)
-        scores = exchange(self.before, q @ spread(k, q.shape[-3]).mT * q.shape[-1] ** -0.5)
+        scores = exchange(self.before, q @ repeat_heads(k, q.shape[-3]).mT * q.shape[-1] ** -0.5)
         weights = exchange(self.after, masked_softmax(add_bias(scores, bias), allowed, bias))
         return weights if allowed is None else weights.masked_fill(~allowed, 0.0)
 

@@ -7,7 +7,7 @@ The scores are still all computed; what is saved is what is looked at, not the w
 import torch
 from torch import Tensor
 
-from ..attention import Kernel, spread
+from ..attention import Kernel, repeat_heads
 from ..mask import ALL, Bias, Mask, add_bias, masked_softmax
 
 
@@ -22,7 +22,7 @@ class TopK(Kernel):
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
         allowed = mask.dense(q.shape[-2], k.shape[-2], q.device)
-        scores = add_bias(q @ spread(k, q.shape[-3]).mT * q.shape[-1] ** -0.5, bias)
+        scores = add_bias(q @ repeat_heads(k, q.shape[-3]).mT * q.shape[-1] ** -0.5, bias)
         ranked = scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
         order = ranked.detach().argsort(stable=True, dim=-1, descending=True)
         best = torch.zeros_like(scores, dtype=torch.bool).scatter_(-1, order[..., : self.keep], True)

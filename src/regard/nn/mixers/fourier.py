@@ -21,7 +21,7 @@ from ..influence import tell
 from ..mask import ALL, Bias, Mask
 from ..site import Site
 from ..tap import Tap
-from .whole import real_of, refuse_site, to_the_front, to_their_places
+from .whole import real_positions, refuse_site, to_the_front, to_their_places
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class Fourier(Mixer):
         bias: Bias | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        real = real_of("fourier mixing", x, context, mask, bias, cache)
+        real = real_positions("fourier mixing", x, context, mask, bias, cache)
         return tell(self.influence, self.mix, x, real)
 
     def mix(self, x: Tensor, real: Tensor | None) -> Tensor:

@@ -19,9 +19,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..attention import Kernel, MultiHeadAttention, Softmax, silence
+from ..attention import Kernel, MultiHeadAttention, Softmax, zero_padding
 from ..batchnorm import BatchNorm, ChannelNorm
-from ..convolution import Norm, after, blank, real
+from ..convolution import Norm, halved_sizes, real_pixels, zero_beyond
 from ..folding import Foldable
 from ..kernels.pairwise import MeanConcat, MeanDot
 from ..mask import ALL, Mask
@@ -49,16 +49,16 @@ class NonLocal(Foldable):
     def forward(self, x: Tensor, sizes: Tensor | None = None) -> Tensor:
         """(b, c, h, w) -> (b, c, h, w); sizes (b, 2) tells how much of each map is no padding"""
         grid = x.shape[-2:]
-        keys = None if sizes is None else real(sizes, *grid).flatten(1)
-        pixels = silence(x.flatten(2).mT, keys)
+        keys = None if sizes is None else real_pixels(sizes, *grid).flatten(1)
+        pixels = zero_padding(x.flatten(2).mT, keys)
         q, k, v = self.attention.project(pixels, pixels, pixels)
         mask = ALL if keys is None else Mask(keys=keys)
         if self.pool > 1:
             k, v = (self.largest(part, grid, keys) for part in (k, v))
-            few = after(sizes, self.pool)
-            mask = ALL if few is None else Mask(keys=real(few, *pooled(grid, self.pool)).flatten(1))
+            few = halved_sizes(sizes, self.pool)
+            mask = ALL if few is None else Mask(keys=real_pixels(few, *pooled(grid, self.pool)).flatten(1))
         y = self.attention.merge(self.attention.attend(q, k, v, mask)).mT.unflatten(2, grid)
-        return x + blank(self.norm(y), sizes)
+        return x + zero_beyond(self.norm(y), sizes)
 
     def folded(self) -> "NonLocal":
         """The norm in the last map of the attention."""

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..attention import Mixer, split
+from ..attention import Mixer, split_heads
 from ..cache import Cache
 from ..dropout import Dropout
 from ..mask import ALL, Bias, Mask
@@ -57,7 +57,7 @@ class Outlook(Mixer):
             raise ValueError("outlook attention compares nothing, so it cannot honour a mask or a bias")
         grid = x.shape[1], x.shape[2]
         local = self.dropout(self.local(self.looks(x)))
-        v = self.values(split(self.v(x.flatten(1, 2)), self.heads))
+        v = self.values(split_heads(self.v(x.flatten(1, 2)), self.heads))
         y = self.weights(self.spread(local, grid)) @ v if self.weights.live else self.by_window(local, v, grid)
         return self.out(self.mixed(y).transpose(1, 2).flatten(2)).unflatten(1, grid)
 

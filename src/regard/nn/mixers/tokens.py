@@ -17,12 +17,12 @@ from torch import Tensor
 from ..attention import Mixer
 from ..cache import Cache
 from ..config import not_positive, refuse
-from ..feedforward import MLP, Activation
+from ..feedforward import Activation, FeedForward
 from ..influence import tell
 from ..mask import ALL, Bias, Mask
 from ..site import Site
 from ..tap import Tap
-from .whole import real_of, refuse_site, to_the_front, to_their_places
+from .whole import real_positions, refuse_site, to_the_front, to_their_places
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,14 +41,14 @@ def build(settings: Settings, site: Site) -> Mixer:
         raise ValueError(
             "token mixing has a weight for each position, so it must know the longest input: give `length`"
         )
-    return Tokens(length, settings.hidden or max(site.dim // 2, 1))
+    return TokenMLP(length, settings.hidden or max(site.dim // 2, 1))
 
 
-class Tokens(Mixer):
+class TokenMLP(Mixer):
     def __init__(self, length: int, hidden: int, act: Activation = F.gelu, dropout: float = 0.0) -> None:
         super().__init__()
         self.length = length
-        self.mlp = MLP(length, hidden, act, dropout=dropout)
+        self.mlp = FeedForward(length, hidden, act, dropout=dropout)
         self.influence = Tap()  # (b, 1, n, n): the norm of dy_i/dx_j
 
     def forward(
@@ -60,7 +60,7 @@ class Tokens(Mixer):
         bias: Bias | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        real = real_of("token mixing", x, context, mask, bias, cache)
+        real = real_positions("token mixing", x, context, mask, bias, cache)
         if x.shape[-2] > self.length:
             raise ValueError(f"token mixing for {self.length} positions got {x.shape[-2]}; shorten the input")
         return tell(self.influence, self.mix, x, real)

@@ -23,7 +23,7 @@ def refuse_site(name: str, site: Site, *, dropout: bool = True) -> None:
         raise DropoutError(f"{name} has no weights, so it cannot honour dropout of them")
 
 
-def real_of(
+def real_positions(
     name: str, x: Tensor, context: Tensor | None, mask: Mask, bias: Bias | None, cache: Cache | None
 ) -> Tensor | None:
     """Which positions are no padding, (b, n), or None when all are; what else a call may ask for is refused."""

@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from ..attention import Mixer
 from ..axis import Axis, Cut
 from ..cache import Cache
-from ..mask import ALL, Bias, Given, Mask
-from ..pyramid import halved
+from ..mask import ALL, Bias, Mask, TensorBias
+from ..pyramid import halved_side
 
 
 class Offsets(Protocol):
@@ -31,7 +31,7 @@ class Offsets(Protocol):
     def __call__(self, height: int, width: int) -> Tensor: ...
 
 
-class Windows(Mixer):
+class WindowAttention(Mixer):
     """Any attention that takes a mask and a bias, in the windows of a grid: (b, r, c, d) -> (b, r, c, d)"""
 
     def __init__(self, attention: Mixer, offsets: nn.Module, window: int, shift: int) -> None:
@@ -51,11 +51,11 @@ class Windows(Mixer):
         if context is not None or mask is not ALL or bias is not None or cache is not None:
             raise ValueError("windows are cut from one whole grid: they take no context, mask, bias or cache")
         cut = self.cut(x.shape[1], x.shape[2])
-        pairs = together(cut, x.device)
+        pairs = window_neighbours(cut, x.device)
         if pairs is not None:
             mask = Mask(pairs=pairs.repeat(len(x), 1, 1)[:, None])
         offsets: Offsets = self.offsets
-        y = self.attention(taken(x, cut), mask=mask, bias=Given(offsets(*cut.window)))
+        y = self.attention(cut_windows(x, cut), mask=mask, bias=TensorBias(offsets(*cut.window)))
         return put_back(y, cut)
 
     def cut(self, rows: int, columns: int) -> Cut:
@@ -64,7 +64,7 @@ class Windows(Mixer):
         return Cut((rows, columns), (min(self.window, rows), min(self.window, columns)), (down, right))
 
 
-def taken(x: Tensor, cut: Cut) -> Tensor:
+def cut_windows(x: Tensor, cut: Cut) -> Tensor:
     """(b, r, c, d) -> (b*w, n, d)"""
     below, beside = (side - given for side, given in zip(cut.sides, cut.grid, strict=True))
     if below or beside:
@@ -85,7 +85,7 @@ def put_back(y: Tensor, cut: Cut) -> Tensor:
 
 
 @lru_cache(maxsize=64)
-def together(cut: Cut, device: torch.device) -> Tensor | None:
+def window_neighbours(cut: Cut, device: torch.device) -> Tensor | None:
     """Which positions of a window are neighbours in the grid too, not brought together by the roll, nor filling.
 
     -> (w, n, n), or None where all are
@@ -99,7 +99,7 @@ def together(cut: Cut, device: torch.device) -> Tensor | None:
         real = (rows < cut.grid[0])[:, None] & (columns < cut.grid[1])
         regions = torch.where(real, over, -1)
         whole = Cut(cut.sides, cut.window, cut.shift)
-        labels = taken(regions[None, :, :, None], whole)[..., 0]
+        labels = cut_windows(regions[None, :, :, None], whole)[..., 0]
         return (labels[:, :, None] == labels[:, None, :]).to(device)
 
 
@@ -107,9 +107,9 @@ def window_axes(net: nn.Module, images: Tensor, patch: int) -> dict[str, Axis]:
     """The axes of all layers with windows, by their names: stages.0.blocks.1.mixer.attention ..."""
     found, rows, columns = {}, *(-(-side // patch) for side in images.shape[-2:])
     for name, module in net.named_modules():
-        if isinstance(module, Windows):
+        if isinstance(module, WindowAttention):
             stage = int(name.split(".")[1])
-            cut = module.cut(halved(rows, stage), halved(columns, stage))
+            cut = module.cut(halved_side(rows, stage), halved_side(columns, stage))
             size = cut.window[0] * cut.window[1]
             found[f"{name}.attention"] = Axis("image", size, grid=cut.window, cut=cut)
     return found

@@ -23,17 +23,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ..attention import Kernel, Mixer, Softmax, silence
+from ..attention import Kernel, Mixer, Softmax, zero_padding
 from ..cache import Cache
 from ..config import not_positive, refuse
-from ..feedforward import MLP
+from ..feedforward import FeedForward
 from ..influence import record
 from ..kernels.topk import TopK
 from ..mask import ALL, Bias, Mask
-from ..pool import mean
+from ..pool import pool_mean
 from ..site import Site
 from ..tap import Tap
-from .whole import real_of, refuse_site
+from .whole import real_positions, refuse_site
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,18 +47,18 @@ class Settings:
 
 def build(settings: Settings, site: Site) -> Mixer:
     refuse_site("a workspace", site, dropout=False)
-    return Workspace(site, settings.slots, settings.keep)
+    return SharedWorkspace(site, settings.slots, settings.keep)
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class WorkspaceOutput:
     """After one step: what the positions read, and the slots as they are now."""
 
     heard: Tensor  # (b, n, d)
     slots: Tensor  # (b, m, d)
 
 
-class Workspace(Mixer):
+class SharedWorkspace(Mixer):
     """As a mixer it starts from learned slots in every call; ``step`` goes on with those that a model carries along."""
 
     def __init__(self, site: Site, slots: int, keep: int | None = None) -> None:
@@ -67,8 +67,8 @@ class Workspace(Mixer):
         self.slots = nn.Parameter(distinct(slots, site.dim)[None])
         self.write = site.attention(kernel)
         self.norm = nn.LayerNorm(site.dim)
-        self.ffn = MLP(site.dim, site.dim)
-        self.input, self.forget = Gate(site.dim, 0.0), Gate(site.dim, 1.0)
+        self.ffn = FeedForward(site.dim, site.dim)
+        self.input, self.forget = SlotGate(site.dim, 0.0), SlotGate(site.dim, 1.0)
         self.broadcast = site.attention(Softmax(site.dropout))
         self.influence = Tap()  # (b, 1, n, n): the norm of dy_i/dx_j, through all slots
 
@@ -81,20 +81,20 @@ class Workspace(Mixer):
         bias: Bias | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        real = real_of("a workspace", x, context, mask, bias, cache)
+        real = real_positions("a workspace", x, context, mask, bias, cache)
         return self.step(x, self.slots.expand(len(x), -1, -1), real).heard
 
-    def step(self, x: Tensor, slots: Tensor, real: Tensor | None = None) -> Told:
+    def step(self, x: Tensor, slots: Tensor, real: Tensor | None = None) -> WorkspaceOutput:
         """(b, n, d), (b, m, d), (b, n) -> heard (b, n, d), slots (b, m, d)"""
         record(self.influence, lambda x, real: self.told(x, slots.detach().clone(), real).heard, x, real)
         return self.told(x, slots, real)
 
-    def told(self, x: Tensor, slots: Tensor, real: Tensor | None) -> Told:
-        x = silence(x, real)
+    def told(self, x: Tensor, slots: Tensor, real: Tensor | None) -> WorkspaceOutput:
+        x = zero_padding(x, real)
         written = self.written(x, slots, real)
-        pooled = mean(x, real)[..., None, :]
+        pooled = pool_mean(x, real)[..., None, :]
         slots = self.input(pooled, slots) * written.tanh() + self.forget(pooled, slots) * slots
-        return Told(self.broadcast(x, slots), slots)
+        return WorkspaceOutput(self.broadcast(x, slots), slots)
 
     def written(self, x: Tensor, slots: Tensor, real: Tensor | None) -> Tensor:
         """What would be written to each slot.  -> (b, m, d)"""
@@ -102,7 +102,7 @@ class Workspace(Mixer):
         return new + self.ffn(self.norm(new))
 
 
-class Gate(nn.Module):
+class SlotGate(nn.Module):
     """sigmoid(U x + V tanh(M) + b): how much of a slot's every feature passes; b begins at ``ajar``."""
 
     def __init__(self, dim: int, ajar: float) -> None:

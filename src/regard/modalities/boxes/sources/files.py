@@ -8,17 +8,17 @@ from typing import Any, Literal
 
 from PIL import Image
 
-from regard.data.faults import printable, tolerate
+from regard.data.faults import check_fault_share, printable
 from regard.data.files import find_file
-from regard.data.rows import Rows, Some
+from regard.data.rows import Rows, Subset
 from regard.errors import InputError
 from regard.modalities.boxes.annotations import BoxedImages, open_boxes
-from regard.modalities.images.preparation import known_images, not_deviations
+from regard.modalities.images.preparation import base_processor, not_deviations
 from regard.modalities.images.processor import Images
-from regard.modalities.learning import DataKind, Opened, Plan
-from regard.modalities.splits import SPLITS, apart, checked
-from regard.nn.config import below, not_above_zero, not_positive, not_shares, refuse
-from regard.train.runfile import required, setting
+from regard.modalities.rows import DataKind, OpenedData, RunPlan
+from regard.modalities.splits import SPLITS, check_disjoint, check_splits
+from regard.nn.config import not_above_zero, not_positive, not_shares, refuse, stage_fields
+from regard.train.runfile import required_setting, setting
 
 PHOTO_MEAN, PHOTO_DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, as DETR has it
 SHOWN = 5  # images or boxes that are named
@@ -29,10 +29,10 @@ class BoxFiles:
     """Images with boxes: COCO's JSON, a JSON list, or Pascal VOC's folder of XML files; and the images."""
 
     kind: Literal["boxes"] = "boxes"
-    train: str = required("COCO's JSON, a JSON list, or a folder of Pascal VOC's XML files")
+    train: str = required_setting("COCO's JSON, a JSON list, or a folder of Pascal VOC's XML files")
     held_out: str = setting("", "the same to evaluate on while training; none: a share of train")
     test: str = setting("", "the same for `regard evaluate --split test`")
-    images: tuple[str, ...] = required(
+    images: tuple[str, ...] = required_setting(
         "their folder or zip archive: one for all, or one each for train, held_out and test"
     )
     splits: tuple[str, ...] = setting((), "of a JSON list or VOC: the names of its splits for train, held_out, test")
@@ -63,32 +63,32 @@ class BoxFiles:
             for name in ("mirror", "cut", "part", "scale")
             if (value := getattr(self, name)) is not None and value > 1
         ]
-        refuse(wrong, below(16, self, "longest"), below(0, self, "mirror", "cut"))
+        refuse(wrong, stage_fields(16, self, "longest"), stage_fields(0, self, "mirror", "cut"))
         refuse(not_shares(self, "share", "bad"), not_above_zero(self, "share", "part", "scale"))
 
     def as_usual(self) -> bool:
         return self.mean == PHOTO_MEAN and self.deviation == PHOTO_DEVIATION
 
 
-def open_box_files(plan: Plan) -> Opened:
+def open_box_files(plan: RunPlan) -> OpenedData:
     data = plan.data
     images = as_known(
         plan, Images(size=data.longest, fit="within", mean=data.mean, std=data.deviation), data.as_usual()
     )
     splits, names = box_rows(plan, images)
-    apart(splits)
-    opened = checked(splits, data.bad, data.share, plan.seed, images, names, tolerated_boxes)
+    check_disjoint(splits)
+    opened = check_splits(splits, data.bad, data.share, plan.seed, images, names, tolerated_boxes)
     return replace(opened, notes=clipped(opened.splits.values()))
 
 
-def as_known(plan: Plan, images: Images, usual: bool) -> Images:
+def as_known(plan: RunPlan, images: Images, usual: bool) -> Images:
     """Each image keeps its form. Pixels become the numbers that the weights of [start] know, unless the run says
     otherwise."""
-    base = known_images(plan)
+    base = base_processor(plan)
     return replace(images, mean=base.mean, std=base.std, filter=base.filter) if base is not None and usual else images
 
 
-def box_rows(plan: Plan, images: Images) -> tuple[dict[str, Rows], tuple[str, ...]]:
+def box_rows(plan: RunPlan, images: Images) -> tuple[dict[str, Rows], tuple[str, ...]]:
     """Every split, and the names of the classes, which are those of train."""
     data, splits = plan.data, dict[str, Rows]()
     files = (data.train,) * len(data.splits) or (data.train, data.held_out, data.test)
@@ -113,14 +113,14 @@ def tolerated_boxes(rows: BoxedImages, bad: float, name: str) -> None:
     """Images and boxes each by themselves: an image has many boxes, which would hide that every tenth image is bad."""
     boxes = set(rows.bad_boxes)
     images = [fault for fault in rows.faults if fault not in boxes]
-    tolerate(images, len(rows) + len(images), bad, name, "image images")
+    check_fault_share(images, len(rows) + len(images), bad, name, "image images")
     if boxes:
-        tolerate(rows.bad_boxes, len(rows.boxes) + len(rows.bad_boxes), bad, name, "box boxes")
+        check_fault_share(rows.bad_boxes, len(rows.boxes) + len(rows.bad_boxes), bad, name, "box boxes")
 
 
 def clipped(splits: Iterable[Rows]) -> tuple[str, ...]:
     """How many boxes reached beyond their images, and which."""
-    every = [rows.source if isinstance(rows, Some) else rows for rows in splits]  # of two parts, one source twice
+    every = [rows.source if isinstance(rows, Subset) else rows for rows in splits]  # of two parts, one source twice
     sources = {id(rows): rows for rows in every if isinstance(rows, BoxedImages)}.values()
     names = [name for rows in sources for name in rows.clipped]
     if not names:

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from regard.data.rows import Rows
-from regard.modalities.boxes.shapes import KINDS, Shapes
+from regard.modalities.boxes.shapes import SHAPE_NAMES, Shapes
 from regard.modalities.images.processor import Images
-from regard.modalities.learning import DataKind, Opened, Plan
+from regard.modalities.rows import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import SPLITS
-from regard.nn.config import below, not_positive, refuse
+from regard.nn.config import not_positive, refuse, stage_fields
 from regard.train.runfile import setting
 
 from .files import as_known
@@ -28,17 +28,17 @@ class DrawnShapes:
     batch: int = setting(32, "batch size in images")
 
     def __post_init__(self) -> None:
-        refuse(not_positive(self, "rows", "most", "batch"), below(16, self, "side"))
+        refuse(not_positive(self, "rows", "most", "batch"), stage_fields(16, self, "side"))
 
 
-def open_shapes(plan: Plan) -> Opened:
+def open_shapes(plan: RunPlan) -> OpenedData:
     data = plan.data
     images = as_known(plan, Images(size=data.side, fit="within", mean=(0.5,), std=(0.25,)), usual=True)
     counts = zip(SPLITS, (data.rows, MEASURED, MEASURED), strict=True)
     splits: dict[str, Rows] = {
         split: Shapes(count, 3 * plan.seed + i, data.side, data.most) for i, (split, count) in enumerate(counts)
     }
-    return Opened(splits, prepared=images, names=KINDS)
+    return OpenedData(splits, prepared=images, names=SHAPE_NAMES)
 
 
 def example(folder: Path) -> dict[str, Any]:

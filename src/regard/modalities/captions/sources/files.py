@@ -9,26 +9,26 @@ from PIL import Image
 
 from regard.data.files import find_file, table_rows
 from regard.data.fingerprints import fingerprint_named
-from regard.data.places import Place, open_place
+from regard.data.locations import DataPlace, open_place
 from regard.data.rows import Rows
 from regard.modalities.captions.captioned import CaptionedImages, hold_out_images, image_names, open_captions
 from regard.modalities.captions.preparation import CAPTIONS
-from regard.modalities.images.augmentation import Change
+from regard.modalities.images.augmentation import CaptionedAugmentation
 from regard.modalities.images.preparation import (
     AUGMENT,
     DEVIATION,
     FIT,
     HALF,
     MEAN,
+    image_settings,
     not_deviations,
-    prepared_images,
-    uncut,
+    source_processor,
 )
-from regard.modalities.learning import DataKind, Opened, Plan
-from regard.modalities.splits import SPLITS, tolerated
+from regard.modalities.rows import DataKind, OpenedData, RunPlan
+from regard.modalities.splits import SPLITS, check_tolerated
 from regard.modalities.text.preparation import VocabularySettings
-from regard.nn.config import below, not_above_zero, not_positive, not_shares, refuse
-from regard.train.runfile import required, setting
+from regard.nn.config import not_above_zero, not_positive, not_shares, refuse, stage_fields
+from regard.train.runfile import required_setting, setting
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class CaptionFiles:
     """Images with captions: a table with the path of an image and a caption in each row, and the images."""
 
     kind: Literal["captions"] = "captions"
-    train: str = required("a csv, tsv or jsonl file; an image with several captions has several rows")
+    train: str = required_setting("a csv, tsv or jsonl file; an image with several captions has several rows")
     held_out: str = setting("", "the same to evaluate on while training; none: a share of train's images")
     test: str = setting("", "the same for `regard evaluate --split test`")
     images: tuple[str, ...] = setting(
@@ -53,14 +53,14 @@ class CaptionFiles:
     fit: Literal["stretch", "crop"] = setting("stretch", FIT)
     mean: tuple[float, ...] = setting(HALF, MEAN)
     deviation: tuple[float, ...] = setting(HALF, DEVIATION)
-    augment: Change = setting(Change(), AUGMENT)
+    augment: CaptionedAugmentation = setting(CaptionedAugmentation(), AUGMENT)
     vocabulary: VocabularySettings = setting(
         VocabularySettings(), "how captions are cut into tokens, learned from train"
     )
 
     def __post_init__(self) -> None:
         wrong = not_positive(self, "batch") + ([] if self.train or self.train is None else ["train names no file"])
-        wrong += below(2, self, "longest") + not_deviations(self.deviation)
+        wrong += stage_fields(2, self, "longest") + not_deviations(self.deviation)
         if self.images is not None and len(self.images) not in (0, 1, 3):
             wrong += [f"images = {list(self.images)} names neither no folder nor one nor three"]
         if self.image is not None and self.image == self.caption:
@@ -71,24 +71,24 @@ class CaptionFiles:
         return self.mean == self.deviation == HALF and self.fit == "stretch"
 
 
-def open_caption_files(plan: Plan) -> Opened:
+def open_caption_files(plan: RunPlan) -> OpenedData:
     """No image is in two splits, whatever number of captions it has."""
-    data, images = plan.data, prepared_images(plan)
+    data, images = plan.data, image_settings(plan)
     splits: dict[str, CaptionedImages] = {}
     for split, (table, place) in caption_tables(data, plan.base).items():
         if split == "train":
-            splits[split] = open_captions(table, place, uncut(images, data.augment.area))
+            splits[split] = open_captions(table, place, source_processor(images, data.augment.area))
         else:
             splits[split] = open_captions(table, place, images, splits["train"].files())
-    faults = tolerated(splits, data.bad)
+    faults = check_tolerated(splits, data.bad)
     if "held_out" not in splits:
         splits["train"], splits["held_out"] = hold_out_images(splits["train"], data.share, plan.seed, images)
-    return Opened(dict(splits), faults, images)
+    return OpenedData(dict(splits), faults, images)
 
 
-def caption_tables(data: CaptionFiles, base: Path) -> dict[str, tuple[Rows, Place]]:
+def caption_tables(data: CaptionFiles, base: Path) -> dict[str, tuple[Rows, DataPlace]]:
     """Of each split that has one, the table and where its paths begin."""
-    tables: dict[str, tuple[Rows, Place]] = {}
+    tables: dict[str, tuple[Rows, DataPlace]] = {}
     for i, (split, name) in enumerate((split, getattr(data, split)) for split in SPLITS):
         if name:
             path = find_file(name, base)

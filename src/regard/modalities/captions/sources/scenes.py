@@ -9,9 +9,9 @@ from regard.data.rows import Rows
 from regard.modalities.captions.preparation import GENERATED
 from regard.modalities.captions.scenes import Scenes
 from regard.modalities.images.processor import Images
-from regard.modalities.learning import DataKind, Opened, Plan
+from regard.modalities.rows import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import SPLITS
-from regard.nn.config import below, not_positive, refuse
+from regard.nn.config import not_positive, refuse, stage_fields
 from regard.train.runfile import setting
 
 MEASURED = 200  # images that are held out, and as many to test on
@@ -27,15 +27,15 @@ class DrawnScenes:
     longest: int = setting(32, "tokens of a caption; the rest is cut off")
 
     def __post_init__(self) -> None:
-        refuse(not_positive(self, "rows", "batch"), below(2, self, "longest"))
+        refuse(not_positive(self, "rows", "batch"), stage_fields(2, self, "longest"))
 
 
-def open_scenes(plan: Plan) -> Opened:
+def open_scenes(plan: RunPlan) -> OpenedData:
     """At the size of the model."""
     images = Images(size=plan.config.image, channels=plan.config.channels)
     counts = zip(SPLITS, (plan.data.rows, MEASURED, MEASURED), strict=True)
     splits: dict[str, Rows] = {split: Scenes(count, images, plan.seed + i) for i, (split, count) in enumerate(counts)}
-    return Opened(splits, prepared=images)
+    return OpenedData(splits, prepared=images)
 
 
 def texts_of(rows: Rows) -> Callable[[int], Sequence[str]]:

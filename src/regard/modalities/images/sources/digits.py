@@ -8,10 +8,10 @@ from regard.data.rows import Rows
 from regard.modalities.images.augmentation import Augment
 from regard.modalities.images.batching import Prepared, not_batches
 from regard.modalities.images.digits import COUNT, TEST, Digits
-from regard.modalities.images.preparation import AUGMENT, DEVIATION, HALF, MEAN, SIZE, prepared_images, uncut
-from regard.modalities.learning import DataKind, Opened, Plan
-from regard.modalities.splits import checked
-from regard.nn.config import below, not_above_zero, not_positive, not_shares, refuse
+from regard.modalities.images.preparation import AUGMENT, DEVIATION, HALF, MEAN, SIZE, image_settings, source_processor
+from regard.modalities.rows import DataKind, OpenedData, RunPlan
+from regard.modalities.splits import check_splits
+from regard.nn.config import not_above_zero, not_positive, not_shares, refuse, stage_fields
 from regard.train.runfile import setting
 
 
@@ -31,7 +31,7 @@ class DigitImages:
     augment: Augment = setting(Augment(), AUGMENT)
 
     def __post_init__(self) -> None:
-        wrong = not_positive(self, "batch") + below(0, self, "size")
+        wrong = not_positive(self, "batch") + stage_fields(0, self, "size")
         wrong += not_batches(self.deviation, self.batch, self.augment)
         refuse(wrong, not_shares(self, "share"), not_above_zero(self, "share"))
 
@@ -39,11 +39,11 @@ class DigitImages:
         return self.mean == self.deviation == HALF
 
 
-def open_digits(plan: Plan) -> Opened:
-    data, images = plan.data, prepared_images(plan, plan.data.size)
-    learned = Digits(uncut(images, data.augment.area), 0, COUNT - TEST)
+def open_digits(plan: RunPlan) -> OpenedData:
+    data, images = plan.data, image_settings(plan, plan.data.size)
+    learned = Digits(source_processor(images, data.augment.area), 0, COUNT - TEST)
     splits: dict[str, Rows] = {"train": learned, "test": Digits(images, COUNT - TEST, COUNT)}
-    opened = checked(splits, data.bad, data.share, plan.seed, images, Digits.labels)
+    opened = check_splits(splits, data.bad, data.share, plan.seed, images, Digits.labels)
     if data.augment.area < 1:
         opened.splits["held_out"] = Prepared(opened.splits["held_out"], images)
     return opened

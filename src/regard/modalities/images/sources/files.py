@@ -16,13 +16,22 @@ from regard.errors import InputError
 from regard.modalities.images.augmentation import Augment
 from regard.modalities.images.batching import Prepared, not_batches
 from regard.modalities.images.idx import open_idx
-from regard.modalities.images.preparation import AUGMENT, DEVIATION, FIT, HALF, MEAN, SIZE, prepared_images, uncut
+from regard.modalities.images.preparation import (
+    AUGMENT,
+    DEVIATION,
+    FIT,
+    HALF,
+    MEAN,
+    SIZE,
+    image_settings,
+    source_processor,
+)
 from regard.modalities.images.processor import Images, open_images
 from regard.modalities.images.sheets import open_sheet
-from regard.modalities.learning import DataKind, Opened, Plan
-from regard.modalities.splits import SPLITS, apart, checked
-from regard.nn.config import below, not_above_zero, not_positive, not_shares, refuse
-from regard.train.runfile import required, setting
+from regard.modalities.rows import DataKind, OpenedData, RunPlan
+from regard.modalities.splits import SPLITS, check_disjoint, check_splits
+from regard.nn.config import not_above_zero, not_positive, not_shares, refuse, stage_fields
+from regard.train.runfile import required_setting, setting
 
 
 @dataclass(frozen=True)
@@ -31,7 +40,7 @@ class ImageFiles:
     sheet of tiles."""
 
     kind: Literal["images"] = "images"
-    train: str = required("a folder; or an image of tiles, whose labels NAME_labels.npy stand beside it")
+    train: str = required_setting("a folder; or an image of tiles, whose labels NAME_labels.npy stand beside it")
     held_out: str = setting("", "of the same form, to evaluate on while training; none: a share of train")
     test: str = setting(
         "", "of the same form, for `regard evaluate --split test`; of idx files, their test split is the default"
@@ -49,7 +58,7 @@ class ImageFiles:
 
     def __post_init__(self) -> None:
         wrong = not_positive(self, "batch") + ([] if self.train or self.train is None else ["train names no folder"])
-        wrong += below(0, self, "tile", "size") + not_batches(self.deviation, self.batch, self.augment)
+        wrong += stage_fields(0, self, "tile", "size") + not_batches(self.deviation, self.batch, self.augment)
         if twice := [name for name, count in Counter(self.labels or ()).items() if count > 1]:
             wrong += [f"labels: {', '.join(map(repr, twice[:3]))} is there more than once"]
         refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
@@ -58,21 +67,21 @@ class ImageFiles:
         return self.mean == self.deviation == HALF and self.fit == "stretch"
 
 
-def open_image_files(plan: Plan) -> Opened:
+def open_image_files(plan: RunPlan) -> OpenedData:
     """What is cut out of images at random is cut out of the whole of them."""
-    data, images = plan.data, prepared_images(plan, plan.data.size)
+    data, images = plan.data, image_settings(plan, plan.data.size)
     splits, names = image_rows(plan, images)
-    apart(splits)
-    opened = checked(splits, data.bad, data.share, plan.seed, images, names)
+    check_disjoint(splits)
+    opened = check_splits(splits, data.bad, data.share, plan.seed, images, names)
     if data.augment.area < 1 and not data.held_out:
         opened.splits["held_out"] = Prepared(opened.splits["held_out"], images)
     return opened
 
 
-def image_rows(plan: Plan, images: Images) -> tuple[dict[str, Rows], tuple[str, ...]]:
+def image_rows(plan: RunPlan, images: Images) -> tuple[dict[str, Rows], tuple[str, ...]]:
     """The rows of each split that there are files for, and the names of the labels."""
     data, folder = plan.data, find_file(plan.data.train, plan.base)
-    train = open_split(data, folder, "train", uncut(images, data.augment.area), data.labels or None)
+    train = open_split(data, folder, "train", source_processor(images, data.augment.area), data.labels or None)
     if len(train.labels) < 2 and not data.labels:
         raise InputError(
             "all images have the same label, so there is nothing to learn",

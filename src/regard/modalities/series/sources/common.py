@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from regard.errors import InputError
-from regard.modalities.learning import Opened, Plan
+from regard.modalities.rows import OpenedData, RunPlan
 from regard.modalities.series.processor import Series, scale_of
-from regard.modalities.series.reading import Columns, TimeSeries
-from regard.modalities.series.windows import Cut, in_parts, parts
-from regard.nn.config import below, not_above_zero, not_positive
+from regard.modalities.series.reading import SeriesColumns, TimeSeries
+from regard.modalities.series.windows import WindowLayout, in_parts, parts
+from regard.nn.config import not_above_zero, not_positive, stage_fields
 
 WINDOW = "values that are known of a series when it is foretold"
 HORIZON = "steps ahead that are foretold"
@@ -23,7 +23,9 @@ BATCH = "windows of a batch"
 
 def not_cut(data: Any) -> list[str]:
     """For a [data] table: what cannot be."""
-    wrong = not_positive(data, "window", "horizon", "stride", "batch") + below(0, data, "least", "rolling", "period")
+    wrong = not_positive(data, "window", "horizon", "stride", "batch") + stage_fields(
+        0, data, "least", "rolling", "period"
+    )
     wrong += not_above_zero(data, "share")
     if data.share is not None and data.share >= 0.5:
         wrong += [f"share = {data.share} leaves nothing to learn from: it is taken twice"]
@@ -32,13 +34,13 @@ def not_cut(data: Any) -> list[str]:
     return wrong
 
 
-def cut_of(data: Any) -> Cut:
+def cut_of(data: Any) -> WindowLayout:
     least = data.least or max(data.window // 2, 1)
     rolling = data.rolling or data.horizon
-    return Cut(data.window, data.horizon, least, data.share, data.stride, rolling, data.period)
+    return WindowLayout(data.window, data.horizon, least, data.share, data.stride, rolling, data.period)
 
 
-def opened(plan: Plan, series: Sequence[TimeSeries], columns: Columns) -> Opened:
+def opened(plan: RunPlan, series: Sequence[TimeSeries], columns: SeriesColumns) -> OpenedData:
     """Every part of every series, and what is known of the processor; scales are those of train alone."""
     data, cut = plan.data, cut_of(plan.data)
     spacings = list(dict.fromkeys(str(one.times.spacing) for one in series))
@@ -51,10 +53,10 @@ def opened(plan: Plan, series: Sequence[TimeSeries], columns: Columns) -> Opened
             scale = scale_of(one.values[: parts(one, cut)[0]])
             scales[one.name] = (scale.level, scale.spread)
     how = Series(data.window, data.scaling, scales, spacings[0] if dated else "", columns)
-    return Opened(in_parts(series, cut, how), prepared=how, notes=notes(series, spacings, cut))
+    return OpenedData(in_parts(series, cut, how), prepared=how, notes=notes(series, spacings, cut))
 
 
-def notes(series: Sequence[TimeSeries], spacings: Sequence[str], cut: Cut) -> tuple[str, ...]:
+def notes(series: Sequence[TimeSeries], spacings: Sequence[str], cut: WindowLayout) -> tuple[str, ...]:
     values = sum(map(len, series))
     told = [f"{len(series):,} series of {values:,} values, {' or '.join(spacings[:3])} from one to the next"]
     still = [one.name for one in series if not scale_of(one.values).spread]

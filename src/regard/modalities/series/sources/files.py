@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from regard.data.files import find_file
-from regard.modalities.learning import DataKind, Opened, Plan
+from regard.modalities.rows import DataKind, OpenedData, RunPlan
 from regard.modalities.series.processor import Scaling
-from regard.modalities.series.reading import Columns, read_series
+from regard.modalities.series.reading import SeriesColumns, read_series
 from regard.nn.config import refuse
-from regard.train.runfile import required, setting
+from regard.train.runfile import required_setting, setting
 
 from .common import BATCH, HORIZON, LEAST, PERIOD, ROLLING, SCALING, SHARE, STRIDE, WINDOW, not_cut, opened
 
@@ -19,7 +19,7 @@ class SeriesFiles:
     """Numbers with times, in csv files; the last part of each series is held out, and tested on."""
 
     kind: Literal["series"] = "series"
-    files: tuple[str, ...] = required("csv files with a header: a column of times, and columns of values")
+    files: tuple[str, ...] = required_setting("csv files with a header: a column of times, and columns of values")
     time: str = setting("", "the column of times; empty: the first")
     values: tuple[str, ...] = setting((), "the columns of values; none: all others")
     series: str = setting("", "the column that names the series of each line, where many stand below each other")
@@ -40,9 +40,9 @@ class SeriesFiles:
         refuse(not_cut(self), [] if self.files or self.files is None else ["files names no file"])
 
 
-def open_files(plan: Plan) -> Opened:
+def open_files(plan: RunPlan) -> OpenedData:
     data = plan.data
-    columns = Columns(data.time, tuple(data.values), data.series, data.times)
+    columns = SeriesColumns(data.time, tuple(data.values), data.series, data.times)
     found = [one for name in data.files for one in read_series(find_file(name, plan.base), columns)]
     return opened(plan, found, columns)
 

@@ -4,18 +4,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from regard.modalities.learning import DataKind, Opened, Plan
+from regard.modalities.rows import DataKind, OpenedData, RunPlan
 from regard.modalities.series.processor import Scaling
-from regard.modalities.series.reading import Columns
+from regard.modalities.series.reading import SeriesColumns
 from regard.modalities.series.waves import wave
-from regard.nn.config import below, not_positive, refuse
+from regard.nn.config import not_positive, refuse, stage_fields
 from regard.train.runfile import setting
 
 from .common import BATCH, HORIZON, LEAST, PERIOD, ROLLING, SCALING, SHARE, STRIDE, WINDOW, not_cut, opened
 
 
 @dataclass(frozen=True)
-class Waves:
+class GeneratedWaves:
     """Generated: each series has a period, a form that comes again, a trend and noise of its own."""
 
     kind: Literal["waves"] = "waves"
@@ -37,23 +37,23 @@ class Waves:
     batch: int = setting(64, BATCH)
 
     def __post_init__(self) -> None:
-        wrong = not_positive(self, "count", "length", "harmonics") + below(2, self, "shortest")
+        wrong = not_positive(self, "count", "length", "harmonics") + stage_fields(2, self, "shortest")
         if None not in (self.shortest, self.longest) and self.longest < self.shortest:
             wrong += [f"longest = {self.longest} is below shortest = {self.shortest}"]
-        refuse(wrong, below(0, self, "noise", "trend"), not_cut(self))
+        refuse(wrong, stage_fields(0, self, "noise", "trend"), not_cut(self))
 
 
-def open_waves(plan: Plan) -> Opened:
+def open_waves(plan: RunPlan) -> OpenedData:
     data = plan.data
     found = [
         wave(plan.seed, i, data.length, (data.shortest, data.longest), data.harmonics, data.noise, data.trend)
         for i in range(data.count)
     ]
-    return opened(plan, found, Columns())
+    return opened(plan, found, SeriesColumns())
 
 
 def example(folder: Path) -> dict[str, Any]:
     return {"count": 3, "length": 80, "window": 12, "horizon": 3, "batch": 8, "stride": 4}
 
 
-KIND = DataKind(Waves, ("series",), open_waves, example=example)
+KIND = DataKind(GeneratedWaves, ("series",), open_waves, example=example)

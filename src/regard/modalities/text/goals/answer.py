@@ -8,12 +8,12 @@ import numpy as np
 from regard.data.batches import Batches
 from regard.data.order import Order
 from regard.data.rows import Numbers, Rows
-from regard.modalities.inputs import Asked
-from regard.modalities.learning import Goal, Opened, Plan, Reading, Sources, Template
+from regard.modalities.inputs import ModelView
+from regard.modalities.rows import Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches, Template
 from regard.modalities.text.batching import as_read, batches_of_texts
 from regard.modalities.text.framing import AnswerMaker
 from regard.modalities.text.heads import head_changes
-from regard.modalities.text.lengths import longest_of
+from regard.modalities.text.lengths import tokens_to_read
 from regard.modalities.text.sources.answers import AnswerFiles
 from regard.modalities.text.tasks.answering import FindAnswer
 from regard.modalities.text.vocabulary import with_frame
@@ -30,8 +30,8 @@ class Answering:
     kind: Literal["answer"] = "answer"
 
 
-def question_batches(plan: Plan, opened: Opened, reading: Reading) -> Sources:
-    text, longest = reading.processor, longest_of(plan.data.longest, reading.length)
+def question_batches(plan: RunPlan, opened: OpenedData, reading: ReadingLimits) -> SplitBatches:
+    text, longest = reading.processor, tokens_to_read(plan.data.longest, reading.length)
 
     def make(rows: Rows, order: Order) -> Batches:
         return Batches(rows, order, AnswerMaker(text, longest, whole=not order.shuffle))
@@ -44,13 +44,13 @@ def parts(lengths: Numbers, longest: int, shuffle: bool) -> Numbers:
     return as_read(lengths, longest, shuffle) if shuffle else np.where(lengths > longest, 2 * lengths, lengths)
 
 
-def head(plan: Plan) -> dict[str, Any]:
+def head(plan: RunPlan) -> dict[str, Any]:
     """Nothing reads a pooler, and with this head others have none."""
     changes = head_changes(plan, "span")
     return changes | {"pooler": plan.asked.get("pooler", False)} if changes else {}
 
 
-def task_of(plan: Plan, model: Asked, sources: Sources) -> Task:
+def task_of(plan: RunPlan, model: ModelView, sources: SplitBatches) -> Task:
     return FindAnswer(model.net)
 
 

@@ -4,18 +4,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 from regard.data.batches import Batches
-from regard.modalities.inputs import Asked
-from regard.modalities.learning import Goal, Opened, Plan, Reading, Sources, Template
-from regard.modalities.text.asking import text_of
+from regard.modalities.inputs import ModelView
+from regard.modalities.rows import Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches, Template
 from regard.modalities.text.batching import batches_of_texts
 from regard.modalities.text.heads import has_head
-from regard.modalities.text.lengths import USUAL, longest_of
+from regard.modalities.text.lengths import USUAL, tokens_to_read
 from regard.modalities.text.lines import LineMaker
+from regard.modalities.text.runners import text_processor
 from regard.modalities.text.sources.plain import TextFiles
 from regard.modalities.text.tasks.language import Language
 from regard.modalities.text.tasks.words import LOAD
 from regard.modalities.text.windows import PassageMaker, window_batches
-from regard.nn.config import below, not_shares, refuse
+from regard.nn.config import not_shares, refuse, stage_fields
 from regard.tasks.task import Task
 from regard.train.optimizers import AdamW
 from regard.train.runfile import setting
@@ -32,20 +32,20 @@ class LanguageModel:
     load: float = setting(LOAD, "weight of the load loss, where a model routes its tokens to experts")
 
     def __post_init__(self) -> None:
-        refuse(not_shares(self, "smoothing"), below(0, self, "load"))
+        refuse(not_shares(self, "smoothing"), stage_fields(0, self, "load"))
 
 
-def text_batches(plan: Plan, opened: Opened, reading: Reading) -> Sources:
+def text_batches(plan: RunPlan, opened: OpenedData, reading: ReadingLimits) -> SplitBatches:
     """Lines, or a text read through a window; as long as the model reads."""
-    text, longest = reading.processor, longest_of(plan.data.longest, reading.length, reading.length or USUAL)
+    text, longest = reading.processor, tokens_to_read(plan.data.longest, reading.length, reading.length or USUAL)
     if plan.data.unit == "text":
         return window_batches(plan, opened, text, longest, PassageMaker(text, reading.symbols))
     make = LineMaker(text, longest, reading.symbols)
     return batches_of_texts(plan, opened, text, lambda rows, order: Batches(rows, order, make), longest=longest)
 
 
-def task_of(plan: Plan, model: Asked, sources: Sources) -> Task:
-    return Language(model.net, plan.task.smoothing, text_of(model).widths(), plan.task.load)
+def task_of(plan: RunPlan, model: ModelView, sources: SplitBatches) -> Task:
+    return Language(model.net, plan.task.smoothing, text_processor(model).widths(), plan.task.load)
 
 
 TEMPLATE = Template(

@@ -3,18 +3,18 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from regard.data.batches import Drawn
+from regard.data.batches import RandomBatches
 from regard.data.order import Order
 from regard.data.rows import Rows
-from regard.modalities.inputs import Asked
-from regard.modalities.learning import Goal, Opened, Plan, Reading, Sources, Template
+from regard.modalities.inputs import ModelView
+from regard.modalities.rows import Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches, Template
 from regard.modalities.teaching import SHARE, TEACHER, TEMPERATURE, check_teacher, not_share
-from regard.modalities.text.asking import text_of
 from regard.modalities.text.batching import as_they_are, batches_of_texts
 from regard.modalities.text.heads import head_changes
-from regard.modalities.text.lengths import longest_of
+from regard.modalities.text.lengths import tokens_to_read
 from regard.modalities.text.masking import Masking, Neighbours
 from regard.modalities.text.processor import Text
+from regard.modalities.text.runners import text_processor
 from regard.modalities.text.sources.plain import TextFiles
 from regard.modalities.text.tasks.masked import Masked
 from regard.modalities.text.teaching import same_words
@@ -43,13 +43,13 @@ class MaskedModel:
         refuse(not_shares(self, "chosen"), not_above_zero(self, "chosen", "temperature"), not_share(self.share))
 
 
-def text_batches(plan: Plan, opened: Opened, reading: Reading) -> Sources:
+def text_batches(plan: RunPlan, opened: OpenedData, reading: ReadingLimits) -> SplitBatches:
     """Lines, or each line with the next."""
-    text, follows, longest = reading.processor, plan.task.follows, longest_of(plan.data.longest, reading.length)
+    text, follows, longest = reading.processor, plan.task.follows, tokens_to_read(plan.data.longest, reading.length)
 
-    def make(rows: Rows, order: Order) -> Drawn:
+    def make(rows: Rows, order: Order) -> RandomBatches:
         others = rows.source if isinstance(rows, Neighbours) else None
-        return Drawn(rows, order, Masking(text, longest, plan.task.chosen, others), plan.seed)
+        return RandomBatches(rows, order, Masking(text, longest, plan.task.chosen, others), plan.seed)
 
     return batches_of_texts(
         plan, opened, text, make, longest=longest, rows_of=Neighbours if follows else as_they_are, in_one=follows
@@ -61,7 +61,7 @@ def tokens(text: Text) -> Text:
     return with_frame(text)
 
 
-def head(plan: Plan) -> dict[str, Any]:
+def head(plan: RunPlan) -> dict[str, Any]:
     return head_changes(plan, "pretraining" if plan.task.follows else "words")
 
 
@@ -71,13 +71,13 @@ def problems(task: Any, data: Any) -> list[str]:
     return []
 
 
-def task_of(plan: Plan, model: Asked, sources: Sources) -> Task:
+def task_of(plan: RunPlan, model: ModelView, sources: SplitBatches) -> Task:
     task, teacher = plan.task, None
     if task.teacher:
         found = same_words(plan, task.teacher, model)
         check_teacher(task.teacher, found, model, ("words", "pretraining"))
         teacher = Teacher(found.net, task.share, task.temperature)
-    return Masked(model.net, text_of(model), teacher)
+    return Masked(model.net, text_processor(model), teacher)
 
 
 TEMPLATE = Template(

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from regard.data.batches import Batches
-from regard.modalities.inputs import Asked
-from regard.modalities.learning import Goal, Opened, Plan, Reading, Sources, Template
+from regard.modalities.inputs import ModelView
+from regard.modalities.rows import Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches, Template
 from regard.modalities.text.batching import batches_of_texts
 from regard.modalities.text.framing import CoupleMaker
 from regard.modalities.text.heads import has_head
-from regard.modalities.text.lengths import longest_of
+from regard.modalities.text.lengths import tokens_to_read
 from regard.modalities.text.sources.pairs import PairFiles
 from regard.modalities.text.tasks.similarity import Similar
 from regard.modalities.text.vocabulary import with_frame
@@ -32,13 +32,13 @@ class Similarity:
         refuse(not_above_zero(self, "temperature"))
 
 
-def pair_batches(plan: Plan, opened: Opened, reading: Reading) -> Sources:
-    text, longest = reading.processor, longest_of(plan.data.longest, reading.length)
+def pair_batches(plan: RunPlan, opened: OpenedData, reading: ReadingLimits) -> SplitBatches:
+    text, longest = reading.processor, tokens_to_read(plan.data.longest, reading.length)
     make = CoupleMaker(text, longest)
     return batches_of_texts(plan, opened, text, lambda rows, order: Batches(rows, order, make), longest=longest)
 
 
-def task_of(plan: Plan, model: Asked, sources: Sources) -> Task:
+def task_of(plan: RunPlan, model: ModelView, sources: SplitBatches) -> Task:
     return Similar(model.net, plan.task.temperature)
 
 

@@ -3,18 +3,18 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from regard.modalities.inputs import Asked
-from regard.modalities.learning import Goal, Opened, Plan, Reading, Sources, Template
-from regard.modalities.text.asking import text_of
-from regard.modalities.text.lengths import longest_of
+from regard.modalities.inputs import ModelView
+from regard.modalities.rows import Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches, Template
+from regard.modalities.text.lengths import tokens_to_read
 from regard.modalities.text.processor import Text
+from regard.modalities.text.runners import text_processor
 from regard.modalities.text.sources.plain import TextFiles
-from regard.modalities.text.spans import Spans
+from regard.modalities.text.spans import SpanBatch
 from regard.modalities.text.tasks.translation import Translate
 from regard.modalities.text.tasks.words import LOAD
 from regard.modalities.text.vocabulary import with_sentinels
 from regard.modalities.text.windows import window_batches
-from regard.nn.config import below, not_above_zero, not_shares, refuse
+from regard.nn.config import not_above_zero, not_shares, refuse, stage_fields
 from regard.tasks.task import Task
 from regard.train.optimizers import AdamW
 from regard.train.runfile import setting
@@ -35,14 +35,14 @@ class MissingSpans:
     load: float = setting(LOAD, "weight of the load loss, where a model routes its tokens to experts")
 
     def __post_init__(self) -> None:
-        wrong = below(1, self, "mean") + below(0, self, "load")
+        wrong = stage_fields(1, self, "mean") + stage_fields(0, self, "load")
         refuse(wrong, not_shares(self, "missing", "smoothing"), not_above_zero(self, "missing"))
 
 
-def text_batches(plan: Plan, opened: Opened, reading: Reading) -> Sources:
-    text, longest = reading.processor, longest_of(plan.data.longest, reading.length)
+def text_batches(plan: RunPlan, opened: OpenedData, reading: ReadingLimits) -> SplitBatches:
+    text, longest = reading.processor, tokens_to_read(plan.data.longest, reading.length)
     return window_batches(
-        plan, opened, text, longest, Spans(text, longest, plan.task.missing, plan.task.mean, reading.symbols)
+        plan, opened, text, longest, SpanBatch(text, longest, plan.task.missing, plan.task.mean, reading.symbols)
     )
 
 
@@ -56,8 +56,8 @@ def problems(task: Any, data: Any) -> list[str]:
     return []
 
 
-def task_of(plan: Plan, model: Asked, sources: Sources) -> Task:
-    return Translate(model.net, text_of(model), plan.task.smoothing, load=plan.task.load)
+def task_of(plan: RunPlan, model: ModelView, sources: SplitBatches) -> Task:
+    return Translate(model.net, text_processor(model), plan.task.smoothing, load=plan.task.load)
 
 
 TEMPLATE = Template(

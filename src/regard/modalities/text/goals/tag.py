@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from regard.data.batches import Batches
-from regard.modalities.inputs import Asked
-from regard.modalities.learning import Goal, Opened, Plan, Reading, Sources, Template
-from regard.modalities.text.asking import text_of
+from regard.modalities.inputs import ModelView
+from regard.modalities.rows import Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches, Template
 from regard.modalities.text.batching import batches_of_texts
 from regard.modalities.text.framing import TagMaker
 from regard.modalities.text.heads import has_head
-from regard.modalities.text.lengths import longest_of
+from regard.modalities.text.lengths import tokens_to_read
+from regard.modalities.text.runners import text_processor
 from regard.modalities.text.sources.tagged import TaggedFiles
 from regard.modalities.text.tasks.tagging import Tag
 from regard.modalities.text.vocabulary import with_frame
@@ -28,14 +28,14 @@ class Tagging:
     kind: Literal["tag"] = "tag"
 
 
-def sentence_batches(plan: Plan, opened: Opened, reading: Reading) -> Sources:
-    text, longest = reading.processor, longest_of(plan.data.longest, reading.length)
+def sentence_batches(plan: RunPlan, opened: OpenedData, reading: ReadingLimits) -> SplitBatches:
+    text, longest = reading.processor, tokens_to_read(plan.data.longest, reading.length)
     make = TagMaker(text, longest, opened.names, last=FAMILIES[plan.family].tagged == "last")
     return batches_of_texts(plan, opened, text, lambda rows, order: Batches(rows, order, make), longest=longest)
 
 
-def task_of(plan: Plan, model: Asked, sources: Sources) -> Task:
-    return Tag(model.net, text_of(model), sources.names)
+def task_of(plan: RunPlan, model: ModelView, sources: SplitBatches) -> Task:
+    return Tag(model.net, text_processor(model), sources.names)
 
 
 TEMPLATE = Template(

@@ -4,20 +4,20 @@ from dataclasses import dataclass
 from typing import Literal
 
 from regard.data.batches import Batches
-from regard.modalities.inputs import Asked
-from regard.modalities.learning import Goal, Opened, Plan, Reading, Sources, Template
+from regard.modalities.inputs import ModelView
+from regard.modalities.rows import Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches, Template
 from regard.modalities.teaching import SHARE, TEACHER, TEMPERATURE, not_share
-from regard.modalities.text.asking import text_of
 from regard.modalities.text.batching import batches_of_texts
-from regard.modalities.text.lengths import longest_of
+from regard.modalities.text.lengths import tokens_to_read
 from regard.modalities.text.measuring import measure_translations
 from regard.modalities.text.pairs import PairMaker
+from regard.modalities.text.runners import text_processor
 from regard.modalities.text.sources.pairs import PairFiles
 from regard.modalities.text.tasks.distillation import Distil
 from regard.modalities.text.tasks.translation import Feeding, Translate
 from regard.modalities.text.tasks.words import LOAD
 from regard.modalities.text.teaching import same_words
-from regard.nn.config import below, not_above_zero, not_shares, refuse
+from regard.nn.config import not_above_zero, not_shares, refuse, stage_fields
 from regard.tasks.task import Task
 from regard.train.optimizers import Adam
 from regard.train.runfile import setting
@@ -26,7 +26,7 @@ from regard.train.settings import Train
 
 
 @dataclass(frozen=True)
-class Translation:
+class TranslationSettings:
     """Foretell each word of the target from the source and the words before it."""
 
     kind: Literal["translate"] = "translate"
@@ -41,22 +41,22 @@ class Translation:
     def __post_init__(self) -> None:
         refuse(
             not_shares(self, "smoothing"),
-            below(0, self, "given", "decay", "load"),
+            stage_fields(0, self, "given", "decay", "load"),
             not_above_zero(self, "temperature"),
             [f"given = {self.given} is above 1"] if (self.given or 0) > 1 else [],
             not_share(self.share),
         )
 
 
-def pair_batches(plan: Plan, opened: Opened, reading: Reading) -> Sources:
-    longest = longest_of(plan.data.longest, reading.length)
+def pair_batches(plan: RunPlan, opened: OpenedData, reading: ReadingLimits) -> SplitBatches:
+    longest = tokens_to_read(plan.data.longest, reading.length)
     make = PairMaker(reading.processor, longest, reading.symbols)
     return batches_of_texts(
         plan, opened, reading.processor, lambda rows, order: Batches(rows, order, make), longest=longest
     )
 
 
-def generated_batches(plan: Plan, opened: Opened, reading: Reading) -> Sources:
+def generated_batches(plan: RunPlan, opened: OpenedData, reading: ReadingLimits) -> SplitBatches:
     """Of rows that are all short."""
     make = PairMaker(reading.processor, plan.data.longest, reading.symbols)
     return batches_of_texts(
@@ -64,8 +64,8 @@ def generated_batches(plan: Plan, opened: Opened, reading: Reading) -> Sources:
     )
 
 
-def task_of(plan: Plan, model: Asked, sources: Sources) -> Task:
-    task, text = plan.task, text_of(model)
+def task_of(plan: RunPlan, model: ModelView, sources: SplitBatches) -> Task:
+    task, text = plan.task, text_processor(model)
     feeding = Feeding(task.given, task.decay)
     if not task.teacher:
         return Translate(model.net, text, task.smoothing, feeding, task.load)
@@ -75,7 +75,7 @@ def task_of(plan: Plan, model: Asked, sources: Sources) -> Task:
 
 
 TEMPLATE = Template(
-    task=Translation(),
+    task=TranslationSettings(),
     data=PairFiles(train=("pairs.tsv",)),
     model={"name": "transformer-small"},
     train=Train(steps=10000, evaluate=500, save=500, log=50),
@@ -84,7 +84,7 @@ TEMPLATE = Template(
 )
 HERE = "regard.modalities.text.goals.translate"
 GOAL = Goal(
-    Translation,
+    TranslationSettings,
     {"pairs": f"{HERE}:pair_batches", "reverse": f"{HERE}:generated_batches"},
     task_of,
     {"translate": TEMPLATE},

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from regard.data.files import only, table_rows
+from regard.data.files import only_file, table_rows
 from regard.data.rows import Rows
-from regard.modalities.learning import DataKind, Opened, Plan
-from regard.modalities.splits import checked
+from regard.modalities.rows import DataKind, OpenedData, RunPlan
+from regard.modalities.splits import check_splits
 from regard.modalities.text.preparation import HOW, TEXT, VocabularySettings
 from regard.modalities.text.questions import Questions
-from regard.nn.config import below, not_above_zero, not_positive, not_shares, refuse
-from regard.train.runfile import required, setting
+from regard.nn.config import not_above_zero, not_positive, not_shares, refuse, stage_fields
+from regard.train.runfile import required_setting, setting
 
 from .files import ANIMALS, PATHS, WORDS, no_files, paths_of
 
@@ -24,7 +24,7 @@ class AnswerFiles:
     """Questions, each with a text in which its answer stands."""
 
     kind: Literal["answers"] = "answers"
-    train: tuple[str, ...] = required("one tsv, csv or jsonl file")
+    train: tuple[str, ...] = required_setting("one tsv, csv or jsonl file")
     held_out: tuple[str, ...] = setting((), "a file to evaluate on while training; none: a share of train")
     test: tuple[str, ...] = setting((), "a file for `regard evaluate --split test`")
     question: int | str = setting(1, "the column of the question, by number or name; of jsonl: the key")
@@ -42,19 +42,19 @@ class AnswerFiles:
     vocabulary: VocabularySettings = setting(VocabularySettings(), HOW)
 
     def __post_init__(self) -> None:
-        wrong = not_positive(self, "budget") + below(0, self, "longest") + no_files(self.train)
+        wrong = not_positive(self, "budget") + stage_fields(0, self, "longest") + no_files(self.train)
         if self.longest is not None and 0 < self.longest < LEAST:
             wrong += [f"longest = {self.longest} is neither 0 nor at least {LEAST}"]
         refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
 
 
-def open_answers(plan: Plan) -> Opened:
+def open_answers(plan: RunPlan) -> OpenedData:
     data = plan.data
     columns = [data.question, data.context, data.answer, *([] if data.start == "" else [data.start])]
     splits: dict[str, Rows] = {
-        split: Questions(table_rows(only(files), columns)) for split, files in paths_of(plan).items()
+        split: Questions(table_rows(only_file(files), columns)) for split, files in paths_of(plan).items()
     }
-    return checked(splits, data.bad, data.share, plan.seed)
+    return check_splits(splits, data.bad, data.share, plan.seed)
 
 
 def texts_of(rows: Rows) -> Callable[[int], Sequence[str]]:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.data.files import find_file
-from regard.modalities.learning import Plan
+from regard.modalities.rows import RunPlan
 from regard.modalities.splits import SPLITS
 
 PATHS = SPLITS  # settings that name files
@@ -18,7 +18,7 @@ def no_files(train: tuple[str, ...] | None) -> list[str]:
     return ["train names no file"] if train is not None and not train else []
 
 
-def paths_of(plan: Plan) -> dict[str, list[Path]]:
+def paths_of(plan: RunPlan) -> dict[str, list[Path]]:
     """The files of each split that has any."""
     given: dict[str, Any] = {split: getattr(plan.data, split) for split in SPLITS}
     return {split: [find_file(name, plan.base) for name in names] for split, names in given.items() if names}

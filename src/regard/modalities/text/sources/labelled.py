@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from regard.data.draws import HOLDOUT, chance, shuffled
-from regard.data.files import only, table_rows
-from regard.data.rows import Rows, Some
+from regard.data.counter_rng import HOLDOUT, counter_rng, permutation
+from regard.data.files import only_file, table_rows
+from regard.data.rows import Rows, Subset
 from regard.errors import InputError
-from regard.modalities.learning import DataKind, Opened, Plan
-from regard.modalities.splits import checked
+from regard.modalities.rows import DataKind, OpenedData, RunPlan
+from regard.modalities.splits import check_splits
 from regard.modalities.text.labelled import LabelledTexts
 from regard.modalities.text.preparation import HOW, TEXT, VocabularySettings
-from regard.nn.config import below, not_above_zero, not_positive, not_shares, refuse
-from regard.train.runfile import required, setting
+from regard.nn.config import not_above_zero, not_positive, not_shares, refuse, stage_fields
+from regard.train.runfile import required_setting, setting
 
 from .files import ANIMALS, PATHS, WORDS, no_files, paths_of
 
@@ -24,7 +24,7 @@ class LabelledFiles:
     """Texts, or pairs of texts, with a label."""
 
     kind: Literal["labelled"] = "labelled"
-    train: tuple[str, ...] = required("one tsv, csv or jsonl file")
+    train: tuple[str, ...] = required_setting("one tsv, csv or jsonl file")
     held_out: tuple[str, ...] = setting((), "a file to evaluate on while training; none: a share of train")
     test: tuple[str, ...] = setting((), "a file for `regard evaluate --split test`")
     text: tuple[int | str, ...] = setting((1,), "the column of the text, or two, by number or name; of jsonl: the keys")
@@ -37,32 +37,32 @@ class LabelledFiles:
     vocabulary: VocabularySettings = setting(VocabularySettings(), HOW)
 
     def __post_init__(self) -> None:
-        wrong = not_positive(self, "budget") + below(0, self, "longest", "rows") + no_files(self.train)
+        wrong = not_positive(self, "budget") + stage_fields(0, self, "longest", "rows") + no_files(self.train)
         if self.text is not None and len(self.text) not in (1, 2):
             wrong += [f"text = {list(self.text)} names neither one column nor two"]
         refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
 
 
-def open_labelled(plan: Plan) -> Opened:
+def open_labelled(plan: RunPlan) -> OpenedData:
     """The labels are those of train. Where few rows are asked for, they are drawn after a part was held out."""
     data, paths = plan.data, paths_of(plan)
     columns = (*data.text, data.label)
-    train = LabelledTexts(table_rows(only(paths["train"]), columns))
+    train = LabelledTexts(table_rows(only_file(paths["train"]), columns))
     if len(train.names) < 2:
         raise InputError(
             "all texts have the same label, so there is nothing to learn",
-            where=str(only(paths["train"])),
+            where=str(only_file(paths["train"])),
             got=", ".join(map(repr, train.names)) or "none",
             fix="see that data.label names the column of the labels",
         )
     splits: dict[str, Rows] = {"train": train}
     for split in paths.keys() - {"train"}:
-        splits[split] = LabelledTexts(table_rows(only(paths[split]), columns), train.names)
-    opened = checked(splits, data.bad, data.share, plan.seed, names=train.names)
+        splits[split] = LabelledTexts(table_rows(only_file(paths[split]), columns), train.names)
+    opened = check_splits(splits, data.bad, data.share, plan.seed, names=train.names)
     if 0 < data.rows < len(opened.splits["train"]):
         rows = opened.splits["train"]
-        few = shuffled(chance(HOLDOUT, plan.seed, 1), len(rows))[: data.rows]
-        opened.splits["train"] = Some(rows, few, rows.faults)
+        few = permutation(counter_rng(HOLDOUT, plan.seed, 1), len(rows))[: data.rows]
+        opened.splits["train"] = Subset(rows, few, rows.faults)
     return opened
 
 

@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 from regard.data.files import pair_rows
 from regard.data.rows import Rows
-from regard.modalities.learning import DataKind, Opened, Plan
-from regard.modalities.splits import checked
+from regard.modalities.rows import DataKind, OpenedData, RunPlan
+from regard.modalities.splits import check_splits
 from regard.modalities.text.preparation import HOW, TEXT, VocabularySettings
-from regard.nn.config import below, not_above_zero, not_positive, not_shares, refuse
-from regard.train.runfile import required, setting
+from regard.nn.config import not_above_zero, not_positive, not_shares, refuse, stage_fields
+from regard.train.runfile import required_setting, setting
 
 from .files import ANIMALS, PATHS, WORDS, no_files, paths_of
 
@@ -20,7 +20,7 @@ class PairFiles:
     """Sentences and their translations."""
 
     kind: Literal["pairs"] = "pairs"
-    train: tuple[str, ...] = required(
+    train: tuple[str, ...] = required_setting(
         "one tsv, csv or jsonl file, or two plain files of which line i belongs to line i"
     )
     held_out: tuple[str, ...] = setting(
@@ -37,13 +37,13 @@ class PairFiles:
     vocabulary: VocabularySettings = setting(VocabularySettings(), HOW)
 
     def __post_init__(self) -> None:
-        wrong = not_positive(self, "budget") + below(2, self, "longest")
+        wrong = not_positive(self, "budget") + stage_fields(2, self, "longest")
         refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"), no_files(self.train))
 
 
-def open_pairs(plan: Plan) -> Opened:
+def open_pairs(plan: RunPlan) -> OpenedData:
     splits: dict[str, Rows] = {split: pair_rows(files, plan.data.columns) for split, files in paths_of(plan).items()}
-    return checked(splits, plan.data.bad, plan.data.share, plan.seed)
+    return check_splits(splits, plan.data.bad, plan.data.share, plan.seed)
 
 
 def example(folder: Path) -> dict[str, Any]:

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from regard.data.files import only, text_rows
+from regard.data.files import only_file, text_rows
 from regard.data.rows import Rows
-from regard.modalities.learning import DataKind, Opened, Plan
-from regard.modalities.splits import checked
+from regard.modalities.rows import DataKind, OpenedData, RunPlan
+from regard.modalities.splits import check_splits
 from regard.modalities.text.passages import open_passages
 from regard.modalities.text.preparation import HOW, TEXT, VocabularySettings
-from regard.nn.config import below, not_above_zero, not_positive, not_shares, refuse
-from regard.train.runfile import required, setting
+from regard.nn.config import not_above_zero, not_positive, not_shares, refuse, stage_fields
+from regard.train.runfile import required_setting, setting
 
 from .files import ANIMALS, PATHS, WORDS, no_files, paths_of
 
@@ -21,7 +21,7 @@ class TextFiles:
     """Plain text. Where an example is a line, what is longer than the model reads is cut off."""
 
     kind: Literal["text"] = "text"
-    train: tuple[str, ...] = required("one file of plain text, jsonl, tsv or csv")
+    train: tuple[str, ...] = required_setting("one file of plain text, jsonl, tsv or csv")
     held_out: tuple[str, ...] = setting((), "files to evaluate on while training; none: a share of train")
     test: tuple[str, ...] = setting((), "files for `regard evaluate --split test`")
     key: int | str = setting("text", "of jsonl: the key of the text; of tsv or csv: its column, by name or number")
@@ -35,24 +35,24 @@ class TextFiles:
     vocabulary: VocabularySettings = setting(VocabularySettings(), HOW)
 
     def __post_init__(self) -> None:
-        wrong = not_positive(self, "budget") + below(0, self, "longest") + no_files(self.train)
+        wrong = not_positive(self, "budget") + stage_fields(0, self, "longest") + no_files(self.train)
         refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
 
 
-def open_text(plan: Plan) -> Opened:
+def open_text(plan: RunPlan) -> OpenedData:
     data = plan.data
     if data.unit == "text":
         return open_whole(plan)
     splits: dict[str, Rows] = {split: text_rows(files, data.key) for split, files in paths_of(plan).items()}
-    return checked(splits, data.bad, data.share, plan.seed)
+    return check_splits(splits, data.bad, data.share, plan.seed)
 
 
-def open_whole(plan: Plan) -> Opened:
+def open_whole(plan: RunPlan) -> OpenedData:
     """Whole texts; without a file for it, the end of the text is held out."""
-    texts = {split: open_passages(only(files)) for split, files in paths_of(plan).items()}
+    texts = {split: open_passages(only_file(files)) for split, files in paths_of(plan).items()}
     if "held_out" not in texts:
         texts["train"], texts["held_out"] = texts["train"].cut(plan.data.share)
-    return Opened(dict(texts))
+    return OpenedData(dict(texts))
 
 
 def example(folder: Path) -> dict[str, Any]:

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from regard.modalities.learning import DataKind, Opened, Plan
+from regard.modalities.rows import DataKind, OpenedData, RunPlan
 from regard.modalities.text.preparation import GENERATED
 from regard.modalities.text.reversal import Reversal
-from regard.nn.config import below, not_positive, refuse
+from regard.nn.config import not_positive, refuse, stage_fields
 from regard.train.runfile import setting
 
 MEASURED = 200  # rows that are held out, and as many to test on
@@ -23,12 +23,12 @@ class Reverse:
     budget: int = setting(1024, "batch size in tokens, source and target, padding included")
 
     def __post_init__(self) -> None:
-        refuse(not_positive(self, "rows", "budget"), below(2, self, "longest"))
+        refuse(not_positive(self, "rows", "budget"), stage_fields(2, self, "longest"))
 
 
-def open_reversed(plan: Plan) -> Opened:
+def open_reversed(plan: RunPlan) -> OpenedData:
     data, seed = plan.data, plan.seed
-    return Opened(
+    return OpenedData(
         {
             "train": Reversal(data.rows, data.longest, seed),
             "held_out": Reversal(MEASURED, data.longest, seed + 1),

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from regard.data.files import only
+from regard.data.files import only_file
 from regard.data.rows import Rows
-from regard.modalities.learning import DataKind, Opened, Plan
-from regard.modalities.splits import checked
+from regard.modalities.rows import DataKind, OpenedData, RunPlan
+from regard.modalities.splits import check_splits
 from regard.modalities.text.conllu import open_conllu
 from regard.modalities.text.preparation import TEXT, VocabularySettings
-from regard.nn.config import below, not_above_zero, not_positive, not_shares, refuse
-from regard.train.runfile import required, setting
+from regard.nn.config import not_above_zero, not_positive, not_shares, refuse, stage_fields
+from regard.train.runfile import required_setting, setting
 
 from .files import ANIMALS, PATHS, WORDS, no_files, paths_of
 
@@ -22,7 +22,7 @@ class TaggedFiles:
     """Sentences with a tag for each word, as Universal Dependencies has them (CoNLL-U)."""
 
     kind: Literal["tagged"] = "tagged"
-    train: tuple[str, ...] = required("one conllu file")
+    train: tuple[str, ...] = required_setting("one conllu file")
     held_out: tuple[str, ...] = setting((), "a file to evaluate on while training; none: a share of train")
     test: tuple[str, ...] = setting((), "a file for `regard evaluate --split test`")
     tags: Literal["upos", "xpos"] = setting("upos", "the universal tags, or the language's own")
@@ -33,14 +33,14 @@ class TaggedFiles:
     vocabulary: VocabularySettings = setting(VocabularySettings(), "how words are cut into tokens, learned from train")
 
     def __post_init__(self) -> None:
-        wrong = not_positive(self, "budget") + below(0, self, "longest") + no_files(self.train)
+        wrong = not_positive(self, "budget") + stage_fields(0, self, "longest") + no_files(self.train)
         refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
 
 
-def open_tagged(plan: Plan) -> Opened:
+def open_tagged(plan: RunPlan) -> OpenedData:
     data = plan.data
-    sentences = {split: open_conllu(only(files), data.tags) for split, files in paths_of(plan).items()}
-    return checked(dict(sentences), data.bad, data.share, plan.seed, names=sentences["train"].tags)
+    sentences = {split: open_conllu(only_file(files), data.tags) for split, files in paths_of(plan).items()}
+    return check_splits(dict(sentences), data.bad, data.share, plan.seed, names=sentences["train"].tags)
 
 
 def texts_of(rows: Rows) -> Callable[[int], Sequence[str]]:

@@ -22,7 +22,7 @@ SHOWN = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Spans:
+class AnswerSpans:
     first: Tensor  # (b,)
     last: Tensor  # (b,)
     chances: Tensor  # (b,): how likely the first token is, times how likely the last is
@@ -34,13 +34,13 @@ def inside(logits: Tensor, context: Tensor) -> Tensor:
     return logits.masked_fill(~context[..., None], torch.finfo(logits.dtype).min)
 
 
-def best_spans(logits: Tensor, context: Tensor) -> Spans:
+def best_spans(logits: Tensor, context: Tensor) -> AnswerSpans:
     """(b, n, 2), (b, n) -> the likeliest span of each row; where there is no context, the first token with chance 0"""
     chances = inside(logits.float(), context).softmax(1) * context[..., None]
     lasts = F.pad(chances[..., 1], (0, LONGEST - 1)).unfold(1, LONGEST, 1)  # (b, n, l): from each token on
     chance, place = (chances[..., 0, None] * lasts).flatten(1).max(1)
     first = place // LONGEST
-    return Spans(first, first + place % LONGEST, chance)
+    return AnswerSpans(first, first + place % LONGEST, chance)
 
 
 class FindAnswer(Task):

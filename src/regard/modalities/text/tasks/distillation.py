@@ -15,7 +15,7 @@ from torch import nn
 from regard.modalities.text.pairs import Pairs
 from regard.modalities.text.processor import Text
 from regard.tasks.task import Loss, Term
-from regard.tasks.teacher import divergence
+from regard.tasks.teacher import distillation_divergence
 
 from .translation import TEACHER, Feeding, Translate
 from .words import LOAD, load_terms
@@ -46,7 +46,7 @@ class Distil(Translate):
         with torch.no_grad():
             memory = self.teacher.encode(batch.source, batch.source_keys)
             theirs = self.teacher.decode(batch.given, memory, source_keys=batch.source_keys, keys=batch.keys)
-        near = divergence(self.net.logits(states)[batch.keys], theirs[batch.keys], self.temperature)
+        near = distillation_divergence(self.net.logits(states)[batch.keys], theirs[batch.keys], self.temperature)
         terms = {
             "loss": Term(right, "tokens", weight=1 - self.share),
             "teacher": Term(near, "tokens", weight=self.share),

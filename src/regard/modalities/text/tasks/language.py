@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.modalities.text.processor import padded
+from regard.modalities.text.processor import pad_ids
 from regard.nn.loss import CrossEntropy
 from regard.nn.switch import switches
 from regard.tasks.task import Loss, Task, Term
@@ -17,7 +17,7 @@ from .words import LOAD, amount, load_terms, word_metrics, word_sums
 
 
 @dataclass(frozen=True, eq=False)
-class Tokens:
+class NextTokenBatch:
     """What is given, and what comes next at each place."""
 
     given: Tensor  # (b, n)
@@ -25,10 +25,10 @@ class Tokens:
     keys: Tensor | None  # (b, n), False at padding
 
 
-def next_tokens(rows: Sequence[Sequence[int]]) -> Tokens:
+def next_tokens(rows: Sequence[Sequence[int]]) -> NextTokenBatch:
     """Rows of at least two ids."""
-    given, wanted = padded([row[:-1] for row in rows]), padded([row[1:] for row in rows])
-    return Tokens(given.ids, wanted.ids, given.keys)
+    given, wanted = pad_ids([row[:-1] for row in rows]), pad_ids([row[1:] for row in rows])
+    return NextTokenBatch(given.ids, wanted.ids, given.keys)
 
 
 class Language(Task):
@@ -42,19 +42,19 @@ class Language(Task):
         self.widths = None if widths is None else torch.tensor(widths)
         self.indivisible = ("load",) if switches(net) else ()
 
-    def counts(self, batch: Tokens) -> Mapping[str, float]:
+    def counts(self, batch: NextTokenBatch) -> Mapping[str, float]:
         return {"tokens": float(amount(batch.keys, batch.wanted))}
 
-    def losses(self, batch: Tokens, step: int) -> Iterator[Loss]:
+    def losses(self, batch: NextTokenBatch, step: int) -> Iterator[Loss]:
         states = self.net.read(batch.given, keys=batch.keys)
         more = load_terms(states, amount(batch.keys, batch.wanted), self.load)
         yield Loss("net", {"loss": Term(self.score(states, batch, self.smoothing).sum, "tokens"), **more})
 
-    def score(self, states: Any, batch: Tokens, smoothing: float) -> CrossEntropy:
+    def score(self, states: Any, batch: NextTokenBatch, smoothing: float) -> CrossEntropy:
         found: CrossEntropy = self.net.score(states, batch.wanted, real=batch.keys, smoothing=smoothing)
         return found
 
-    def evaluate(self, batch: Tokens) -> Mapping[str, Tensor]:
+    def evaluate(self, batch: NextTokenBatch) -> Mapping[str, Tensor]:
         states = self.net.read(batch.given, keys=batch.keys)
         sums = word_sums(self.score(states, batch, 0.0), amount(batch.keys, batch.wanted))
         if self.widths is not None:

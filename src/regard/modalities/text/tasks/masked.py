@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.modalities.text.masking import Hidden
+from regard.modalities.text.masking import MaskedBatch
 from regard.modalities.text.processor import Text
 from regard.tasks.task import Loss, Task, Term
 from regard.tasks.teacher import Teacher
@@ -26,10 +26,10 @@ class Masked(Task):
         self.net: Any = net  # an encoder: read, score, judged
         self.text, self.teacher = text, teacher
 
-    def counts(self, batch: Hidden) -> Mapping[str, float]:
+    def counts(self, batch: MaskedBatch) -> Mapping[str, float]:
         return {"tokens": float(batch.chosen.sum()), "texts": float(len(batch.ids))}
 
-    def losses(self, batch: Hidden, step: int) -> Iterator[Loss]:
+    def losses(self, batch: MaskedBatch, step: int) -> Iterator[Loss]:
         states = self.states(self.net, batch)
         right = self.net.score(states[batch.chosen], batch.wanted[batch.chosen]).sum
         terms = {"loss": Term(right, "tokens")}
@@ -42,11 +42,11 @@ class Masked(Task):
             terms["follows"] = Term(judged, "texts")
         yield Loss("net", terms)
 
-    def states(self, net: Any, batch: Hidden) -> Tensor:
+    def states(self, net: Any, batch: MaskedBatch) -> Tensor:
         found: Tensor = net.read(batch.ids, segments=batch.segments, keys=batch.keys)
         return found
 
-    def evaluate(self, batch: Hidden) -> Mapping[str, Tensor]:
+    def evaluate(self, batch: MaskedBatch) -> Mapping[str, Tensor]:
         states = self.states(self.net, batch)
         found = self.net.score(states[batch.chosen], batch.wanted[batch.chosen])
         sums = word_sums(found, batch.chosen.sum())
@@ -67,7 +67,7 @@ class Masked(Task):
             self.teacher.net.to(device)
 
     @torch.no_grad()
-    def show(self, batch: Hidden) -> str:
+    def show(self, batch: MaskedBatch) -> str:
         """What was hidden in the first texts, and what the model makes of it."""
         few = slice(0, SHOWN)
         segments, keys = (None if x is None else x[few] for x in (batch.segments, batch.keys))

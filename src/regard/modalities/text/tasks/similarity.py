@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.modalities.text.framing import Couples
-from regard.nn.pool import mean
+from regard.nn.pool import pool_mean
 from regard.tasks.task import Loss, Task, Term
 
 
@@ -37,8 +37,8 @@ class Similar(Task):
 
     def cosines(self, batch: Couples) -> Tensor:
         """Of each first text with each second one.  -> (b, b)"""
-        one = mean(self.net.read(batch.ids, keys=batch.keys), batch.keys)
-        two = mean(self.net.read(batch.other_ids, keys=batch.other_keys), batch.other_keys)
+        one = pool_mean(self.net.read(batch.ids, keys=batch.keys), batch.keys)
+        two = pool_mean(self.net.read(batch.other_ids, keys=batch.other_keys), batch.other_keys)
         return F.normalize(one, dim=-1) @ F.normalize(two, dim=-1).T
 
     def evaluate(self, batch: Couples) -> Mapping[str, Tensor]:

@@ -19,7 +19,7 @@ from regard.tasks.task import Loss, Task, Term
 
 from .words import LOAD, load_terms, word_metrics, word_sums
 
-SHOWN = 3
+EXAMPLES_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Translate(Task):
         """Some sentences, and what the model would say next at each word of the true target."""
         if self.text is None:  # of numbers that are no words there is nothing to see
             return ""
-        few = slice(0, SHOWN)
+        few = slice(0, EXAMPLES_SHOWN)
         keys = None if batch.source_keys is None else batch.source_keys[few]
         memory = self.net.encode(batch.source[few], keys)
         logits = self.net.decode(batch.given[few], memory, source_keys=keys, keys=batch.keys[few])

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from regard.nn.loss import CrossEntropy
-from regard.nn.switch import Routed
+from regard.nn.switch import RoutedStates
 from regard.tasks.task import Term
 
 
@@ -35,6 +35,6 @@ def load_terms(states: Any, tokens: Tensor, weight: float) -> dict[str, Term]:
 
     The load is one number for all tokens; of a batch in pieces it is their mean, each piece weighed by its tokens.
     """
-    if not isinstance(states, Routed):
+    if not isinstance(states, RoutedStates):
         return {}
     return {"load": Term(states.load * tokens, "tokens", weight), "dropped": Term(states.dropped, "tokens", 0.0)}

@@ -11,7 +11,7 @@ const text = (value) => JSON.stringify(value);
 function modelCall({ name, source, title }) {
   if (!source) return 'regard.load("path/to/the/model")'; // a saved look does not know where it came from
   if (source === 'run') return `regard.load(${text(`runs/${title}`)})`;
-  return source === 'zoo' ? `regard.serve.shelf.random(${text(name)})` : `regard.load(${text(name)})`;
+  return source === 'zoo' ? `regard.serve.model_list.random(${text(name)})` : `regard.load(${text(name)})`;
 }
 
 /** One map of a trace. Calls of a module that ran several times, and windows (only they have axes that are named after
@@ -19,7 +19,7 @@ function modelCall({ name, source, title }) {
     @param {string} from @param {Site} given @param {Head} head */
 function mapText(from, { name, rows }, head) {
   if (name !== moduleOf(name) || rows.includes('.'))
-    return `weights_of(${from}, ${text(name)})${head === 'mean' ? '.mean(0)' : `[${head}]`}`;
+    return `map_weights(${from}, ${text(name)})${head === 'mean' ? '.mean(0)' : `[${head}]`}`;
   return `${from}.maps[${text(name)}].weights${head === 'mean' ? '[0].mean(0)' : `[0, ${head}]`}`;
 }
 
@@ -64,9 +64,9 @@ export function pythonFor(state) {
     lines.push(`difference = weights - ${shown}`);
   }
   lines.push(`weights[${query}, ${key}]  # ${labelOf(rowAxis, query)} -> ${labelOf(columnAxis, key)}`);
-  const imports = [lines.some((line) => line.includes('regard.serve')) ? 'import regard.serve.shelf' : 'import regard'];
+  const imports = [lines.some((line) => line.includes('regard.serve')) ? 'import regard.serve.model_list' : 'import regard'];
   const used = [...new Set(document.changes.map((change) => KINDS[change.kind]))].sort();
   if (used.length) imports.push(`from regard.look.changes import ${used.join(', ')}`);
-  if (lines.some((line) => line.includes('weights_of('))) imports.push('from regard.look.document import weights_of');
+  if (lines.some((line) => line.includes('map_weights('))) imports.push('from regard.look.document import map_weights');
   return `${[...imports, '', ...lines].join('\n')}\n`;
 }

@@ -1,0 +1,45 @@
+"""A text that is small enough to be held in memory as a whole."""
+
+from pathlib import Path
+
+from regard.errors import InputError
+
+from .archives import unpacked_file
+from .lines import MARK
+
+LARGEST_TEXT = 1 << 25  # bytes
+
+
+def read_lines(path: Path) -> list[str]:
+    """All lines but blank ones, from a plain or a packed file."""
+    return [line for line in read_text(path, LARGEST_TEXT).split("\n") if line.strip()]
+
+
+def read_text(path: Path, largest: int | None = None) -> str:
+    """As it is, but for a mark at its beginning and CRs at ends of lines. What is no text is refused, and where."""
+    plain = unpacked_file(path)
+    size = plain.stat().st_size
+    if largest is not None and size > largest:
+        raise InputError(
+            f"{path.name} is too large for this",
+            where=str(path),
+            got=f"{size:,} bytes",
+            expected=f"at most {largest:,}",
+            fix="take a part of it",
+        )
+    try:
+        raw = plain.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path.name} cannot be read", where=str(path), got=error.strerror or str(error)) from None
+    try:
+        text = raw.removeprefix(MARK).decode("utf-8")
+        broken = text.find("\0")
+    except UnicodeDecodeError as error:
+        text, broken = "", error.start
+    if broken >= 0:
+        fix = "if it is a text in another encoding, save it as UTF-8"
+        got = f"something else at byte {broken:,}"
+        raise InputError(f"{path.name} is no text", where=str(path), got=got, expected="UTF-8", fix=fix)
+    if not text.strip():
+        raise InputError(f"{path.name} holds no text", where=str(path), got=f"{size:,} bytes")
+    return text.replace("\r\n", "\n").removesuffix("\r")

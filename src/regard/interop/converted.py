@@ -1,0 +1,37 @@
+"""A checkpoint of another library, once it is read. Light: a model of ours loads without the tables of others."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from regard.decode.symbols import NO_SYMBOLS, Symbols
+from regard.errors import CheckpointError
+from regard.nn.config import staged
+
+Read = Callable[[Collection[str]], dict[str, Tensor]]  # the tensors of these names
+
+
+@dataclass(frozen=True, eq=False)
+class ConvertedCheckpoint:
+    """A foreign checkpoint as one of ours."""
+
+    family: str
+    config: Any
+    state: dict[str, Tensor]
+    symbols: Symbols = NO_SYMBOLS
+    labels: tuple[str, ...] = ()  # names of classes
+
+
+def check_plausible(config: Any, tensors: int, where: str) -> None:
+    """A config must not promise more layers than the file could hold: building them would take for ever."""
+    for key in ("depth", "decoder_depth", "depths"):
+        depth = getattr(config, key, None)
+        if depth is not None and sum(staged(depth)) > tensors:
+            raise CheckpointError(
+                "the config promises more layers than there are tensors",
+                where=where,
+                got=f"{key} = {depth}, {tensors} tensors",
+                expected="a config that belongs to these weights",
+            )

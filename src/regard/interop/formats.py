@@ -1,0 +1,303 @@
+"""One table: the kinds of foreign checkpoints, by the ``model_type`` of their config."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from torch import Tensor
+
+from regard.decode.symbols import Symbols, export_symbols, foreign_symbols
+from regard.errors import CheckpointError, ConfigError, InputError
+from regard.nn.mechanisms import simplest_choice
+from regard.tables import Table
+from regard.zoo import config_data, empty_net
+
+from . import (
+    albert,
+    bert,
+    cait,
+    deit,
+    detr,
+    distilbert,
+    fnet,
+    gpt1,
+    gpt2,
+    levit,
+    llama,
+    llama2c,
+    marian,
+    mixer,
+    perceiver,
+    reformer,
+    resnet,
+    swin,
+    switch,
+    t5,
+    timm,
+    timm_swin,
+    timm_vit,
+    vit,
+    volo,
+)
+from .converted import ConvertedCheckpoint, Read
+from .foreign import ForeignConfig
+from .rules import Entry, Groups, RulePass, converted, counted, export_tensors, listed, misfits, needed, spare
+
+
+@dataclass(frozen=True)
+class CheckpointFormat:
+    family: str
+    config: Callable[[ForeignConfig], Any]
+    complete: Callable[[Any, Collection[str]], Any]  # what only the tensors' names tell
+    rules: Callable[[Any, Collection[str] | None], list[Entry]]
+    export_config: Callable[[Any], dict[str, Any]]
+    symbols: Mapping[str, int | None]  # the keys of their special tokens, and what stands where one is left out
+    example: Callable[[], Any] | None = None  # a small config that their format can say; the family's unless given
+
+
+def as_it_is(config: Any, names: Collection[str]) -> Any:
+    return config
+
+
+KINDS = Table[CheckpointFormat](
+    "kind of checkpoint",
+    {
+        "gpt2": CheckpointFormat("gpt", gpt2.config, as_it_is, gpt2.rules, gpt2.export_config, gpt2.SYMBOLS),
+        "openai-gpt": CheckpointFormat("gpt", gpt1.config, as_it_is, gpt1.rules, gpt1.export_config, gpt1.SYMBOLS),
+        "llama": CheckpointFormat("gpt", llama.config, llama.complete, llama.rules, llama.export_config, llama.SYMBOLS),
+        "mistral": CheckpointFormat(
+            "gpt", llama.mistral, llama.complete, llama.rules, llama.export_mistral, llama.SYMBOLS
+        ),
+        "qwen2": CheckpointFormat("gpt", llama.qwen2, llama.complete, llama.rules, llama.export_qwen2, llama.SYMBOLS),
+        llama2c.KIND: CheckpointFormat(
+            "gpt", llama2c.config, llama2c.complete, llama2c.rules, llama2c.export_config, llama2c.SYMBOLS
+        ),
+        "bert": CheckpointFormat("bert", bert.config, bert.complete, bert.rules, bert.export_config, bert.SYMBOLS),
+        "albert": CheckpointFormat(
+            "bert", albert.config, albert.complete, albert.rules, albert.export_config, albert.SYMBOLS
+        ),
+        "distilbert": CheckpointFormat(
+            "bert",
+            distilbert.config,
+            distilbert.complete,
+            distilbert.rules,
+            distilbert.export_config,
+            distilbert.SYMBOLS,
+        ),
+        "fnet": CheckpointFormat("bert", fnet.config, fnet.complete, fnet.rules, fnet.export_config, fnet.SYMBOLS),
+        "t5": CheckpointFormat("t5", t5.config, t5.complete, t5.rules, t5.export_config, t5.SYMBOLS),
+        "switch_transformers": CheckpointFormat(
+            "switch", switch.config, as_it_is, switch.rules, switch.export_config, t5.SYMBOLS
+        ),
+        "reformer": CheckpointFormat(
+            "reformer", reformer.config, reformer.complete, reformer.rules, reformer.export_config, reformer.SYMBOLS
+        ),
+        "vit": CheckpointFormat("vit", vit.config, vit.complete, vit.rules, vit.export_config, {}),
+        timm_vit.KIND: CheckpointFormat("vit", timm_vit.config, as_it_is, timm_vit.rules, timm_vit.export_config, {}),
+        "deit": CheckpointFormat("deit", deit.config, deit.complete, deit.rules, deit.export_config, {}),
+        timm_vit.DISTILLED: CheckpointFormat(
+            "deit", timm_vit.distilled, as_it_is, timm_vit.distilled_rules, timm_vit.export_distilled, {}
+        ),
+        cait.KIND: CheckpointFormat("cait", cait.config, as_it_is, cait.rules, cait.export_config, {}),
+        volo.KIND: CheckpointFormat("volo", volo.config, as_it_is, volo.rules, volo.export_config, {}),
+        "resnet": CheckpointFormat("resnet", resnet.config, resnet.complete, resnet.rules, resnet.export_config, {}),
+        "detr": CheckpointFormat("detr", detr.config, as_it_is, detr.rules, detr.export_config, {}),
+        detr.TIMM: CheckpointFormat("detr", detr.config_timm, as_it_is, detr.rules_timm, detr.export_timm, {}),
+        "perceiver": CheckpointFormat(
+            "perceiver", perceiver.images, as_it_is, perceiver.image_rules, perceiver.export_images, {}
+        ),
+        perceiver.TEXT: CheckpointFormat(
+            "perceiverlm", perceiver.text, as_it_is, perceiver.text_rules, perceiver.export_text, {}
+        ),
+        mixer.KIND: CheckpointFormat("mixer", mixer.config, as_it_is, mixer.rules, mixer.export_config, {}),
+        "swin": CheckpointFormat("swin", swin.config, swin.complete, swin.rules, swin.export_config, {}),
+        timm_swin.KIND: CheckpointFormat(
+            "swin", timm_swin.config, as_it_is, timm_swin.rules, timm_swin.export_config, {}
+        ),
+        "swinv2": CheckpointFormat("swinv2", swin.second, swin.complete, swin.second_rules, swin.export_second, {}),
+        timm_swin.SECOND: CheckpointFormat(
+            "swinv2", timm_swin.second, as_it_is, timm_swin.second_rules, timm_swin.export_second, {}
+        ),
+        "levit": CheckpointFormat("levit", levit.config, levit.complete, levit.rules, levit.export_config, {}),
+        levit.TIMM: CheckpointFormat(
+            "levit", levit.folder, levit.complete, levit.folder_rules, levit.export_folder, {}
+        ),
+        "marian": CheckpointFormat(
+            "transformer", marian.config, as_it_is, marian.rules, marian.export_config, marian.SYMBOLS
+        ),
+    },
+)
+
+
+READ_ONLY = (detr.TIMM,)  # what goes out has another kind, which alone can say why something cannot
+
+
+def checkpoint_kind(data: Mapping[str, Any]) -> str:
+    """Its name in KINDS, if it has one; timm's configs have an architecture, no model_type; one of theirs is of two."""
+    if "model_type" not in data and "architecture" in data:
+        return timm_kind(str(data["architecture"]))
+    if data.get("model_type") == "detr" and detr.of_timm(data):
+        return detr.TIMM
+    if data.get("model_type") == "perceiver" and perceiver.architecture(data) == perceiver.WORDS:
+        return perceiver.TEXT
+    return str(data.get("model_type"))
+
+
+def timm_kind(architecture: str) -> str:
+    """By the first word of the name; without its second token, a DeiT is a ViT."""
+    word, _, rest = architecture.partition("_")
+    if word == "deit" and "distilled" not in rest:
+        word = "vit"
+    return timm.KIND + word
+
+
+Lost = dict[str, tuple[Any, Any]]
+
+
+def read_checkpoint(
+    data: Mapping[str, Any],
+    generation: Mapping[str, Any],
+    header: Mapping[str, tuple[int, ...]],
+    read: Read,
+    where: Path,
+) -> ConvertedCheckpoint:
+    """Every key of the config and every tensor of the file, accounted for, or one error that lists what is not."""
+    told = checkpoint_kind(data)
+    kind = KINDS.get(told)
+    if kind is None:
+        raise CheckpointError(
+            "this kind of checkpoint is not known",
+            where=str(where / "config.json"),
+            got=f"model_type = {told[:60]!r}",
+            expected=", ".join(KINDS),
+        )
+    foreign, path = ForeignConfig(data, tensors=len(header)), where / "config.json"
+    config, impossible = None, []
+    try:
+        config = kind.config(foreign)
+    except ValueError as error:
+        impossible = str(error).split("\n")
+    wrong = foreign.finish()
+    if foreign.guessed or config is None:  # then nothing can be said of the tensors
+        refuse({"wrong in the config": wrong if foreign.guessed else [*wrong, *impossible]}, path)
+    config = kind.complete(config, header)
+    try:
+        net = empty_net(kind.family, config, str(path))
+    except ConfigError as error:
+        sizes = ", ".join(f"{key} = {size}" for key, size in foreign.sizes.items())
+        refuse({"wrong in the config": [*wrong, f"no model can be built with {sizes}: {error.got}"]}, path)
+    rules = kind.rules(config, header)
+    wanted = {name: tuple(x.shape) for name, x in net.state_dict().items()}
+    expected, copies = needed(wanted, rules), spare(header, rules)
+    given = {name: shape for name, shape in header.items() if name not in copies}
+    run = converted(read(expected.keys() | copies), rules)  # the header has told of all others
+    problems = {"wrong in the config": wrong} | misfits(expected, given) | {"unequal": run.unequal}
+    whole = {run.writers[name]: x.dtype for name, x in run.out.items() if not x.is_floating_point()}
+    problems["not of real numbers"] = [f"{name}: {dtype}" for name, dtype in whole.items()]
+    if any(problems.values()):
+        refuse(problems, where)
+    symbols = foreign_symbols([generation, {**kind.symbols, **data}], getattr(config, "vocab", 0))
+    labels = foreign_labels(data, config)
+    return ConvertedCheckpoint(kind.family, config, run.finish("their tensors cannot be converted"), symbols, labels)
+
+
+def foreign_labels(data: Mapping[str, Any], config: Any) -> tuple[str, ...]:
+    """The names of the classes, if each has one of its own; LABEL_0 and the like, which they write by themselves, are
+    none."""
+    told, count = data.get("id2label", data.get("label_names")), getattr(config, "classes", 0)
+    if isinstance(told, list):  # timm's, where no number is left out
+        told = {str(i): name for i, name in enumerate(told)}
+    if not isinstance(told, dict) or set(told) != {str(i) for i in range(count)}:
+        return ()
+    names = [told[str(i)] for i in range(count)]
+    if not all(isinstance(name, str) for name in names) or names == unnamed(count):
+        return ()
+    return tuple(names)
+
+
+def unnamed(count: int) -> list[str]:
+    return [f"LABEL_{i}" for i in range(count)]
+
+
+def refuse(problems: Groups, where: Path) -> NoReturn:
+    raise CheckpointError(
+        f"this checkpoint cannot be read exactly: {counted(problems)}",
+        where=str(where),
+        got=listed(problems),
+        expected="every key of config.json understood and supported, and exactly the tensors that it tells of",
+        fix="a key or a tensor that is skipped could change every number, so nothing is loaded",
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ExportedModel:
+    """One of our models as the other library keeps it."""
+
+    config: dict[str, Any]
+    generation: dict[str, Any]
+    tensors: dict[str, Tensor]
+
+
+FORMATS = ("hf", "timm")
+
+
+def write_checkpoint(
+    family: str,
+    config: Any,
+    state: Mapping[str, Tensor],
+    symbols: Symbols,
+    labels: Sequence[str] = (),
+    to: str = "hf",
+) -> ExportedModel:
+    """What their format cannot say is an error, not a loss."""
+    kinds = kinds_of(family, to)
+    if not kinds:
+        known = [name for name in dict.fromkeys(kind.family for kind in KINDS.values()) if kinds_of(name, to)]
+        raise InputError(f"a {family} has no counterpart there", got=f"to {to}", expected=", ".join(known))
+    found, refusals = [], []
+    for kind in kinds:
+        try:
+            found.append(try_export(kind, config, state))
+        except InputError as error:
+            refusals.append(error)
+    if refusals and not any(not one[-1] for one in found):
+        raise refusals[0]
+    kind, data, run, lost = min(found, key=lambda one: len(one[-1]))
+    if lost:
+        raise InputError(
+            f"this {family} has no counterpart in their format, which cannot say all of its config",
+            got=", ".join(f"{key} = {ours!r}" for key, (ours, _) in lost.items()),
+            expected=", ".join(f"{key} = {said!r}" for key, (_, said) in lost.items()),
+            fix="only a model with these values can be exported; `regard.save` keeps any other",
+        )
+    tensors = run.finish("our tensors cannot be exported")
+    ids = export_symbols(symbols, kind.symbols)
+    silent = {} if symbols.pad is None else {"bad_words_ids": [[symbols.pad]]}  # what fills up is never said
+    if labels and "id2label" in data:
+        data |= {"id2label": {str(i): name for i, name in enumerate(labels)}}
+        data |= {"label2id": {name: i for i, name in enumerate(labels)}}
+    if labels and "architecture" in data:
+        data |= {"label_names": list(labels)}
+    return ExportedModel(data | ids, {key: x for key, x in ids.items() if x is not None} | silent, tensors)
+
+
+def kinds_of(family: str, to: str) -> list[CheckpointFormat]:
+    """Those that a family can be written as: of timm alone, or where transformers has it, of transformers."""
+    both = {name: kind for name, kind in KINDS.items() if kind.family == family}
+    theirs = [kind for name, kind in both.items() if name.startswith(timm.KIND)]
+    others = [kind for name, kind in both.items() if not name.startswith(timm.KIND) and name not in READ_ONLY]
+    return theirs if to == "timm" else others or theirs
+
+
+def try_export(
+    kind: CheckpointFormat, config: Any, state: Mapping[str, Tensor]
+) -> tuple[CheckpointFormat, dict[str, Any], RulePass, Lost]:
+    """One of our models in one of their formats, and what that cannot say: by key, our value and the one it says."""
+    data = kind.export_config(config)
+    run = export_tensors(state, kind.rules(config, None))
+    back = config_data(kind.complete(kind.config(ForeignConfig(data)), run.out))
+    ours = config_data(config)
+    ours |= {key: simplest_choice(ours[key]) for key in ("attention", "cross") if key in ours}
+    lost = {key: (ours.get(key), back.get(key)) for key in ours | back if ours.get(key) != back.get(key)}
+    return kind, data, run, lost

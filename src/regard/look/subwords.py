@@ -1,0 +1,55 @@
+"""Maps by whole words, where a tokenizer has cut words into pieces."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from regard.nn.axis import Axis
+
+from .maps import Map
+
+CONTINUED = "##"  # of WordPiece
+
+
+def merge_subwords(one: Map) -> Map:
+    """What looked at a word looked at all of its pieces, and a word looked as its pieces did on average: rows still sum
+    to 1. An axis without words stays as it is."""
+    weights = one.weights
+    if one.columns.labels is not None:
+        weights = weights @ membership(groups(one.columns.labels)).to(weights)
+    if one.rows.labels is not None:
+        members = membership(groups(one.rows.labels)).to(weights)
+        weights = (members / members.sum(0)).mT @ weights
+    return replace(one, weights=weights, rows=word_axis(one.rows), columns=word_axis(one.columns))
+
+
+def groups(labels: Sequence[str]) -> list[list[int]]:
+    """The places of each word's pieces. A piece goes on with a word if it says so, or if it is a letter or digit after
+    one, without a space, where other pieces have spaces before them."""
+    spaced = any(label.startswith(" ") for label in labels)
+    found: list[list[int]] = []
+    for i, label in enumerate(labels):
+        after = spaced and i > 0 and label[:1].isalnum() and labels[i - 1][-1:].isalnum()
+        if found and (after or label.startswith(CONTINUED)):
+            found[-1].append(i)
+        else:
+            found.append([i])
+    return found
+
+
+def membership(words: Sequence[Sequence[int]]) -> Tensor:
+    """(pieces, words), 1 where a piece belongs to a word."""
+    table = torch.zeros(sum(map(len, words)), len(words))
+    for j, pieces in enumerate(words):
+        table[list(pieces), j] = 1.0
+    return table
+
+
+def word_axis(axis: Axis) -> Axis:
+    if axis.labels is None:
+        return axis
+    labels = axis.labels
+    words = ["".join(labels[i].removeprefix(CONTINUED) for i in pieces).strip() for pieces in groups(labels)]
+    return replace(axis, size=len(words), labels=tuple(words))

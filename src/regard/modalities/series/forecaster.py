@@ -1,0 +1,95 @@
+"""A model of series at work: from what is known to quantiles of what comes, scaled back and with their times.
+
+Shapes: m steps ahead, k quantiles.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from regard.errors import InputError
+
+from .processor import Scale, Series
+from .reading import TimeSeries, Values
+from .times import Moment
+
+BATCH = 256
+MOST = 100_000  # steps
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesForecast:
+    """What comes after a series."""
+
+    series: TimeSeries
+    moments: Sequence[Moment]
+    quantiles: tuple[float, ...]
+    values: Values  # (m, k), rising along k
+    notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.series.name
+
+    @property
+    def times(self) -> list[str]:
+        return [self.series.times.text(moment) for moment in self.moments]
+
+    @property
+    def median(self) -> Values:
+        return self.values[:, self.quantiles.index(0.5)]
+
+    def data(self) -> dict[str, Any]:
+        """For JSON."""
+        told = {f"{q:g}": self.values[:, i].tolist() for i, q in enumerate(self.quantiles)}
+        return {"series": self.name, "spacing": str(self.series.times.spacing), "times": self.times, "quantiles": told}
+
+
+class Foretelling:
+    """A net with what it takes to use it."""
+
+    def __init__(self, net: nn.Module, how: Series) -> None:
+        self.net, self.how = net, how
+        self.config: Any = net.config
+
+    def context(self, series: TimeSeries, values: Values) -> tuple[torch.Tensor, Scale]:
+        """The last values of a series, scaled.  -> (1, n)"""
+        known = values[-self.how.window :]
+        scale = self.how.scale(known, series.name)
+        return torch.from_numpy(scale.scaled(known))[None], scale
+
+    @torch.inference_mode()
+    def foretell(self, series: TimeSeries, steps: int | None = None) -> SeriesForecast:
+        """Beyond its horizon, the medians are taken for what came, and it looks ahead from there."""
+        horizon, quantiles = self.config.horizon, self.config.quantiles
+        steps = horizon if steps is None else steps
+        if not 1 <= steps <= MOST:
+            raise InputError("so many steps cannot be foretold", got=str(steps), expected=f"1 to {MOST:,}")
+        if not len(series):
+            raise InputError("a series without values has nothing to go on from", where=series.where())
+        device, dtype = next((x.device, x.dtype) for x in self.net.parameters())
+        known, found = series.values, list[Values]()
+        while sum(map(len, found)) < steps:
+            values, scale = self.context(series, known)
+            said = self.net(values.to(device, dtype))[0].sort(-1).values
+            found.append(scale.back(said.double().cpu().numpy()))
+            known = np.concatenate((known, found[-1][:, quantiles.index(0.5)]))
+        every = np.concatenate(found)[:steps]
+        return SeriesForecast(series, series.times.after(steps), quantiles, every, self.notes(series, steps))
+
+    def notes(self, series: TimeSeries, steps: int) -> tuple[str, ...]:
+        told, horizon, how = [], self.config.horizon, self.how
+        if steps > horizon:
+            told.append(
+                f"it learned to look {horizon} steps ahead: beyond, it goes on from its own medians, and the intervals "
+                "are too narrow"
+            )
+        if len(series) < how.window:
+            told.append(f"{series.where()} has {len(series)} values, where the window has {how.window}: it knows less")
+        if how.spacing and (other := str(series.times.spacing)) != how.spacing:
+            told.append(f"it learned from times that are {how.spacing} apart, and these are {other}")
+        return tuple(told)

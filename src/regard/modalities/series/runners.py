@@ -1,0 +1,63 @@
+"""A model of series, asked: for what comes next, or for an example to look at."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from regard.errors import InputError
+from regard.look.examples import Example
+from regard.modalities.inputs import ModelView
+
+from .examples import series_with_times
+from .forecaster import Foretelling, SeriesForecast
+from .processor import Series
+from .reading import TimeSeries, read_series
+from .times import numbered
+
+
+def foretelling_of(model: ModelView) -> Foretelling:
+    if not isinstance(model.processor, Series):
+        fix = "give it one: dataclasses.replace(model, processor=regard.modalities.series.processor.Series(...))"
+        raise InputError("this model does not say how series are prepared for it", fix=fix)
+    return Foretelling(model.net, model.processor)
+
+
+def series_of(model: ModelView, given: Any) -> list[TimeSeries]:
+    """All of a file; or one, of values alone."""
+    how = foretelling_of(model).how
+    if isinstance(given, TimeSeries):
+        return [given]
+    if isinstance(given, str | Path):
+        if not Path(given).is_file():
+            raise InputError("there is no such file", got=str(given), expected="a csv file of series, or its values")
+        return read_series(Path(given), how.columns)
+    try:
+        values = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        values = np.zeros(0)
+    if values.ndim != 1 or len(values) < 1 or not np.isfinite(values).all():
+        got = f"{type(given).__name__}" + (f" of shape {values.shape}" if values.size else "")
+        raise InputError("this is no series", got=got, expected="a csv file, or a list of finite numbers")
+    return [TimeSeries("", values, numbered(len(values)))]
+
+
+def forecast(model: ModelView, given: Any, steps: int | None = None) -> list[SeriesForecast]:
+    """Of every series that is given."""
+    found = foretelling_of(model)
+    return [found.foretell(series, steps) for series in series_of(model, given)]
+
+
+def example(model: ModelView, given: Sequence[Any]) -> Example:
+    """Of a file with several series, the second word names the one to look at."""
+    if len(given) not in (1, 2):
+        raise InputError("a file is given, and the name of one of its series", got=f"{len(given)} words")
+    every = series_of(model, given[0])
+    names = [series.name for series in every]
+    if len(given) == 1 and len(every) > 1:
+        expected = "its name as well: one of " + ", ".join(names[:10])
+        raise InputError("this file holds several series, and one is looked at", got=str(len(every)), expected=expected)
+    if len(given) == 2 and given[1] not in names:
+        raise InputError("the file has no such series", got=str(given[1]), expected=", ".join(names[:10]))
+    return series_with_times(foretelling_of(model), every[0 if len(given) == 1 else names.index(given[1])])

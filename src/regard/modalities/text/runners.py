@@ -1,0 +1,162 @@
+"""A model that reads or writes text, asked: for a translation, a continuation, labels, tags, an answer, embeddings."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from regard.decode.settings import Decoding
+from regard.errors import InputError
+from regard.look.examples import Example
+from regard.look.maps import Map
+from regard.modalities.inputs import ModelView, Picture, as_list, check_count, input_text, is_single
+from regard.zoo import FAMILIES
+
+from .alignment import aligned_maps
+from .examples import continued_text, read_text, translated_text
+from .generator import Generating
+from .processor import Text
+from .prompting import PromptedAnswer, answered, few_shot
+from .text_model import AnswerSpan, TaggedText, TextClassification, TextReader, words_of
+from .translator import Progress, TranslationModel, check_text, no_progress
+from .writing import GeneratedText
+
+
+@dataclass(frozen=True, eq=False)
+class Translation:
+    """A text and what it became."""
+
+    source: str
+    text: str
+    nbest: list[GeneratedText]  # as many as were asked for, the best first; none where what was asked for cannot be
+    maps: dict[str, Map]  # where it looked, of the layers that were asked for: (1, heads, target, source)
+
+
+@dataclass(frozen=True, eq=False)
+class Generation:
+    """What a prompt goes on with."""
+
+    prompt: str
+    text: str  # without the prompt
+    nbest: list[GeneratedText]  # as many as were asked for, the best first
+    unread: int = 0  # of the prompt's first tokens, that were more than can be read
+    unknown: tuple[str, ...] = ()  # letters of the prompt that the model has no token for
+
+
+def text_processor(model: ModelView) -> Text:
+    """Its tokenizer."""
+    if "text" not in model.takes:
+        raise InputError(f"a {model.family} sees images, and reads no texts")
+    text = None if model.processor is None else model.processor.media.get("text")
+    if not isinstance(text, Text):
+        raise InputError("this model has no tokenizer", fix="put its tokenizer.json into the folder it is loaded from")
+    return text
+
+
+def translator_of(model: ModelView) -> TranslationModel:
+    return TranslationModel(model.net, text_processor(model), model.symbols)
+
+
+def text_generator(model: ModelView) -> Generating:
+    return Generating(model.net, text_processor(model), model.symbols, model.length)
+
+
+def reader_of(model: ModelView) -> TextReader:
+    return TextReader(model.net, text_processor(model), model.labels, model.length)
+
+
+def translate(
+    model: ModelView,
+    texts: str | Sequence[str],
+    decoding: Decoding,
+    look: str | None,
+    first: int,
+    progress: Progress | None,
+) -> Translation | list[Translation]:
+    translating = translator_of(model)
+    several = [check_text(text) for text in ([texts] if isinstance(texts, str) else texts)]
+    found = translating.translate(several, decoding, first, progress or no_progress)
+    done = [
+        Translation(
+            source,
+            own[0].text if own else "",
+            own,
+            {} if look is None or not own else aligned_maps(model, translating, source, own[0], look),
+        )
+        for source, own in zip(several, found, strict=True)
+    ]
+    return done[0] if isinstance(texts, str) else done
+
+
+def generate(model: ModelView, prompts: str | Sequence[str], decoding: Decoding) -> Generation | list[Generation]:
+    several, generating = [prompts] if isinstance(prompts, str) else list(prompts), text_generator(model)
+    done = [
+        Generation(prompt, own[0].text if own else "", own, generating.surplus(prompt), generating.unknown(prompt))
+        for prompt, own in zip(several, generating.generate(several, decoding), strict=True)
+    ]
+    return done[0] if isinstance(prompts, str) else done
+
+
+def stream_text(model: ModelView, prompt: str, decoding: Decoding) -> Iterator[str]:
+    """Of a translator, what a text becomes."""
+    if model.can("translate"):
+        return translator_of(model).stream(check_text(prompt), decoding)
+    return text_generator(model).stream(prompt, decoding)
+
+
+def answer_prompt(
+    model: ModelView,
+    query: str,
+    examples: Sequence[tuple[str, str]],
+    instruction: str,
+    choices: Sequence[str],
+    calibrated: bool,
+    decoding: Decoding,
+) -> PromptedAnswer:
+    text = few_shot(instruction, examples, query)
+    return answered(text_generator(model), text, choices, decoding, calibrated=calibrated)
+
+
+def classify(
+    model: ModelView, given: str | Sequence[str | tuple[str, str]]
+) -> TextClassification | list[TextClassification]:
+    several = as_list(given)
+    found = reader_of(model).classify(
+        [(input_text(x),) if is_single(x) else tuple(map(input_text, x)) for x in several]
+    )
+    return found[0] if is_single(given) else found
+
+
+def tag(model: ModelView, texts: str | Sequence[str | Sequence[str]]) -> TaggedText | list[TaggedText]:
+    several = [texts] if isinstance(texts, str) else texts
+    words = [words_of(text) if isinstance(text, str) else list(text) for text in several]
+    found = reader_of(model).tag(words, last=FAMILIES[model.family].tagged == "last")
+    return found[0] if isinstance(texts, str) else found
+
+
+def answer(model: ModelView, question: str, context: str) -> AnswerSpan:
+    return reader_of(model).answer(question, context)
+
+
+def embed(model: ModelView, texts: str | Sequence[str], batch: int) -> Tensor:
+    if batch < 1:
+        raise InputError("a batch holds at least one text", got=str(batch))
+    return reader_of(model).embed([texts] if isinstance(texts, str) else list(texts), batch)
+
+
+def example(model: ModelView, given: Sequence[Picture]) -> Example:
+    """One that reads a text and writes another is shown as a translator is, whatever it was trained for."""
+    if model.takes == ("text", "text"):
+        return translated_example(model, given)
+    check_count(model, given, 1)
+    return read_text(text_processor(model), model.length, model.labels, input_text(given[0]))
+
+
+def continued_example(model: ModelView, given: Sequence[Picture]) -> Example:
+    check_count(model, given, 1)
+    return continued_text(text_generator(model), input_text(given[0]))
+
+
+def translated_example(model: ModelView, given: Sequence[Picture]) -> Example:
+    check_count(model, given, 1, 2)
+    return translated_text(translator_of(model), input_text(given[0]), input_text(given[1]) if len(given) > 1 else None)

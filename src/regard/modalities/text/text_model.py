@@ -1,0 +1,162 @@
+"""What a model that reads texts makes of them: a label, a tag for each word, a vector, an answer."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.errors import InputError
+from regard.look.answers import rank_classes
+from regard.modalities.text.tasks.answering import best_spans
+from regard.nn.pool import pool_mean
+
+from .framing import Texts, context_places, tagged_places, together
+from .processor import Framed, Text
+
+WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")  # words, and every other mark by itself
+BATCH = 32
+LEAST = 8  # tokens of a context that must fit beside a question
+
+
+@dataclass(frozen=True)
+class TextClassification:
+    """A text, or two, and how likely each label is, the likeliest first."""
+
+    texts: tuple[str, ...]
+    label: str
+    probability: float
+    ranked: tuple[tuple[str, float], ...]
+    unread: int = 0  # tokens at the end that were more than the model reads
+    unknown: tuple[str, ...] = ()  # letters that it has no token for
+
+
+@dataclass(frozen=True)
+class TaggedText:
+    words: tuple[str, ...]
+    tags: tuple[str, ...]  # empty for a word of which the tokenizer left nothing
+    probabilities: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class AnswerSpan:
+    text: str  # as it stands in the context
+    start: int  # the place of its first letter there
+    end: int  # the place behind its last: context[start:end] is the text
+    probability: float
+
+
+class TextReader:
+    """A net that reads whole texts, with its tokenizer; ``length`` is how many tokens it can read."""
+
+    def __init__(self, net: Any, text: Text, labels: Sequence[str], length: int | None) -> None:
+        self.net, self.text, self.labels, self.length = net, text, labels, length
+        self.literal = text.literal()
+
+    def classify(self, rows: Sequence[tuple[str, ...]]) -> list[TextClassification]:
+        """What is longer than the model reads is cut, as in training, and that is told."""
+        framed = self.literal.framed(rows, self.length)
+        found = self.read(framed, lambda some: self.net.labelled(some.ids, segments=some.segments, keys=some.keys))
+        told = []
+        for row, own, logits in zip(rows, framed, found, strict=True):
+            named = tuple((self.name(i), chance) for i, chance in rank_classes(logits))
+            told.append(TextClassification(row, *named[0], named, own.unread, self.literal.unknown("".join(row))))
+        return told
+
+    def tag(self, sentences: Sequence[Sequence[str]], *, last: bool) -> list[TaggedText]:
+        """Each sentence is cut into words already. One that is longer than the model reads is read in parts."""
+        parts = [(i, some) for i, words in enumerate(sentences) for some in self.parts(words)]
+        framed = self.literal.framed_words([some for _, some in parts], self.length)
+        found = self.read(framed, lambda some: self.net.tagged(some.ids, segments=some.segments, keys=some.keys))
+        told: list[list[tuple[str, str, float]]] = [[] for _ in sentences]
+        for (i, words), own, logits in zip(parts, framed, found, strict=True):
+            chances = logits.softmax(-1)
+            for word, place in zip(words, tagged_places(own, len(words), last=last), strict=True):
+                if place is None:
+                    told[i].append((word, "", 0.0))
+                    continue
+                chance, best = chances[place].max(-1)
+                told[i].append((word, self.name(int(best)), float(chance)))
+        return [TaggedText(*(zip(*rows, strict=True) if rows else ((), (), ()))) for rows in told]
+
+    def parts(self, words: Sequence[str]) -> Iterator[Sequence[str]]:
+        """All words, or as many at a time as fit."""
+        start = 0
+        while start < len(words):
+            end = len(words)
+            while self.length is not None and end > start + 1:
+                (own,) = self.literal.framed_words([words[start:end]])
+                if len(own.ids) <= self.length:
+                    break
+                end = start + max((end - start) * self.length // len(own.ids), 1)
+            yield words[start:end]
+            start = end
+
+    def embed(self, texts: Sequence[str], batch: int = BATCH) -> Tensor:
+        """The mean of the last layer's states, of length 1.  -> (texts, d)"""
+        self.literal.checked(texts, self.length, shortest=1)
+        framed = self.literal.framed([(text,) for text in texts])
+
+        def vectors(some: Texts) -> Tensor:
+            return F.normalize(pool_mean(self.net.read(some.ids, keys=some.keys), some.keys), dim=-1)
+
+        found = self.read(framed, vectors, batch)
+        return torch.stack(found) if found else torch.empty(0, self.net.config.dim)
+
+    def answer(self, question: str, context: str) -> AnswerSpan:
+        """The span of the context that answers best. Of a long one, overlapping parts are read."""
+        parts = self.overlapping(question, context)
+        found = self.read(parts, lambda some: self.net.spanned(some.ids, segments=some.segments, keys=some.keys))
+        answers = []
+        for own, logits in zip(parts, found, strict=True):
+            spans = best_spans(logits[None, : len(own.ids)], torch.tensor([context_places(own)]))
+            start, end = bounds(context, own.offsets[int(spans.first)][0], own.offsets[int(spans.last)][1])
+            answers.append(AnswerSpan(context[start:end], start, end, float(spans.chances)))
+        return max(answers, key=lambda answer: answer.probability)
+
+    def overlapping(self, question: str, context: str) -> list[Framed]:
+        """The context in parts that fit beside the question."""
+        asked, read = (len(own.ids) for own in self.literal.pieces([question, context]))
+        for name, text, size in (("question", question, asked), ("context", context, read)):
+            if not text.strip() or not size:
+                fix = f"give a {name} of at least one word that the model can read"
+                raise InputError(f"the {name} is empty", got=f"{text[:40]!r}", fix=fix)
+        asked += self.literal.tokenizer.num_special_tokens_to_add(True)
+        if self.length is not None and self.length - asked < LEAST:
+            got, most = f"{asked} tokens", self.length - LEAST
+            raise InputError("the question leaves no room for a text", got=got, expected=f"at most {most}")
+        (parts,) = self.literal.framed_parts([(question, context)], self.length)
+        return parts
+
+    def read(self, framed: Sequence[Framed], ask: Callable[[Texts], Tensor], batch: int = BATCH) -> list[Tensor]:
+        """Alike lengths together: little padding. What comes of each text is the same in any company."""
+        order = sorted(range(len(framed)), key=lambda i: len(framed[i].ids))
+        found: dict[int, Tensor] = {}
+        with torch.inference_mode():
+            for start in range(0, len(order), batch):
+                some = order[start : start + batch]
+                out = ask(together([framed[i] for i in some]))
+                found |= dict(zip(some, out, strict=True))
+        return [found[i] for i in range(len(framed))]
+
+    def name(self, i: int) -> str:
+        return self.labels[i] if self.labels else str(i)
+
+
+def bounds(text: str, start: int, end: int) -> tuple[int, int]:
+    """Of some letters without the space around them: tokens may begin with it."""
+    own = text[start:end]
+    start += len(own) - len(own.lstrip())
+    return start, start + len(own.strip())
+
+
+def last_piece(family: str) -> bool:
+    """Which piece of a word has its tag: what only reads ahead knows the word at its last, others have its first."""
+    return family == "recurrent"
+
+
+def words_of(text: str) -> list[str]:
+    return WORD.findall(text)
