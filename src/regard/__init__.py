@@ -1,9 +1,9 @@
-"""The transformer family: every attention and every model small, readable, and open to look into.
+"""The transformer family: every attention mechanism and every model, small, readable and open to inspection.
 
 >>> import regard
 >>> model = regard.build("gpt-small")
 
-Importing this does not import torch: each name below is fetched from its module when it is first used.
+Importing this does not import torch: each name below is loaded from its module when it is first used.
 """
 
 import importlib
@@ -59,7 +59,7 @@ HOMES = {
 
 def __getattr__(name: str) -> object:
     if name not in HOMES:
-        raise AttributeError(f"module 'regard' has no attribute {name!r}; it has {', '.join(HOMES)}")
+        raise AttributeError(f"module 'regard' has no attribute {name!r}; available names: {', '.join(HOMES)}")
     value: object = getattr(importlib.import_module(HOMES[name]), name)
     globals()[name] = value  # found once, then as fast as any other name
     return value

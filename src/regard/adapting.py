@@ -45,23 +45,23 @@ def save_adapters(
 
 
 def adapted(base: Model, folder: str | Path) -> Model:
-    """A model with the adapter of a folder merged in. It fits that very base alone, which stays as it is."""
+    """Load an adapter from a folder and merge it into a copy of the base model that it was trained on."""
     folder = Path(folder)
     where = folder / "adapter.json"
     data = read_json(where)
     if data.get("format") != FORMAT or data.keys() != set(KEYS):
         expected = f"format {FORMAT}, and {', '.join(KEYS)}"
-        raise CheckpointError("this is no adapter", where=str(where), got=", ".join(data)[:200], expected=expected)
+        raise CheckpointError("not an adapter", where=str(where), got=", ".join(data)[:200], expected=expected)
     if (digest := weights_digest(base.state_dict())) != data["base"]:
         raise CheckpointError(
-            "this adapter belongs to other weights",
+            "the adapter was trained on a different base model",
             where=str(where),
-            got=f"a model with the SHA-256 {digest}",
-            expected=str(data["base"])[:80],
+            got=f"a model with SHA-256 {digest}",
+            expected=f"SHA-256 {str(data['base'])[:80]}",
             fix="load the model that it was trained on",
         )
     if not isinstance(data["config"], dict) or not isinstance(data["task"], str):
-        raise CheckpointError("this adapter cannot be read", where=str(where), got="a config or task that is none")
+        raise CheckpointError("the adapter cannot be read", where=str(where), got="an invalid config or task")
     config = read_config(base.family, data["config"], str(where))
     labels = read_labels(data["labels"], getattr(config, "classes", 0), str(where))
     weights = open_weights(folder)
@@ -70,7 +70,7 @@ def adapted(base: Model, folder: str | Path) -> Model:
     try:
         adapt(net, places, data["rank"], data["alpha"])
     except (ValueError, TypeError) as error:
-        raise CheckpointError("this adapter does not fit", where=str(where), got=str(error)[:200]) from None
+        raise CheckpointError("the adapter does not fit the model", where=str(where), got=str(error)[:200]) from None
     fill(net, base, weights.read(torch.float32), places, str(folder))
     merge(net)
     return replace(base, net=net.eval(), task=data["task"], labels=labels)

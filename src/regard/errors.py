@@ -1,4 +1,4 @@
-"""Errors that a user can act on, all of one form: what, where, got, expected, what to do."""
+"""Errors that a user can act on, all of one form: what, where, got, expected, fix."""
 
 import re
 from collections.abc import Sequence
@@ -6,11 +6,11 @@ from typing import Any
 
 
 class InputError(ValueError):
-    """Bad input. The command line prints it and exits with 2; it never shows a traceback for it."""
+    """Invalid input. The command line prints it and exits with 2, without a traceback."""
 
     def __init__(self, what: str, *, where: str = "", got: str = "", expected: str = "", fix: str = "") -> None:
         self.what, self.where, self.got, self.expected, self.fix = what, where, got, expected, fix
-        lines = (("where", where), ("got", got), ("expected", expected), ("what to do", fix))
+        lines = (("where", where), ("got", got), ("expected", expected), ("fix", fix))
         super().__init__("\n".join([what, *(f"  {name}: {indented(text)}" for name, text in lines if text)]))
 
     def as_dict(self) -> dict[str, Any]:
@@ -24,19 +24,19 @@ def indented(text: str) -> str:
 
 
 class ElsewhereError(Exception):
-    """Another process of the same run failed, and its message says why: this one ends without a word."""
+    """Another process of the same run failed and reports the cause; this process exits silently."""
 
 
 class CheckpointError(InputError):
-    """A checkpoint that cannot be read in full and exactly. Lists every problem by name."""
+    """A checkpoint that cannot be read completely and exactly. Lists every problem by name."""
 
 
 class ConfigError(InputError):
-    """A config with an unknown key, a wrong type or an impossible value."""
+    """A config with an unknown key, a wrong type or an invalid value."""
 
 
 class RunFileError(ConfigError):
-    """All problems of a run file, each by itself too: ``where`` (file:line or the override), ``key``, ``text``."""
+    """All problems in a run file, also as a list: ``where`` (file:line or the override), ``key``, ``text``."""
 
     def __init__(self, what: str, problems: Sequence[dict[str, str]], *, fix: str) -> None:
         super().__init__(what, fix=fix)

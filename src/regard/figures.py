@@ -20,36 +20,36 @@ GROUP = "regard.figures"
 
 
 class Collection(Protocol):
-    """Some figures, each by its name. Listing them imports neither torch nor matplotlib."""
+    """A collection of named figures. Listing them imports neither torch nor matplotlib."""
 
     def names(self) -> list[str]: ...
 
     def rows(self) -> list[dict[str, Any]]:
-        """One for each figure: id, deck, title, claim, command, cost in seconds, expected, found, verdict, agreement
-        (of starts), stale, last (the verdict in words), and conclusion, if the figure makes a check of one."""
+        """One row per figure: id, deck, title, claim, command, cost in seconds, expected, found, verdict, agreement
+        (over seeds), stale, last (the verdict in words), and conclusion if the figure checks one."""
         ...
 
     def cost(self, name: str) -> float:
-        """Seconds on a quiet machine."""
+        """Run time in seconds on an idle machine."""
         ...
 
     def run(self, name: str, out: Path, check: bool) -> dict[str, Any]:
-        """Compute a figure and draw it into a folder; with ``check``, ask whether what is expected holds."""
+        """Compute a figure and draw it to a folder; with ``check``, test the expected result."""
         ...
 
     def record(self, name: str) -> dict[str, Any] | None:
-        """What the last full run found; None if there was none."""
+        """Result of the last full run; None if there was none."""
         ...
 
     def picture(self, record: dict[str, Any], kind: str) -> bytes:
-        """A recorded figure, drawn again: png or svg."""
+        """Redraw a recorded figure as png or svg."""
         ...
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of one's own. ``compute`` gives what JSON can hold; ``draw`` makes a figure of matplotlib of it, and
-    ``checks`` says of each thing that is expected whether it was found."""
+    """A user-defined figure. ``compute`` returns JSON-serializable data, ``draw`` turns it into a matplotlib figure,
+    and ``checks`` returns for each expected result whether it holds."""
 
     title: str
     claim: str  # what it shows, in a sentence
@@ -131,7 +131,7 @@ def collections() -> tuple[Collection, ...]:
     """Those that are installed, and what was registered."""
     found = (*installed(), *COLLECTIONS.values(), *([OWN] if FIGURES else []))
     if not found:
-        raise InputError("no figures are installed", fix="install regard-lectures: pip install ./lectures")
+        raise InputError("no figures are installed", fix="install regard-lectures with `pip install ./lectures`")
     return found
 
 
@@ -145,6 +145,8 @@ def figure_homes() -> dict[str, Collection]:
     for collection in collections():
         for name in collection.names():
             if name in found:
-                raise InputError("two installed collections have a figure of this name", got=name, fix="remove one")
+                raise InputError(
+                    "two installed collections contain a figure with this name", got=name, fix="uninstall one of them"
+                )
             found[name] = collection
     return found

@@ -32,19 +32,19 @@ OPTIONAL = ("symbols", "labels", "plugins")
 
 
 def load(model: str | Path) -> Model:
-    """A shipped model by its name, or a folder: of ours, of a run that is finished, or with a Hugging Face checkpoint.
+    """Load a shipped model by name, or a folder: a regard model, a finished run, or a Hugging Face checkpoint.
 
-    A bare string is a name; a path contains a separator or is a Path. Every tensor is accounted for, or it is an error.
+    A bare string is a name; a path contains a separator or is a Path. A missing or unexpected tensor is an error.
     """
     if isinstance(model, str) and not any(separator in model for separator in "/\\"):
         if model in shipped_names():
             with as_file(files("regard").joinpath("pretrained", model)) as folder:
                 return replace(load(folder), name=model)
         raise InputError(
-            "no shipped model has this name",
+            "unknown shipped model",
             got=model,
             expected=", ".join(shipped_names()),
-            fix=f"to load a folder, write a path: ./{model}; to start with random weights, use regard.build",
+            fix=f"to load a folder, use a path: ./{model}; for random weights, use regard.build",
         )
     folder = Path(model)
     if (folder / "regard.json").exists():
@@ -53,9 +53,9 @@ def load(model: str | Path) -> Model:
         if (folder / "model").is_dir():
             return load(folder / "model")
         raise InputError(
-            "this run has no model: it is not finished, or its folder model/ is gone",
+            "the run has no model: it is not finished, or its model/ folder is missing",
             where=str(folder),
-            fix=f"go on with it: regard resume {quote(str(folder))}",
+            fix=f"resume it: regard resume {quote(str(folder))}",
         )
     if (folder / "config.json").exists():
         weights, said = open_weights(folder), read_json(folder / "config.json")
@@ -67,9 +67,9 @@ def load(model: str | Path) -> Model:
         if (told := llama2c.said(weights.metadata)) is not None:
             return load_theirs(folder, told, weights.shapes(), lambda names: weights.only(names).read(torch.float32))
     raise InputError(
-        "this is no model folder" if folder.is_dir() else "there is no such folder",
+        "not a model folder" if folder.is_dir() else "the folder does not exist",
         where=str(folder),
-        expected="a folder with regard.json, or with config.json and *.safetensors, or of a run",
+        expected="a folder with regard.json, a folder with config.json and *.safetensors, or a run folder",
     )
 
 
@@ -79,23 +79,25 @@ def load_ours(folder: Path, changed: bool = False) -> Model:
     data = read_json(where)
     if data.get("format") != FORMAT:
         raise CheckpointError(
-            "this folder is of a format that this version cannot read",
+            "unsupported folder format version",
             where=str(where),
             got=f"format = {data.get('format')!r}",
             expected=f"{FORMAT}",
-            fix="use the version of regard that wrote it, or a newer one",
+            fix="use the regard version that wrote it, or a newer one",
         )
     if wrong := sorted((data.keys() - set(OPTIONAL)) ^ set(KEYS)):
         raise CheckpointError(
-            "keys are missing or unknown", where=str(where), got=", ".join(wrong), expected=", ".join(KEYS)
+            "missing or unknown keys", where=str(where), got=", ".join(wrong), expected=", ".join(KEYS)
         )
     require_plugins(data.get("plugins", []), str(where), changed)
     family, config = data["model"], data["config"]
     if not isinstance(family, str) or family not in FAMILIES or not isinstance(config, dict):
-        expected = f"model: one of {', '.join(FAMILIES)}; config: a table"
-        raise CheckpointError("this is no model", where=str(where), got=f"model = {family!r}", expected=expected)
+        expected = f"model: one of {', '.join(FAMILIES)}; config: an object"
+        raise CheckpointError("invalid model entry", where=str(where), got=f"model = {family!r}", expected=expected)
     if not isinstance(data["task"], str | None):
-        raise CheckpointError("this task is not known", where=str(where), got=f"task = {data['task']!r}"[:200])
+        raise CheckpointError(
+            "the task must be a string or null", where=str(where), got=f"task = {data['task']!r}"[:200]
+        )
     check_kind(data["processor"], folder)
     weights = open_weights(folder)
     settings = read_config(family, config, str(where))
@@ -112,12 +114,13 @@ def load_ours(folder: Path, changed: bool = False) -> Model:
 def read_labels(data: Any, classes: int, where: str) -> tuple[str, ...]:
     """A name for each class, or none."""
     if not isinstance(data, list) or not all(isinstance(name, str) for name in data):
-        raise CheckpointError(
-            "these labels cannot be read", where=where, got=str(data)[:200], expected="a list of names"
-        )
+        raise CheckpointError("invalid labels", where=where, got=str(data)[:200], expected="a list of strings")
     if len(data) not in (0, classes):
         raise CheckpointError(
-            "not every class has a name", where=where, got=f"{len(data)} names", expected=f"{classes}"
+            "the number of labels does not match the number of classes",
+            where=where,
+            got=f"{len(data)}",
+            expected=f"{classes}",
         )
     return tuple(data)
 
@@ -143,7 +146,7 @@ def filled(
 ) -> Model:
     """The net with its weights, ready for inference, and what else the folder holds."""
     if odd := [name for name, x in found.state.items() if not x.is_floating_point()]:
-        raise CheckpointError("weights must be real numbers", where=str(folder), got=list_names(odd))
+        raise CheckpointError("weights must be floating-point tensors", where=str(folder), got=list_names(odd))
     net.load_state_dict(found.state, strict=True, assign=True)
     card = folder / "card.md"
     text = card.read_text("utf-8", errors="replace") if card.is_file() else ""
@@ -151,7 +154,7 @@ def filled(
 
 
 def save(model: Model, folder: str | Path, replace: bool = False) -> None:
-    """Write folder format 1, whole or not at all."""
+    """Save a model to a folder (format 1), atomically."""
     state = checked_state(model)
     data = {
         "format": FORMAT,
@@ -179,15 +182,15 @@ def checked_state(model: Model) -> dict[str, Tensor]:
     """The weights under the names that the family's config gives; a prepared or wrapped net has others."""
     state = model.state_dict()
     wanted = {name: tuple(x.shape) for name, x in empty_net(model.family, model.config).state_dict().items()}
-    check_tensors(wanted, {name: tuple(x.shape) for name, x in state.items()}, "the model to be saved")
+    check_tensors(wanted, {name: tuple(x.shape) for name, x in state.items()}, "the model to save")
     return state
 
 
 def convert(source: str | Path, out: str | Path) -> list[str]:
-    """A foreign folder into one of ours. Only here are .bin and .pt files read, by a reader that cannot run code. One
-    of ours is written anew, with the plug-ins that are here now.
+    """Convert another library's checkpoint folder to a regard folder. This is the only function that reads .bin and .pt
+    files, with a reader that cannot run code. A regard folder is rewritten with the plug-ins that are loaded now.
 
-    -> the names of the written tensors that hold a NaN or an infinity, which are converted as they are
+    Returns the names of the written tensors that contain NaN or infinity; their values are kept unchanged.
     """
     from regard.interop.pickled import read_pickled
 
@@ -197,9 +200,9 @@ def convert(source: str | Path, out: str | Path) -> list[str]:
     )
     if not safe and not (source / "config.json").exists():
         raise InputError(
-            "this is no foreign model folder" if source.is_dir() else "there is no such folder",
+            "not a model folder of another library" if source.is_dir() else "the folder does not exist",
             where=str(source),
-            expected="a folder with config.json and weights, or one of llama2.c, with *.safetensors and tokenizer.bin",
+            expected="a folder with config.json and weights, or a llama2.c folder with *.safetensors and tokenizer.bin",
         )
     if (source / "regard.json").exists():
         model = load_ours(source, changed=True)
@@ -224,21 +227,21 @@ def foreign_card(source: Path, out: Path) -> str:
     told = source / "config.json"
     kind = checkpoint_kind(read_json(told)) if told.exists() else llama2c.KIND
     return (
-        f"# {out.name}\n\nConverted by regard {regard.__version__} from the folder `{source}`, of the kind {kind}.\n\n"
-        "- Data, licence and limits are those of the source: see what was published with it.\n"
+        f"# {out.name}\n\nConverted by regard {regard.__version__} from the folder `{source}` (model type {kind}).\n\n"
+        "- Data, licence and limitations are those of the source: see its documentation.\n"
     )
 
 
 def export(model: Model | str | Path, out: str | Path, to: str = "hf") -> list[str]:
-    """A model, or what ``load`` takes, in another library's format: "hf", or "timm" for the folders of that library.
-    What transformers does not have goes out in timm's by either word.
+    """Export a model, or anything that ``load`` accepts, to another library's format: "hf" or "timm". Models that
+    transformers does not implement are always written in timm's format.
 
-    -> the names of the written tensors that hold a NaN or an infinity, which are exported as they are
+    Returns the names of the written tensors that contain NaN or infinity; their values are kept unchanged.
     """
     from regard.interop.formats import FORMATS, write_checkpoint
 
     if to not in FORMATS:
-        raise InputError("this format is not known", got=to, expected=" or ".join(FORMATS))
+        raise InputError("unknown export format", got=to, expected=" or ".join(FORMATS))
     loaded = model if isinstance(model, Model) else load(model)
     theirs = write_checkpoint(loaded.family, loaded.config, checked_state(loaded), loaded.symbols, loaded.labels, to)
     files = {"generation_config.json": json_bytes(theirs.generation)} if theirs.generation else {}

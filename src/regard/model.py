@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A net, and what it takes to use it. Calls and the usual methods of a module pass through to the net."""
+    """A network with its config, processor, task and labels. Calls and the usual module methods are forwarded to the
+    network."""
 
     family: str
     net: nn.Module
@@ -50,43 +51,47 @@ class Model:
 
     @property
     def takes(self) -> tuple[str, ...]:
-        """The media of the net's inputs, in order: "text", "image"."""
+        """Input modalities in order, such as "text" or "image"."""
         return FAMILIES[self.family].takes
 
     @property
     def length(self) -> int | None:
-        """How many tokens it reads, if that is limited."""
+        """Maximum sequence length in tokens; None if it is unlimited."""
         limit: int | None = self.get("length")
         return limit
 
     def get(self, key: str) -> Any:
-        """A value of its config that not every config has, or None."""
+        """Value of a config key, or None if this config does not have the key."""
         return FAMILIES[self.family].get(self.config, key)
 
     def verbs(self) -> tuple[str, ...]:
-        """What it can be asked to do."""
+        """Verbs that the model supports, such as "translate"."""
         return FAMILIES[self.family].verbs(self.config, self.task)
 
     def can(self, verb: str) -> bool:
+        """Whether the model supports a verb."""
         return verb in self.verbs()
 
     def __call__(self, *inputs: Tensor, look: str | None = None, **named: Any) -> Any:
-        """The net's output; with ``look``, a name pattern such as "decoder.*.cross", that output and those maps."""
+        """Run the network. With ``look``, a layer name pattern such as "decoder.*.cross", also return the attention
+        maps of these layers."""
         if look is None:
             return self.net(*inputs, **named)
         return output_and_maps(self, look, inputs, named)
 
     def look(self, *given: Picture, pattern: str = "*", changes: Sequence[Change] = ()) -> Trace[Any]:
-        """What it looks at in a text, in two, in an image or a series, where ``pattern`` matches, after ``changes``."""
+        """Trace the attention maps for a text, a pair of texts, an image or a time series. ``pattern`` selects layers;
+        ``changes`` are interventions such as masking a token or ablating a head."""
         return trace_inputs(self, given, pattern, changes, self.name)
 
     def example(self, given: Sequence[Picture]) -> Example:
-        """As many inputs as the model takes; of a translator and a captioner, what it writes may be left to it."""
+        """Prepare the inputs of one example. For translation and captioning models the output text may be omitted; the
+        model then generates it."""
         found: Example = example_maker(self)(self, given)
         return found
 
     def text(self) -> "Text":
-        """The tokenizer of a model that reads or writes text."""
+        """Tokenizer of a model that reads or writes text."""
         from regard.modalities.text.runners import text_processor
 
         return text_processor(self)
@@ -100,18 +105,19 @@ class Model:
         first: int = 0,
         progress: "Progress | None" = None,
     ) -> "Translation | list[Translation]":
-        """Of one text or many; with ``look``, a name pattern, also where it looked. Chance counts from ``first`` on."""
+        """Translate one text or several. With ``look``, a layer name pattern, the result includes attention maps.
+        ``first`` is the index of the first text, which determines the random numbers for sampling."""
         return run_verb(self, "translate", texts, decoding or Decoding(), look, first, progress)
 
     def generate(
         self, prompts: str | Sequence[str], *, decoding: Decoding | None = None
     ) -> "Generation | list[Generation]":
-        """What one prompt, or each of many, goes on with: the likeliest tokens, unless asked otherwise."""
+        """Generate a continuation of one prompt or several; greedy decoding by default."""
         return run_verb(self, "generate", prompts, decoding or GREEDY)
 
     def stream(self, prompt: str, *, decoding: Decoding | None = None) -> Iterator[str]:
-        """What a prompt goes on with, or of a translator what a text becomes, piece by piece as it is written: the
-        likeliest tokens, unless they shall be drawn."""
+        """Generate a continuation (or, with a translation model, a translation) and yield it piece by piece; greedy
+        decoding by default."""
         from regard.modalities.text.runners import stream_text
 
         require_verb(self, "translate" if self.can("translate") else "generate")
@@ -127,7 +133,8 @@ class Model:
         calibrated: bool = False,
         decoding: Decoding | None = None,
     ) -> "PromptedAnswer":
-        """An answer after examples that are only read: no weight changes, which their SHA-256 shows."""
+        """Answer a query by few-shot prompting with the given examples. No weights are changed; the result contains
+        their SHA-256 as evidence."""
         from regard.modalities.text.runners import answer_prompt
 
         require_verb(self, "generate")
@@ -140,8 +147,8 @@ class Model:
         self, inputs: Sequence[Picture | tuple[str, str]]
     ) -> "list[TextClassification] | list[ImageClassification]": ...
     def classify(self, inputs: Any) -> Any:
-        """The label of one text, or of each of many, which may be pairs of texts; of a model that sees images, of one
-        image or of each of many, which are files or images in memory."""
+        """Classify one text or several (or pairs of texts); with an image model, one image or several, given as files
+        or in memory."""
         return run_verb(self, "classify", inputs)
 
     @overload
@@ -149,7 +156,7 @@ class Model:
     @overload
     def detect(self, images: Sequence[Picture], *, threshold: float = 0.5) -> "list[Detections]": ...
     def detect(self, images: Any, *, threshold: float = 0.5) -> Any:
-        """What is surer than the threshold, in one image or in each of many: labels, scores, and boxes in pixels."""
+        """Detect objects in one image or several: labels, bounding boxes in pixels, and scores above the threshold."""
         return run_verb(self, "detect", images, threshold)
 
     @overload
@@ -157,26 +164,26 @@ class Model:
     @overload
     def tag(self, texts: Sequence[str | Sequence[str]]) -> "list[TaggedText]": ...
     def tag(self, texts: Any) -> Any:
-        """A tag for each word of one text, or of each of many, which may be cut into words already."""
+        """Tag each word of one text or several; texts may be given as lists of words."""
         return run_verb(self, "tag", texts)
 
     def answer(self, question: str, context: str) -> "AnswerSpan":
-        """The part of the context that answers the question."""
+        """Extract the span of the context that answers the question."""
         return run_verb(self, "answer", question, context)
 
     def embed(self, texts: str | Sequence[str], batch: int = 32) -> Tensor:
-        """Sentence embeddings: the mean of the last layer's states, of length 1.  -> (texts, d)"""
+        """Compute sentence embeddings: mean-pooled states of the last layer, normalized to length 1.  -> (texts, d)"""
         return run_verb(self, "embed", texts, batch)
 
     def describe(
         self, pictures: Picture | Sequence[Picture], *, decoding: Decoding | None = None, look: str | None = None
     ) -> "ImageDescription | list[ImageDescription]":
-        """A sentence for one image, or for each of many, which are files or images in memory. With ``look``, a name
-        pattern such as "decoder.*.cross", also where it looked while it wrote each word."""
+        """Caption one image or several, given as files or in memory. With ``look``, a layer name pattern such as
+        "decoder.*.cross", the result includes the attention map of each generated word."""
         return run_verb(self, "describe", pictures, decoding or Decoding(), look)
 
     def forecast(self, series: Any, *, steps: int | None = None) -> "list[SeriesForecast]":
-        """What comes after each series of a csv file, or after a list of values: quantiles of so many steps ahead."""
+        """Forecast the time series in a CSV file, or a list of values: quantiles for ``steps`` time steps ahead."""
         return run_verb(self, "forecast", series, steps)
 
     def named_modules(self) -> Iterator[tuple[str, nn.Module]]:

@@ -32,7 +32,7 @@ COLLECTION = ("names", "rows", "cost", "run", "record", "picture")  # what a col
 
 @dataclass(frozen=True)
 class PluginSource:
-    """Where a row came from: a file, or the module of a package."""
+    """Origin of a registered row: a file, or a module of a package."""
 
     name: str  # of the file, or of the distribution
     sha256: str  # of the file's bytes; empty where there is no file, as in a notebook
@@ -85,8 +85,8 @@ ASKED: list[str] = []  # not empty once the entry points have been read
 
 
 def register(row: object, name: str) -> None:
-    """Add a row to the table of its kind, under a name that is not taken. Models, runs, the command line and the page
-    then know it like the library's own."""
+    """Register a row under a new name in the table of its kind. Models, runs, the command line and the web page then
+    treat it like a built-in one."""
     subject = subject_of(row)
     refuse_misnamed(row, subject.what, name)
     try:
@@ -106,10 +106,10 @@ def subject_of(row: object) -> RowKind:
     if found is None:
         places = [f"{subject.what} ({place})" for place, subject in SUBJECTS.items()]
         raise InputError(
-            "this cannot be registered",
-            got=f"a {type(row).__name__}" + (", the type itself, not a row of it" if isinstance(row, type) else ""),
+            "objects of this type cannot be registered",
+            got=f"a {type(row).__name__}" + (" (the class itself, not an instance)" if isinstance(row, type) else ""),
             expected="".join(f"\n    {place}" for place in [*places, f"{SETS.what} (regard.figures.Collection)"]),
-            fix="docs/extending.md shows each of them",
+            fix="see docs/extending.md",
         )
     return found
 
@@ -117,17 +117,25 @@ def subject_of(row: object) -> RowKind:
 def refuse_misnamed(row: Any, what: str, name: str) -> None:
     """A name is a word, and the one that the row itself says, where it says one."""
     if not isinstance(name, str) or not re.fullmatch(r"[\w.+-]+", name):
-        raise InputError("this is no name", got=repr(name)[:100], expected="letters, digits and . _ + -")
+        raise InputError("invalid name", got=repr(name)[:100], expected="letters, digits and . _ + -")
     own = getattr(row, "name", name) if what == "verb" else name
     if what in ("task", "kind of data"):
         own = getattr(row.settings, "kind", None)
     if own != name:
-        got, fix = f"{own!r} in its row, {name!r} as its name", "the settings of a task or of data have kind: Literal"
-        raise InputError(f"this {what} has two names", got=got, expected="one", fix=fix if what != "verb" else "")
+        got, fix = (
+            f"{own!r} in the row, {name!r} as the name",
+            "declare kind: Literal in the settings of a task or data",
+        )
+        raise InputError(
+            f"the {what} has two different names",
+            got=got,
+            expected="one name",
+            fix=fix if what != "verb" else "",
+        )
     if what == "model family":
         taken = [one for one in row.presets if one in table_at("regard.zoo:PRESETS")]
         if taken:
-            raise InputError("a model of this name is there already", got=", ".join(taken), fix="choose another name")
+            raise InputError("a model with this name already exists", got=", ".join(taken), fix="choose another name")
 
 
 def table_at(place: str) -> Any:
@@ -136,7 +144,7 @@ def table_at(place: str) -> Any:
 
 
 def forget(source: str) -> None:
-    """Take back all that a plug-in has registered, by the plug-in's name: to register it anew in a notebook."""
+    """Unregister everything that the named plug-in has registered, to register it again in a notebook."""
     for one in [one for one in ADDED if one.source.name == source]:
         take_back(one)
     for path in [path for path, told in LOADED.items() if told.name == source]:
@@ -198,7 +206,7 @@ def load_file(path: str | Path) -> PluginSource:
     if place in LOADED:
         return LOADED[place]
     if place.suffix != ".py" or not place.is_file():
-        what = "a plug-in is a file that ends with .py" if place.exists() else "there is no such plug-in"
+        what = "a plug-in must be a .py file" if place.exists() else "the plug-in file does not exist"
         raise InputError(what, where=str(path), expected="a Python file that calls regard.register")
     content = place.read_bytes()
     source, name = PluginSource(place.name, source_digest(content), path=str(place)), module_name(place)
@@ -206,7 +214,7 @@ def load_file(path: str | Path) -> PluginSource:
         return source
     if is_taken(name, place):
         raise InputError(
-            "another module has the name of this plug-in", where=str(path), got=name, fix="give the file another name"
+            "the plug-in has the same name as another module", where=str(path), got=name, fix="rename the file"
         )
     spec = importlib.util.spec_from_loader(name, PluginLoader(name, place, content), origin=str(place))
     assert spec is not None
@@ -257,7 +265,7 @@ def broken(error: Exception, path: Path) -> InputError:
     if isinstance(error, InputError):
         return InputError(error.what, where=error.where or where, got=error.got, expected=error.expected, fix=error.fix)
     told = f"{type(error).__name__}: {error}".splitlines()[0]
-    return InputError("this plug-in cannot be loaded", where=where, got=told)
+    return InputError("the plug-in cannot be loaded", where=where, got=told)
 
 
 @contextmanager
@@ -290,7 +298,7 @@ def load_installed() -> list[str]:
                     found()
         except Exception as error:
             told = f"{type(error).__name__}: {error}".splitlines()[0]
-            faults.append(f"the plug-in package {named} ({point.value}) cannot be loaded, and is left out: {told}")
+            faults.append(f"the plug-in package {named} ({point.value}) cannot be loaded and is skipped: {told}")
     return faults
 
 
@@ -315,8 +323,8 @@ def require_plugins(recorded: Any, where: str, changed: bool = False) -> None:
     """Refuse until every plug-in that a folder was made with is there, in the same bytes; with ``changed``, other bytes
     of the same name will do."""
     if not isinstance(recorded, list) or not all(is_record(one) for one in recorded):
-        expected = "a list of tables with name and sha256"
-        raise CheckpointError("these plug-ins cannot be read", where=where, got=str(recorded)[:200], expected=expected)
+        expected = "a list of objects with name and sha256"
+        raise CheckpointError("invalid list of plug-ins", where=where, got=str(recorded)[:200], expected=expected)
     if not recorded:
         return
     look_further()
@@ -328,12 +336,12 @@ def require_plugins(recorded: Any, where: str, changed: bool = False) -> None:
         if not same:
             raise missing(one, where)
         raise InputError(
-            f"the plug-in {one['name'][:100]} is another than the one that this was made with",
+            f"the plug-in {one['name'][:100]} differs from the one recorded here",
             where=where,
-            got=f"SHA-256 {same[0].sha256 or 'of no file'}" + (f" of {same[0].path}" if same[0].path else ""),
-            expected=f"SHA-256 {one['sha256'][:64] or 'of no file'}",
-            fix="give it the file as it was; or, of a model, record the changed one on purpose: "
-            "regard --plugin PATH convert OLD NEW, and check that NEW still does what it should",
+            got=f"SHA-256 {same[0].sha256 or '(no file)'}" + (f" of {same[0].path}" if same[0].path else ""),
+            expected=f"SHA-256 {one['sha256'][:64] or '(no file)'}",
+            fix="restore the original file; for a model, you can record the changed plug-in instead: "
+            "regard --plugin PATH convert OLD NEW (then verify the results of NEW)",
         )
 
 
@@ -347,12 +355,12 @@ def is_record(one: Any) -> bool:
 def missing(one: Mapping[str, str], where: str) -> InputError:
     name, file = one["name"][:100], one["name"].endswith(".py")
     if file:
-        fix = f"name it: regard --plugin PATH/{name} ...; in Python: import it first"
+        fix = f"pass it with regard --plugin PATH/{name} ...; in Python, import it first"
     else:
-        fix = f"install it: pip install {name}" + (f"=={one['version'][:50]}" if "version" in one else "")
+        fix = f"install it with pip install {name}" + (f"=={one['version'][:50]}" if "version" in one else "")
     return InputError(
-        f"this was made with the plug-in {name}, which is not there",
+        f"the plug-in {name} is required but not loaded",
         where=where,
-        expected=f"{name}, SHA-256 {one['sha256'][:64] or 'of no file'}",
+        expected=f"{name}, SHA-256 {one['sha256'][:64] or '(no file)'}",
         fix=fix,
     )

@@ -18,7 +18,7 @@ from regard.zoo import FAMILIES, config_data, empty_net, read_config
 
 
 def swapped(model: Model, attention: Choice, seed: int = 0) -> Model:
-    """A second model; the first stays as it is, and they share no memory."""
+    """Return a copy of a model with another attention mechanism and the same weights. The copies share no memory."""
     config = swapped_config(model, attention)
     own = dict(model.net.named_parameters())
     with torch.random.fork_rng(devices=[]):
@@ -45,7 +45,7 @@ def can_swap(model: Model, attention: Choice) -> bool:
 def swapped_config(model: Model, attention: Choice) -> Any:
     """The config of the same net under another attention, if its weights, each of them, fit there."""
     if not hasattr(model.config, "attention"):
-        raise InputError(f"in a {model.family} no attention can be picked", got=show_value(attention))
+        raise InputError(f"the attention of a {model.family} model cannot be changed", got=show_value(attention))
     data = config_data(model.config) | {"attention": attention}
     if "attention_dropout" in data and not can_drop(attention):
         data["attention_dropout"] = 0.0
@@ -53,14 +53,14 @@ def swapped_config(model: Model, attention: Choice) -> Any:
         config = read_config(model.family, data, "")
         wanted = dict(empty_net(model.family, config).named_parameters())
     except InputError as error:
-        raise InputError("this model cannot take this attention", got=error.got, expected=error.expected) from None
+        raise InputError("this model does not support this attention", got=error.got, expected=error.expected) from None
     own = dict(model.net.named_parameters())
     odd = [key for key in sorted(own.keys() | wanted.keys()) if not same_shape(own.get(key), wanted.get(key))]
     if odd:
         raise InputError(
-            "the weights do not fit under this attention",
+            "the weights do not fit this attention",
             got=f"{show_value(attention)}: {', '.join(odd[:3])}{' ...' if len(odd) > 3 else ''}",
-            expected="an attention with the same projections and nothing else to learn, such as performer or local",
+            expected="an attention with the same projections and no other parameters, such as performer or local",
         )
     return config
 

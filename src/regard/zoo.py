@@ -89,7 +89,7 @@ PRESETS = Presets()
 
 @dataclass(frozen=True)
 class CatalogRow:
-    """What the catalog says of one model."""
+    """Catalog entry of one model."""
 
     name: str
     family: str
@@ -101,7 +101,7 @@ class CatalogRow:
 
 
 def catalog(pattern: str = "*") -> list[CatalogRow]:
-    """The models whose names match: papers, sizes, and what each was checked against, how closely."""
+    """List the models whose names match a pattern: papers, sizes, and the reference that each was verified against."""
     verified = json.loads(files("regard").joinpath("verified.json").read_text("utf-8"))
     ready = {name: trained(name) for name in shipped_names()}
     known = {name: (family, row.presets[name]) for family, row in FAMILIES.items() for name in row.presets} | ready
@@ -121,7 +121,7 @@ def catalog(pattern: str = "*") -> list[CatalogRow]:
 
 
 def shipped_names() -> tuple[str, ...]:
-    """The names of the models that come with trained weights."""
+    """Names of the models that ship with trained weights."""
     folders = files("regard").joinpath("pretrained").iterdir()
     return tuple(sorted(folder.name for folder in folders if folder.joinpath("regard.json").is_file()))
 
@@ -172,11 +172,11 @@ def no_such_model(name: str, changes: Mapping[str, Any]) -> InputError:
     """With what is wrong in the changes too, if the name tells the family that was meant."""
     near = get_close_matches(name, PRESETS, 1, cutoff=0.7)
     family = PRESETS[near[0]] if near else next((family for family in FAMILIES if name.startswith(family)), None)
-    fix = "`regard models` lists all of them"
+    fix = "run `regard models` to list all models"
     if family is not None:
-        fix = f"did you mean {near[0]!r}?" if near else f"of {family} there are {', '.join(FAMILIES[family].presets)}"
+        fix = f"did you mean {near[0]!r}?" if near else f"the {family} models are {', '.join(FAMILIES[family].presets)}"
     more = [] if family is None else config_problems(FAMILIES[family].config, changes)
-    what = "no model has this name" + (f", and its changes are not those of a {family}" if more else "")
+    what = "unknown model name" + (f", and invalid config keys for the {family} family" if more else "")
     return InputError(what, got=in_lines([name, *more]), expected=", ".join(PRESETS), fix=fix)
 
 
@@ -202,7 +202,7 @@ def read_config(family: str, data: Mapping[str, Any], where: str) -> Any:
 
 
 def no_config(family: str, problems: list[str], where: str) -> ConfigError:
-    return ConfigError(f"this is no config of the {family} family", where=where, got=in_lines(problems))
+    return ConfigError(f"invalid config for the {family} family", where=where, got=in_lines(problems))
 
 
 def in_lines(problems: list[str]) -> str:
@@ -231,7 +231,9 @@ def empty_net(family: str, config: Any, where: str = "") -> "nn.Module":
         with torch.device("meta"), Untouched():
             return FAMILIES[family].net(config)
     except (ValueError, RuntimeError, OverflowError, ZeroDivisionError) as error:  # an impossible size
-        raise ConfigError(f"this {family} cannot be built", where=where, got=str(error).splitlines()[0]) from None
+        raise ConfigError(
+            f"a {family} model cannot be built from this config", where=where, got=str(error).splitlines()[0]
+        ) from None
 
 
 def count_parameters(net: "nn.Module") -> int:

@@ -12,12 +12,12 @@ from regard.cli.options import Json, plain
 
 
 def run(
-    model: Annotated[str, typer.Argument(help="A run's folder, or a model's.")],
-    question: Annotated[str, typer.Argument(help="What is asked.")],
+    model: Annotated[str, typer.Argument(help="Path to a run or model folder, or the name of a shipped model.")],
+    question: Annotated[str, typer.Argument(help="The question.")],
     context: Annotated[
-        str | None, typer.Argument(help="The text that holds the answer; without one, or with -, standard input.")
+        str | None, typer.Argument(help="The text that contains the answer; standard input if omitted or -.")
     ] = None,
-    file: Annotated[Path | None, typer.Option(help="A file with that text.")] = None,
+    file: Annotated[Path | None, typer.Option(help="Read the text from this file.")] = None,
     as_json: Json = False,
 ) -> None:
     """Find the answer to a question in a text.
@@ -27,7 +27,7 @@ def run(
     from regard.errors import InputError
 
     if context is not None and file is not None:
-        raise InputError("the text comes from the command line or from a file", got=f"both, --file {file}")
+        raise InputError("the text was given twice, as an argument and as a file", got=f"an argument and --file {file}")
     from regard.building import prepare
     from regard.cli.single_thread import use_one_thread
     from regard.run.named import named_model
@@ -49,10 +49,12 @@ def read(context: str | None, file: Path | None) -> str:
     from regard.errors import InputError
 
     if file is None and sys.stdin is None:
-        raise InputError("there is no standard input to read from", fix="give the text as an argument")
+        raise InputError("standard input is not available", fix="pass the text as an argument")
     raw = sys.stdin.buffer.read() if file is None else file.read_bytes()
     try:
         return raw.decode("utf-8-sig")  # a mark before the text is none of its letters
     except UnicodeDecodeError as error:
         where = "standard input" if file is None else str(file)
-        raise InputError("this is no text in UTF-8", where=where, got=f"a wrong byte at {error.start + 1}") from None
+        raise InputError(
+            "the text is not valid UTF-8", where=where, got=f"an invalid byte at position {error.start + 1}"
+        ) from None

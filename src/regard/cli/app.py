@@ -26,24 +26,24 @@ from regard.plugins import load_file, load_installed
 # Each verb of the library itself is `run` in the file of its name; those that models are asked by are rows of a table.
 # Summaries stand here and there, so that help need not load the files.
 BEFORE = {
-    "demo": "Let shipped models go on with a story, translate a sentence, write verse, and draw what they looked at.",
-    "init": "Print a run file for a task, every default in it and every key explained.",
-    "check": "Read a run's data and try a few steps: bad rows, shapes, memory and time, before any work is done.",
-    "train": "Train what a run file describes: progress, curves, samples and checkpoints go to the run's folder.",
-    "resume": "Go on with a run that was stopped or killed, to the same end as if it had not been.",
-    "evaluate": "Measure a run's model on one part of its data; of a translator or captioner, BLEU and chrF too.",
-    "doctor": "Check this machine: versions, threads, GPU, memory, disk, extras, and a self-test of a few seconds.",
+    "demo": "Run shipped models: complete a story, translate a sentence, write verse, and draw attention maps.",
+    "init": "Print a run file for a task, with every default value and an explanation of every key.",
+    "check": "Check a run before training: read the data, try a few steps, report bad rows, shapes, memory and time.",
+    "train": "Train a model from a run file; write metrics, curves, samples and checkpoints to the run folder.",
+    "resume": "Resume an interrupted run from its last checkpoint; the result is the same as without the interruption.",
+    "evaluate": "Evaluate a run's model on one split of its data, with BLEU and chrF for translation and captioning.",
+    "doctor": "Check this installation: versions, threads, GPU, memory, disk, extras, and a short self-test.",
 }
 AFTER = {
-    "complete": "Complete words as you type, by counts of letters in a text of yours.",
-    "look": "Look inside: what a model answers, and where each head of each layer looked meanwhile.",
-    "serve": "Serve the page that looks inside models, and the HTTP API under it, on this machine alone.",
-    "compare": "Compare attentions in one model: what each costs, what it learns, how far it is from exact attention.",
-    "models": "List the models: their sizes, papers, and what each was checked against.",
-    "convert": "Turn a published checkpoint into a folder that regard loads.",
-    "export": "Write a model in another library's format.",
-    "figure": "Draw a figure of the lectures, or check that a paper's claim holds.",
-    "contract": "Ask of what a file of yours registers whether it keeps the library's contracts, and say what fails.",
+    "complete": "Complete words as you type, with a character n-gram model of your own text.",
+    "look": "Show a model's answer and the attention map of each head in each layer.",
+    "serve": "Serve the web page for inspecting models, and its HTTP API; local connections only by default.",
+    "compare": "Compare attention mechanisms in one model: cost, training loss, and error against exact attention.",
+    "models": "List the available models with their sizes, papers and reference implementations.",
+    "convert": "Convert a published checkpoint to a regard model folder.",
+    "export": "Export a model to another library's format.",
+    "figure": "Draw a figure from the lectures, or check the claim of a paper that it reproduces.",
+    "contract": "Test what a plug-in file registers against the library's contracts, and report failures.",
 }
 
 
@@ -60,11 +60,11 @@ NO_MEMORY = ("can't allocate memory", "out of memory", "Unable to allocate")  # 
 TRAINING = ("check", "train", "resume", "evaluate", "compare")  # verbs whose memory is what a run file asks for
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # nothing more can be written
 
-ABOUT = """The transformer family: train it, use it, look into it.
+ABOUT = """Train, use and inspect models of the transformer family.
 
 Example: regard models "gpt*"
 
-Every verb explains itself: regard VERB --help."""
+Run regard VERB --help for the arguments and options of a verb."""
 
 
 def program() -> NoReturn:
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     machine = "--json" in words
     if sys.stdout is None:
-        return complain(InputError("there is no standard output to write to"), machine=False, code=2)
+        return complain(InputError("standard output is not available"), machine=False, code=2)
     show_what_can_be(machine)
     try:
         with one_voice():
@@ -119,16 +119,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if isinstance(error, OSError) and error.errno in FULL and error.filename is None:  # stdout, most likely
             mute()
-            return complain(InputError(f"the output cannot be written: {error.strerror}"), machine=False, code=1)
+            return complain(InputError(f"cannot write the output: {error.strerror}"), machine=False, code=1)
         if os.environ.get("REGARD_DEBUG") == "1":
             raise
         if isinstance(error, MemoryError) or any(words in str(error) for words in NO_MEMORY):
-            smaller = "make the model or the batches smaller (data.budget, train.split)"
-            fix = f"{smaller if words and words[0] in TRAINING else 'ask for less at a time'}, or free some memory"
+            smaller = "use a smaller model or smaller batches (data.budget, train.split)"
+            fix = (
+                f"{smaller if words and words[0] in TRAINING else 'process less input at a time'}, or free some memory"
+            )
             got = str(error).splitlines()[0][:200] if str(error) else ""
-            return complain(InputError("there is not enough memory for this", got=got, fix=fix), machine, code=2)
+            return complain(InputError("out of memory", got=got, fix=fix), machine, code=2)
         what = f"{type(error).__name__}: {error}".splitlines()[0]
-        fix = "this is a fault in regard: run it with REGARD_DEBUG=1 and report what it prints, and `regard --version`"
+        fix = "this is a bug in regard: run it with REGARD_DEBUG=1 and report the output and `regard --version`"
         return complain(InputError(what, fix=fix), machine, code=1)
 
 
@@ -158,7 +160,7 @@ def one_voice() -> Iterator[None]:
     except Exception as error:
         if hasattr(error, "__notes__"):
             raise
-        raise ElsewhereError("the first process tells it") from error
+        raise ElsewhereError("the first process reports the error") from error
 
 
 def call(words: list[str]) -> int:
@@ -184,7 +186,7 @@ def plugins_of(words: list[str]) -> tuple[list[str], list[str]]:
         if word == "--plugin":
             file = next(rest, "")
             if not file:
-                raise InputError("--plugin names no file", fix="regard --plugin my.py VERB ...")
+                raise InputError("--plugin requires a file name", fix="regard --plugin my.py VERB ...")
             files.append(file)
         elif word.startswith("--plugin="):
             files.append(word.partition("=")[2])
@@ -229,10 +231,10 @@ def not_called() -> None:
 
 def shell(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
     plugin: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILE", help="A Python file of yours that registers something; may stand anywhere."),
+        typer.Option(metavar="FILE", help="Load this Python plug-in file first; may be given anywhere and repeated."),
     ] = None,
 ) -> None:
     if version:

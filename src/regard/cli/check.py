@@ -15,11 +15,11 @@ SHOWN = 12  # labels
 
 
 def run(
-    name: Annotated[str, typer.Argument(help="A run file, or the name of a recipe that ships.")],
-    changes: Annotated[list[str] | None, typer.Argument(help="Settings to change: train.steps=2000")] = None,
+    name: Annotated[str, typer.Argument(help="A run file, or the name of a shipped recipe.")],
+    changes: Annotated[list[str] | None, typer.Argument(help="Settings to override, such as train.steps=2000.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Read a run's data and try a few steps: bad rows, shapes, memory and time, before any work is done.
+    """Check a run before training: read the data, try a few steps, report bad rows, shapes, memory and time.
 
     Example: regard check run.toml
     """
@@ -39,7 +39,7 @@ def run(
 def lines(report: "CheckReport") -> list[str]:
     from regard.train.formatting import format_bytes, format_count, format_duration
 
-    taken = "; there is a run in this folder already: choose another, folder=..." if report.taken else ""
+    taken = "; this folder already contains a run: choose another with folder=..." if report.taken else ""
     told = [f"task        {report.task}, in {report.folder}{taken}"]
     for name, split in report.splits.items():
         waste = f", {split.padding - 1:.0%} padding" if split.padding > 1 else ""
@@ -47,16 +47,16 @@ def lines(report: "CheckReport") -> list[str]:
     if report.labels:
         more = ", ..." if len(report.labels) > SHOWN else ""
         told.append(f"labels      {len(report.labels)}: {', '.join(map(plain, report.labels[:SHOWN]))}{more}")
-    told.append(f"bad rows    {report.bad_rows:,} left out" if report.bad_rows else "bad rows    none")
+    told.append(f"bad rows    {report.bad_rows:,} skipped" if report.bad_rows else "bad rows    none")
     told += [f"            {fault}" for fault in report.bad]
     if report.cut >= 0.001:
-        told.append(f"cut off     about {report.cut:.1%} of the tokens, beyond {report.longest} in a row")
+        told.append(f"truncated   about {report.cut:.1%} of the tokens: rows are limited to {report.longest} tokens")
     told.append(f"model       {report.model}, {format_count(report.parameters)} parameters")
     told.append("batch       " + ", ".join(f"{name} {' x '.join(map(str, x))}" for name, x in report.shapes.items()))
-    told.append(f"memory      {format_bytes(report.memory)}, the largest batch included")
+    told.append(f"memory      {format_bytes(report.memory)}, including the largest batch")
     told.append(
-        f"time        {report.seconds_per_step:.3f} s a step, {format_duration(report.seconds_per_epoch)} an epoch, "
-        f"{format_duration(report.seconds_in_all)} in all"
+        f"time        {report.seconds_per_step:.3f} s per step, {format_duration(report.seconds_per_epoch)} per epoch, "
+        f"{format_duration(report.seconds_in_all)} in total"
     )
     told += [f"note        {warning}" for warning in report.warnings]
     return told

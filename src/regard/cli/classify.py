@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 
 
 def run(
-    model: Annotated[str, typer.Argument(help="A run's folder, a model's, or a shipped model.")],
+    model: Annotated[str, typer.Argument(help="Path to a run or model folder, or the name of a shipped model.")],
     inputs: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Texts; without any, or with -, the lines of standard input. For a model of images, their files."
+            help="Texts, or image files for an image model; lines of standard input if omitted or - (texts only)."
         ),
     ] = None,
-    beside: Annotated[str | None, typer.Option(help="A second text, for a model that judges two.")] = None,
-    top: Annotated[int, typer.Option(help="So many of the likeliest labels.")] = 1,
+    beside: Annotated[str | None, typer.Option(help="Second text, for a model that classifies pairs of texts.")] = None,
+    top: Annotated[int, typer.Option(help="Number of most likely labels to print.")] = 1,
     as_json: Json = False,
 ) -> None:
     """Give texts or images a label: texts as they are or as lines of standard input, images by their files.
 
-    Two texts of a line stand on both sides of a tab.
+    In standard input, a tab separates the two texts of a pair.
 
     Example: regard classify ./runs/reviews "a moving, funny film" --top 2
     """
     from regard.errors import InputError
 
     if top < 1:
-        raise InputError("at least one label is told", got=f"--top {top}")
+        raise InputError("--top must be at least 1", got=f"--top {top}")
     from regard.building import prepare
     from regard.run.named import named_model
 
@@ -56,10 +56,10 @@ def see(loaded: "Model", files: list[str], beside: str | None, top: int, as_json
     from regard.modalities.images.classifier import IMAGES_AT_ONCE, ImageClassification
 
     if not files or "-" in files:
-        got = "standard input" if "-" in files else "no file"
-        raise InputError("this model sees images, which it takes by the names of their files", got=got)
+        got = "standard input" if "-" in files else "no files"
+        raise InputError("this model classifies images, which are given as file names", got=got)
     if beside is not None:
-        raise InputError("this model sees images, and reads no second text", got="--beside")
+        raise InputError("--beside requires a text model, and this model classifies images", got="--beside")
     use_one_thread()
     for start in range(0, len(files), IMAGES_AT_ONCE):
         some = files[start : start + IMAGES_AT_ONCE]
@@ -115,10 +115,10 @@ def note_cut(cut: dict[int, int]) -> None:
     """The tokens that were not read, by the number of their text."""
     if len(cut) == 1:
         ((number, unread),) = cut.items()
-        note(f"text {number} is longer than what can be read at once: its last {unread:,} tokens are not read")
+        note(f"text {number} is longer than the model's maximum length: its last {unread:,} tokens are ignored")
     elif cut:
-        many = f"{len(cut):,} texts are longer than what can be read at once, text {min(cut)} first"
-        note(f"{many}: {sum(cut.values()):,} tokens at their ends are not read")
+        many = f"{len(cut):,} texts are longer than the model's maximum length, starting with text {min(cut)}"
+        note(f"{many}: {sum(cut.values()):,} tokens at their ends are ignored")
 
 
 def parted(line: str) -> str | tuple[str, str]:

@@ -14,21 +14,27 @@ EVERY = 10.0  # seconds between two lines of progress, where they cannot be draw
 
 
 def run(
-    model: Annotated[str, typer.Argument(help="A name that `regard models` lists.")],
-    attention: Annotated[str, typer.Option(help="Names with commas between them, or all.")] = "all",
-    data: Annotated[
-        Path | None, typer.Option(help="A text to learn from; without one, a small task is generated.")
+    model: Annotated[str, typer.Argument(help="Name of a model, as listed by `regard models`.")],
+    attention: Annotated[str, typer.Option(help="Attention mechanisms, separated by commas, or all.")] = "all",
+    data: Annotated[Path | None, typer.Option(help="Text file to train on; a small generated task if omitted.")] = None,
+    lengths: Annotated[
+        str, typer.Option(help="Sequence lengths in tokens (patches for a ViT), separated by commas.")
+    ] = "256,512,1024",
+    steps: Annotated[
+        int, typer.Option(help="Training steps for each, at the shortest length; 0 skips training.")
+    ] = 100,
+    minutes: Annotated[
+        float, typer.Option(help="Approximate time limit, not counting a short first measurement of each.")
+    ] = 5.0,
+    rounds: Annotated[int, typer.Option(help="Maximum number of repetitions of each measurement.")] = 7,
+    threads: Annotated[int, typer.Option(help="Number of CPU threads.")] = 1,
+    seed: Annotated[int, typer.Option(help="Random seed for the weights and the sampled data.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="Write a plot (.png, .svg), a page (.html) or the numbers (.json).")
     ] = None,
-    lengths: Annotated[str, typer.Option(help="Tokens, of a ViT patches, with commas between them.")] = "256,512,1024",
-    steps: Annotated[int, typer.Option(help="That each learns, at the shortest length; 0: no lesson.")] = 100,
-    minutes: Annotated[float, typer.Option(help="That it may take, about, after a first look at each.")] = 5.0,
-    rounds: Annotated[int, typer.Option(help="That each time is measured, at most.")] = 7,
-    threads: Annotated[int, typer.Option(help="That compute.")] = 1,
-    seed: Annotated[int, typer.Option(help="Of the weights and of what is drawn.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="Write the picture (.png, .svg), or a page (.html, .json).")] = None,
     as_json: Json = False,
 ) -> None:
-    """Compare attentions in one model: what each costs, what it learns, how far it is from exact attention.
+    """Compare attention mechanisms in one model: cost, training loss, and error against exact attention.
 
     Example: regard compare gpt-tiny --attention softmax,local,top-k --lengths 256,512,1024 --out compare.png
     """
@@ -43,7 +49,7 @@ def run(
         check_save_path(out)
     names = [name.strip() for name in attention.split(",")]
     if not all(names):
-        raise InputError("an attention has no name", got=repr(attention), expected="softmax,local or all")
+        raise InputError("--attention contains an empty name", got=repr(attention), expected="softmax,local or all")
     ticker = Ticker()
     try:
         found = compare(
@@ -74,7 +80,7 @@ def numbers(text: str) -> list[int]:
 
     words = [word.strip().replace("_", "") for word in text.split(",") if word.strip()]
     if not words or not all(word.isdecimal() for word in words):
-        raise InputError("lengths are whole numbers with commas between them", got=text, expected="256,512,1024")
+        raise InputError("--lengths must be integers separated by commas", got=text, expected="256,512,1024")
     return [int(word) for word in words]
 
 

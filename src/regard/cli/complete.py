@@ -20,24 +20,26 @@ MEASURED = 4000  # letters
 
 
 def run(
-    text: Annotated[Path, typer.Argument(help="Your text, plain or packed (.gz, .xz): its letters are counted.")],
+    text: Annotated[Path, typer.Argument(help="Text file to learn from, plain or compressed (.gz, .xz).")],
     typed: Annotated[
         list[str] | None,
-        typer.Argument(help="What was typed; none: as you type, or the lines of standard input."),
+        typer.Argument(help="Text to complete; if omitted, as you type, or the lines of standard input."),
     ] = None,
-    order: Annotated[int, typer.Option(help="n: each letter is foretold from the n - 1 before it.")] = 6,
-    top: Annotated[int, typer.Option(help="Completions, the likeliest first.")] = 5,
-    words: Annotated[int, typer.Option(help="Go on to the end of so many words.")] = 1,
+    order: Annotated[
+        int, typer.Option(help="Order n of the model: each character is predicted from the n - 1 before it.")
+    ] = 6,
+    top: Annotated[int, typer.Option(help="Number of completions, most likely first.")] = 5,
+    words: Annotated[int, typer.Option(help="Number of words in each completion.")] = 1,
     measure: Annotated[
         bool,
         typer.Option(
             "--measure",
-            help=f"Tell how many keys it would save in {MEASURED:,} letters of the last tenth, which is not counted.",
+            help=f"Measure the keystrokes saved on {MEASURED:,} characters of the last tenth of the text, held out.",
         ),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Complete words as you type, by counts of letters in a text of yours.
+    """Complete words as you type, with a character n-gram model of your own text.
 
     Example: regard complete letters.txt "My dear f"
     """
@@ -45,11 +47,11 @@ def run(
 
     for name, value, most in (("order", order, LONGEST), ("top", top, MOST), ("words", words, FARTHEST)):
         if not 1 <= value <= most:
-            raise InputError(f"--{name} cannot be this", got=str(value), expected=f"1 to {most}")
+            raise InputError(f"--{name} is out of range", got=str(value), expected=f"1 to {most}")
     dash, typed = typed is not None and given(typed) is None, given(typed)
     if measure and (typed or words > 1):
         raise InputError(
-            "--measure types the text itself, a word at a time", fix="leave out what was typed, and --words"
+            "--measure cannot be combined with a text to complete or --words", fix="remove the text and --words"
         )
     from regard.data.plain_text import read_lines
     from regard.modalities.text.completion import Completing
@@ -58,7 +60,7 @@ def run(
     if measure:
         cut = len(lines) * 9 // 10
         if not cut:
-            raise InputError("the text is too short to hold a part of it out", where=str(text), got="1 line")
+            raise InputError("the text is too short for a held-out part", where=str(text), got="1 line")
         keys = Completing(lines[:cut], order).typing(some(lines[cut:]), top)
         tell(keys, sum(map(len, lines[cut:])), order, top, as_json)
         return
@@ -90,9 +92,9 @@ def tell(found: "Keystrokes", held_out: int, order: int, top: int, as_json: bool
         facts = {"letters": found.letters, "keys": found.keys, "saved": found.saved, "held_out": held_out}
         print(json.dumps(facts | {"order": order, "top": top}))
         return
-    letters = f"{found.letters:,} of {held_out:,} letters that were not counted"
-    print(f"{letters} take {found.keys:,} keys: {found.saved:.1%} saved")
-    print(f"if one key takes any of {top} completions as soon as the right one is there; order {order}")
+    letters = f"{found.letters:,} of {held_out:,} held-out characters"
+    print(f"{letters} take {found.keys:,} keystrokes: {found.saved:.1%} saved")
+    print(f"assuming one keystroke accepts any of {top} completions as soon as the right one is shown; order {order}")
 
 
 def data(typed: str, found: "list[Completion]") -> dict[str, Any]:
@@ -140,8 +142,8 @@ class Session:
         """The lines below what is typed: as many in any case, so that nothing jumps."""
         lines = [f"{'>' if i == self.mark else ' '} {line}" for i, line in enumerate(table(self.text, self.found))]
         saved = f", {1 - self.keys / self.letters:.0%} saved" if 0 < self.keys <= self.letters else ""
-        told = f"{self.letters} letters, {self.keys} keys{saved}"
-        return [*lines, *[""] * (self.top - len(lines)), f"{told}   tab takes, up and down choose, escape leaves"]
+        told = f"{self.letters} characters, {self.keys} keystrokes{saved}"
+        return [*lines, *[""] * (self.top - len(lines)), f"{told}   tab: accept   up/down: select   escape: quit"]
 
 
 def talk(session: Session) -> None:

@@ -10,13 +10,13 @@ from regard.cli.options import Json
 
 
 def run(
-    file: Annotated[Path, typer.Argument(help="A Python file that registers something.")],
+    file: Annotated[Path, typer.Argument(help="Python plug-in file that calls regard.register.")],
     as_json: Json = False,
 ) -> None:
-    """Ask of what a file of yours registers whether it keeps the library's contracts, and say what fails.
+    """Test what a plug-in file registers against the library's contracts, and report failures.
 
-    The same contracts that the library's own rows are tested by: the law, masks, gradients, cache, padding, maps, save
-    and load, and that a model can be trained, served and looked into. Exit code 1 if one fails.
+    These are the contracts of the library's own components: output = weights @ values, masks, gradients, cache,
+    padding, attention maps, saving and loading, training, serving and inspection. Exit code 1 if one fails.
 
     Example: regard contract my.py
     """

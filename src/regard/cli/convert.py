@@ -10,14 +10,14 @@ from regard.cli.outcome import report_folder
 
 
 def run(
-    source: Annotated[Path, typer.Argument(help="A folder with a published checkpoint.")],
-    out: Annotated[Path, typer.Argument(help="The folder to write.")],
+    source: Annotated[Path, typer.Argument(help="Folder that contains the published checkpoint.")],
+    out: Annotated[Path, typer.Argument(help="Folder to write.")],
     as_json: Json = False,
 ) -> None:
-    """Turn a published checkpoint into a folder that regard loads.
+    """Convert a published checkpoint to a regard model folder.
 
-    Every tensor must be accounted for; if one is not, nothing is written. Numbers that are not finite are converted as
-    they are, with a warning that names their tensors.
+    Every tensor must be matched; if one is missing or unexpected, nothing is written. Values that are not finite (NaN,
+    infinity) are converted unchanged, with a warning that names their tensors.
 
     Example: regard convert downloads/gpt2 models/gpt2
     """

@@ -17,12 +17,16 @@ VERSE, LETTERS = "ROMEO:\n", 240
 
 
 def run(
-    story: Annotated[str, typer.Argument(help='Who does what, then one of them again: "Ida reads . Ida".')] = STORY,
-    sentence: Annotated[str, typer.Option(help="English, to be translated.")] = SENTENCE,
-    out: Annotated[Path | None, typer.Option("--out", help="Draw the story into a .png or .svg file too.")] = None,
+    story: Annotated[
+        str, typer.Argument(help='Names and verbs, then one of the names again: "Ida reads . Ida".')
+    ] = STORY,
+    sentence: Annotated[str, typer.Option(help="English sentence to translate.")] = SENTENCE,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Also draw the attention map of the story to this .png or .svg file.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Let shipped models go on with a story, translate a sentence, write verse, and draw what they looked at.
+    """Run shipped models: complete a story, translate a sentence, write verse, and draw attention maps.
 
     Example: regard demo "Ida reads . Leo runs . Hugo cooks . Leo"
     """
@@ -35,7 +39,7 @@ def run(
     if not story.split():
         raise InputError("the story is empty", expected=f"a story such as: {STORY}")
     if out is not None and out.suffix not in (".png", ".svg"):
-        raise InputError("a picture is a .png or an .svg file", got=str(out))
+        raise InputError("unsupported image format", got=str(out), expected=".png or .svg")
     found = recall(model, story)
     weights = found.map(found.back)
     if out is not None:
@@ -53,23 +57,21 @@ def run(
         return
     source = int(weights[-1].argmax())
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    print(f'\n  "{story}" goes on with "{found.answer}" ({found.probability:.1%} sure).\n')
-    print(f"  Where it looked, {found.back[0]}, head {found.back[1]}: each row looks at the words above.\n")
+    print(f'\n  "{story}" continues with "{found.answer}" (probability {found.probability:.1%}).\n')
+    print(f"  Attention map of {found.back[0]}, head {found.back[1]}: each row attends to the words above.\n")
     width = translate.columns_of_terminal()
     for line in heat_map_lines(weights.tolist(), found.words, found.words, colour=colour, width=width):
         print("  " + line)
     share = float(weights[-1, source])
-    print(
-        f'\n  The last row gives the answer: "{found.words[-1]}" looks back at "{found.words[source]}" ({share:.0%}).\n'
-    )
-    print(f'  "{sentence}" is in German "{german.text}"\n')
-    print("  Where it looked while it wrote, the mean of all heads and layers: each row looks at the words above.\n")
+    print(f'\n  The last row gives the answer: "{found.words[-1]}" attends to "{found.words[source]}" ({share:.0%}).\n')
+    print(f'  "{sentence}" in German: "{german.text}"\n')
+    print("  Cross-attention map, averaged over heads and layers: each row attends to the words above.\n")
     for line in translate.drawn(german):
         print("  " + line)
-    print("\n  A model of letters that has read Shakespeare writes:\n")
+    print("\n  A character-level model trained on Shakespeare writes:\n")
     for line in verse.splitlines():
         print(f"    {line}")
-    print('\n  Your own: regard translate "..." --look, regard generate shakespeare "JULIET:"\n')
+    print('\n  Try your own: regard translate "..." --look, regard generate shakespeare "JULIET:"\n')
 
 
 def written() -> str:

@@ -9,10 +9,10 @@ from regard.cli.options import Json, plain
 
 
 def run(
-    model: Annotated[str, typer.Argument(help="A run's folder, or a model's: a captioner.")],
-    images: Annotated[list[str], typer.Argument(help="Files of images.")],
-    beam: Annotated[int, typer.Option(help="So many beams; 1 is the likeliest word again and again.")] = 4,
-    nbest: Annotated[int, typer.Option(help="So many sentences for each image, the best first.")] = 1,
+    model: Annotated[str, typer.Argument(help="Path to the run or model folder of an image captioning model.")],
+    images: Annotated[list[str], typer.Argument(help="Image files.")],
+    beam: Annotated[int, typer.Option(help="Number of beams; 1 is greedy decoding.")] = 4,
+    nbest: Annotated[int, typer.Option(help="Number of captions per image, best first.")] = 1,
     as_json: Json = False,
 ) -> None:
     """Say in a sentence what is on each image.
@@ -29,12 +29,12 @@ def run(
     try:
         decoding = Decoding(beam=Beam(beams=beam), nbest=nbest)
     except ValueError as error:
-        raise InputError("this cannot be asked for", got=str(error)) from None
+        raise InputError("invalid decoding options", got=str(error)) from None
     loaded = prepare(named_model(model))
     use_one_thread()
     for name in images:
         if name == "-":
-            raise InputError("images are taken by the names of their files", got="standard input")
+            raise InputError("images cannot be read from standard input", got="standard input", fix="pass file names")
         (found,) = loaded.describe([name], decoding=decoding)  # type: ignore[misc]
         if as_json:
             several = [{"text": one.text, "score": one.score} for one in found.nbest]

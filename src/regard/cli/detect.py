@@ -17,13 +17,15 @@ LONGEST = {".jpg": 65500, ".jpeg": 65500, ".webp": 16383}  # pixels a side that 
 
 
 def run(
-    model: Annotated[str, typer.Argument(help="A run's folder, or a model's.")],
-    images: Annotated[list[str], typer.Argument(help="Files of images.")],
+    model: Annotated[str, typer.Argument(help="Path to a run or model folder.")],
+    images: Annotated[list[str], typer.Argument(help="Image files.")],
     out: Annotated[
         Path | None,
-        typer.Option(help="Write the image with its boxes; of several, into this folder. A small one is enlarged."),
+        typer.Option(
+            help="Draw the boxes to this image file (a folder for several images); small images are enlarged."
+        ),
     ] = None,
-    threshold: Annotated[float, typer.Option(help="Tell only what is surer than this, from 0 to 1.")] = 0.5,
+    threshold: Annotated[float, typer.Option(help="Confidence threshold, from 0 to 1.")] = 0.5,
     as_json: Json = False,
 ) -> None:
     """Find things in images: a label, how sure it is, and a box in pixels; and draw them.
@@ -52,18 +54,18 @@ def writable(out: Path | None, images: list[str]) -> dict[str, Path]:
         return {}
     if len(images) > 1 or out.is_dir():
         if out.exists() and not out.is_dir():
-            raise InputError("several images are written into a folder", where=str(out), got="a file")
+            raise InputError("--out must be a folder for several images", where=str(out), got="a file")
         places = {image: out / f"{Path(image).stem}.png" for image in images}
         if len(set(places.values())) < len(places):
-            raise InputError("two images would be written into one file", got=", ".join(images))
+            raise InputError("two images would be written to the same file", got=", ".join(images))
         spare(images, places.values())
         out.mkdir(parents=True, exist_ok=True)
         return places
     if out.suffix.lower() not in PICTURES:
-        raise InputError("this is no name of an image file", got=f"--out {out}", expected=" or ".join(PICTURES))
+        raise InputError("unsupported image format", got=f"--out {out}", expected=" or ".join(PICTURES))
     if not out.absolute().parent.is_dir():
-        fix = "make it, or write into another"
-        raise InputError("there is no such folder", where=str(out.absolute().parent), got=f"--out {out}", fix=fix)
+        fix = "create it, or choose another"
+        raise InputError("the folder does not exist", where=str(out.absolute().parent), got=f"--out {out}", fix=fix)
     spare(images, [out])
     return {images[0]: out}
 
@@ -76,7 +78,7 @@ def spare(images: Iterable[str], places: Iterable[Path]) -> None:
     for place in places:
         if place.exists() and any(place.samefile(image) for image in given):
             fix = "choose another name or folder"
-            raise InputError("an image that was given would be written over", where=str(place), fix=fix)
+            raise InputError("an input image would be overwritten", where=str(place), fix=fix)
 
 
 def draw(one: "Detections", place: Path) -> None:
@@ -91,8 +93,8 @@ def draw(one: "Detections", place: Path) -> None:
         raise InputError(
             f"a {place.suffix} file cannot hold an image of this size",
             where=str(place),
-            got=f"{large.width} x {large.height}",
-            expected=f"at most {most} pixels a side",
+            got=f"{large.width} x {large.height} pixels",
+            expected=f"at most {most} pixels per side",
             fix="write a .png file",
         )
     large.save(part)
@@ -103,8 +105,8 @@ def show(one: "Detections", place: Path | None, as_json: bool) -> None:
     if as_json:
         print(json.dumps(data(one) | ({} if place is None else drawn(one, place)), ensure_ascii=False), flush=True)
         return
-    many = f"{len(one.things)} found" if one.things else "nothing found"
-    print(f"{plain(one.image)}  {one.size[0]} x {one.size[1]}  {many}{'' if place is None else f', drawn in {place}'}")
+    many = f"{len(one.things)} detected" if one.things else "nothing detected"
+    print(f"{plain(one.image)}  {one.size[0]} x {one.size[1]}  {many}{'' if place is None else f', drawn to {place}'}")
     wide = max((len(plain(thing.label)) for thing in one.things), default=0)
     for thing in one.things:
         left, top, right, bottom = (f"{x:.0f}" for x in thing.box)

@@ -45,7 +45,7 @@ class Check:
 
 
 def run(as_json: Json = False) -> None:
-    """Check this machine: versions, threads, GPU, memory, disk, extras, and a self-test of a few seconds.
+    """Check this installation: versions, threads, GPU, memory, disk, extras, and a short self-test.
 
     Example: regard doctor
     """
@@ -64,7 +64,7 @@ def run(as_json: Json = False) -> None:
 def shown(check: Check, colour: bool) -> str:
     state = f"{check.state:<8}"
     state = f"{COLOURS[check.state]}{state}\x1b[0m" if colour else state
-    found = folded(check.found) + (f"\n{INDENT}what to do: {folded(check.fix)}" if check.fix else "")
+    found = folded(check.found) + (f"\n{INDENT}fix: {folded(check.fix)}" if check.fix else "")
     return f"{state} {check.name:<12} {found}"
 
 
@@ -76,8 +76,8 @@ def folded(text: str) -> str:
 def verdict(checks: list[Check]) -> str:
     wrong, warnings = (sum(check.state == state for check in checks) for state in ("wrong", "warning"))
     if wrong:
-        return f"\n{wrong} of {len(checks)} checks failed: regard does not work here until that is mended."
-    return f"\nregard works here, with {warnings} warning{'s' * (warnings > 1)}." if warnings else "\nAll is well."
+        return f"\n{wrong} of {len(checks)} checks failed: regard will not work until this is fixed."
+    return f"\nregard works, with {warnings} warning{'s' * (warnings > 1)}." if warnings else "\nAll checks passed."
 
 
 def examine() -> Iterator[Check]:
@@ -97,7 +97,9 @@ def guarded(group: Callable[[], Iterator[Check]]) -> Iterator[Check]:
         yield from group()
     except Exception as error:
         what = f"{type(error).__name__}: {error}".splitlines()[0]
-        yield Check(group.__name__.replace("_", " "), "wrong", what, "report this, with all that regard doctor prints")
+        yield Check(
+            group.__name__.replace("_", " "), "wrong", what, "report this, with the full output of regard doctor"
+        )
 
 
 # Versions ----------------------------------------------------------------------------------------
@@ -164,7 +166,9 @@ def packages() -> Iterator[Check]:
     try:
         needed = [requirement for requirement in requirements() if not requirement.extra]
     except metadata.PackageNotFoundError:
-        yield Check("packages", "warning", "regard runs from a folder and is not installed", "pip install --editable .")
+        yield Check(
+            "packages", "warning", "regard runs from a source folder and is not installed", "pip install --editable ."
+        )
         return
     wrong = [what for what in map(problem, needed) if what]
     for what in wrong:
@@ -185,7 +189,7 @@ def extras() -> Iterator[Check]:
         if not wrong:
             yield Check(f"[{extra}]", "ok", ", ".join(f"{one.name} {installed(one)}" for one in needed))
         elif not any(map(installed, needed)):
-            yield Check(f"[{extra}]", "ok", f"not installed; to have it: {install}")
+            yield Check(f"[{extra}]", "ok", f"not installed; to install it: {install}")
         else:
             yield Check(f"[{extra}]", "warning", ", ".join(wrong), install)
 
@@ -204,15 +208,15 @@ def room() -> Iterator[Check]:
     found = f"{format_bytes(free)} of {format_bytes(total)} available"
     few = free < 2e9
     yield Check(
-        "memory", "warning" if few else "ok", found, "close other programs, or use small batches" if few else ""
+        "memory", "warning" if few else "ok", found, "close other programs, or use smaller batches" if few else ""
     )
 
 
 def folders() -> Iterator[Check]:
     from regard.data.archives import cache_folder
 
-    yield folder("folder", Path.cwd(), "go to a folder that you may write to: runs are written here")
-    yield folder("cache", cache_folder(), "name another folder by REGARD_CACHE")
+    yield folder("folder", Path.cwd(), "change to a writable folder: runs are written to the current folder")
+    yield folder("cache", cache_folder(), "set REGARD_CACHE to a writable folder")
 
 
 def folder(name: str, path: Path, fix: str) -> Check:
@@ -229,12 +233,10 @@ def folder(name: str, path: Path, fix: str) -> Check:
             os.close(handle)
             os.unlink(file)
     except OSError as error:
-        return Check(name, "wrong", f"{path} cannot be written to: {error.strerror}", fix)
+        return Check(name, "wrong", f"{path} is not writable: {error.strerror}", fix)
     free = shutil.disk_usage(place).free
     if free < 1e9:
-        return Check(
-            name, "warning", f"{path}, only {format_bytes(free)} free", "free some space: a checkpoint needs it"
-        )
+        return Check(name, "warning", f"{path}, only {format_bytes(free)} free", "free some space: checkpoints need it")
     return Check(name, "ok", f"{path}, {format_bytes(free)} free")
 
 
@@ -258,9 +260,14 @@ def threads() -> Iterator[Check]:
 
     cores = machine.cores()
     count = torch.get_num_threads()
-    found = f"{count} for computing, {cores} cores"
+    found = f"{count} compute threads, {cores} cores"
     if count > cores:
-        yield Check("threads", "warning", f"{found}: they get in each other's way", f"set OMP_NUM_THREADS={cores}")
+        yield Check(
+            "threads",
+            "warning",
+            f"{found}: more threads than cores slow each other down",
+            f"set OMP_NUM_THREADS={cores}",
+        )
     elif count < cores and (name := next((x for x in ("OMP_NUM_THREADS", "MKL_NUM_THREADS") if x in os.environ), "")):
         yield Check("threads", "ok", f"{found} ({name}={os.environ[name]})")
     else:
@@ -274,7 +281,7 @@ def arithmetic() -> Iterator[Check]:
     blas = stated[1] if stated else "unknown"
     onednn = "with" if torch.backends.mkldnn.is_available() else "without"
     slow = blas in ("unknown", "generic")
-    fix = "install a torch that is built with MKL, OpenBLAS or Accelerate" if slow else ""
+    fix = "install a torch build with MKL, OpenBLAS or Accelerate" if slow else ""
     yield Check("BLAS", "warning" if slow else "ok", f"{blas}, {onednn} oneDNN", fix)
     level = torch.backends.cpu.get_cpu_capability()
     half = sorted({"avx512_bf16", "amx_bf16", "bf16"} & cpu_flags())
@@ -282,7 +289,7 @@ def arithmetic() -> Iterator[Check]:
     plain = level == "DEFAULT" and platform.machine() in ("x86_64", "AMD64")
     found = f"{level}, {in_half}"
     yield Check(
-        "CPU", "warning" if plain else "ok", found, "this processor has no AVX2: training is slow" if plain else ""
+        "CPU", "warning" if plain else "ok", found, "use a CPU with AVX2: without it, training is slow" if plain else ""
     )
 
 
@@ -304,12 +311,12 @@ def gpu() -> Iterator[Check]:
     if torch.cuda.device_count():
         return
     if Path("/dev/nvidia0").exists():
-        fix = "install a torch that is built for CUDA, and a driver that fits it"
-        yield Check("GPU", "warning", f"there is one, but torch {torch.__version__} cannot use it", fix)
+        fix = "install a torch build for CUDA and a matching driver"
+        yield Check("GPU", "warning", f"a GPU is present, but torch {torch.__version__} cannot use it", fix)
     elif torch.backends.mps.is_available():
-        yield Check("GPU", "ok", "Apple's, by mps")
+        yield Check("GPU", "ok", "Apple GPU (mps)")
     else:
-        yield Check("GPU", "ok", "none; everything runs on the CPU")
+        yield Check("GPU", "ok", "none; regard runs on the CPU")
 
 
 def distribution() -> Iterator[Check]:
@@ -318,11 +325,16 @@ def distribution() -> Iterator[Check]:
     import torch.distributed as dist
 
     there = shutil.which("torchrun") or shutil.which("torchrun", path=str(Path(sys.executable).parent))
-    found = there or "not on the PATH; python -m torch.distributed.run does the same"
+    found = there or "not on the PATH; use python -m torch.distributed.run instead"
     yield Check("torchrun", "ok", found)
-    fix = "see that this machine's host name resolves, or name a network by GLOO_SOCKET_IFNAME"
+    fix = "make this machine's host name resolvable, or set GLOO_SOCKET_IFNAME to a network interface"
     if not dist.is_available() or not dist.is_gloo_available():
-        yield Check("gloo", "warning", "this torch has none: no training on several processes", "install another torch")
+        yield Check(
+            "gloo",
+            "warning",
+            "not available in this torch build: no multi-process training",
+            "install another torch build",
+        )
         return
     if dist.is_initialized():  # within a run
         yield Check("gloo", "ok", "in use")
@@ -338,12 +350,12 @@ def distribution() -> Iterator[Check]:
     except RuntimeError as error:
         yield Check("gloo", "warning", str(error).splitlines()[0], fix)
     else:
-        yield Check("gloo", "ok", "a group of one process works")
+        yield Check("gloo", "ok", "a process group of one works")
 
 
 def compiler() -> Iterator[Check]:
     there = next(filter(None, map(shutil.which, (os.environ.get("CXX", ""), *COMPILERS))), None)
-    yield Check("compiler", "ok", there or "none; only torch.compile needs one")
+    yield Check("compiler", "ok", there or "none; required only for torch.compile")
 
 
 # The self-test -----------------------------------------------------------------------------------
@@ -360,7 +372,7 @@ def learning() -> Iterator[Check]:
         took = time.monotonic() - began
         found = f"on {device}: loss {losses[0]:.2f} to {losses[-1]:.2f} in {len(losses)} steps, {took:.1f} s"
         good = losses[-1] < 0.5 * losses[0]
-        fix = "" if good else "reinstall torch, or look for failing memory: these results are wrong"
+        fix = "" if good else "reinstall torch, or check the memory for hardware errors: these results are wrong"
         yield Check("learning", "ok" if good else "wrong", found, fix)
 
 
@@ -402,8 +414,10 @@ def storing() -> Iterator[Check]:
         regard.save(model, place)
         again = regard.load(place).state_dict()
     same = all(torch.equal(x, again[name]) for name, x in model.state_dict().items())
-    found = f"{len(again)} tensors saved and loaded" if same else "what was saved does not come back as it was"
-    yield Check("storing", "ok" if same else "wrong", found, "" if same else "look for a failing disk or memory")
+    found = f"{len(again)} tensors saved and loaded" if same else "the loaded tensors differ from the saved ones"
+    yield Check(
+        "storing", "ok" if same else "wrong", found, "" if same else "check the disk and the memory for hardware errors"
+    )
 
 
 def speed() -> Iterator[Check]:
@@ -418,5 +432,5 @@ def speed() -> Iterator[Check]:
         count += 1
     rate = 2 * size**3 * count / took / 1e9
     slow = rate < 5
-    fix = "see what else runs on this machine" if slow else ""
-    yield Check("speed", "warning" if slow else "ok", f"{rate:.0f} GFLOP/s in a product of float32 matrices", fix)
+    fix = "check what else is running on this machine" if slow else ""
+    yield Check("speed", "warning" if slow else "ok", f"{rate:.0f} GFLOP/s (float32 matrix multiplication)", fix)

@@ -18,11 +18,9 @@ SOME = 12  # texts in it
 
 
 def run(
-    model: Annotated[str, typer.Argument(help="A run's folder, or a model's.")],
-    texts: Annotated[
-        list[str] | None, typer.Argument(help="Texts; without any, or with -, the lines of standard input.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the vectors into a .npy file.")] = None,
+    model: Annotated[str, typer.Argument(help="Path to a run or model folder.")],
+    texts: Annotated[list[str] | None, typer.Argument(help="Texts; lines of standard input if omitted or -.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the embeddings to this .npy file.")] = None,
     as_json: Json = False,
 ) -> None:
     """Turn texts into vectors of length 1: alike texts point the same way. Few texts are compared in a table.
@@ -32,10 +30,10 @@ def run(
     from regard.errors import InputError
 
     if out is not None and out.suffix != ".npy":
-        raise InputError("vectors are written into a .npy file", got=str(out))
+        raise InputError("unsupported file format for embeddings", got=str(out), expected=".npy")
     if out is not None and not out.absolute().parent.is_dir():
-        fix = "make it, or write into another"
-        raise InputError("there is no such folder", where=str(out.absolute().parent), got=f"--out {out}", fix=fix)
+        fix = "create it, or choose another"
+        raise InputError("the folder does not exist", where=str(out.absolute().parent), got=f"--out {out}", fix=fix)
     import numpy as np
     import torch
 
@@ -68,7 +66,7 @@ def run(
         part.replace(out)
     if as_json:
         return
-    told = [f"{len(every)} vectors of {whole.shape[1]} numbers"] if len(every) > SOME else table(every, whole)
+    told = [f"{len(every)} embeddings of size {whole.shape[1]}"] if len(every) > SOME else table(every, whole)
     print("\n".join(told))
 
 

@@ -15,20 +15,25 @@ SCORES = ("translated", "lengths", "described")  # keys that every answer has, n
 
 def run(
     context: typer.Context,
-    model: Annotated[str, typer.Argument(help="The folder of a run; with --data, any translator.")],
-    split: Annotated[str, typer.Option(help="Of a run: train, held_out or test.")] = "held_out",
+    model: Annotated[str, typer.Argument(help="Path to a run folder; with --data, any translation model.")],
+    split: Annotated[str, typer.Option(help="Split of the run's data: train, held_out or test.")] = "held_out",
     data: Annotated[
         list[str] | None,
-        typer.Option(help="Sources and translations: a tsv, csv or jsonl; given twice, two plain files."),
+        typer.Option(
+            help="Evaluate translation on this .tsv, .csv or .jsonl file; give it twice for two parallel text files."
+        ),
     ] = None,
-    columns: Annotated[str, typer.Option(help="Of --data: source and target, by number or name.")] = "1,2",
-    beam: Annotated[int, typer.Option(help="Of a translator or captioner: hypotheses at a time; 1 is greedy.")] = 4,
-    penalty: Annotated[float, typer.Option(help="Of a translator or captioner: of length.")] = 1.0,
+    columns: Annotated[str, typer.Option(help="Source and target columns of --data, by number or name.")] = "1,2",
+    beam: Annotated[
+        int, typer.Option(help="Number of beams for translation and captioning; 1 is greedy decoding.")
+    ] = 4,
+    penalty: Annotated[float, typer.Option(help="Length penalty for translation and captioning.")] = 1.0,
     as_json: Json = False,
 ) -> None:
-    """Measure a run's model on one part of its data; of a translator or captioner, BLEU and chrF too.
+    """Evaluate a run's model on one split of its data, with BLEU and chrF for translation and captioning.
 
     Example: regard evaluate runs/en-de --split test
+
     Example: regard evaluate tatoeba-en-de --data pairs.tsv
     """
     from regard.cli.memory import tune
@@ -50,15 +55,15 @@ def run(
     try:
         decoding = Decoding(beam=Beam(beams=beam, penalty=penalty))
     except ValueError as error:
-        raise InputError("this cannot be asked of a translation", got=str(error)) from None
+        raise InputError("invalid decoding options", got=str(error)) from None
     if unused := given_options(context, "split") if data else given_options(context, "columns"):
-        what = "--data is all that is measured on" if data else "a run knows its own columns"
-        raise InputError(what, got=" ".join(unused), fix="leave it out")
+        what = "--split cannot be combined with --data" if data else "--columns requires --data"
+        raise InputError(what, got=" ".join(unused), fix="remove it")
     if data:
         scores = measure_files(named_model(model), data, parsed(columns), decoding)
         found = EvaluationResult("the model", {}, dict(scores.data), scores.lines)
     elif model in shipped_names():
-        raise InputError("a shipped model has no data of its own", got=model, fix="name some: --data pairs.tsv")
+        raise InputError("a shipped model has no data to evaluate on", got=model, fix="give some with --data pairs.tsv")
     else:
         found = evaluate_run(Path(model), split, Notes(), decoding)
     if as_json:

@@ -10,14 +10,14 @@ from regard.cli.outcome import report_folder
 
 
 def run(
-    model: Annotated[str, typer.Argument(help="A shipped model, a run's folder, or a model's.")],
-    out: Annotated[Path, typer.Argument(help="The folder to write.")],
-    to: Annotated[str, typer.Option("--to", help="The format: hf is Hugging Face's, timm is timm's.")] = "hf",
+    model: Annotated[str, typer.Argument(help="Path to a run or model folder, or the name of a shipped model.")],
+    out: Annotated[Path, typer.Argument(help="Folder to write.")],
+    to: Annotated[str, typer.Option("--to", help="Output format: hf (Hugging Face) or timm.")] = "hf",
     as_json: Json = False,
 ) -> None:
-    """Write a model in another library's format.
+    """Export a model to another library's format.
 
-    Numbers that are not finite are exported as they are, with a warning that names their tensors.
+    Values that are not finite (NaN, infinity) are exported unchanged, with a warning that names their tensors.
 
     Example: regard export runs/mine exported --to hf
     """

@@ -15,15 +15,20 @@ LONG = 2000.0  # seconds: figures whose models train for an hour are computed wh
 
 
 def run(
-    ids: Annotated[list[str] | None, typer.Argument(help="Which figures: 1.11 10.5b")] = None,
-    listed: Annotated[bool, typer.Option("--list", help="List the figures and draw nothing.")] = False,
-    everything: Annotated[bool, typer.Option("--all", help="Every figure whose data is here.")] = False,
-    below: Annotated[float | None, typer.Option(help="With --all: only what takes fewer seconds; else 2000.")] = None,
-    check: Annotated[bool, typer.Option("--check", help="Tell the verdict; fail unless it is confirmed.")] = False,
-    out: Annotated[Path, typer.Option("--out", help="The folder to draw into.")] = Path("figures"),
+    ids: Annotated[list[str] | None, typer.Argument(help="Figures to draw, such as 1.11 10.5b.")] = None,
+    listed: Annotated[bool, typer.Option("--list", help="List the figures without drawing them.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Draw every figure whose data is available.")] = False,
+    below: Annotated[
+        float | None,
+        typer.Option(help="With --all: only figures that take fewer seconds than this (2000 if not given)."),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Print the verdict; exit with 1 unless the claim is confirmed.")
+    ] = False,
+    out: Annotated[Path, typer.Option("--out", help="Output folder.")] = Path("figures"),
     as_json: Json = False,
 ) -> None:
-    """Draw a figure of the lectures, or check that a paper's claim holds.
+    """Draw a figure from the lectures, or check the claim of a paper that it reproduces.
 
     Example: regard figure 1.11 --check --out figures
     """
@@ -34,13 +39,13 @@ def run(
         print(json.dumps(rows, indent=2) if as_json else "\n".join(map(line, rows)))
         return
     if below is not None and not everything:
-        raise InputError("only of all figures some can be left out by their cost", got="--below", fix="add --all")
+        raise InputError("--below requires --all", got="--below", fix="add --all")
     homes = figures.figure_homes()
     names = chosen(ids or [], everything, list(homes))
     if everything:
         names = [name for name in names if homes[name].cost(name) < (LONG if below is None else below)]
         if not names:
-            raise InputError("no figure takes so little", got=f"--below {below:g}")
+            raise InputError("no figure takes less time than --below", got=f"--below {below:g}")
     results = []
     for name in names:
         try:
@@ -60,16 +65,20 @@ def run(
 def chosen(ids: list[str], everything: bool, known: Sequence[str]) -> list[str]:
     """The figures to draw, all of them known: a wrong id at the end must not cost the hours of those before it."""
     if everything and ids:
-        raise InputError("all figures, or some?", got=f"--all {' '.join(ids)}", fix="leave out one of the two")
+        raise InputError(
+            "--all cannot be combined with figure names", got=f"--all {' '.join(ids)}", fix="remove one of the two"
+        )
     if everything:
         return list(known)
     if not ids:
-        raise InputError("no figure was named", fix="name some (regard figure 1.11), or see regard figure --list")
+        raise InputError(
+            "no figure was given", fix="give one or more (regard figure 1.11); regard figure --list lists them"
+        )
     wrong = [name for name in ids if name not in known]
     if wrong:
         near = [match for name in wrong for match in get_close_matches(name, known, n=2)]
-        expected = f"perhaps {', '.join(near)}" if near else ""
-        raise InputError("no such figure", got=", ".join(wrong), expected=expected, fix="see regard figure --list")
+        expected = f"did you mean {', '.join(near)}?" if near else ""
+        raise InputError("unknown figure", got=", ".join(wrong), expected=expected, fix="see regard figure --list")
     return ids
 
 
@@ -80,9 +89,9 @@ def line(row: Mapping[str, object]) -> str:
 def summary(result: Mapping[str, Any], out: Path, check: bool) -> str:
     """With the verdict, and each check that does not hold, if that was asked for."""
     if "left_out" in result:
-        return f"{result['id']}\tleft out\t{result['left_out']}"
+        return f"{result['id']}\tskipped\t{result['left_out']}"
     if not check:
         return f"{result['id']}\tdrawn\t{out / result['id']}.png"
-    starts = f" ({result['agreement']} starts)" if result["agreement"] else ""
+    starts = f" ({result['agreement']} seeds)" if result["agreement"] else ""
     failed = "".join(f"\n\t{name}" for name in result["failed"])
     return f"{result['id']}\t{result['verdict'] or 'quoted'}{starts}\t{out / result['id']}.png{failed}"

@@ -17,11 +17,19 @@ KINDS = (".png", ".svg", ".csv")
 
 
 def run(
-    model: Annotated[str, typer.Argument(help="A run's folder, or a model's.")],
-    file: Annotated[Path, typer.Argument(help="A csv file of series, with the columns that the model learned from.")],
-    steps: Annotated[int | None, typer.Option(help="How many values to foretell; its horizon unless given.")] = None,
-    series: Annotated[list[str] | None, typer.Option(help="Only this series, by its name; may be repeated.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Into this file: .png or .svg draws, .csv writes numbers.")] = None,
+    model: Annotated[str, typer.Argument(help="Path to a run or model folder.")],
+    file: Annotated[
+        Path, typer.Argument(help="CSV file of time series, with the columns that the model was trained on.")
+    ],
+    steps: Annotated[
+        int | None, typer.Option(help="Forecast horizon in time steps; the model's own horizon if omitted.")
+    ] = None,
+    series: Annotated[
+        list[str] | None, typer.Option(help="Forecast only the series of this name; may be repeated.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write a plot (.png, .svg) or the numbers (.csv) to this file.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Foretell the next values of the series in a csv file: a median and an interval for each; and draw them.
@@ -44,7 +52,7 @@ def run(
         told = {"file": str(file), "out": None if out is None else str(out), "series": [one.data() for one in found]}
         print(json.dumps(told, ensure_ascii=False))
     elif out is not None:
-        done = "written to" if out.suffix.lower() == ".csv" else "drawn in"
+        done = "written to" if out.suffix.lower() == ".csv" else "drawn to"
         print(f"{len(found)} series, {len(found[0].moments)} steps ahead, {done} {plain(str(out))}")
     else:
         print("\n\n".join("\n".join(table(one)) for one in found))
@@ -57,11 +65,11 @@ def writable(out: Path | None, file: Path) -> None:
     if out is None:
         return
     if out.suffix.lower() not in KINDS:
-        raise InputError("this kind of file is not written", got=f"--out {out}", expected=" or ".join(KINDS))
+        raise InputError("unsupported output format", got=f"--out {out}", expected=" or ".join(KINDS))
     if not out.absolute().parent.is_dir():
-        raise InputError("there is no such folder", where=str(out.absolute().parent), got=f"--out {out}")
+        raise InputError("the folder does not exist", where=str(out.absolute().parent), got=f"--out {out}")
     if out.exists() and file.exists() and out.samefile(file):
-        raise InputError("the file that was given would be written over", where=str(out), fix="choose another name")
+        raise InputError("the input file would be overwritten", where=str(out), fix="choose another name")
 
 
 def chosen(found: "list[SeriesForecast]", names: Sequence[str]) -> "list[SeriesForecast]":
@@ -69,7 +77,7 @@ def chosen(found: "list[SeriesForecast]", names: Sequence[str]) -> "list[SeriesF
 
     known = [one.name for one in found]
     if odd := [name for name in names if name not in known]:
-        raise InputError("the file has no such series", got=odd[0], expected=", ".join(known[:20]))
+        raise InputError("the file does not contain this series", got=odd[0], expected=", ".join(known[:20]))
     return [one for one in found if not names or one.name in names]
 
 

@@ -37,37 +37,36 @@ WRITING = ("seed", "nbest", "phrase", "shortest", "no_repeat", "tokens")  # what
 
 def run(
     context: typer.Context,
-    model: Annotated[str, typer.Argument(help="A shipped model, a run's folder, or a model's.")],
+    model: Annotated[str, typer.Argument(help="Path to a run or model folder, or the name of a shipped model.")],
     prompts: Annotated[
         list[str] | None,
-        typer.Argument(help="What the texts begin with; without any, the lines of a pipe (or -), else an empty one."),
+        typer.Argument(help="Prompts; if omitted, the lines of a pipe (or -), else an empty prompt."),
     ] = None,
-    tokens: Annotated[int, typer.Option(help="To write at most.")] = 200,
-    temperature: Annotated[float, typer.Option(help="The lower the safer; 0 takes the likeliest token.")] = 0.8,
+    tokens: Annotated[int, typer.Option(help="Maximum number of new tokens.")] = 200,
+    temperature: Annotated[float, typer.Option(help="Sampling temperature; 0 is greedy decoding.")] = 0.8,
     top_k: TopK = 0,
     top_p: TopP = 0.95,
     typical: Typical = 1.0,
     seed: Seed = 0,
-    beam: Annotated[int, typer.Option(help="Search with so many hypotheses instead of drawing; 0 draws.")] = 0,
-    nbest: Annotated[int, typer.Option(help="Texts of each prompt.")] = 1,
+    beam: Annotated[int, typer.Option(help="Number of beams for beam search; 0 samples instead.")] = 0,
+    nbest: Annotated[int, typer.Option(help="Number of texts per prompt.")] = 1,
     groups: Groups = 1,
     diversity: Diversity = 0.5,
     shortest: Shortest = 0,
     no_repeat: NoRepeat = 0,
     phrase: Annotated[
-        list[str] | None, typer.Option(help="What it must hold, with the space before it; needs --beam.")
+        list[str] | None,
+        typer.Option(help="Phrase that the text must contain, with its leading space; requires --beam."),
     ] = None,
     examples: Annotated[
         Path | None,
         typer.Option(
-            help="A jsonl, csv or tsv file with input and output, or two columns: the prompt is a few-shot query."
+            help="Few-shot examples from a .jsonl, .csv or .tsv file with columns input and output (or two columns)."
         ),
     ] = None,
-    shots: Annotated[int | None, typer.Option(help="So many of the examples; all, if not given.")] = None,
-    instruction: Annotated[str, typer.Option(help="The first line of a few-shot prompt.")] = "",
-    choice: Annotated[
-        list[str] | None, typer.Option(help="An answer to choose from; may be given several times.")
-    ] = None,
+    shots: Annotated[int | None, typer.Option(help="Number of few-shot examples to use; all if omitted.")] = None,
+    instruction: Annotated[str, typer.Option(help="First line of the few-shot prompt.")] = "",
+    choice: Annotated[list[str] | None, typer.Option(help="Candidate answer to score; may be repeated.")] = None,
     as_json: Json = False,
 ) -> None:
     """Go on with a text, token by token as it is written.
@@ -85,7 +84,10 @@ def run(
 
     refuse_unused(context, draws=not beam and temperature != 0)
     if choice and (idle := given_options(context, *SEARCHING, *DRAWING, *WRITING)):
-        raise InputError("choices are judged, and nothing is written", got=" ".join(["--choice", *idle]))
+        raise InputError(
+            "--choice scores given answers and cannot be combined with generation options",
+            got=" ".join(["--choice", *idle]),
+        )
     try:
         drawn = None
         if not beam and temperature:
@@ -101,7 +103,7 @@ def run(
         )
     except ValueError as error:
         got = as_typed(str(error), {"longest": "tokens", "beams": "beam"})
-        raise InputError("this cannot be asked of a text", got=got) from None
+        raise InputError("invalid decoding options", got=got) from None
     use_one_thread()
     loaded = prepare(named_model(model))
     require_verb(loaded, "generate")  # or it is refused before anything is printed
@@ -121,7 +123,7 @@ def run(
         return
     for i, prompt in enumerate(prompts):
         if surplus := generating.surplus(prompt):
-            note(f"prompt {i + 1} is longer than what can be read at once: its first {surplus:,} tokens are not read")
+            note(f"prompt {i + 1} is longer than the model's context: its first {surplus:,} tokens are ignored")
         unknown = generating.unknown(prompt)
         note_unknown([x for x in unknown if x not in told])
         told |= set(unknown)
@@ -129,8 +131,8 @@ def run(
             found = loaded.generate(prompt, decoding=decoding)
             assert isinstance(found, Generation)
             if not found.nbest:
-                fix = "allow more --tokens, or search with a larger --beam"
-                raise InputError("no text was found that holds all that it shall", where=repr(prompt[:40]), fix=fix)
+                fix = "increase --tokens or --beam"
+                raise InputError("no generated text satisfies all constraints", where=repr(prompt[:40]), fix=fix)
             if as_json:
                 print(json.dumps(data(found), ensure_ascii=False))
             else:
@@ -165,25 +167,28 @@ def read(path: Path | None, shots: int | None) -> list[tuple[str, str]]:
 
     if path is None:
         if shots:
-            raise InputError("examples come from a file", got=f"--shots {shots}", fix="give --examples FILE")
+            raise InputError("--shots requires --examples", got=f"--shots {shots}", fix="add --examples FILE")
         return []
     if not path.is_file():
-        raise InputError("there is no such file", where=str(path))
+        raise InputError("the file does not exist", where=str(path))
     try:
         rows = table_rows(path, ["input", "output"])
     except InputError:
         if file_format(path) in ("json", "jsonl"):
             raise
         if wider(path):
-            expected, fix = "two columns", "name them in the first line: input and output are taken, in any order"
-            raise InputError("these columns have no names", where=str(path), expected=expected, fix=fix) from None
+            expected, fix = "two columns", "name the columns input and output in the first line, in any order"
+            raise InputError("the columns have no names", where=str(path), expected=expected, fix=fix) from None
         rows = table_rows(path, [1, 2])
     if rows.faults:
         raise InputError("an example cannot be read", got=str(rows.faults[0]))
     count = len(rows) if shots is None else shots
     if not 0 <= count <= len(rows):
         raise InputError(
-            "there are not so many examples", where=str(path), got=f"--shots {shots}", expected=f"0 to {len(rows)}"
+            "--shots is larger than the number of examples",
+            where=str(path),
+            got=f"--shots {shots}",
+            expected=f"0 to {len(rows)}",
         )
     return [(rows[i][0], rows[i][1]) for i in range(count)]
 

@@ -9,10 +9,10 @@ from regard.cli.options import Json
 
 
 def run(
-    task: Annotated[str, typer.Argument(help="What shall be learned, such as translate.")],
+    task: Annotated[str, typer.Argument(help="Name of the task, such as translate.")],
     as_json: Json = False,
 ) -> None:
-    """Print a run file for a task, every default in it and every key explained.
+    """Print a run file for a task, with every default value and an explanation of every key.
 
     Example: regard init translate > run.toml
     """

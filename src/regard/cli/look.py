@@ -20,19 +20,30 @@ AXES = ("source", "tokens", "patches", "pixels")  # what a position alone counts
 
 
 def run(
-    model: Annotated[str, typer.Argument(help="A shipped model, a run's folder, or a model's.")],
-    given: Annotated[list[str], typer.Argument(help="A text, a text and its translation, or the file of an image.")],
+    model: Annotated[str, typer.Argument(help="Path to a run or model folder, or the name of a shipped model.")],
+    given: Annotated[
+        list[str], typer.Argument(help="The input: a text, a text and its translation, or an image file.")
+    ],
     out: Annotated[
-        Path | None, typer.Option(help="Into this file: .html, .png, .svg, or .npz to compute with.")
+        Path | None, typer.Option(help="Write the attention maps to this file (.html, .png, .svg or .npz).")
     ] = None,
-    site: Annotated[str | None, typer.Option(help="One site by its name, such as decoder.1.cross.")] = None,
-    head: Annotated[int | None, typer.Option(help="One head of that site; else the mean of all.")] = None,
-    without: Annotated[list[str] | None, typer.Option(help="Cross out a position: 3, or of an axis, target:3.")] = None,
-    silence: Annotated[list[str] | None, typer.Option(help="Switch off a head: decoder.1.cross:2.")] = None,
-    temperature: Annotated[float, typer.Option(help="Divides all scores: above 1 heads look at more.")] = 1.0,
+    site: Annotated[
+        str | None, typer.Option(help="Attention layer to show, such as decoder.1.cross; the last one if omitted.")
+    ] = None,
+    head: Annotated[int | None, typer.Option(help="Head to show; the mean over all heads if omitted.")] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(help="Mask a position, such as 3, or on a named axis, target:3; may be repeated."),
+    ] = None,
+    silence: Annotated[
+        list[str] | None, typer.Option(help="Ablate a head, such as decoder.1.cross:2; may be repeated.")
+    ] = None,
+    temperature: Annotated[
+        float, typer.Option(help="Divide the attention scores by this; values above 1 make attention more uniform.")
+    ] = 1.0,
     as_json: Json = False,
 ) -> None:
-    """Look inside: what a model answers, and where each head of each layer looked meanwhile.
+    """Show a model's answer and the attention map of each head in each layer.
 
     Example: regard look tatoeba-en-de "Where are my keys?" --out keys.png
     """
@@ -57,7 +68,7 @@ def run(
         print(f"before  {headlined(plainly)}")
     print(f"{'after   ' if changes else ''}{headlined(found)}")
     if out is not None:
-        print(f"drawn in {plain(str(out))}" if out.suffix.lower() != ".npz" else f"written to {plain(str(out))}")
+        print(f"drawn to {plain(str(out))}" if out.suffix.lower() != ".npz" else f"written to {plain(str(out))}")
         return
     print("\n".join(["", *map_lines(found, site, head)]))
 
@@ -69,7 +80,7 @@ def there(found: "Trace[Any]", site: str | None, head: int | None) -> None:
 
     one = found.sites[list(found.sites)[-1]] if site is None else find_site(found, site)[0]
     if head is not None and not 0 <= head < one.heads:
-        raise InputError("there is no such head", where=one.name, got=str(head), expected=f"0 to {one.heads - 1}")
+        raise InputError("the head does not exist", where=one.name, got=str(head), expected=f"0 to {one.heads - 1}")
 
 
 def changes_of_options(
@@ -87,14 +98,14 @@ def changes_of_options(
         axis = axis or next((name for name in AXES if name in sizes), "")
         if not position.isdecimal() or (axis in sizes and int(position) >= sizes[axis]):
             raise InputError(
-                "there is no such position", got=f"--without {text}", expected=f"0 to {sizes.get(axis, 1) - 1}"
+                "the position does not exist", got=f"--without {text}", expected=f"0 to {sizes.get(axis, 1) - 1}"
             )
         changes.append(Token(axis, int(position)))
     for text in silence:
         place, _, number = text.rpartition(":")
         if not place or not number.isdecimal():
             raise InputError(
-                "a head is named by its site and number", got=f"--silence {text}", expected="decoder.1.cross:2"
+                "invalid head", got=f"--silence {text}", expected="layer and head number, such as decoder.1.cross:2"
             )
         changes.append(Head(place, int(number)))
     return [*changes, *([Temperature(temperature)] if temperature != 1 else [])]
@@ -120,15 +131,17 @@ def map_lines(found: "Trace[Any]", site: str | None, head: int | None) -> list[s
         [plain(label) for label in position_names(axis.labels if axis.cut is None else None, size)]
         for axis, size in zip((one.rows, one.columns), weights.shape, strict=True)
     )
-    which = "the mean of its heads" if head is None else f"head {head}"
+    which = "mean over heads" if head is None else f"head {head}"
     lines = [f"{name}, {which}:", ""]
     if len(column_ranges(rows, columns, columns_of_terminal())) > 3 or len(rows) > 200:
-        lines += [f"The map of {len(rows)} x {len(columns)} is too large for here; into a file: --out map.png"]
+        lines += [
+            f"The map of {len(rows)} x {len(columns)} is too large for the terminal; write it to a file: --out map.png"
+        ]
     else:
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         lines += heat_map_lines(weights.tolist(), rows, columns, colour=colour, width=columns_of_terminal())
     every = [f"{place} ({x.heads} heads)" for place, x in found.sites.items()]
-    return [*lines, "", f"Sites: {', '.join(every)}"]
+    return [*lines, "", f"Layers: {', '.join(every)}"]
 
 
 def data(before: "Trace[Any]", found: "Trace[Any]", out: Path | None) -> dict[str, Any]:

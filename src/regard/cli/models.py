@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def run(
-    pattern: Annotated[str, typer.Argument(help='A name, * and ? allowed: "gpt*".')] = "*",
+    pattern: Annotated[str, typer.Argument(help='Name or pattern with * and ?, such as "gpt*".')] = "*",
     as_json: Json = False,
 ) -> None:
-    """List the models: their sizes, papers, and what each was checked against.
+    """List the available models with their sizes, papers and reference implementations.
 
     Example: regard models "gpt*" --json
     """
@@ -27,7 +27,7 @@ def run(
 
     rows = [dataclasses.asdict(row) for row in catalog(pattern)]
     if not rows:
-        raise InputError("no model has such a name", got=pattern, fix="`regard models` lists all of them")
+        raise InputError("no model matches this name", got=pattern, fix="run `regard models` to list all models")
     if as_json:
         print(json.dumps(rows, indent=2))
     elif sys.stdout.isatty():
@@ -69,7 +69,7 @@ def amount(value: int | float | Sequence[int]) -> str:
 def evidence(found: object) -> str:
     """What the reference was, and how far we are from it."""
     if found is None:
-        return "nothing yet"
+        return "not checked"
     if isinstance(found, dict):
         return ", ".join(
             f"{name} {value:.1e}" if isinstance(value, float) else str(value) for name, value in found.items()

@@ -6,17 +6,23 @@ from typing import Annotated
 
 import typer
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Json = Annotated[bool, typer.Option("--json", help="Print machine-readable JSON.")]
 
 # Of what is written.
-Shortest = Annotated[int, typer.Option(help="Tokens at least.")]
-NoRepeat = Annotated[int, typer.Option(help="No sequence of so many tokens twice; 0 for any.")]
-TopK = Annotated[int, typer.Option(help="Only the k likeliest tokens; 0 for all.")]
-TopP = Annotated[float, typer.Option(help="Only the likeliest that together have this probability.")]
-Typical = Annotated[float, typer.Option(help="Only those as surprising as expected.")]
-Seed = Annotated[int, typer.Option(help="Of the draws.")]
-Groups = Annotated[int, typer.Option(help="Of beams, that say different things.")]
-Diversity = Annotated[float, typer.Option(help="What a token costs for each group that has chosen it.")]
+Shortest = Annotated[int, typer.Option(help="Minimum number of new tokens.")]
+NoRepeat = Annotated[int, typer.Option(help="Never repeat an n-gram of this many tokens; 0 disables this.")]
+TopK = Annotated[int, typer.Option(help="Top-k sampling: sample from the k most likely tokens; 0 disables this.")]
+TopP = Annotated[
+    float, typer.Option(help="Top-p (nucleus) sampling: cumulative probability of the tokens to sample from.")
+]
+Typical = Annotated[
+    float, typer.Option(help="Typical sampling: cumulative probability of the typical tokens to sample from.")
+]
+Seed = Annotated[int, typer.Option(help="Random seed for sampling.")]
+Groups = Annotated[int, typer.Option(help="Number of beam groups for diverse beam search.")]
+Diversity = Annotated[
+    float, typer.Option(help="Diversity penalty for a token, per beam group that has already chosen it.")
+]
 
 DRAWING = ("temperature", "top_k", "top_p", "typical")
 SEARCHING = ("beam", "penalty", "groups", "diversity")
@@ -42,16 +48,16 @@ def refuse_unused(context: typer.Context, draws: bool) -> None:
     searching, drawing = given_options(context, *SEARCHING), given_options(context, *DRAWING, "seed")
     if searching and drawing:
         raise InputError(
-            "tokens are either drawn by chance or found by a search",
+            "sampling and beam search options cannot be combined",
             got=" ".join([*drawing, *searching]),
-            fix=f"leave out {' '.join(searching)}, or {' '.join(drawing)}",
+            fix=f"remove {' '.join(searching)}, or {' '.join(drawing)}",
         )
     if drawing and not draws:
-        raise InputError("nothing is drawn by chance here", got=" ".join(drawing), fix="give --temperature above 0")
+        raise InputError("sampling options require sampling", got=" ".join(drawing), fix="set --temperature above 0")
     if searching and draws:
-        raise InputError("no search is made here", got=" ".join(searching), fix="give --beam above 0")
+        raise InputError("beam search options require beam search", got=" ".join(searching), fix="set --beam above 0")
     if context.params["groups"] == 1 and given_options(context, "diversity"):
-        raise InputError("one group of beams differs from no other", got="--diversity", fix="give --groups too")
+        raise InputError("--diversity requires several beam groups", got="--diversity", fix="set --groups above 1")
 
 
 def as_typed(problems: str, names: Mapping[str, str]) -> str:

@@ -22,7 +22,9 @@ def report_run(work: "Callable[[Reporter], RunOutcome]", reports: "Reporter") ->
         ended = work(reports)
     except KeyboardInterrupt as stop:
         reports.close()
-        reports.note(next(iter(getattr(stop, "__notes__", ())), "stopped before the run began: nothing was written"))
+        reports.note(
+            next(iter(getattr(stop, "__notes__", ())), "interrupted before the run started: nothing was written")
+        )
         raise
     finally:
         reports.close()
@@ -35,7 +37,9 @@ def report_run(work: "Callable[[Reporter], RunOutcome]", reports: "Reporter") ->
         how = "regard" if processes == 1 else f"torchrun --nproc-per-node {processes} -m regard"
         command = f"{how} resume {quote(str(ended.folder))}"
         facts = {"step": ended.step, "folder": str(ended.folder), "command": command}
-        reports.tell("stopped", facts, f"stopped after step {ended.step}, nothing is lost. Go on with: {command}")
+        reports.tell(
+            "stopped", facts, f"stopped after step {ended.step}; the checkpoint is saved. Resume with: {command}"
+        )
     if ended.broken:
         reports.tell("broken", {"why": ended.broken}, ended.broken)
         raise typer.Exit(1)
@@ -51,5 +55,5 @@ def report_folder(facts: Mapping[str, str], odd: list[str], as_json: bool) -> No
     print(f"wrote {facts['out']}")
     if odd:
         names = ", ".join(odd[:SHOWN]) + (f" and {len(odd) - SHOWN} more" if len(odd) > SHOWN else "")
-        warning = "regard: warning: the weights hold numbers that are not finite, written as they are"
-        print(f"{warning}\n  got: NaN or infinity in {len(odd)} of the tensors: {names}", file=sys.stderr)
+        warning = "regard: warning: some weights are not finite; they were written unchanged"
+        print(f"{warning}\n  got: NaN or infinity in {len(odd)} tensors: {names}", file=sys.stderr)

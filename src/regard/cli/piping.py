@@ -25,7 +25,7 @@ def chunks(follow: "Follow | None" = None) -> Iterator[list[str]]:
     if sys.stdin is None:
         from regard.errors import InputError
 
-        raise InputError("there is no standard input to read from", fix="give the text as an argument")
+        raise InputError("standard input is not available", fix="pass the text as an argument")
     follow = follow or following()
     number = 0
     broken: list[int] = []
@@ -39,8 +39,8 @@ def chunks(follow: "Follow | None" = None) -> Iterator[list[str]]:
         follow.add(len(some), sum(map(len, some)))
     follow.close()
     if broken:
-        many = "a line is" if len(broken) == 1 else f"{len(broken):,} lines are"
-        note(f"{many} not UTF-8, line {broken[0]} first: what is no letter was read as U+FFFD")
+        many = "1 line is" if len(broken) == 1 else f"{len(broken):,} lines are"
+        note(f"{many} not valid UTF-8, starting with line {broken[0]}: invalid bytes were replaced with U+FFFD")
 
 
 def lots() -> Iterator[list[bytes]]:
@@ -110,8 +110,8 @@ def warn_of_long(texts: Sequence[str], before: int = 0) -> None:
     for number, text in enumerate(texts, before + 1):
         if len(text) > LONG:
             word = max(map(len, text.split()), default=0)
-            kind = f", {word:,} of them in one word" if word > LONG else ""
-            note(f"text {number} has {len(text):,} letters{kind}: it is read in parts, and that takes a while")
+            kind = f", {word:,} of them in a single word" if word > LONG else ""
+            note(f"text {number} has {len(text):,} characters{kind}: it is processed in parts, which takes a while")
 
 
 def note(text: str) -> None:
@@ -122,9 +122,9 @@ def note(text: str) -> None:
 def note_unknown(letters: Sequence[str]) -> None:
     """Those that a model has no token for, if there are any."""
     if letters:
-        many = "a letter is" if len(letters) == 1 else f"{len(letters):,} letters are"
+        many = "1 character is" if len(letters) == 1 else f"{len(letters):,} characters are"
         more = f" and {len(letters) - SHOWN:,} more" if len(letters) > SHOWN else ""
-        note(f"{many} unknown to this model: {', '.join(map(repr, letters[:SHOWN]))}{more}")
+        note(f"{many} not in the model's vocabulary: {', '.join(map(repr, letters[:SHOWN]))}{more}")
 
 
 def size_of_input() -> int:
@@ -159,7 +159,7 @@ class Follow:
 
     def within(self, done: int, every: int) -> None:
         """How far it is with the lines that are worked on now."""
-        self.now_and_then(lambda: f"{self.text()}  {done:,} of {every:,} sentences of the next".strip())
+        self.now_and_then(lambda: f"{self.text()}  {done:,} of {every:,} sentences in this batch".strip())
 
     def now_and_then(self, text: Callable[[], str]) -> None:
         if self.clock() - self.shown >= (1.0 if self.here else 10.0):

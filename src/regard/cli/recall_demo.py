@@ -47,14 +47,15 @@ def recall(model: Model, story: str) -> Recalled:
 def draw(found: Recalled) -> "Figure":
     from regard import style  # the demo starts without matplotlib unless a picture is wanted
 
-    note = f"“{' '.join(found.words)}” goes on with “{found.answer}” ({style.percent(found.probability, 1)} sure)."
+    sure = style.percent(found.probability, 1)
+    note = f"“{' '.join(found.words)}” continues with “{found.answer}” (probability {sure})."
     note = style.literal(style.wrapped(note, style.WIDTH - 0.6, 11))
     words = [style.literal(style.cut(word, 1.5, 11, style.SERIF)) for word in found.words]
-    figure = style.page("A tiny GPT remembers", note, height=5.58 + style.head(note))
+    figure = style.page("In-context recall in a small GPT", note, height=5.58 + style.head(note))
     panels = figure.subplots(1, 2)
     titles = (
-        "first layer: each word looks at the one before it",
-        "second layer: a name looks back at what followed it",
+        "first layer: each word attends to the previous word",
+        "second layer: a name attends to the word after its earlier occurrence",
     )
     for axes, title, place in zip(panels, titles, (found.before, found.back), strict=True):
         weights = found.map(place)

@@ -10,10 +10,10 @@ from regard.cli.outcome import report_run
 
 
 def run(
-    folder: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    folder: Annotated[Path, typer.Argument(help="Path to the run folder.")],
     as_json: Json = False,
 ) -> None:
-    """Go on with a run that was stopped or killed, to the same end as if it had not been.
+    """Resume an interrupted run from its last checkpoint; the result is the same as without the interruption.
 
     Example: regard resume runs/en-de
     """

@@ -17,25 +17,26 @@ NEEDED = ("fastapi", "uvicorn")
 
 
 def run(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes any that is free.")] = 8080,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free port.")] = 8080,
     host: Annotated[
-        str, typer.Option(help="The address to listen at: of this machine alone, unless told.")
+        str, typer.Option(help="Address to listen on; the default accepts local connections only.")
     ] = "127.0.0.1",
-    runs: Annotated[Path, typer.Option(help="The folder whose finished runs are offered too.")] = Path("runs"),
+    runs: Annotated[Path, typer.Option(help="Folder with finished runs, whose models are listed too.")] = Path("runs"),
     show: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     token: Annotated[
-        str, typer.Option(help="What every request must bring; needed where other machines may ask.")
+        str,
+        typer.Option(help="Access token that every request must carry; required for connections from other machines."),
     ] = "",
     as_json: Json = False,
 ) -> None:
-    """Serve the page that looks inside models, and the HTTP API under it, on this machine alone.
+    """Serve the web page for inspecting models, and its HTTP API; local connections only by default.
 
     Example: regard serve --open
     """
     from regard.errors import InputError
 
     if missing := [name for name in NEEDED if find_spec(name) is None]:
-        raise InputError(f"{' and '.join(missing)} must be installed for this", fix="pip install 'regard[serve]'")
+        raise InputError(f"regard serve requires {' and '.join(missing)}", fix="pip install 'regard[serve]'")
 
     from regard.serve.app import application
     from regard.serve.limits import Limits
@@ -46,7 +47,10 @@ def run(
     limits = Limits(token=token)
     with bind_socket("127.0.0.1" if host == "localhost" else host, port) as listening:
         where = f"{listening_address(listening)}?token={token}" if token else listening_address(listening)
-        print(json.dumps({"address": where}) if as_json else f"regard is at {where}  (Ctrl-C stops it)", flush=True)
+        print(
+            json.dumps({"address": where}) if as_json else f"regard is serving at {where}  (press Ctrl-C to stop)",
+            flush=True,
+        )
         shelf = ModelShelf(runs)
         for line in shelf.left_out():
             print(f"regard: {line}", file=sys.stderr, flush=True)

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def run(
-    model: Annotated[str, typer.Argument(help="A run's folder, or a model's.")],
-    texts: Annotated[
-        list[str] | None, typer.Argument(help="Texts; without any, or with -, the lines of standard input.")
-    ] = None,
-    spaces: Annotated[bool, typer.Option("--spaces", help="Words are what stands between spaces, as it is.")] = False,
+    model: Annotated[str, typer.Argument(help="Path to a run or model folder.")],
+    texts: Annotated[list[str] | None, typer.Argument(help="Texts; lines of standard input if omitted or -.")] = None,
+    spaces: Annotated[
+        bool, typer.Option("--spaces", help="Split words at spaces only; the texts are already tokenized.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Give each word a tag: a word, a tab and its tag in each line, a blank line after each text.

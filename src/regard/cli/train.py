@@ -9,12 +9,17 @@ from regard.cli.outcome import report_run
 
 
 def run(
-    name: Annotated[str, typer.Argument(help="A run file, or the name of a recipe that ships.")],
-    changes: Annotated[list[str] | None, typer.Argument(help="Settings to change: train.steps=2000")] = None,
-    smoke: Annotated[bool, typer.Option("--smoke", help="The short variant of a recipe, which must learn.")] = False,
+    name: Annotated[str, typer.Argument(help="A run file, or the name of a shipped recipe.")],
+    changes: Annotated[list[str] | None, typer.Argument(help="Settings to override, such as train.steps=2000.")] = None,
+    smoke: Annotated[
+        bool,
+        typer.Option(
+            "--smoke", help="Run the short test variant of a recipe; exit with 1 if the loss does not decrease enough."
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Train what a run file describes: progress, curves, samples and checkpoints go to the run's folder.
+    """Train a model from a run file; write metrics, curves, samples and checkpoints to the run folder.
 
     Example: regard train run.toml train.steps=2000
     """

@@ -42,39 +42,43 @@ CROSS = "decoder.*cross"
 PICTURES = (".png", ".svg", ".html")
 TERMINAL = "-"
 PARTS = 4  # of a map in the terminal, at most
-IMPOSSIBLE = "nothing can be written that fulfils what was asked for, or the model's scores are no numbers"
+IMPOSSIBLE = "no translation satisfies the constraints, or the model's scores are not finite"
 
 
 def run(
     context: typer.Context,
-    texts: Annotated[
-        list[str] | None, typer.Argument(help="Texts; without any, or with -, the lines of standard input.")
-    ] = None,
+    texts: Annotated[list[str] | None, typer.Argument(help="Texts; lines of standard input if omitted or -.")] = None,
     model: Annotated[
-        str, typer.Option("--model", "-m", help="A shipped model, a run's folder, or a model's.")
+        str, typer.Option("--model", "-m", help="Path to a run or model folder, or the name of a shipped model.")
     ] = SHIPPED,
-    beam: Annotated[int, typer.Option(help="Hypotheses at a time; 1 is greedy.")] = 4,
-    nbest: Annotated[int, typer.Option(help="Translations of each text.")] = 1,
-    penalty: Annotated[float, typer.Option(help="Of length: 0 favours short texts.")] = 1.0,
+    beam: Annotated[int, typer.Option(help="Number of beams; 1 is greedy decoding.")] = 4,
+    nbest: Annotated[int, typer.Option(help="Number of translations per text.")] = 1,
+    penalty: Annotated[float, typer.Option(help="Length penalty; 0 favours short translations.")] = 1.0,
     groups: Groups = 1,
     diversity: Diversity = 0.5,
     shortest: Shortest = 0,
-    longest: Annotated[int | None, typer.Option(help="Tokens of a translation at most.")] = None,
+    longest: Annotated[int | None, typer.Option(help="Maximum number of new tokens.")] = None,
     no_repeat: NoRepeat = 0,
-    prefix: Annotated[str, typer.Option(help="What the translation begins with.")] = "",
-    phrase: Annotated[list[str] | None, typer.Option(help="What it must hold; may be given several times.")] = None,
-    temperature: Annotated[float | None, typer.Option(help="Draw by chance, the lower the safer.")] = None,
+    prefix: Annotated[str, typer.Option(help="Prefix that the translation must start with.")] = "",
+    phrase: Annotated[
+        list[str] | None, typer.Option(help="Phrase that the translation must contain; may be repeated.")
+    ] = None,
+    temperature: Annotated[
+        float | None, typer.Option(help="Sample with this temperature instead of beam search.")
+    ] = None,
     top_k: TopK = 0,
     top_p: TopP = 1.0,
     typical: Typical = 1.0,
     seed: Seed = 0,
     stream: Annotated[
-        bool, typer.Option("--stream", help="Show each word as it is written, without a search.")
+        bool, typer.Option("--stream", help="Print each word as it is generated, with greedy decoding or sampling.")
     ] = False,
     look: Annotated[
-        str | None, typer.Option(help="Draw where it looked: in the terminal, or into a .png, .svg or .html file.")
+        str | None, typer.Option(help="Draw the attention map: in the terminal, or to a .png, .svg or .html file.")
     ] = None,
-    layer: Annotated[str, typer.Option(help="Where to look; of several, the mean.")] = CROSS,
+    layer: Annotated[
+        str, typer.Option(help="Attention layers for --look (a pattern); averaged if there are several.")
+    ] = CROSS,
     as_json: Json = False,
 ) -> None:
     """Translate texts, or the lines of standard input in their order.
@@ -87,14 +91,14 @@ def run(
     if look is not None and look != TERMINAL:
         check_picture(look, len(texts or ()))
     if look is not None and not texts:
-        raise InputError("to look, give the text as an argument", got="standard input")
+        raise InputError("--look requires the text as an argument", got="standard input")
     if look is None and given_options(context, "layer"):
-        raise InputError("no layer is looked at", got="--layer", fix="give --look too")
+        raise InputError("--layer requires --look", got="--layer", fix="add --look")
     draws = bool(given_options(context, *DRAWING)) or temperature is not None
     refuse_unused(context, draws)
     odd = given_options(context, *SEARCHING, "nbest", "phrase", "look") + (["--json"] if as_json else [])
     if stream and odd:
-        raise InputError("words are shown as they are written only without a search", got=" ".join(["--stream", *odd]))
+        raise InputError("--stream cannot be combined with these options", got=" ".join(["--stream", *odd]))
     from regard.building import prepare
     from regard.decode.beam import Beam
     from regard.decode.sampling import Sampling
@@ -120,7 +124,7 @@ def run(
             phrases=tuple(one.strip() for one in phrase or ()),
         )
     except ValueError as error:
-        raise InputError("this cannot be asked of a translation", got=as_typed(str(error), {"beams": "beam"})) from None
+        raise InputError("invalid decoding options", got=as_typed(str(error), {"beams": "beam"})) from None
     loaded = named_model(model)
     if texts:
         use_one_thread()
@@ -139,7 +143,7 @@ def run(
                 raise InputError(IMPOSSIBLE, where=repr(plain(one.source)[:60]))
             show(one, look, as_json)
             if look is not None and not one.maps:
-                note("nothing was read, so there is nothing to look at")
+                note("the text is empty, so there is no attention map")
     else:
         piped(prepare(loaded), decoding, as_json)
 
@@ -174,12 +178,12 @@ def check_picture(look: str, texts: int) -> None:
     from regard.errors import InputError
 
     if not look.lower().endswith(PICTURES):
-        raise InputError("a picture is a .png, .svg or .html file", got=look)
+        raise InputError("unsupported image format", got=look, expected=".png, .svg or .html")
     if texts > 1:
-        raise InputError("a picture shows one text", got=f"{texts} texts", fix="ask for one after the other")
+        raise InputError("--look with a file accepts only one text", got=f"{texts} texts", fix="run it once per text")
     folder = Path(look).absolute().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK) or Path(look).is_dir():
-        raise InputError("the picture cannot be written there", where=look, expected="a folder that can be written to")
+        raise InputError("the image cannot be written", where=look, expected="a file name in a writable folder")
 
 
 def check_layers(model: "Model", pattern: str) -> None:
@@ -196,9 +200,9 @@ def no_mean(names: "Sequence[str]") -> Exception:
     from regard.errors import InputError
 
     return InputError(
-        "these layers look at different things, so they have no mean",
+        "the attention maps of these layers have different axes and cannot be averaged",
         got=", ".join(names),
-        fix="name layers of one kind with --layer, such as decoder.*.cross",
+        fix="select layers of one kind with --layer, such as decoder.*.cross",
     )
 
 
@@ -242,9 +246,9 @@ def show(one: "Translation", look: str | None, as_json: bool) -> None:
     weights, rows, columns, name = mean(one.maps)
     from regard.look.drawing import alignment_page, draw_alignment, shorten
 
-    title = plain(one_line(one.text)) or "(nothing)"
+    title = plain(one_line(one.text)) or "(empty)"
     source = plain(shorten(" ".join(one.source.split())))
-    note = f"“{source}”\nEach row looks at the words above it: {name}, the mean of all heads."
+    note = f"“{source}”\nEach row attends to the words above it: {name}, mean over all heads."
     if look.lower().endswith(".html"):
         Path(look).write_text(alignment_page(weights, rows, columns, title, note), "utf-8")
         return
@@ -273,10 +277,10 @@ def drawn(one: "Translation") -> list[str]:
     width = columns_of_terminal()
     several = len(column_ranges(rows, columns, width))
     if several > PARTS:
-        return [f"The map of {len(columns)} words is too wide for here; into a file: --look map.png"]
+        return [f"The map of {len(columns)} words is too wide for the terminal; write it to a file: --look map.png"]
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     lines = heat_map_lines(weights.tolist(), rows, columns, colour=colour, width=width)
-    return lines if several == 1 else [*lines, "", "In one piece: --look map.png"]
+    return lines if several == 1 else [*lines, "", "To draw it in one piece: --look map.png"]
 
 
 def columns_of_terminal() -> int:

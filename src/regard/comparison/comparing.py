@@ -40,10 +40,10 @@ def compare(
     progress: Progress = silent,
     watch: Watch | None = None,
 ) -> Comparison:
-    """What each attention costs in a model of a known name, what it learns, and how far it is from exact attention.
+    """Compare attention mechanisms in a preset model: cost, training loss, and error against exact attention.
 
-    ``attention`` names rows of the table of mechanisms, all of them unless given; ``data`` is a text file. What cannot
-    be built, or measured within ``minutes``, is a row with its reason. Ctrl-C gives what was measured until then.
+    ``attention`` lists mechanisms, all of them by default; ``data`` is a text file. A mechanism that cannot be built,
+    or measured within ``minutes``, gets a row with the reason. Ctrl-C returns what was measured so far.
     """
     began = time.monotonic()
     refuse(lengths, steps, minutes, rounds, threads, seed)
@@ -54,7 +54,7 @@ def compare(
     sizes = sorted({subject.real(length) for length in lengths})
     nets, budget = Nets(model, subject, seed), Budget(60 * minutes, progress)
     if not attends(nets.build(EXACT, sizes[0])):
-        raise InputError("this model has no attention to be swapped", got=model)
+        raise InputError("the model has no exchangeable attention", got=model)
     rows = {one.name: ComparisonRow(one.name, one.idea) for one in asked}
     found = Comparison(
         model,
@@ -91,13 +91,13 @@ def subject_of(family: str, config: Any, text: Bytes | None, seed: int) -> Train
     if family == "vit":
         if text is None:
             return Visual(config)
-        what = "this model sees images, and those that it is compared by are generated"
-        raise InputError(what, where=text.name, fix="leave out --data")
+        what = "--data requires a text model; image models are compared on generated images"
+        raise InputError(what, where=text.name, fix="remove --data")
     if family not in KINDS or not hasattr(config, "attention"):
         raise InputError(
-            f"a model of the {family} family has no attention to be swapped, or cannot be compared yet",
+            f"{family} models have no exchangeable attention or are not supported by the comparison",
             expected=f"one of {', '.join(KINDS)}, vit",
-            fix="`regard models` lists all of them",
+            fix="run `regard models` to list all models",
         )
     return Textual(KINDS[family], generated(seed) if text is None else text)
 
@@ -118,15 +118,17 @@ def in_turn(costs: Costs, asked: Sequence[Contender], sizes: Sequence[int], roun
 
 def refuse(lengths: Sequence[int], steps: int, minutes: float, rounds: int, threads: int, seed: int) -> None:
     if not lengths or min(lengths) < SHORTEST:
-        raise InputError("a length is too short", got=", ".join(map(str, lengths)), expected=f"at least {SHORTEST}")
+        raise InputError(
+            "a sequence length is too short", got=", ".join(map(str, lengths)), expected=f"at least {SHORTEST}"
+        )
     if max(lengths) > LONGEST:
-        raise InputError("a length is too long", got=str(max(lengths)), expected=f"at most {LONGEST:,}")
+        raise InputError("a sequence length is too long", got=str(max(lengths)), expected=f"at most {LONGEST:,}")
     least = {"seed": (seed, 0), "steps": (steps, 0), "rounds": (rounds, LEAST), "threads": (threads, 1)}
     for name, (value, low) in least.items():
         if value < low:
             raise InputError(f"{name} is too small", got=str(value), expected=f"at least {low}")
     if not 0 < minutes < 1e6:
-        raise InputError("minutes is no time", got=str(minutes), expected="above 0")
+        raise InputError("minutes is out of range", got=str(minutes), expected="above 0")
 
 
 def notes(subject: TrainedSubject, config: Any, lengths: Sequence[int]) -> list[str]:
@@ -134,20 +136,22 @@ def notes(subject: TrainedSubject, config: Any, lengths: Sequence[int]) -> list[
     changes = subject.changes(config, lengths[0])
     told = []
     if changes.get("vocab", getattr(config, "vocab", None)) != getattr(config, "vocab", None):
-        told.append(f"Text is read byte by byte: the vocabulary is {changes['vocab']} instead of {config.vocab:,}.")
+        told.append(
+            f"Text is tokenized into bytes: the vocabulary size is {changes['vocab']} instead of {config.vocab:,}."
+        )
     if "classes" in changes:
-        told.append(f"The head tells {changes['classes']} classes.")
+        told.append(f"The classification head has {changes['classes']} classes.")
     if any(name.endswith(("dropout", "drop_path")) for name in changes):
-        told.append("Dropout is off.")
+        told.append("Dropout is disabled.")
     odd = [f"{subject.real(x):,} for {x:,}" for x in lengths if subject.real(x) != x]
     if odd:
-        told.append(f"Lengths are patches of a square image, so the nearest squares are taken: {', '.join(odd)}.")
+        told.append(f"Lengths are numbers of patches in a square image and are rounded to squares: {', '.join(odd)}.")
     return told
 
 
 def lesson_note(found: Comparison, steps: int, given: bool) -> str:
     """What was learned from, and whether it was as long as was asked for."""
     source = found.data if given else f"{found.data} (no --data)"
-    told = f"A step of a lesson is {found.lesson_rows} rows of {found.lesson_length:,} {found.unit} of {source}."
+    told = f"A training step is {found.lesson_rows} rows of {found.lesson_length:,} {found.unit} of {source}."
     cut = found.steps not in (0, steps) and not found.stopped
-    return f"{told} --minutes left time for {found.steps} steps." if cut else told
+    return f"{told} Training was limited to {found.steps} steps by --minutes." if cut else told

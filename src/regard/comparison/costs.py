@@ -127,7 +127,7 @@ class Costs:
     def look(self, contenders: Sequence[Contender], shortest: int) -> None:
         """A first look at each: whether it can be built, and about what it takes."""
         for contender in contenders:
-            self.budget.tell(f"a first look at {contender.name}")
+            self.budget.tell(f"first measurement of {contender.name}")
             row = self.rows[contender.name]
             try:
                 row.parameters = sum(x.numel() for x in self.nets.build(contender.choice, shortest).parameters())
@@ -166,7 +166,7 @@ class Costs:
         for contender in contenders:
             ahead = self.expected(contender.name, length)
             if free is not None and ahead.bytes > ROOM * free:
-                reason = f"would need {format_bytes(ahead.bytes)}, and {format_bytes(free)} are free"
+                reason = f"would need {format_bytes(ahead.bytes)} of memory, {format_bytes(free)} available"
                 self.rows[contender.name].points.append(Point(length=length, reason=reason))
             else:
                 costs[contender.name] = ahead.seconds * (LEAST + ONCE) * self.watch.slowness

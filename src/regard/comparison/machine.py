@@ -103,12 +103,12 @@ class Watch:
         """In words, what else this machine did; empty when it did nothing else."""
         found = []
         if self.threads == 1 and self.walls > 0 and self.owns < QUIET * self.walls:
-            found.append(f"this process had {self.owns / self.walls:.0%} of a core")
+            found.append(f"this process got {self.owns / self.walls:.0%} of a core")
         wanted, there = self.load(), self.cores()
         if wanted is not None and wanted > there:
-            found.append(f"{wanted:.1f} processes wanted {there} core{'s' * (there > 1)}")
+            found.append(f"load average {wanted:.1f} on {there} core{'s' * (there > 1)}")
         if not found:
             return ""
-        told = f"The machine was busy while this was measured: {', and '.join(found)}."
-        own = "Seconds are those of the thread itself, but caches were shared: " if self.threads == 1 else ""
-        return f"{told} {own or 'So it was slower: '}for numbers to rely on, repeat it when nothing else runs."
+        told = f"The machine was busy during the measurement: {', '.join(found)}."
+        own = "Times are CPU times of the thread, but caches were shared" if self.threads == 1 else ""
+        return f"{told} {own or 'Times are too long'}: for reliable numbers, repeat it on an idle machine."

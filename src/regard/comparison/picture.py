@@ -20,10 +20,10 @@ MARKERS = "oosD^v"
 HUES = 6  # that can be told apart; then they come again with another marker and lightness
 LABEL = 13.5  # points between two names
 TITLES = {
-    "step": "time of a training step",
-    "step_bytes": "peak memory of a step, besides the weights",
-    "error": "error of the output before training; exact is 0",
-    "written": "tokens a second, decoding with the cache",
+    "step": "time per training step",
+    "step_bytes": "peak memory per step, excluding weights",
+    "error": "output error before training (exact attention: 0)",
+    "written": "tokens per second, cached decoding",
 }
 PAIRS = (("step", "step_bytes"), ("error", "written"))  # side by side
 SLOW = 5  # times as slow as the fastest: what comes later is cut off
@@ -71,7 +71,9 @@ def draw(found: Comparison) -> Figure:
     heights += [panel(len(learned)) + HEAD] if learned and found.steps else []
     note = style.literal(summary(found))
     figure = style.page(
-        style.literal(shortened(f"Attentions in {found.model}", 70)), note, height=style.head(note) + sum(heights)
+        style.literal(shortened(f"Attention mechanisms in {found.model}", 70)),
+        note,
+        height=style.head(note) + sum(heights),
     )
     panels = figure.subplots(len(heights), 2, squeeze=False, height_ratios=heights)
     for line, pair in zip(panels, kept, strict=False):
@@ -82,21 +84,23 @@ def draw(found: Comparison) -> Figure:
         ends = [(x, x.loss(found.steps) or 0.0, found.equal_time(x) or 0.0) for x in learned]
         steps = [CostCurve(x.name, x.lesson.steps, x.lesson.losses, f"  {y:.3f}", y) for x, y, _ in ends]
         seconds = [CostCurve(x.name, x.lesson.seconds, x.lesson.losses, f"  {y:.3f}", y, False) for x, _, y in ends]
-        losses(panels[-1, 0], steps, look, "loss after equal steps", "steps", found.steps)
-        losses(panels[-1, 1], seconds, look, "loss after equal time", "seconds of training", found.seconds)
+        losses(panels[-1, 0], steps, look, "held-out loss by training steps", "steps", found.steps)
+        losses(
+            panels[-1, 1], seconds, look, "held-out loss by training time", "training time in seconds", found.seconds
+        )
     return figure
 
 
 def summary(found: Comparison) -> str:
     threads = "one thread" if found.threads == 1 else f"{found.threads} threads"
-    told = f"Forward and backward of one row, {threads}; exponents are fitted to all lengths."
+    told = f"Forward and backward pass of one row, {threads}; exponents are fitted over all lengths."
     if found.steps:
-        step = f"{found.lesson_rows} rows of {found.lesson_length:,} {found.unit} a step"
-        told += f"\nLosses are those on what is held out, {step}; {Path(found.data).name}."
+        step = f"{found.lesson_rows} rows of {found.lesson_length:,} {found.unit} per step"
+        told += f"\nLosses are on held-out data; {step}; {Path(found.data).name}."
     if found.busy:
-        told += "\nThe machine was busy while this was measured: small differences may be its, not theirs."
+        told += "\nThe machine was busy during the measurement: small differences may be noise."
     if found.stopped:
-        told += "\nStopped before the end."
+        told += "\nInterrupted: results are incomplete."
     return told
 
 
@@ -210,7 +214,7 @@ svg {{ max-width: 100%; height: auto }}
 def page(found: Comparison) -> str:
     """The picture and the table in one file, without anything from elsewhere."""
     picture = rendered(found, "svg").decode()
-    title = html.escape(f"Attentions in {found.model}")
+    title = html.escape(f"Attention mechanisms in {found.model}")
     return PAGE.format(
         title=title, ink=style.INK, picture=picture[picture.index("<svg") :], table=html.escape(str(found))
     )

@@ -113,15 +113,13 @@ def kilobytes(size: float) -> str:
 
 
 MEASURES = {
-    "step": Measure("one training step", lambda x: middle(x.step), milliseconds, rounds=lambda x: x.step),
-    "forward": Measure("forward alone", lambda x: middle(x.forward), milliseconds, rounds=lambda x: x.forward),
-    "step_bytes": Measure("peak memory of a step, besides the weights", lambda x: x.step_bytes, kilobytes),
-    "forward_bytes": Measure("peak memory of forward alone", lambda x: x.forward_bytes, kilobytes),
-    "written": Measure(
-        "decoding with the cache, tokens a second", lambda x: middle(x.written), format_count, grows=False
-    ),
+    "step": Measure("time per training step", lambda x: middle(x.step), milliseconds, rounds=lambda x: x.step),
+    "forward": Measure("time per forward pass", lambda x: middle(x.forward), milliseconds, rounds=lambda x: x.forward),
+    "step_bytes": Measure("peak memory per training step, excluding weights", lambda x: x.step_bytes, kilobytes),
+    "forward_bytes": Measure("peak memory per forward pass", lambda x: x.forward_bytes, kilobytes),
+    "written": Measure("cached decoding, tokens per second", lambda x: middle(x.written), format_count, grows=False),
     "error": Measure(
-        "error of the output before training, exact attention with the same weights being 0",
+        "output error before training, relative to exact attention with the same weights",
         lambda x: x.error,
         lambda x: f"{x:.1e}" if 0 < x < 1e-3 else f"{x:.3f}" if x else "0",
         grows=False,
@@ -131,7 +129,7 @@ MEASURES = {
 
 @dataclass
 class Comparison:
-    """``print`` shows the table; ``save`` writes the picture, a page with both, or the numbers."""
+    """Result of a comparison. ``print`` shows the table; ``save`` writes the plot, a page with both, or the numbers."""
 
     model: str
     unit: str  # what lengths count: tokens or patches
@@ -153,8 +151,8 @@ class Comparison:
         return None if self.seconds is None else row.lesson.at(self.seconds)
 
     def crossing(self, row: ComparisonRow) -> float | None:
-        """From which length on a step is faster than that of exact attention, between two lengths by a straight line of
-        logarithms; None if it is not clearly faster at the longest, by more than both vary."""
+        """Length from which a step is faster than with exact attention, interpolated log-linearly between two lengths;
+        None if it is not clearly faster at the longest length, beyond the variation of both."""
         exact = next((one for one in self.rows if one.name == EXACT), None)
         if exact is None or row is exact:
             return None
@@ -169,7 +167,7 @@ class Comparison:
         return float(both[0][0])
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON, with what follows from the numbers."""
+        """Plain data for JSON, including derived numbers."""
         found = asdict(self)
         for row, told in zip(self.rows, found["rows"], strict=True):
             told["growth"] = {name: row.growth(x.cost) for name, x in MEASURES.items() if x.grows}
@@ -189,7 +187,7 @@ class Comparison:
         return draw(self)
 
     def save(self, path: str | Path) -> None:
-        """A picture (.png, .svg), a page with the table and the picture (.html), or all numbers (.json)."""
+        """Save a plot (.png, .svg), a page with the table and the plot (.html), or all numbers (.json)."""
         from .picture import page, rendered
 
         path = check_save_path(path)
@@ -208,7 +206,7 @@ def check_save_path(path: str | Path) -> Path:
     """Whether a comparison could be written there, before it is made."""
     path = Path(path)
     if path.suffix not in KINDS:
-        raise InputError("a comparison cannot be written into such a file", got=str(path), expected=" or ".join(KINDS))
+        raise InputError("unsupported output format for a comparison", got=str(path), expected=" or ".join(KINDS))
     if not path.parent.is_dir():
-        raise InputError("there is no such folder", where=str(path.parent))
+        raise InputError("the folder does not exist", where=str(path.parent))
     return path

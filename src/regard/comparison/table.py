@@ -8,7 +8,10 @@ from .report import EXACT, MEASURES, Comparison, ComparisonRow, Spread, millisec
 def lines(found: Comparison) -> list[str]:
     """A part for each measure, a row for each attention; what is not there says why, below."""
     threads = "one thread" if found.threads == 1 else f"{found.threads} threads"
-    told = [f"{found.model}: {len(found.rows)} attentions, {threads}, rows of one, {found.took:.0f} s in all", ""]
+    told = [
+        f"{found.model}: {len(found.rows)} attention mechanisms, {threads}, batch size 1, {found.took:.0f} s in total",
+        "",
+    ]
     built = [row for row in found.rows if not row.reason]
     width = max([len(row.name) for row in found.rows] + [9])
     for measure in MEASURES.values():
@@ -34,9 +37,9 @@ def lines(found: Comparison) -> list[str]:
         told += ["not measured", *(f"  {name:<{width}}  {reason}" for name, reason in missing), ""]
     told += [f"- {note}" for note in found.notes]
     if any("would take" in reason for _, reason in missing):
-        told.append("- What would take longer than --minutes leaves for it is left out: give more, or name fewer.")
+        told.append("- Measurements that would exceed --minutes are skipped: increase it, or compare fewer mechanisms.")
     if found.stopped:
-        told.append("- Stopped before the end: this is what was measured.")
+        told.append("- Interrupted: results are incomplete.")
     if found.busy:
         told.append(f"- {found.busy}")
     return told
@@ -47,7 +50,7 @@ def learned(found: Comparison, rows: Sequence[ComparisonRow], width: int) -> lis
     if not shown or found.seconds is None:
         return []
     heads = [f"{found.steps} steps", milliseconds(found.seconds), "error", "faster from"]
-    told = ["loss on what is held out, after equal steps and after equal time"]
+    told = ["held-out loss after equal training steps and after equal training time"]
     told.append(f"  {'':<{width}}" + "".join(f"{head:>13}" for head in heads))
     for row in shown:
         losses = [None if x is None else f"{x:.3f}" for x in (row.loss(found.steps), found.equal_time(row))]
@@ -57,8 +60,8 @@ def learned(found: Comparison, rows: Sequence[ComparisonRow], width: int) -> lis
         told.append(f"  {row.name:<{width}}" + "".join(f"{value or '-':>13}" for value in values))
     return [
         *told,
-        f"  error: of the output, with the weights that {EXACT} has learned; of lsh, over the same net without hashes",
-        f"  faster from: so many {found.unit} on, a step takes less time than with {EXACT}",
+        f"  error: relative output error with weights trained with {EXACT}; lsh: against the same net without hashing",
+        f"  faster from: length in {found.unit} from which a training step is faster than with {EXACT}",
         "",
     ]
 
@@ -69,7 +72,7 @@ def reasons(found: Comparison) -> list[tuple[str, str]]:
     for row in found.rows:
         own = [row.reason] if row.reason else []
         own += [f"{point.length:,} {found.unit}: {point.reason}" for point in row.points if point.reason]
-        own += [f"lesson: {row.lesson.reason}"] if row.lesson.reason else []
+        own += [f"training: {row.lesson.reason}"] if row.lesson.reason else []
         if own:
             told.append((row.name, "; ".join(own)))
     return told

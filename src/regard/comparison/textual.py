@@ -31,7 +31,7 @@ from .subjects import without_dropout
 VALUES = 256  # that a byte has
 HELD_OUT = 0.1  # the share of a text that is measured on, its end
 HIDDEN = 0.15  # the share of tokens that a reader has to guess
-GENERATED = "generated text, numbers and the same backwards"
+GENERATED = "generated text (numbers and their reversal)"
 
 
 class Bytes:
@@ -51,11 +51,11 @@ class Bytes:
         part = self.ids[cut:] if held_out else self.ids[:cut]
         if len(part) < length:
             raise InputError(
-                "the text is too short to learn from",
+                "the text is too short to train on",
                 where=self.name,
                 got=f"{len(self.ids):,} bytes",
-                expected=f"at least {math.ceil(length / HELD_OUT):,}: its last tenth is held out, as a window or more",
-                fix="give a longer text or shorter lengths, or leave the lesson out (--steps 0)",
+                expected=f"at least {math.ceil(length / HELD_OUT):,} bytes: the held-out last tenth must fill one sequence",
+                fix="use a longer text or shorter --lengths, or skip training (--steps 0)",
             )
         starts = numbers.integers(0, len(part) - length + 1, rows)
         return torch.from_numpy(np.stack([part[i : i + length] for i in starts]).astype(np.int64))

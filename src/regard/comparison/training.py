@@ -85,9 +85,9 @@ class Lessons:
         free = room()
         for contender in contenders:
             row = rows[contender.name]
-            self.budget.tell(f"a lesson for {contender.name}")
+            self.budget.tell(f"training setup of {contender.name}")
             if free is not None and size * (len(found) + 1) > ROOM * free:
-                row.lesson = Lesson(reason=f"no memory is left: each needs {format_bytes(size)} to learn")
+                row.lesson = Lesson(reason=f"out of memory: training needs {format_bytes(size)} for each mechanism")
                 continue
             try:
                 net = self.nets.like(contender.choice, self.length, exact)

@@ -14,7 +14,7 @@ def run_contracts(source: PluginSource) -> Iterator[Verdict]:
     """Every contract of every row that came from a plug-in, in the order in which they were registered, one by one."""
     rows = [one for one in ADDED if one.source == source]
     if not rows:
-        raise InputError("this registers nothing", where=source.path, fix="call regard.register in it")
+        raise InputError("the plug-in registers nothing", where=source.path, fix="call regard.register in the file")
     for one in rows:
         for contract in contracts_of(one):
             yield verdict_of(f"{one.what} {one.name!r}", contract)

@@ -44,7 +44,7 @@ def inputs(row: Family, config: Any, batch: int = 3, n: int = 6) -> dict[str, Te
             found[name] = torch.randn(batch, n, dtype=torch.float64)
         elif name != "self" and parameter.default is inspect.Parameter.empty:
             if not hasattr(config, "vocab"):
-                raise BrokenError(f"nobody knows what its input {name!r} is: say it, by Family(inputs=...)")
+                raise BrokenError(f"the input {name!r} is not a known one: define it with Family(inputs=...)")
             found[name] = torch.randint(config.vocab, (batch, n + len(found)))
     return found
 
@@ -75,12 +75,15 @@ def through_files(family: str, config: Any) -> None:
     data = config_data(config)
     for kind, back in (("JSON", json.loads(json.dumps(data))), ("TOML", tomllib.loads(tomlkit.dumps(data)))):
         found = read_config(family, back, "")
-        demand(found == config, f"through {kind} it comes back as {found}, expected {config}")
+        demand(found == config, f"the {kind} round trip returns {found}, expected {config}")
 
 
 def presets_built(family: str, row: Family) -> None:
     for name, config in row.presets.items():
-        demand(isinstance(config, row.config), f"the preset {name} is a {type(config).__name__}")
+        demand(
+            isinstance(config, row.config),
+            f"the preset {name} is a {type(config).__name__}, expected a {row.config.__name__}",
+        )
         through_files(family, config)
         empty_net(family, config)
 
@@ -91,13 +94,13 @@ def bad_keys(family: str, row: Family) -> None:
         try:
             read_config(family, good | {f"{key}x": 1}, "")
         except ConfigError as error:
-            demand(f"{key}x" in error.got, f"the unknown key {key}x is not named: {error.got}")
+            demand(f"{key}x" in error.got, f"the error does not name the unknown key {key}x: {error.got}")
         else:
-            raise BrokenError(f"the unknown key {key}x is not refused")
+            raise BrokenError(f"the unknown key {key}x is accepted")
     try:
         parse(row.config, good)
     except ValueError as error:
-        raise BrokenError(f"its own example is refused: {error}") from None
+        raise BrokenError(f"the family's own example config is rejected: {error}") from None
 
 
 def saved_and_loaded(family: str, row: Family) -> None:
@@ -107,9 +110,9 @@ def saved_and_loaded(family: str, row: Family) -> None:
     with tempfile.TemporaryDirectory() as folder:
         save(Model(family, net), Path(folder) / "model")
         again = load(Path(folder) / "model")
-    demand(again.family == family, f"it was saved as {family} and loaded as {again.family}")
+    demand(again.family == family, f"saved as {family} but loaded as {again.family}")
     for name, x in tensors(again.net(**given)).items():
-        demand_close(x, wanted[name], f"the output {name or 'tensor'} after save and load", "what it was", 1e-6)
+        demand_close(x, wanted[name], f"the output {name or 'tensor'} after save and load", "the original output", 1e-6)
 
 
 def as_floats(given: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -120,7 +123,7 @@ def repeated(row: Family) -> None:
     net, given = small(row), inputs(row, row.example())
     one, two = tensors(net(**given)), tensors(net(**given))
     for name, x in one.items():
-        demand(torch.equal(x, two[name]), f"two equal calls give {name or 'outputs'} that are not equal to the bit")
+        demand(torch.equal(x, two[name]), f"two identical calls return {name or 'outputs'} that are not bit-identical")
 
 
 def one_of_many(net: nn.Module, given: Mapping[str, Tensor]) -> None:
@@ -128,8 +131,8 @@ def one_of_many(net: nn.Module, given: Mapping[str, Tensor]) -> None:
     for row in range(len(next(iter(given.values())))):
         one = tensors(net(**{name: x[row : row + 1] for name, x in given.items()}))
         for part in many:
-            what = f"row {row} of the output {part or 'tensor'} in a batch of its own"
-            demand_close(one[part][0], many[part][row], what, "that row of many")
+            what = f"row {row} of the output {part or 'tensor'}, run as a batch of one"
+            demand_close(one[part][0], many[part][row], what, "the same row in the full batch")
 
 
 def padded(net: nn.Module, given: Mapping[str, Tensor], side: str, vocab: int) -> None:
@@ -152,7 +155,9 @@ def padded(net: nn.Module, given: Mapping[str, Tensor], side: str, vocab: int) -
     garbage = {**given} | {part: torch.where(keys[part], x, (x + 5) % vocab) for part, x in words(given).items()}
     for part, x in tensors(net(**garbage, **masks)).items():
         same, before = (x[keys[last]], found[part][keys[last]]) if x.ndim == 3 else (x, found[part])
-        demand_close(same, before, f"with other tokens at the padding on the {side}, what is real", "what it was")
+        demand_close(
+            same, before, f"with other tokens in the {side} padding, the unpadded output", "the original output"
+        )
 
 
 def no_future(net: nn.Module, ids: Tensor, vocab: int) -> None:
@@ -161,15 +166,17 @@ def no_future(net: nn.Module, ids: Tensor, vocab: int) -> None:
     for i in range(ids.shape[1] - 1):
         later = torch.arange(ids.shape[1]) > i
         moved = logits_of(net(torch.where(later, (ids + 5) % vocab, ids)))
-        what = f"with the tokens after {i} changed, the logits up to it"
-        demand_close(moved[:, : i + 1], y[:, : i + 1], what, "what they were", 1e-9)
+        what = f"with the tokens after position {i} changed, the logits up to it"
+        demand_close(moved[:, : i + 1], y[:, : i + 1], what, "the original logits", 1e-9)
 
 
 def cached(net: nn.Module, ids: Tensor) -> None:
     full, cache, parts = logits_of(net(ids)), Cache(), list[Tensor]()
     for i in range(ids.shape[1]):
         parts.append(logits_of(net(ids[:, i : i + 1], cache=cache)))
-    demand_close(torch.cat(parts, 1), full, "decoding token by token with a cache", "all at once", 1e-8)
+    demand_close(
+        torch.cat(parts, 1), full, "the output of token-by-token decoding with a cache", "the full forward pass", 1e-8
+    )
 
 
 def looked_at(row: Family) -> None:
@@ -179,15 +186,17 @@ def looked_at(row: Family) -> None:
         with capture(net, "*") as seen:
             looked = tensors(net(**given))
     except KeyError:
-        raise NothingError("it has no taps") from None
+        raise NothingError("no taps") from None
     for part, x in plain.items():
-        demand_close(looked[part], x, f"the output {part or 'tensor'} while somebody looks", "what it is else", 1e-6)
+        demand_close(
+            looked[part], x, f"the output {part or 'tensor'} while capturing", "the output without capturing", 1e-6
+        )
     for name, records in seen.items():
         if name.endswith(".weights"):
             place = name.removesuffix(".weights")
             values, mixed = seen.get(f"{place}.values"), seen.get(f"{place}.mixed")
             if values and mixed and records[0].shape[-3] == values[0].shape[-3]:
-                what = f"what the heads of {place} bring"
+                what = f"the mixed output of the heads of {place}"
                 demand_close(mixed[0], records[0] @ values[0], what, "their recorded weights @ values", 1e-6)
 
 
@@ -212,35 +221,46 @@ def learned(row: Family, config: Any, steps: int, enough: float = 0.0) -> tuple[
 def overfits(row: Family) -> None:
     still = {one.name: 0.0 for one in fields(row.config) if "drop" in one.name}
     start, end = learned(row, replace(row.example(), **still), STEPS, 0.05)
-    demand(end < 0.05 * start, f"in {STEPS} steps on one batch the loss went from {start:.3g} to {end:.3g}, not to 5%")
+    demand(
+        end < 0.05 * start, f"in {STEPS} steps on one batch the loss went from {start:.3g} to {end:.3g}, not below 5%"
+    )
 
 
 def prepared(family: str, row: Family) -> None:
     net, given = small(row), inputs(row, row.example())
     wanted, twin = tensors(net(**given)), prepare(Model(family, net)).net
     for name, x in tensors(twin(**given)).items():
-        demand_close(x, wanted[name], f"the output {name or 'tensor'} once prepared for inference", "what it was")
+        demand_close(x, wanted[name], f"the output {name or 'tensor'} after prepare()", "the original output")
 
 
 def contracts(family: str) -> Iterator[Contract]:
     row = FAMILIES[family]
     config, accepted = row.example(), inspect.signature(row.net.forward).parameters  # type: ignore[attr-defined]
-    yield Contract("its example passes through JSON and TOML", partial(through_files, family, config))
-    yield Contract("its presets pass through files and can be built", partial(presets_built, family, row))
-    yield Contract("an unknown key is refused by its name", partial(bad_keys, family, row))
-    yield Contract("it is saved and loaded", partial(saved_and_loaded, family, row))
-    yield Contract("equal calls give equal bits", partial(repeated, row))
-    yield Contract("a batch of one is a row of many", lambda: one_of_many(small(row), inputs(row, config)))
+    yield Contract("the example config survives a JSON and TOML round trip", partial(through_files, family, config))
+    yield Contract("presets survive a file round trip and can be built", partial(presets_built, family, row))
+    yield Contract("an unknown config key is rejected by name", partial(bad_keys, family, row))
+    yield Contract("a model can be saved and loaded", partial(saved_and_loaded, family, row))
+    yield Contract("identical calls give bit-identical outputs", partial(repeated, row))
+    yield Contract(
+        "a batch of one equals its row in a larger batch", lambda: one_of_many(small(row), inputs(row, config))
+    )
     for side in ("left", "right") if "keys" in accepted else ():
-        says = f"padding on the {side} never changes a real output"
+        says = f"{side} padding does not change unpadded outputs"
         yield Contract(says, lambda s=side: padded(small(row), inputs(row, config), s, config.vocab))  # type: ignore[misc]
     if row.takes == ("text",) and "generate" in row.verbs(config, None):
-        yield Contract("nothing of the future is seen", lambda: no_future(small(row), ids_of(row), config.vocab))
+        yield Contract(
+            "causality: no output depends on later tokens", lambda: no_future(small(row), ids_of(row), config.vocab)
+        )
         if "cache" in accepted:
-            yield Contract("cached is full", lambda: cached(small(row), ids_of(row)))
-    yield Contract("who looks moves nothing, and sees what is mixed", partial(looked_at, row))
-    yield Contract("prepared for inference it is the same", partial(prepared, family, row))
-    yield Contract("it learns one batch by heart", partial(overfits, row))
+            yield Contract(
+                "decoding with a cache equals the full forward pass", lambda: cached(small(row), ids_of(row))
+            )
+    yield Contract(
+        "capturing does not change outputs, and the captured weights @ values equal the mixed output",
+        partial(looked_at, row),
+    )
+    yield Contract("outputs are unchanged after prepare()", partial(prepared, family, row))
+    yield Contract("it can overfit one batch", partial(overfits, row))
 
 
 def ids_of(row: Family) -> Tensor:

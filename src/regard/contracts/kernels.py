@@ -32,7 +32,7 @@ def law(
 ) -> None:
     """Of outputs and gradients; nothing on what may not be looked at; zeros where there is nothing to look at."""
     q, k, v = heads_of(size)
-    where = f"{where or 'without a mask'}, {size[0]} queries and {size[1]} keys"
+    where = f"{where or 'no mask'}, {size[0]} queries and {size[1]} keys"
     weights = attention.weights(q, k, mask, bias)
     allowed = spelled(mask, 3, *size)
     shape, wanted_shape = tuple(weights.shape), (3, HEADS, *size)
@@ -40,7 +40,7 @@ def law(
     forbidden = weights.detach().abs().masked_fill(allowed, 0.0)
     demand(
         not forbidden.any(),
-        f"a key that may not be looked at has weight: up to {float(forbidden.max()):.3g}, expected 0 ({where})",
+        f"a masked key has a nonzero weight: up to {float(forbidden.max()):.3g}, expected 0 ({where})",
     )
     sums, nobody = weights.sum(-1), ~allowed.any(-1)
     if traits.sums == "less":
@@ -50,17 +50,19 @@ def law(
         )
     elif traits.sums == "one":
         rows = f"the sum of each row of weights ({where})"
-        demand_close(sums, (~nobody).double(), rows, "1, or 0 where nothing may be looked at")
+        demand_close(sums, (~nobody).double(), rows, "1, or 0 for fully masked rows")
     y, wanted = attention(q, k, v, mask, bias), weights @ v
     demand(
         not y[nobody].any(),
-        f"a row that may look at nothing gives {float(y.detach()[nobody].abs().sum()):.3g}, not 0 ({where})",
+        f"a fully masked row outputs {float(y.detach()[nobody].abs().sum()):.3g}, expected 0 ({where})",
     )
     demand_close(y, wanted, f"forward(q, k, v) ({where})", "weights(q, k) @ v")
     names, inputs = zip(*named_inputs(attention, q, k, v), strict=True)
     for name, found, expected in zip(names, gradients(y, *inputs), gradients(wanted, *inputs), strict=True):
         demand(bool(found.isfinite().all()), f"the gradient of {name} is not finite ({where})")
-        demand_close(found, expected, f"the gradient of {name} through forward ({where})", "that through weights @ v")
+        demand_close(
+            found, expected, f"the gradient of {name} through forward ({where})", "the gradient through weights @ v"
+        )
 
 
 def named_inputs(attention: Kernel, q: Tensor, k: Tensor, v: Tensor) -> list[tuple[str, Tensor]]:
@@ -94,9 +96,9 @@ def refused_by(call: Callable[[], object], word: str, where: str) -> None:
     try:
         call()
     except ValueError as error:
-        demand(re.search(word, str(error)) is not None, f"{where}: the error does not say {word!r}: {error}")
+        demand(re.search(word, str(error)) is not None, f"{where}: the error does not mention {word!r}: {error}")
         return
-    raise BrokenError(f"{where}: it is neither honoured nor refused by a ValueError")
+    raise BrokenError(f"{where}: neither supported nor rejected with a ValueError")
 
 
 def later_keys(attention: Kernel) -> None:
@@ -108,9 +110,14 @@ def later_keys(attention: Kernel) -> None:
         later = (torch.arange(7) > 2 + i)[:, None]
         moved = attention(q, torch.where(later, 1e4, k), torch.where(later, -1e4, v), mask)
         what = f"with later keys changed, the output of the queries up to {i} (causal mask, 3 queries, 7 keys)"
-        demand_close(moved[:, :, : i + 1], y[:, :, : i + 1], what, "what it was")
+        demand_close(moved[:, :, : i + 1], y[:, :, : i + 1], what, "the original output")
         alone = attention(q[:, :, i : i + 1], k[:, :, : 3 + i], v[:, :, : 3 + i], Mask(causal=True, start=2 + i))
-        demand_close(alone[:, :, 0], y[:, :, i], f"query {i} alone, given no later keys", "its row among all")
+        demand_close(
+            alone[:, :, 0],
+            y[:, :, i],
+            f"the output of query {i} alone, without later keys",
+            "its row in the full output",
+        )
 
 
 def padding(attention: Kernel, side: str) -> None:
@@ -119,12 +126,12 @@ def padding(attention: Kernel, side: str) -> None:
     keys = ragged(3, 9, side)
     y = attention(q, k, v, Mask(keys=keys))
     huge = torch.where(keys[:, None, :, None], v, 1e6)
-    what = f"with huge values at the padding on the {side}, the output"
-    demand_close(attention(q, k, huge, Mask(keys=keys)), y, what, "what it was")
+    what = f"with huge values in the {side} padding, the output"
+    demand_close(attention(q, k, huge, Mask(keys=keys)), y, what, "the original output")
     for row in range(3):
         real = keys[row]
         alone = attention(q[row : row + 1], k[row : row + 1, :, real], v[row : row + 1, :, real])[0]
-        what = f"row {row} with padding on the {side} ({int(real.sum())} of 9 keys are real)"
+        what = f"row {row} with {side} padding ({int(real.sum())} of 9 keys are not padding)"
         demand_close(y[row], alone, what, "the same row without padding")
 
 
@@ -133,16 +140,16 @@ def groups_of_heads(attention: Kernel, groups: int, name: str) -> None:
     (q, k, v), mask = heads_of((3, 5), groups=groups, values=6), MASKS[name](3, 3, 5)
     order = [i // (HEADS // groups) for i in range(HEADS)]
     y, wanted = attention(q, k, v, mask), attention(q, k[:, order], v[:, order], mask)
-    where = f"{HEADS} heads that share {groups} sets of keys (mask {name!r})"
-    demand_close(y, wanted, f"the output of {where}", "that with each set written out")
+    where = f"{HEADS} heads sharing {groups} groups of keys (mask {name!r})"
+    demand_close(y, wanted, f"the output of {where}", "the output with repeated keys")
     demand_close(attention.weights(q, k, mask) @ v[:, order], wanted, f"weights @ v of {where}", "the output")
     for which, found, expected in zip("qkv", gradients(y, q, k, v), gradients(wanted, q, k, v), strict=True):
-        demand_close(found, expected, f"the gradient of {which}, of {where}", "that with each set written out")
+        demand_close(found, expected, f"the gradient of {which} for {where}", "the gradient with repeated keys")
 
 
 def other_widths(attention: Kernel, values: int) -> None:
     q, k, v = heads_of((3, 5), values=values)
-    where = f"with values of width {values}, for heads of width {WIDTH}"
+    where = f"with values of size {values} and heads of size {WIDTH}"
     demand_close(attention(q, k, v), attention.weights(q, k) @ v, f"forward {where}", "weights @ v")
 
 
@@ -158,30 +165,35 @@ def mixture(attention: Kernel, traits: Traits) -> None:
         direction = numbers(WIDTH, 1)
         along, ends = attention(q, k, v) @ direction, v @ direction
         inside = (along <= ends.amax(-2, keepdim=True) + 1e-12) & (along >= ends.amin(-2, keepdim=True) - 1e-12)
-        demand(bool(inside.all()), "an output is beyond all values, though rows sum to 1: some weight is negative")
+        demand(
+            bool(inside.all()),
+            "an output lies outside the convex hull of the values although rows sum to 1: some weight is negative",
+        )
     alone = attention(q, k[:, :, :1], v[:, :, :1])
-    demand_close(alone, v[:, :, :1].expand(3, HEADS, 3, WIDTH), "the output of one key alone", "its value")
+    demand_close(alone, v[:, :, :1].expand(3, HEADS, 3, WIDTH), "the output for a single key", "the value of that key")
 
 
 def contracts(attention: Kernel, traits: Traits, refuses: set[str]) -> Iterator[Contract]:
     """All of them, for a kernel that refuses these of: causal, pairs, bias."""
     for name, make in MASKS.items():
         if word := "|".join(word for word in asked_by(make(2, 2, 2)) if word in refuses):
-            yield Contract(f"the mask {name!r} is refused in words", partial(refusal, attention, name, word))
+            yield Contract(
+                f"the mask {name!r} is rejected with an explanation", partial(refusal, attention, name, word)
+            )
         else:
-            says = f"forward is weights @ v, and nothing is on what is masked, with the mask {name!r}"
+            says = f"forward equals weights @ v and masked keys have weight 0, with the mask {name!r}"
             yield Contract(says, partial(law_of_mask, attention, traits, name))
     if "bias" in refuses:
-        yield Contract("a bias is refused in words", partial(refusal_of_bias, attention))
+        yield Contract("a bias is rejected with an explanation", partial(refusal_of_bias, attention))
     else:
-        yield Contract("forward is weights @ v with a bias", partial(law_with_bias, attention, traits))
+        yield Contract("forward equals weights @ v with a bias", partial(law_with_bias, attention, traits))
     if "causal" not in refuses:
-        yield Contract("a later key never matters", partial(later_keys, attention))
+        yield Contract("causality: later keys do not change the output", partial(later_keys, attention))
     for side in ("left", "right") if not traits.placed else ():
-        yield Contract(f"padding on the {side} is as if it were not there", partial(padding, attention, side))
-    yield Contract("heads in groups share keys", partial(groups_of_heads, attention, 2, "left"))
-    yield Contract("values may be of another width", partial(other_widths, attention, 3))
-    yield Contract("the output is a mixture of the values", partial(mixture, attention, traits))
+        yield Contract(f"{side} padding has no effect", partial(padding, attention, side))
+    yield Contract("grouped heads share keys", partial(groups_of_heads, attention, 2, "left"))
+    yield Contract("values may have a different size", partial(other_widths, attention, 3))
+    yield Contract("the output is a linear combination of the values", partial(mixture, attention, traits))
 
 
 def law_with_bias(attention: Kernel, traits: Traits) -> None:

@@ -69,9 +69,9 @@ def site_refusal(choice: Choice, what: str) -> None:
         build_mixer(choice, Site(**{"dim": DIM, "heads": HEADS, "length": 64} | SITES[what]))
     except ValueError as error:
         said = re.search(f"attention '.*': .*({word})", str(error), re.DOTALL)
-        demand(said is not None, f"the error does not say {what!r}: {error}")
+        demand(said is not None, f"the error does not mention {what!r}: {error}")
         return
-    raise BrokenError(f"it is not refused: {what}")
+    raise BrokenError(f"not rejected: {what}")
 
 
 def block(
@@ -93,18 +93,18 @@ def shape_and_gradients(choice: Choice, cross: bool) -> None:
     x, context = numbers(2, 9, DIM, grad=True), numbers(2, 7, DIM, grad=True)
     keys = ragged(2, 7, "right")
     y = layer(x, context, context_mask=Mask(keys=keys)) if cross else layer(x)
-    demand(y.shape == x.shape, f"a block gives the shape {tuple(y.shape)}, expected {tuple(x.shape)}")
+    demand(y.shape == x.shape, f"the output shape of a block is {tuple(y.shape)}, expected {tuple(x.shape)}")
     names, parameters = zip(*layer.named_parameters(), strict=True)
     of_x, of_context, *found = gradients(y, x, context, *parameters)
     for name, gradient in zip(names, found, strict=True):
         demand(bool(gradient.isfinite().all()), f"the gradient of {name} is not finite")
         unseen = name.endswith(".k.bias")  # a softmax does not see that one
-        demand(unseen or bool(gradient.abs().sum() > 0), f"the gradient of {name} is 0: it takes no part")
-    demand(bool(of_x.abs().sum(-1).all()), "a position has no gradient: it takes no part")
+        demand(unseen or bool(gradient.abs().sum() > 0), f"the gradient of {name} is 0: the parameter is unused")
+    demand(bool(of_x.abs().sum(-1).all()), "the gradient of a position is 0: the position is unused")
     if cross:
         looked = of_context.abs().sum(-1) > 0
-        demand(not looked[~keys].any(), "padding of the context has a gradient")
-        demand(bool(looked.any(-1).all()), "a context takes no part")
+        demand(not looked[~keys].any(), "the gradient of padding in the context is not 0")
+        demand(bool(looked.any(-1).all()), "the gradient of a context is 0: the context is unused")
 
 
 def no_future(choice: Choice) -> None:
@@ -114,8 +114,8 @@ def no_future(choice: Choice) -> None:
     for i in range(6):
         later = torch.arange(7)[:, None] > i
         moved = layer(torch.where(later, 3 * numbers(2, 7, DIM), x), mask=CAUSAL)
-        what = f"with the positions after {i} changed, the output up to it (causal, 7 positions)"
-        demand_close(moved[:, : i + 1], y[:, : i + 1], what, "what it was", 1e-9)
+        what = f"with the positions after position {i} changed, the output up to it (causal, 7 positions)"
+        demand_close(moved[:, : i + 1], y[:, : i + 1], what, "the original output", 1e-9)
 
 
 def cached(choice: Choice, steps: tuple[int, ...]) -> None:
@@ -128,10 +128,10 @@ def cached(choice: Choice, steps: tuple[int, ...]) -> None:
             parts.append(layer(x[:, part], mask=cache.take(n, keys[:, part]), cache=cache))
             start += n
     except ValueError as error:
-        demand(not parts, f"a cache is refused after {len(parts)} steps, not at the first: {error}")
+        demand(not parts, f"a cache is rejected after {len(parts)} steps instead of at the first: {error}")
         return
-    what = f"decoding {' + '.join(map(str, steps))} positions with a cache"
-    demand_close(torch.cat(parts, 1)[keys], full[keys], what, "all at once")
+    what = f"the output of decoding {' + '.join(map(str, steps))} positions with a cache"
+    demand_close(torch.cat(parts, 1)[keys], full[keys], what, "the full forward pass")
 
 
 def padded(choice: Choice, side: str, causal: bool) -> None:
@@ -152,7 +152,11 @@ def one_of_many(choice: Choice) -> None:
     many = layer(x)
     for row in range(3):
         demand_close(
-            layer(x[row : row + 1])[0], many[row], f"row {row} in a batch of its own", "that row of many", 1e-9
+            layer(x[row : row + 1])[0],
+            many[row],
+            f"row {row}, run as a batch of one",
+            "the same row in the full batch",
+            1e-9,
         )
 
 
@@ -165,29 +169,29 @@ def looked_at(choice: Choice, causal: bool) -> None:
     mask = Mask(causal=causal)
     plain = layer(x, mask=mask)
     if not any(isinstance(module, Tap) for module in layer.modules()):
-        raise BrokenError("it tells nothing to who looks: give it a tap, such as influence (regard.nn.influence.tell)")
+        raise BrokenError("nothing can be captured: add a tap, such as influence (regard.nn.influence.tell)")
     with capture(layer, "*") as seen:
         looked = layer(x, mask=mask)
-    demand_close(looked, plain, "the output while somebody looks", "the output while nobody does", 1e-8)
+    demand_close(looked, plain, "the output while capturing", "the output without capturing", 1e-8)
     if isinstance(layer, MultiHeadAttention):
-        demand("weights" in seen, f"nothing is told of its weights; its taps are {', '.join(seen)}")
+        demand("weights" in seen, f"no tap for the attention weights; its taps are {', '.join(seen)}")
         wanted = layer.kernel.weights(seen["queries"][0], seen["keys"][0], mask)
-        demand_close(seen["weights"][0], wanted, "the map that is recorded", "weights(q, k)", 1e-9)
+        demand_close(seen["weights"][0], wanted, "the captured attention map", "weights(q, k)", 1e-9)
 
 
 def without_memory(choice: Choice, causal: bool) -> None:
     with torch.device("meta"):
         layer, x = block(choice, causal=causal), torch.empty(2, 5, DIM)
         y = layer(x, mask=Mask(causal=causal, keys=torch.ones(2, 5, dtype=torch.bool)))
-    demand(y.device.type == "meta", "on the meta device, where models are measured, it computes somewhere else")
+    demand(
+        y.device.type == "meta", "the output is not on the meta device, which is used to measure models without memory"
+    )
 
 
 def dropped(choice: Choice) -> None:
     layer, x = stirred(block(choice, dropout=0.5)), numbers(2, 6, DIM)
-    demand(
-        not torch.allclose(layer.train()(x), layer(x)), "dropout was asked for, and two passes in training are equal"
-    )
-    demand(torch.equal(layer.eval()(x), layer(x)), "two passes in evaluation are not equal to the bit")
+    demand(not torch.allclose(layer.train()(x), layer(x)), "with dropout, two training passes give equal outputs")
+    demand(torch.equal(layer.eval()(x), layer(x)), "two evaluation passes are not bit-identical")
 
 
 def in_model(choice: Choice, family: str) -> None:
@@ -197,14 +201,18 @@ def in_model(choice: Choice, family: str) -> None:
     try:
         empty_net(family, config)
     except ConfigError as error:
-        raise NothingError(f"a {family} cannot take it: {error.got}") from None
+        raise NothingError(f"not supported by {family}: {error.got}") from None
     net: Any = row.net(config)
     ids = torch.randint(config.vocab, (3, 6))
     with tempfile.TemporaryDirectory() as folder:
         save(Model(family, net), Path(folder) / "model")
         again = load(Path(folder) / "model").net
     demand_close(
-        words_of(again(ids)), words_of(net.eval()(ids)), f"a {family} that was saved and loaded", "the same", 1e-6
+        words_of(again(ids)),
+        words_of(net.eval()(ids)),
+        f"the output of a {family} after save and load",
+        "the original output",
+        1e-6,
     )
     optimizer, losses, labels = torch.optim.Adam(net.parameters(), lr=1e-2), list[float](), torch.randint(13, (3, 6))
     net.train()
@@ -215,7 +223,7 @@ def in_model(choice: Choice, family: str) -> None:
         loss.backward()
         optimizer.step()
     told = f"in 15 steps on one batch the loss of a {family} went from {losses[0]:.3g} to {losses[-1]:.3g}"
-    demand(losses[-1] < 0.5 * losses[0], f"{told}, not below half")
+    demand(losses[-1] < 0.5 * losses[0], f"{told}, not below 50%")
 
 
 def words_of(output: Any) -> Tensor:
@@ -231,21 +239,23 @@ def contracts(choice: Choice, traits: Traits) -> Iterator[Contract]:
         yield from kernels.contracts(mixer.kernel, traits, refuses)
     for what in SITES:
         if what in refuses:
-            yield Contract(f"a place that asks for it is refused in words: {what}", partial(site_refusal, choice, what))
-    yield Contract("every weight and position takes part", partial(shape_and_gradients, choice, False))
+            yield Contract(
+                f"an unsupported use is rejected with an explanation: {what}", partial(site_refusal, choice, what)
+            )
+    yield Contract("every parameter and position gets a gradient", partial(shape_and_gradients, choice, False))
     if "context" not in refuses:
-        yield Contract("every weight takes part, with a context", partial(shape_and_gradients, choice, True))
+        yield Contract("every parameter gets a gradient with a context", partial(shape_and_gradients, choice, True))
     if causal:
-        yield Contract("nothing of the future is seen in a block", partial(no_future, choice))
+        yield Contract("causality: no block output depends on later positions", partial(no_future, choice))
         for steps in ((2, 3, 1), (1,) * 6):
-            says = f"cached is full, or a cache is refused, in {len(steps)} steps"
+            says = f"decoding with a cache equals the full forward pass, or a cache is rejected, in {len(steps)} steps"
             yield Contract(says, partial(cached, choice, steps))
     for side in ("left", "right"):
-        yield Contract(f"padding on the {side} never changes a real output", partial(padded, choice, side, causal))
-    yield Contract("a batch of one is a row of many", partial(one_of_many, choice))
-    yield Contract("the map that is recorded is the explicit one", partial(looked_at, choice, causal))
-    yield Contract("it can be measured without memory", partial(without_memory, choice, causal))
+        yield Contract(f"{side} padding does not change unpadded outputs", partial(padded, choice, side, causal))
+    yield Contract("a batch of one equals its row in a larger batch", partial(one_of_many, choice))
+    yield Contract("the captured attention map equals weights(q, k)", partial(looked_at, choice, causal))
+    yield Contract("it runs on the meta device", partial(without_memory, choice, causal))
     if "dropout" not in refuses:
-        yield Contract("weights are dropped in training alone", partial(dropped, choice))
+        yield Contract("dropout is active in training only", partial(dropped, choice))
     for family in ("gpt", "bert"):
-        yield Contract(f"a {family} with it is saved, loaded and learns", partial(in_model, choice, family))
+        yield Contract(f"a {family} with it can be saved, loaded and trained", partial(in_model, choice, family))

@@ -32,24 +32,27 @@ SUBJECTS = ("bert", "gpt", "vit", "transformer")  # whose traces an analysis is 
 def there_and_back(name: str) -> None:
     """The family's example, exported and read again, is the same in its config and in every number."""
     kind = KINDS[name]
-    demand(kind.family in FAMILIES, f"its family {kind.family!r} is not known")
+    demand(kind.family in FAMILIES, f"unknown model family {kind.family!r}")
     row = FAMILIES[kind.family]
     config = row.example() if kind.example is None else kind.example()
     state = row.net(config).state_dict()
     _, data, run, lost = try_export(kind, config, state)
-    differing = ", ".join(f"{key} = {ours!r} comes back as {said!r}" for key, (ours, said) in lost.items())
-    demand(not lost, f"its config cannot say all of the example of {kind.family}: {differing}")
-    tensors = run.finish("our tensors cannot be exported")
+    differing = ", ".join(f"{key} = {ours!r} is read back as {said!r}" for key, (ours, said) in lost.items())
+    demand(not lost, f"the exported config loses settings of the {kind.family} example: {differing}")
+    tensors = run.finish("the tensors cannot be exported")
     data = json.loads(json.dumps(data))
-    demand(data.get("model_type", name) == name, f"the config it writes is of the kind {data.get('model_type')!r}")
+    demand(
+        data.get("model_type", name) == name,
+        f"model_type of the exported config is {data.get('model_type')!r}, expected {name!r}",
+    )
     header = {key: tuple(x.shape) for key, x in tensors.items()}
     found = read_checkpoint(
         data, {}, header, lambda names: {key: tensors[key] for key in names if key in tensors}, Path()
     )
-    demand(found.config == config, f"the config comes back as {found.config}, expected {config}")
+    demand(found.config == config, f"the config is read back as {found.config}, expected {config}")
     for key, x in state.items():
-        demand(key in found.state, f"the tensor {key} does not come back")
-        demand(torch.equal(found.state[key], x), f"the tensor {key} comes back with other numbers")
+        demand(key in found.state, f"the tensor {key} is missing after the round trip")
+        demand(torch.equal(found.state[key], x), f"the tensor {key} has different values after the round trip")
 
 
 def strict(name: str) -> None:
@@ -58,11 +61,13 @@ def strict(name: str) -> None:
     row = FAMILIES[kind.family]
     config = row.example() if kind.example is None else kind.example()
     data = json.loads(json.dumps(kind.export_config(config)))
-    tensors = export_tensors(row.net(config).state_dict(), kind.rules(config, None)).finish("cannot be exported")
+    tensors = export_tensors(row.net(config).state_dict(), kind.rules(config, None)).finish(
+        "the tensors cannot be exported"
+    )
     gone = next(iter(tensors))
     for what, some in {
         "is missing": {key: x for key, x in tensors.items() if key != gone},
-        "is too many": {**tensors, "surely.unknown": torch.zeros(2)},
+        "is unexpected": {**tensors, "surely.unknown": torch.zeros(2)},
     }.items():
         odd = gone if what == "is missing" else "surely.unknown"
         refused(data, some, f"the tensor {odd} {what}", odd)
@@ -73,14 +78,14 @@ def refused(data: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], what: 
     try:
         read_checkpoint(data, {}, header, lambda names: {key: x for key, x in tensors.items() if key in names}, Path())
     except InputError as error:
-        demand(name in str(error), f"{what}, and the error does not name it: {error}")
+        demand(name in str(error), f"{what}, but the error does not name it: {error}")
         return
-    raise BrokenError(f"{what}, and it is read all the same")
+    raise BrokenError(f"{what}, but the checkpoint is accepted")
 
 
 def checkpoint_contracts(name: str) -> Iterator[Contract]:
-    yield Contract("export and import are the identity", partial(there_and_back, name))
-    yield Contract("a missing and an extra tensor are refused by name", partial(strict, name))
+    yield Contract("an exported checkpoint is read back unchanged", partial(there_and_back, name))
+    yield Contract("missing and unexpected tensors are rejected by name", partial(strict, name))
 
 
 # The others --------------------------------------------------------------------------------------
@@ -90,31 +95,33 @@ def prepared(name: str) -> None:
     """Of a family of its media: the plainest one is written to a folder and read back."""
     kind = PROCESSORS[name]
     family = next((one for one, row in FAMILIES.items() if set(row.takes) == kind.media), None)
-    demand(family is not None, f"no family takes what it prepares: {', '.join(sorted(kind.media))}")
+    demand(family is not None, f"no model family takes its media: {', '.join(sorted(kind.media))}")
     assert family is not None
     model = model_of(family)
     assert model.processor is not None
     data = json.loads(json.dumps(model.processor.to_data()))
-    demand(data.get("kind") == name, f"to_data tells the kind {data.get('kind')!r}, expected {name!r}")
+    demand(data.get("kind") == name, f"to_data returns the kind {data.get('kind')!r}, expected {name!r}")
     with tempfile.TemporaryDirectory() as place:
         for file, content in model.processor.files().items():
             (Path(place) / file).write_bytes(content)
         again = kind.read(data, ProcessorFolder(Path(place), FAMILIES[family], model.config))
-    demand(again.to_data() == model.processor.to_data(), "what is read back is not what was written")
-    demand(set(again.media) == kind.media, f"it prepares {', '.join(again.media)}, expected {', '.join(kind.media)}")
+    demand(again.to_data() == model.processor.to_data(), "the processor read back differs from the one written")
+    demand(set(again.media) == kind.media, f"its media are {', '.join(again.media)}, expected {', '.join(kind.media)}")
 
 
 def runs_for(name: str) -> None:
     verb = VERBS[name]
     for place in (*verb.runners.values(), verb.command, *([verb.example] if verb.example else [])):
         module, _, function = place.partition(":")
-        demand(callable(getattr(importlib.import_module(module), function, None)), f"there is no function {place}")
+        demand(
+            callable(getattr(importlib.import_module(module), function, None)), f"the function {place} does not exist"
+        )
 
 
 def analysed_somewhere(name: str) -> None:
     """Of one of the usual models at least, and what comes out is JSON. Others may refuse it in words."""
     one, refusals = ANALYSES[name], []
-    demand(bool(one.equation) and bool(one.limit), "it lacks its equation, or what it does not tell")
+    demand(bool(one.equation) and bool(one.limit), "the analysis has no equation or no stated limit")
     for family in SUBJECTS:
         row, model = FAMILIES[family], model_of(family)
         found = model.look(*shown(row)[: 1 if row.takes == ("text", "text") else None])
@@ -125,7 +132,7 @@ def analysed_somewhere(name: str) -> None:
             continue
         json.dumps(told, allow_nan=False)
         return
-    raise BrokenError(f"every model refuses it: {'; '.join(refusals)}")
+    raise BrokenError(f"rejected by every model: {'; '.join(refusals)}")
 
 
 def drawn(collection: Collection, name: str) -> None:
@@ -135,25 +142,25 @@ def drawn(collection: Collection, name: str) -> None:
         for kind in ("png", "svg"):
             file = Path(place) / f"{name}.{kind}"
             demand(file.is_file() and file.stat().st_size > 0, f"{file.name} was not drawn")
-    demand(result["holds"] is not False, f"what is expected was not found: {', '.join(result['failed'])}")
+    demand(result["holds"] is not False, f"checks that failed: {', '.join(result['failed'])}")
 
 
 def figure_contracts(name: str) -> Iterator[Contract]:
-    yield Contract("it is computed, drawn and checked", lambda: drawn(figure_homes()[name], name))
+    yield Contract("it can be computed, drawn and checked", lambda: drawn(figure_homes()[name], name))
 
 
 def collection_contracts(collection: Collection) -> Iterator[Contract]:
     for name in collection.names():
-        yield Contract(f"{name} is computed, drawn and checked", partial(drawn, collection, name))
+        yield Contract(f"{name} can be computed, drawn and checked", partial(drawn, collection, name))
 
 
 def processor_contracts(name: str) -> Iterator[Contract]:
-    yield Contract("it is written to a folder and read back", partial(prepared, name))
+    yield Contract("it can be written to a folder and read back", partial(prepared, name))
 
 
 def verb_contracts(name: str) -> Iterator[Contract]:
-    yield Contract("who does the work is there", partial(runs_for, name))
+    yield Contract("the functions that implement it exist", partial(runs_for, name))
 
 
 def analysis_contracts(name: str) -> Iterator[Contract]:
-    yield Contract("it can be asked of a model, and tells JSON", partial(analysed_somewhere, name))
+    yield Contract("it runs on a model and returns JSON data", partial(analysed_somewhere, name))

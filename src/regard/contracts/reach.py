@@ -57,7 +57,7 @@ def shown(row: Family) -> list[Picture]:
     """One input of each medium."""
     forms: dict[str, Any] = {"text": SENTENCE, "image": Image.new("RGB", (24, 24), (196, 62, 40)), "series": WAVE}
     if unknown := [medium for medium in row.takes if medium not in forms]:
-        raise NothingError(f"there is no example of {', '.join(unknown)}")
+        raise NothingError(f"no example input for {', '.join(unknown)}")
     return [forms[medium] for medium in row.takes]
 
 
@@ -67,7 +67,7 @@ def model_of(family: str) -> Model:
     config, media = row.example(), set(row.takes)
     if not any(kind.media == media for kind in PROCESSORS.values()):
         known = "; ".join(", ".join(sorted(kind.media)) for kind in PROCESSORS.values())
-        raise BrokenError(f"no processor prepares what it takes, {', '.join(row.takes)}; there are those of: {known}")
+        raise BrokenError(f"no processor for its inputs, {', '.join(row.takes)}; there are processors for: {known}")
     if "text" not in media:
         processor = kind_for(row).blank(row, config, None)
         if not row.has("image") and hasattr(processor, "size"):  # it takes any, and small ones are quick
@@ -85,43 +85,45 @@ def own_net(family: str) -> None:
     found = family_of(row.net(row.example()))
     if found is not row:
         other = next((name for name, one in FAMILIES.items() if one is found), "no family")
-        raise BrokenError(f"its net {row.net.__name__} is that of {other}: make a class of its own")
+        raise BrokenError(f"its network class {row.net.__name__} belongs to {other}: define a separate class")
 
 
 def looked(family: str) -> None:
     row, model = FAMILIES[family], model_of(family)
     if not row.axes:
-        raise NothingError("it names no axes: nothing of it looks anywhere")
+        raise NothingError("the family declares no axes, so it has no attention maps")
     found = model.look(*shown(row)[: 1 if row.takes == ("text", "text") else None])
-    demand(bool(tensors(found.output)), "it gives no output for an example of its media")
-    demand(bool(found.sites), f"its row names axes, {', '.join(row.axes)}, and nothing can be looked at")
+    demand(bool(tensors(found.output)), "the output for an example input is empty")
+    demand(bool(found.sites), f"the family declares axes, {', '.join(row.axes)}, but has no attention maps")
 
 
 def lensed(family: str) -> None:
     """After the last block it is the net's own answer."""
     row = FAMILIES[family]
     if row.lens is None:
-        raise NothingError("it names none")
+        raise NothingError("the family declares no lens")
     net: Any = row.net(row.example()).eval()
     if not row.lens.headed(net):
-        raise NothingError("its example has no head for it")
+        raise NothingError("the example model has no head for the lens")
     given = {name: x.float() if x.is_floating_point() else x for name, x in inputs(row, row.example()).items()}
     layers = list(logit_lens(net, lambda: net(**given)))
-    demand(bool(layers), "its lens finds no block")
+    demand(bool(layers), "the lens finds no blocks")
     answer = logits_of(net(**given))
     if row.lens.beside is None and layers[-1].logits.shape == answer.shape:
-        demand_close(layers[-1].logits, answer, "what the lens reads after the last block", "the net's answer", 1e-5)
+        demand_close(
+            layers[-1].logits, answer, "the lens output after the last block", "the output of the network", 1e-5
+        )
 
 
 def served(family: str) -> None:
     """The page has a form of input for it, and the shelf can make and show it."""
     row = FAMILIES[family]
     medium = input_kind(row.takes)
-    demand(medium in PAGE_INPUTS, f"the page has no input for what it takes: {medium}")
-    demand(bool(PAGE_INPUTS[medium].example(family)), f"the page opens with no example of {medium}")
+    demand(medium in PAGE_INPUTS, f"the web page has no input form for {medium}")
+    demand(bool(PAGE_INPUTS[medium].example(family)), f"the web page has no example input for {medium}")
     model_of(family)
     for name in row.offered:
-        demand(name in row.presets, f"the page is to offer {name}, which is none of its presets")
+        demand(name in row.presets, f"the web page offers {name}, which is not a preset of the family")
 
 
 def verbs_known(family: str) -> None:
@@ -130,16 +132,19 @@ def verbs_known(family: str) -> None:
     for task in (None, *row.tasks):
         verbs = row.verbs(row.example(), task)
         for verb in verbs:
-            demand(verb in VERBS, f"its verb {verb!r} is not known; there are {', '.join(VERBS)}")
+            demand(verb in VERBS, f"unknown verb {verb!r}; known verbs: {', '.join(VERBS)}")
             able = ", ".join(VERBS[verb].runners)
-            demand(row.takes[0] in VERBS[verb].runners, f"{verb!r} takes {able}, and it takes {', '.join(row.takes)}")
+            demand(
+                row.takes[0] in VERBS[verb].runners,
+                f"the verb {verb!r} takes {able}, but the family takes {', '.join(row.takes)}",
+            )
 
 
 def names_tasks(family: str) -> None:
     row = FAMILIES[family]
-    demand(bool(row.tasks), "it names no task, so nothing can train it")
+    demand(bool(row.tasks), "the family declares no task, so it cannot be trained")
     for task in row.tasks:
-        demand(task in GOALS, f"its task {task!r} is not known; there are {', '.join(GOALS)}")
+        demand(task in GOALS, f"unknown task {task!r}; known tasks: {', '.join(GOALS)}")
 
 
 def data_for(task: str, row: Family) -> list[str]:
@@ -184,7 +189,7 @@ def asked_of_data(goal: Goal, data: str) -> dict[str, Any]:
 
 def nearest(row: Family, settings: dict[str, Any]) -> str:
     """The preset from which these keys make the example: one that sets no other key."""
-    demand(bool(row.presets), "it has no preset, and a run file names one")
+    demand(bool(row.presets), "the family has no preset, which a run file requires")
     for name, preset in row.presets.items():
         try:
             made: Any = parse(row.config, config_data(preset) | settings)
@@ -198,12 +203,14 @@ def nearest(row: Family, settings: dict[str, Any]) -> str:
 def little_data(family: str, task: str) -> str:
     """A kind of data from which the family can learn the task, and which can write an example of itself."""
     row = FAMILIES[family]
-    demand(task in GOALS, f"its task {task!r} is not known")
+    demand(task in GOALS, f"unknown task {task!r}")
     fitting = data_for(task, row)
     if not fitting:
         known = ", ".join(batch_maker(task))
-        raise BrokenError(f"no kind of data for {task} ({known}) is of what it takes: {', '.join(row.takes)}")
-    demand(SOURCES[fitting[0]].example is not None, f"no kind of data for {task} can write an example of itself")
+        raise BrokenError(
+            f"no kind of data for the task {task!r} ({known}) has the inputs of the family: {', '.join(row.takes)}"
+        )
+    demand(SOURCES[fitting[0]].example is not None, f"no kind of data for the task {task!r} has an example")
     return fitting[0]
 
 
@@ -217,16 +224,17 @@ def trained(family: str, task: str, data: str = "") -> None:
         ended = train_run(file, (), SilentReporter())
         demand(bool(ended.finished), f"the run stopped at step {ended.step}")
         found = evaluate_run(ended.folder, "held_out", SilentReporter())
-        demand(bool(found.metrics), "its evaluation measures nothing")
+        demand(bool(found.metrics), "the evaluation returns no metrics")
         model = ModelShelf(folder).get("run:run").model
         verbs = model.verbs()
-        cannot = f"trained to {task}, it cannot be asked to: its verbs are {', '.join(verbs) or 'none'}"
+        cannot = f"the model trained for {task!r} does not support this verb; its verbs: {', '.join(verbs) or 'none'}"
         demand(task not in VERBS or task in verbs, cannot)
         for verb in verbs:
             asked(model, verb, row)
         if row.axes:
             demand(
-                bool(model.look(*shown(row)[: 1 if row.takes == ("text", "text") else None]).sites), "it shows no map"
+                bool(model.look(*shown(row)[: 1 if row.takes == ("text", "text") else None]).sites),
+                "the trained model has no attention maps",
             )
 
 
@@ -237,31 +245,33 @@ def asked(model: Model, verb: str, row: Family) -> None:
         return
     given: Sequence[Any] = (QUESTION, SENTENCE) if verb == "answer" else shown(row)[:1]
     with torch.inference_mode():
-        demand(ask(*given) is not None, f"asked to {verb}, it says nothing")
+        demand(ask(*given) is not None, f"the verb {verb!r} returns None")
 
 
 def analyses_of(family: str) -> None:
     """The spectrum needs nothing but a map; the smallest is enough."""
     model, row = model_of(family), FAMILIES[family]
     if not row.axes:
-        raise NothingError("it names no axes")
+        raise NothingError("the family declares no axes")
     found = model.look(*shown(row)[: 1 if row.takes == ("text", "text") else None])
     sized = [(site.rows.size * site.columns.size, name) for name, site in found.sites.items() if site.kind == "weights"]
     if not sized:
-        raise NothingError("it has no maps of weights")
+        raise NothingError("no attention weight maps")
     smallest = found.sites[min(sized)[1]]
     run_analysis(found, "spectrum", AnalysisRequest(site=model_title(smallest.name, 0, smallest)))
 
 
 def contracts(family: str) -> Iterator[Contract]:
     row = FAMILIES[family]
-    yield Contract("it is built, saved and loaded", partial(saved_and_loaded, family, row))
-    yield Contract("its net is its own", partial(own_net, family))
-    yield Contract("it can be looked at", partial(looked, family))
-    yield Contract("its maps can be analysed", partial(analyses_of, family))
-    yield Contract("its lens ends in its own answer", partial(lensed, family))
-    yield Contract("it can be served", partial(served, family))
-    yield Contract("it names tasks that are known", partial(names_tasks, family))
-    yield Contract("its verbs are known, and take what it takes", partial(verbs_known, family))
+    yield Contract("a model can be built, saved and loaded", partial(saved_and_loaded, family, row))
+    yield Contract("its network class is not shared with another family", partial(own_net, family))
+    yield Contract("attention maps can be traced", partial(looked, family))
+    yield Contract("attention maps can be analysed", partial(analyses_of, family))
+    yield Contract("the logit lens after the last block equals the output", partial(lensed, family))
+    yield Contract("it can be served on the web page", partial(served, family))
+    yield Contract("its tasks exist", partial(names_tasks, family))
+    yield Contract("its verbs exist and accept its inputs", partial(verbs_known, family))
     for task in row.tasks:
-        yield Contract(f"a run to {task} is trained, measured, loaded and asked", partial(trained, family, task))
+        yield Contract(
+            f"a run of the task {task!r} can be trained, evaluated, loaded and used", partial(trained, family, task)
+        )

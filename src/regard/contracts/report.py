@@ -30,7 +30,7 @@ class Verdict:
     subject: str  # "attention 'mine'"
     contract: str
     holds: bool
-    words: str  # what fails, or why nothing was asked
+    words: str  # the failure, or why the contract does not apply
 
     def line(self) -> str:
         if self.holds:
@@ -64,7 +64,7 @@ def in_words(error: Exception) -> str:
     if isinstance(error, BrokenError):
         return str(error)
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"it raised {type(error).__name__}: {error} ({frame.filename}:{frame.lineno})"
+    return f"raised {type(error).__name__}: {error} ({frame.filename}:{frame.lineno})"
 
 
 def demand(holds: bool, words: str) -> None:
@@ -76,7 +76,9 @@ def demand_close(found: Tensor, wanted: Tensor, what: str, expected: str, error:
     """``what`` is found, ``expected`` is what it must be equal to."""
     found, wanted = found.detach(), wanted.detach()
     if found.shape != wanted.shape:
-        raise BrokenError(f"{what} has the shape {tuple(found.shape)}; expected {tuple(wanted.shape)}, as {expected}")
+        raise BrokenError(
+            f"{what} has the shape {tuple(found.shape)}; expected {tuple(wanted.shape)}, the shape of {expected}"
+        )
     if torch.allclose(found, wanted, rtol=error, atol=error):
         return
     gap = (found - wanted).abs()
@@ -84,6 +86,6 @@ def demand_close(found: Tensor, wanted: Tensor, what: str, expected: str, error:
         raise BrokenError(f"{what} is not finite; expected {expected}")
     place = [int(i) for i in torch.unravel_index(gap.nan_to_num(torch.inf).argmax(), gap.shape)]
     raise BrokenError(
-        f"{what} is not {expected}: the largest difference is {float(gap.max()):.3g}, at {place}: "
+        f"{what} differs from {expected}: the largest difference is {float(gap.max()):.3g}, at {place}: "
         f"got {float(found[tuple(place)]):.6g}, expected {float(wanted[tuple(place)]):.6g}"
     )

@@ -30,17 +30,17 @@ STEPS = 4
 def learner_of(task: str) -> str:
     """A family that can learn a task from data that can write an example of itself."""
     able = [name for name in FAMILIES if can_learn(name, task)]
-    demand(bool(able), f"no family can learn it: none names {task!r}, and its row names no learners")
+    demand(bool(able), f"no model family supports the task {task!r}, and the task declares no learners")
     for name in able:
         kinds = data_for(task, FAMILIES[name])
         if kinds and SOURCES[kinds[0]].example is not None:
             return name
     known = ", ".join(batch_maker(task)) or "none"
-    raise BrokenError(f"no data for it ({known}) is of what {', '.join(able)} takes and can write an example of itself")
+    raise BrokenError(f"no data for the task ({known}) fits the inputs of {', '.join(able)} and has an example")
 
 
 def templates_read(task: str) -> None:
-    demand(bool(GOALS[task].templates), "it has no template, so `regard init` cannot print a run file")
+    demand(bool(GOALS[task].templates), "the task has no template, so `regard init` cannot print a run file")
     with tempfile.TemporaryDirectory() as folder:
         for name, template in GOALS[task].templates.items():
             file = Path(folder) / f"{name}.toml"
@@ -70,22 +70,26 @@ def resumed(family: str, task: str) -> None:
         after = load(whole / "model").state_dict()
     for key, x in before.items():
         gap = float((after[key] - x).abs().max()) if x.numel() else 0.0
-        demand(torch.equal(after[key], x), f"resumed from the middle, {key} differs by up to {gap:.3g}, expected 0")
+        demand(
+            torch.equal(after[key], x), f"after resuming from the middle, {key} differs by up to {gap:.3g}, expected 0"
+        )
 
 
 def goal_contracts(task: str) -> Iterator[Contract]:
-    yield Contract("its run files are read as they are written", partial(templates_read, task))
-    yield Contract("a run is trained, measured, loaded and asked", partial(begun_and_trained, task))
-    yield Contract("a run that is resumed ends as if it had not stopped", lambda: resumed(learner_of(task), task))
+    yield Contract("its run files are read back unchanged", partial(templates_read, task))
+    yield Contract("a run can be trained, evaluated, loaded and used", partial(begun_and_trained, task))
+    yield Contract(
+        "a resumed run gives the same result as an uninterrupted one", lambda: resumed(learner_of(task), task)
+    )
 
 
 def opened(name: str, folder: Path) -> Any:
     row = SOURCES[name]
-    demand(row.example is not None, "it cannot write an example of itself: say how, by DataKind(example=...)")
+    demand(row.example is not None, "the data has no example: define one with DataKind(example=...)")
     assert row.example is not None
     known = {one.name for one in fields(row.settings)}
     given = row.example(folder)
-    demand(given.keys() <= known, f"its example gives {', '.join(sorted(given.keys() - known))}, which are no settings")
+    demand(given.keys() <= known, f"the example contains unknown settings: {', '.join(sorted(given.keys() - known))}")
     return given
 
 
@@ -105,12 +109,12 @@ def rows_read(name: str) -> None:
         config = FAMILIES[family].example()
         plan = RunPlan(run.task, run.data, 0, 2, folder, family, config, {}, None, load)
         found = SOURCES[name].open(plan)
-        demand("train" in found.splits, f"it opens {', '.join(found.splits)}, and nothing to train on")
+        demand("train" in found.splits, f"no train split, only {', '.join(found.splits)}")
         for split, rows in found.splits.items():
-            demand(len(rows) > 0, f"of {split} there are no rows")
-            demand(bool(str(rows.where(0))), f"of {split}, nobody knows where the first row stands")
+            demand(len(rows) > 0, f"the {split} split has no rows")
+            demand(bool(str(rows.where(0))), f"the {split} split does not report the location of its first row")
             same = repr(rows[0]) == repr(rows[0])
-            demand(same, f"of {split}, the first row is another one each time that it is read")
+            demand(same, f"the first row of the {split} split differs each time it is read")
 
 
 def server_of(name: str) -> tuple[str, str]:
@@ -121,7 +125,9 @@ def server_of(name: str) -> tuple[str, str]:
                 if can_learn(family, task) and set(row.takes) == set(SOURCES[name].media):
                     return task, family
     media = ", ".join(SOURCES[name].media)
-    raise BrokenError(f"it serves no task that a family learns which takes {media}: name some, by DataKind(serves=...)")
+    raise BrokenError(
+        f"no task uses this data with a model family for {media}: declare tasks with DataKind(serves=...)"
+    )
 
 
 def served(name: str) -> None:
@@ -130,6 +136,6 @@ def served(name: str) -> None:
 
 
 def data_contracts(name: str) -> Iterator[Contract]:
-    yield Contract("it writes an example of itself", partial(example_written, name))
-    yield Contract("its rows are read, each twice alike", partial(rows_read, name))
-    yield Contract("a run on it is trained, measured, loaded and asked", partial(served, name))
+    yield Contract("it has an example", partial(example_written, name))
+    yield Contract("its rows can be read, with the same result each time", partial(rows_read, name))
+    yield Contract("a run on it can be trained, evaluated, loaded and used", partial(served, name))

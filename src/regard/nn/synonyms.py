@@ -106,4 +106,4 @@ def meant_in_run(word: str, known: Collection[str]) -> str:
 
 
 def joined_keys(keys: list[str]) -> str:
-    return f"; here it is called {' or '.join(keys)}" if keys else ""
+    return f"; the key is called {' or '.join(keys)}" if keys else ""

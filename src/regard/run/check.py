@@ -36,7 +36,7 @@ class SplitReport:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What `regard check` tells."""
+    """Result of `regard check`."""
 
     task: str
     folder: str
@@ -96,7 +96,7 @@ def writable(folder: Path) -> None:
     above = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
     if not above.is_dir() or not os.access(above, os.W_OK):
         raise InputError(
-            "the run's folder cannot be written", where=str(folder), got=f"{above} is read-only, or no folder"
+            "the run folder is not writable", where=str(folder), got=f"{above} is read-only or not a folder"
         )
 
 
@@ -131,11 +131,11 @@ def warnings(job: PreparedRun, processes: int) -> list[str]:
     told, pieces = [], job.run.train.split * processes
     if pieces > 1 and any(isinstance(module, BatchNorm) for module in job.model.net.modules()):
         told.append(
-            f"this net has batch norms, which measure each of the {pieces} pieces of a batch by itself: the gradient "
-            "is not that of the whole batch"
+            f"the model has batch norm layers, which normalize each of the {pieces} pieces of a batch separately: the "
+            "gradient differs from that of the full batch"
         )
     if odd := [label for label in job.model.labels if label.lower() in PARTS]:
         told.append(
-            f"labels are called {', '.join(odd)}: does data.train name the folder above the one with the labels?"
+            f"labels are named {', '.join(odd)}: data.train may point to the parent of the folder with the labels"
         )
     return [*told, *job.notes, *goal_of(job.run.task).remarks(job.plan, job.sources, job.model)]

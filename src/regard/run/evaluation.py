@@ -32,7 +32,7 @@ def evaluate_run(folder: Path, split: str, reporter: Reporter, decoding: Decodin
     """Of the final model if the run is finished, else of its best weights so far."""
     job = reopen_run(folder)
     if split not in job.sources.splits:
-        raise InputError(f"this run has no {split} data", expected=", ".join(job.sources.splits))
+        raise InputError(f"the run has no {split} data", expected=", ".join(job.sources.splits))
     with world_of(job.run) as world:
         engine = engine_of(job, world, reporter)
         weights = taken(engine, folder, goal_of(job.run.task).kept)
@@ -76,16 +76,16 @@ def best_so_far(engine: Engine, folder: Path) -> str:
     path = engine.checkpoints.newest(engine.reporter.note)
     if path is None:
         there = bool(engine.checkpoints.all())
-        what = "every checkpoint of this run is damaged" if there else "this run has no checkpoint yet"
-        raise InputError(what, where=str(folder), fix="put the files back" if there else "train it first")
+        what = "all checkpoints of the run are damaged" if there else "the run has no checkpoint yet"
+        raise InputError(what, where=str(folder), fix="restore the files" if there else "train it first")
     engine.restore(path)
     best = dict(engine.checkpoints.all()).get(engine.state.best_step)
     if best is not None and best != path:
         if problem := find_damage(best):
-            engine.reporter.note(f"{best} is the best, but damaged and passed over: {problem}")
+            engine.reporter.note(f"the best checkpoint {best} is damaged and is skipped: {problem}")
         else:
             engine.restore(best)
     for shadow in engine.shadows.values():
         shadow.exchange()  # what is measured is their mean, where there is one
     judged = engine.state.best_step == engine.state.step
-    return f"the {'best so far' if judged else 'newest'}, of step {engine.state.step}"
+    return f"the {'best so far' if judged else 'latest'} checkpoint, step {engine.state.step}"

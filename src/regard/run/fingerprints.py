@@ -54,9 +54,9 @@ def check_fingerprints(folder: Path, run: RunSettings) -> None:
     for name, now in fingerprints_of(run):
         if before.get(name, now) != now:
             raise InputError(
-                "the data has changed since this run began",
+                "the data has changed since the run started",
                 where=name,
                 got=now,
                 expected=str(before[name]),
-                fix="put the file back as it was, or start a new run in another folder",
+                fix="restore the file, or start a new run in another folder",
             )

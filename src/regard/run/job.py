@@ -68,7 +68,9 @@ def make_job(
     reading = ReadingLimits(processor, model.length, symbols)
     sources: SplitBatches = verb_function(batch_maker(run.task.kind)[run.data.kind])(plan, opened, reading)
     if run.train.recompute and not replay_blocks(model.net):
-        raise InputError(f"a {model.family} has no blocks to recompute", fix="set train.recompute = false")
+        raise InputError(
+            f"gradient checkpointing is not supported by {model.family} models", fix="set train.recompute = false"
+        )
     if run.train.epochs is not None:
         steps = max(math.ceil(run.train.epochs * len(sources.splits["train"])), 1)
         run, plan = replace(run, train=replace(run.train, steps=steps)), replace(plan, steps=steps)
@@ -87,13 +89,13 @@ def classes(changes: Mapping[str, Any], names: Sequence[str]) -> int:
     """As many as there are labels. A class that no label stands for could be answered, and would have no name."""
     given: int = changes.get("classes", len(names))
     if given < len(names):
-        expected = f"at least {len(names)}, the labels of the data"
+        expected = f"at least {len(names)}, the number of labels in the data"
         raise InputError("model.classes is too small", got=str(given), expected=expected)
     if given > len(names):
         raise InputError(
-            "model.classes is more than the data has labels",
+            "model.classes is larger than the number of labels in the data",
             got=f"{given} classes, {len(names)} labels: {some_labels(names)}",
             expected=str(len(names)),
-            fix="leave model.classes out: it follows from the data",
+            fix="remove model.classes: it is set from the data",
         )
     return given

@@ -37,22 +37,20 @@ def check_threads(threads: int) -> None:
     most = 4 * (os.cpu_count() or 1)
     if threads > most:
         raise InputError(
-            "so many threads are more than this machine can use",
+            "too many threads for this machine",
             got=f"train.threads = {threads}",
             expected=f"at most {most}",
-            fix=f"set train.threads={most // 4}, or leave it out",
+            fix=f"set train.threads={most // 4}, or remove it",
         )
 
 
 def check_precision(precision: str, device: str) -> None:
     """Half the width is refused where it would only be slow."""
     if device == "cuda" and not torch.cuda.is_available():
-        raise InputError(
-            "there is no GPU that PyTorch can use", got="train.device = 'cuda'", fix="use train.device=cpu"
-        )
+        raise InputError("PyTorch cannot find a usable GPU", got="train.device = 'cuda'", fix="use train.device=cpu")
     if precision == "bfloat16" and not (torch.cuda.is_bf16_supported() if device == "cuda" else half_width_on_cpu()):
         raise InputError(
-            "this hardware cannot compute in bfloat16; it would be emulated, many times slower",
+            "this hardware does not support bfloat16, which would be emulated and many times slower",
             got="train.precision = 'bfloat16'",
             fix="use train.precision=float32",
         )
@@ -76,8 +74,8 @@ def locked(folder: Path, world: World) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InputError(
-                "another process trains this run right now", where=str(folder), fix="wait for it"
+                "another process is training this run", where=str(folder), fix="wait until it has finished"
             ) from None
         except OSError as error:
-            raise InputError("the run's folder cannot be locked", where=str(folder), got=str(error.strerror)) from None
+            raise InputError("the run folder cannot be locked", where=str(folder), got=str(error.strerror)) from None
         yield

@@ -15,9 +15,9 @@ def named_model(name: str) -> Model:
     if Path(name).exists():
         return load(Path(name))
     raise InputError(
-        "there is no such model",
+        "unknown model",
         got=name,
-        expected=f"{', '.join(shipped_names()) or 'none'} (shipped), or the folder of a run or of a model",
+        expected=f"{', '.join(shipped_names()) or 'none'} (shipped), or the path to a run or model folder",
     )
 
 
@@ -32,4 +32,4 @@ def find_model(name: str, base: Path) -> str:
     expected = "\n".join(
         [f"a shipped model ({', '.join(shipped_names())}), or one of these folders:", *map(str, places)]
     )
-    raise InputError("there is no such model", got=name, expected=expected, fix=data_folder_hint())
+    raise InputError("unknown model", got=name, expected=expected, fix=data_folder_hint())

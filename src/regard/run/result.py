@@ -27,7 +27,7 @@ def finish(job: PreparedRun, engine: Engine) -> None:
     """The final model: the mean of the last checkpoints if asked for, else the best one."""
     chosen = final(engine, job.run.train.average)
     if 1 < job.run.train.average != len(chosen):
-        engine.reporter.note(f"the final model is the mean of {len(chosen)} checkpoints: there are no more")
+        engine.reporter.note(f"the final model is the average of only {len(chosen)} checkpoints: there are no more")
     net = filled(job, chosen)
     if (start := job.run.start) is not None and start.learn == "adapters" and not start.part:
         save_adapters(
@@ -42,7 +42,7 @@ def finish(job: PreparedRun, engine: Engine) -> None:
         merge(net)
     if job.run.train.stored == "float16":
         if beyond := [name for name, x in net.named_parameters() if float(x.detach().abs().max()) > LARGEST]:
-            engine.reporter.note(f"the model is stored as float32: float16 cannot hold {beyond[0]}")
+            engine.reporter.note(f"the model is stored as float32: {beyond[0]} is out of range for float16")
         else:
             net.half()  # what is measured for the card are the rounded numbers
     save(replace(job.model, net=net, card=card(job, engine, chosen, net)), job.folder / "model", replace=True)
@@ -69,8 +69,8 @@ def final(engine: Engine, average: int) -> list[Path]:
     there, state = dict(engine.checkpoints.all()), engine.state
     found = []
     for step in state.kept[-average:] if average > 1 else [state.best_step or state.step]:
-        if problem := find_damage(there[step]) if step in there else "it is gone":
-            engine.reporter.note(f"the checkpoint of step {step} is left out of the final model: {problem}")
+        if problem := find_damage(there[step]) if step in there else "it is missing":
+            engine.reporter.note(f"the checkpoint of step {step} is not used for the final model: {problem}")
         else:
             found.append(there[step])
     return found or [there[max(there)]]
@@ -81,21 +81,21 @@ def config_changes(job: PreparedRun) -> dict[str, Any]:
 
 
 def card(job: PreparedRun, engine: Engine, chosen: Sequence[Path], net: torch.nn.Module) -> str:
-    trained = f"A {job.model.family} trained to {job.run.task.kind} by regard {regard.__version__}."
+    trained = f"A {job.model.family} model trained by regard {regard.__version__} for the task {job.run.task.kind}."
     reached = measure_kept(job, engine, chosen, net)
     return (
         f"# {job.folder.name}\n\n{trained}\n\n"
         f"- Seed {job.run.seed}, {engine.state.step} steps: {engine.state.finished}.\n{reached}"
-        f"- The run file stands beside this folder, with every setting written out.\n"
+        f"- The run file next to this folder contains every setting.\n"
     )
 
 
 def measure_kept(job: PreparedRun, engine: Engine, chosen: Sequence[Path], net: torch.nn.Module) -> str:
     """What these very weights reach on held-out data."""
     steps = [int(path.name.removeprefix("step-")) for path in chosen]
-    what = f"The weights of step {steps[0]}" if len(steps) == 1 else f"The mean of the last {len(steps)} checkpoints"
+    what = f"Weights of step {steps[0]}" if len(steps) == 1 else f"Average of the last {len(steps)} checkpoints"
     if engine.held_out is None or engine.world.size > 1:
-        return f"- {what}, not measured once more.\n"
+        return f"- {what}, not evaluated again.\n"
     kept = goal_of(job.run.task).kept
     merge(engine.task.parts[kept])  # its adapters, as the final model's are
     fill_weights(engine.task.parts[kept], net.state_dict())

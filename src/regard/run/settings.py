@@ -29,10 +29,10 @@ else:
 
 @dataclass(frozen=True)
 class Smoke:
-    """A short variant for tests, and what it must reach."""
+    """A short test variant of the run, and the loss that it must reach."""
 
-    set: tuple[str, ...] = setting((), 'what is different, such as "train.steps=40"')
-    factor: float = setting(0.9, "the last training loss must be below the first one times this")
+    set: tuple[str, ...] = setting((), 'settings to override, such as "train.steps=40"')
+    factor: float = setting(0.9, "the last training loss must be below the first training loss times this factor")
 
     def __post_init__(self) -> None:
         refuse(not_above_zero(self, "factor"))
@@ -40,16 +40,18 @@ class Smoke:
 
 @dataclass(frozen=True)
 class Start:
-    """Weights to begin with, and which of them learn."""
+    """Initial weights, and which of them are trained."""
 
-    model: str = required_setting("a shipped model's name, or the folder of a run, of a model, or of Hugging Face")
-    part: str = setting("", "a part of the task that these weights are for, frozen; empty: the model that is learned")
+    model: str = required_setting("initial weights: a shipped model, or a run, model or Hugging Face folder")
+    part: str = setting("", "part of the task to load these weights into, frozen; empty: the trained model itself")
     learn: Literal["all", "head", "adapters"] = setting(
-        "all", "all weights; or head: only what that model lacked; or adapters: that, and LoRA beside some linear maps"
+        "all", "trainable weights: all; head (only the new head); or adapters (new head and LoRA adapters)"
     )
-    rank: int = setting(8, "of the adapters")
-    alpha: float = setting(16.0, "of the adapters: what they add is multiplied by alpha / rank")
-    where: tuple[str, ...] = setting(("*.mixer.q", "*.mixer.v"), "names of the linear maps that have adapters")
+    rank: int = setting(8, "rank of the LoRA adapters")
+    alpha: float = setting(16.0, "LoRA alpha: the adapters' output is scaled by alpha / rank")
+    where: tuple[str, ...] = setting(
+        ("*.mixer.q", "*.mixer.v"), "names (patterns) of the linear layers that get adapters"
+    )
 
     def __post_init__(self) -> None:
         refuse(not_positive(self, "rank"), not_above_zero(self, "alpha"))
@@ -57,16 +59,22 @@ class Start:
 
 @dataclass(frozen=True)
 class RunSettings:
-    task: TaskSettings = required_setting("what is learned")
-    data: DataSettings = required_setting("what it is learned from")
-    model: Mapping[str, Any] = setting({}, "a name that `regard models` lists, and any keys of its config")
-    start: Start | None = setting(None, "weights to begin with; [model] then has no name, only what is different")
-    folder: str = setting("", "where the run's files go; empty: runs/ and the run file's name")
-    seed: int = setting(0, "of the weights, the order of the data and dropout: the same seed, the same numbers")
-    train: Train = setting(Train(), "how long, and what happens on the way")
-    optimizer: Optimizers = setting(AdamW(), "how weights follow their gradients")
-    schedule: Schedules = setting(InverseSqrt(), "the rate as a function of the step")
-    smoke: Smoke | None = setting(None, "a short variant that tests run")
+    task: TaskSettings = required_setting("the training task")
+    data: DataSettings = required_setting("the training data")
+    model: Mapping[str, Any] = setting(
+        {}, "the model: a name listed by `regard models`, and any config keys to override"
+    )
+    start: Start | None = setting(
+        None, "initial weights (fine-tuning); [model] then has no name, only config keys to override"
+    )
+    folder: str = setting("", "run folder for all output files; empty: runs/ and the name of the run file")
+    seed: int = setting(
+        0, "random seed for the weights, the data order and dropout; the same seed gives the same numbers"
+    )
+    train: Train = setting(Train(), "training: duration, evaluation, checkpoints and hardware")
+    optimizer: Optimizers = setting(AdamW(), "optimizer")
+    schedule: Schedules = setting(InverseSqrt(), "learning rate schedule")
+    smoke: Smoke | None = setting(None, "short test variant of the run")
 
     def __post_init__(self) -> None:
         refuse(
@@ -83,7 +91,7 @@ def misfit_of_data(task: Any, data: Any) -> list[str]:
         return []
     if data.kind not in (served := batch_maker(task.kind)):
         able = " or ".join(map(repr, served))
-        return [f"data of kind {data.kind!r} cannot serve the task {task.kind!r}, which takes {able}"]
+        return [f"data of kind {data.kind!r} cannot be used for the task {task.kind!r}, which requires {able}"]
     return [*goal_of(task).problems(task, data), *source_of(data).problems(task, data)]
 
 
@@ -95,14 +103,14 @@ def misfit_of_model(run: RunSettings) -> list[str]:
         if run.task is not None and (problem := cannot_learn(family, run.task.kind, run.data)):
             wrong += [f"model.name: {problem}"]
         if run.train is not None and run.train.distribution == "experts" and not FAMILIES[family].has("experts"):
-            wrong += [f"train.distribution = 'experts': a {family} has none; use 'ddp' or 'fsdp'"]
+            wrong += [f"train.distribution = 'experts': {family} models have no experts; use 'ddp' or 'fsdp'"]
     parts = ("net",) if run.task is None else goal_of(run.task).parts
     for key, given in (("optimizer", run.optimizer), ("schedule", run.schedule)):
         if isinstance(given, Parts) and (odd := given.own.keys() - set(parts)):
-            wrong += [f"{key}.{min(odd)}: the task has no such part; it has {', '.join(parts)}"]
+            wrong += [f"{key}.{min(odd)}: the task does not have this part; it has {', '.join(parts)}"]
     sharded = [part for part in parts if isinstance(settings_of_part(run.optimizer, part), Adafactor)]
     if sharded and run.train is not None and run.train.distribution != "ddp":
-        wrong += ["optimizer of kind 'adafactor' cannot be sharded by PyTorch: use train.distribution = 'ddp'"]
+        wrong += ["optimizer of kind 'adafactor' does not support sharding in PyTorch: use train.distribution = 'ddp'"]
     return wrong
 
 
@@ -110,9 +118,9 @@ def cannot_learn(family: str, task: str, data: Any) -> str:
     """Why a family cannot learn a task, or not from this data; empty where it can."""
     row = FAMILIES[family]
     if not can_learn(family, task):
-        return f"a {family} cannot {task}; it takes a model of the {learners(task, data)} family"
+        return f"a {family} model cannot be trained to {task}; expected a {learners(task, data)} model"
     if data is not None and set(row.takes) != set(source_of(data).media):
-        return f"a {family} cannot read data of kind {data.kind!r}"
+        return f"a {family} model cannot read data of kind {data.kind!r}"
     return ""
 
 
@@ -132,9 +140,13 @@ def misfit_of_start(run: RunSettings) -> list[str]:
         wrong = [] if run.model is None else model_flaws(run.model)
         if run.task is not None and run.start.part not in given:
             able = ", ".join(given) or "none"
-            wrong += [f"start.part: the task {run.task.kind!r} takes no such part from another model; it takes {able}"]
+            wrong += [
+                f"start.part: the task {run.task.kind!r} cannot load this part from a model; possible parts: {able}"
+            ]
         return wrong
-    wrong = ["model.name: the model is that of [start]"] if "name" in (run.model or {}) else []
+    wrong = (
+        ["model.name: not allowed with [start], which already names the model"] if "name" in (run.model or {}) else []
+    )
     if run.data is not None:
         wrong += source_of(run.data).preparation.not_with_start(run.data)
     return wrong
@@ -144,11 +156,9 @@ def model_flaws(model: Mapping[str, Any]) -> list[str]:
     """What is wrong with single keys; if nothing is, with those that do not fit together or into this model."""
     name = model.get("name")
     if not isinstance(name, str):
-        return ["model has no name: give one that `regard models` lists, unless [start] names earlier weights"]
+        return ["model has no name: use one listed by `regard models`, or set start.model"]
     if name not in PRESETS:
-        return [
-            f"model.name: no model is called {name!r}{closest_name(name, PRESETS)}; `regard models` lists all of them"
-        ]
+        return [f"model.name: unknown model {name!r}{closest_name(name, PRESETS)}; `regard models` lists all models"]
     kind = FAMILIES[PRESETS[name]].config
     changes = {key: value for key, value in model.items() if key != "name"}
     single = [

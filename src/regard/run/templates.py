@@ -30,5 +30,5 @@ def run_template(task: str) -> str:
     """A run file for a task, every default written out and explained."""
     known = all_templates()
     if task not in known:
-        raise ConfigError(f"there is no task {task!r}{closest_name(task, known)}", expected=", ".join(known))
+        raise ConfigError(f"unknown task {task!r}{closest_name(task, known)}", expected=", ".join(known))
     return run_file_text(template_run(known[task]))

@@ -55,16 +55,16 @@ def find_run(name: str) -> Path:
     if path.suffix == ".toml" or path.is_file():
         if not path.is_file():
             raise InputError(
-                "this is no run file, but a folder" if path.is_dir() else "there is no such run file",
+                "the run file is a folder" if path.is_dir() else "the run file does not exist",
                 where=name,
-                fix="`regard init translate > run.toml` writes one",
+                fix="create one with `regard init translate > run.toml`",
             )
         return path
     shipped = files("regard").joinpath("recipes", f"{name}.toml")
     if not shipped.is_file():
         known = sorted(x.name.removesuffix(".toml") for x in files("regard").joinpath("recipes").iterdir())
-        fix = f"a run file ends with .toml{closest_name(name, known)}"
-        raise InputError("no recipe has this name", got=name, expected=", ".join(known), fix=fix)
+        fix = f"use a recipe name or a .toml file{closest_name(name, known)}"
+        raise InputError("unknown recipe", got=name, expected=", ".join(known), fix=fix)
     return Path(str(shipped))
 
 
@@ -84,7 +84,7 @@ def train_run(path: Path, overrides: tuple[str, ...], reporter: Reporter, *, smo
     run = read_run(path, overrides)
     if smoke:
         if run.smoke is None:
-            raise InputError("this run file has no [smoke] table", where=str(path))
+            raise InputError("the run file has no [smoke] table", where=str(path))
         run = read_run(path, (*run.smoke.set, *overrides))
     run = placed(run, path.parent)
     folder = folder_of(run, path).resolve()
@@ -93,9 +93,9 @@ def train_run(path: Path, overrides: tuple[str, ...], reporter: Reporter, *, smo
     again = smoke and (folder / SMOKE).is_file()  # a short variant can be tried again and again
     if (folder / FILE).exists() and not again:
         raise InputError(
-            "there is a run in this folder already",
+            "the folder already contains a run",
             where=str(folder),
-            fix=f"go on with it: regard resume {quote(str(folder))}; or choose another: folder=...",
+            fix=f"resume it: regard resume {quote(str(folder))}; or choose another folder: folder=...",
         )
     with world_of(run) as world:
         plan = plan_of(run, path.parent)
@@ -122,11 +122,11 @@ def remove_idle(folder: Path) -> None:
 
 def warnings_of(job: PreparedRun) -> list[str]:
     """What a user should know of the data before the run begins."""
-    told = [f"{len(job.faults):,} bad rows are left out: see {job.folder / 'faults.txt'}"] if job.faults else []
+    told = [f"{len(job.faults):,} bad rows are skipped: see {job.folder / 'faults.txt'}"] if job.faults else []
     told += [*job.notes, *job.begun.notes]
     if job.sources.cut >= 0.001:
         told.append(
-            f"about {job.sources.cut:.1%} of the tokens are beyond {job.sources.longest} in a row, and are cut off"
+            f"about {job.sources.cut:.1%} of the tokens are truncated: rows are limited to {job.sources.longest} tokens"
         )
     return told
 
@@ -135,9 +135,11 @@ def not_learned(folder: Path, factor: float) -> str:
     """A short variant must have learned something; empty when it has."""
     losses = [loss for line in Journal(folder).lines() if (loss := line.get("loss")) is not None]
     if len(losses) < 2:
-        return f"learning cannot be judged by {len(losses)} lines of metrics: lower train.log"
+        return f"learning cannot be checked with {len(losses)} lines of metrics: lower train.log"
     if not losses[-1] < factor * losses[0]:
-        return f"learning is broken: the loss went from {losses[0]:.4g} to {losses[-1]:.4g}, not below {factor:g} of it"
+        return (
+            f"the loss does not decrease: it went from {losses[0]:.4g} to {losses[-1]:.4g}, not below {factor:g} of it"
+        )
     return ""
 
 
@@ -152,7 +154,7 @@ def begin(job: PreparedRun, base: Path, smoke: bool) -> None:
     """The run's folder, whole or not at all: from here on, `regard resume` needs nothing else."""
     if job.folder.exists() and any(job.folder.iterdir()):
         raise InputError(
-            "this folder has files that are no run", where=str(job.folder), fix="choose another: folder=..."
+            "the folder is not empty and is not a run folder", where=str(job.folder), fix="choose another: folder=..."
         )
     if job.folder.exists():
         job.folder.rmdir()
@@ -184,7 +186,7 @@ def absolute(data: Any, base: Path) -> Any:
 def reopen_run(folder: Path) -> PreparedRun:
     """A run that was begun."""
     if not (folder / FILE).is_file():
-        raise InputError("this is no run's folder", where=str(folder), expected=f"a folder with {FILE}")
+        raise InputError("not a run folder", where=str(folder), expected=f"a folder with {FILE}")
     run = read_begun(folder)
     check_fingerprints(folder, run)
     learned = {name: read_learned(folder / name) for name in source_of(run.data).preparation.learned}
@@ -202,8 +204,8 @@ def read_begun(folder: Path) -> RunSettings:
 def read_learned(path: Path) -> bytes:
     """A file that was learned from the data when the run began."""
     if not path.is_file():
-        what = f"the run's {path.stem} is gone"
-        raise InputError(what, where=str(path), fix="put it back: it stands in the run's model too")
+        what = f"the run's {path.stem} file is missing"
+        raise InputError(what, where=str(path), fix="restore it: the run's model folder contains a copy")
     return read_bytes(path)
 
 
@@ -222,10 +224,10 @@ def work(job: PreparedRun, world: World, reporter: Reporter, again: bool = False
         engine = engine_of(job, world, reporter if world.first else SilentReporter())
         if again:
             step = engine.resume()
-            told = f"going on after step {step}" if step else "no checkpoint yet: starting at step 0"
+            told = f"resuming after step {step}" if step else "no checkpoint yet: starting at step 0"
             engine.reporter.tell("resumed", {"step": step, "folder": str(job.folder)}, told)
             if other := different(job.folder):
-                engine.reporter.note(f"{other}: the bits may differ from those of a run that was never stopped")
+                engine.reporter.note(f"{other}: results may not be bit-identical to those of an uninterrupted run")
         if engine.state.finished and is_model(job.folder / "model"):
             return RunOutcome(job.folder, engine.state.step, engine.state.finished)
         try:
@@ -243,8 +245,8 @@ def work(job: PreparedRun, world: World, reporter: Reporter, again: bool = False
 def at_once(folder: Path) -> str:
     """What is left of a run that was stopped in the middle of a step."""
     there = any((folder / "checkpoints").glob("step-*"))
-    lost = "what came after the last checkpoint is computed again" if there else "there is no checkpoint yet"
-    return f"stopped at once: {lost}. Go on with: regard resume {quote(str(folder))}"
+    lost = "steps after the last checkpoint will be repeated" if there else "there is no checkpoint yet"
+    return f"stopped immediately: {lost}. Resume with: regard resume {quote(str(folder))}"
 
 
 def is_model(folder: Path) -> bool:

@@ -50,14 +50,16 @@ def asked(run: RunSettings) -> dict[str, Any]:
 
 def changed(base: Model, changes: Mapping[str, Any], run: RunSettings) -> Any:
     if problem := cannot_learn(base.family, run.task.kind, run.data):
-        what, _, expected = problem.partition("; it takes ")
+        what, _, expected = problem.partition("; expected ")
         raise InputError(what, where="start.model", expected=expected)
     if wrong := config_problems(FAMILIES[base.family].config, changes):
-        raise ConfigError(f"these are no settings of a {base.family}", where="[model]", got="; ".join(wrong))
+        raise ConfigError(f"invalid config keys for a {base.family} model", where="[model]", got="; ".join(wrong))
     try:
         return FAMILIES[base.family].reconfigured(base.config, changes)
     except ValueError as error:
-        raise ConfigError(f"no {base.family} can be built so", where="[model]", got=str(error)) from None
+        raise ConfigError(
+            f"a {base.family} model cannot be built from this config", where="[model]", got=str(error)
+        ) from None
 
 
 def begin_with(run: RunSettings, changes: Mapping[str, Any]) -> Begun:
@@ -74,11 +76,11 @@ def begin_with(run: RunSettings, changes: Mapping[str, Any]) -> Begun:
     added, left = take_over(net, base.net, run.start)
     notes = []
     if (old := sides(base.family, base.config)) != (new := sides(base.family, config)):
-        notes.append(f"images of {new} instead of {old}: what goes by places is interpolated")
+        notes.append(f"image size {new} instead of {old}: position weights are interpolated")
     if added:
-        notes.append(f"new, and not of {run.start.model}: {some(added)}")
+        notes.append(f"new weights, not in {run.start.model}: {some(added)}")
     if left:
-        notes.append(f"of {run.start.model} these are not needed: {some(left)}")
+        notes.append(f"unused weights of {run.start.model}: {some(left)}")
     digest = weights_digest(base.state_dict())
     free(net, run.start, added)
     return Begun(base.family, net, tuple(notes), digest, tuple(added))
@@ -107,9 +109,12 @@ def take_over(net: nn.Module, base: nn.Module, start: Start) -> tuple[list[str],
     added = [name for name in ours if name not in alike]
     left = [name for name in theirs if name not in alike]
     if wrong := [name for name in dict.fromkeys([*added, *left]) if name.split(".")[0] not in HEADS]:
-        shapes = [f"{name}: {shape(theirs, name)} there, {shape(ours, name)} here" for name in wrong[:SHOWN]]
+        shapes = [
+            f"{name}: {shape(theirs, name)} in the checkpoint, {shape(ours, name)} in the model"
+            for name in wrong[:SHOWN]
+        ]
         raise InputError(
-            "these weights do not fit into the model",
+            "the weights do not fit the model",
             where=start.model,
             got="; ".join(shapes),
             fix=set_back(net.config, base),
@@ -125,9 +130,9 @@ def set_back(config: Any, base: nn.Module) -> str:
     own = [x.name for x in fields(config) if x.name not in OF_HEADS and f"model.{x.name}" not in image]
     pairs = [(name, getattr(config, name), getattr(base.config, name)) for name in own]
     other = [f"model.{name} = {old!r}, not {new!r}" for name, new, old in pairs if new != old]
-    free = " and ".join([*image, "what has no weights, such as dropout"])
-    again = "; ".join(other) or "what is different in [model] back"
-    return f"set {again}. Only the head, {free}, may be different"
+    free = " and ".join([*image, "settings without weights, such as dropout"])
+    again = "; ".join(other) or "the changed [model] keys back"
+    return f"set {again}. Only the head, {free}, may differ"
 
 
 def by_places(base: Any) -> bool:
@@ -148,7 +153,7 @@ def free(net: nn.Module, start: Start, added: list[str]) -> None:
         return
     if start.learn == "head" and not added:
         raise InputError(
-            "there is no new head to learn: the model has all weights of this task",
+            "there is no new head to train: the model already has all weights for this task",
             where="start.learn",
             fix="use start.learn = 'all' or 'adapters'",
         )
@@ -157,7 +162,7 @@ def free(net: nn.Module, start: Start, added: list[str]) -> None:
         try:
             adapt(net, start.where, start.rank, start.alpha)
         except ValueError as error:
-            raise InputError("these adapters cannot be put there", where="[start]", got=str(error)) from None
+            raise InputError("the adapters cannot be added", where="[start]", got=str(error)) from None
     else:
         net.requires_grad_(False)
     for parameter in new.values():

@@ -51,9 +51,9 @@ def average_weights(tables: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]
     """The mean of each weight over several checkpoints; what is not a real number is taken from the last."""
     first, last = tables[0], tables[-1]
     if odd := [name for table in tables for name in table.keys() ^ first.keys()]:
-        raise ValueError(f"these checkpoints have different weights: {', '.join(sorted(set(odd))[:5])}")
+        raise ValueError(f"the checkpoints have different weights: {', '.join(sorted(set(odd))[:5])}")
     if odd := [name for table in tables for name, x in table.items() if x.shape != first[name].shape]:
-        raise ValueError(f"these checkpoints have weights of different shapes: {', '.join(sorted(set(odd))[:5])}")
+        raise ValueError(f"the checkpoints have weights of different shapes: {', '.join(sorted(set(odd))[:5])}")
     return {
         name: sum((table[name].double() for table in tables), torch.zeros((), dtype=torch.float64))
         .div(len(tables))

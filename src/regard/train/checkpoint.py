@@ -93,7 +93,7 @@ class Checkpoints:
         """The newest whole one. One that is damaged is named to ``report`` and passed over."""
         for _, path in sorted(self.all(), reverse=True):
             if problem := find_damage(path):
-                report(f"{path} is damaged and passed over: {problem}")
+                report(f"the checkpoint {path} is damaged and is skipped: {problem}")
             else:
                 return path
         return None
@@ -142,14 +142,14 @@ def find_damage(path: Path) -> str:
     except (CheckpointError, OSError) as error:
         return f"{MANIFEST} cannot be read ({str(error).splitlines()[0]})"
     if not isinstance(manifest, dict):
-        return f"{MANIFEST} has no table of files"
+        return f"{MANIFEST} has no list of files"
     present = set(content_of(path)) - {MANIFEST}
     if wrong := sorted(present ^ set(manifest)):
-        return f"files missing or unknown: {', '.join(map(repr, wrong[:5]))}"
+        return f"missing or unexpected files: {', '.join(map(repr, wrong[:5]))}"
     for name, wanted in manifest.items():
         try:
             if digest(path / name) != wanted:
-                return f"{name!r} is not what was written"
+                return f"{name!r} does not match its SHA-256"
         except OSError as error:
             return f"{name!r} cannot be read ({error.strerror})"
     return ""

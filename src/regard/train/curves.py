@@ -87,10 +87,10 @@ def write(path: Path, raw: bytes) -> None:
         with suppress(OSError):
             part.unlink()
         raise InputError(
-            "the curves could not be written, and those of before are untouched",
+            "the training curves could not be written; the previous ones are unchanged",
             where=str(path),
             got=error.strerror or str(error),
-            expected=f"a place that can be written to, with {len(raw)} bytes free",
+            expected=f"a writable location with {len(raw)} bytes free",
         ) from error
 
 
@@ -126,7 +126,9 @@ def page(curves: Sequence[Curve], title: str) -> Figure:
             others.setdefault(curve.name, []).append(curve)
     beside = sorted((curve for curve in curves if curve.beside), key=lambda curve: BESIDE.index(curve.kind))
     rows = [*in_rows(LITTLE, list(others.values())[:SMALL]), *in_rows(LOW, [[curve] for curve in beside])]
-    note = summary(loss) + (f"  {len(others) - SMALL} more measures are in the journal." if len(others) > SMALL else "")
+    note = summary(loss) + (
+        f"  {len(others) - SMALL} more metrics are in metrics.jsonl." if len(others) > SMALL else ""
+    )
     y = (LARGE if loss else 0.0) + sum(row.height for row in rows)
     figure = style.page(shortened(title, 70), note, height=style.head(note) + y)
     figure.set_layout_engine("none")  # counted by hand all panels stand in line, and it takes half the time

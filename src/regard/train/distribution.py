@@ -107,12 +107,12 @@ def join_world(device: str = "cpu") -> Iterator[World]:
     except Exception as error:
         finish_speaking()
         if not first_to_fail(store):
-            raise ElsewhereError("another process failed before") from error
+            raise ElsewhereError("another process failed first") from error
         if lost(error):
             error = InputError(
-                "another process of this run ended without a word",
-                got="no answer from it: it was killed, or its machine is gone",
-                fix="see that there is memory enough; then resume the run: it goes on after the last checkpoint",
+                "another process of this run ended unexpectedly",
+                got="no response: it was killed, or its machine is unreachable",
+                fix="check that there is enough memory, then resume the run from its last checkpoint",
             )
         error.add_note(f"in process {rank} of {size}")  # the command line tells it, whichever process that is
         raise error
@@ -126,7 +126,7 @@ def processes() -> int:
     missing = [name for name in ("RANK", "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
     if not told.isdecimal() or int(told) < 1 or (int(told) > 1 and missing):
         raise InputError(
-            "WORLD_SIZE makes this one process of several, but not which",
+            "WORLD_SIZE is set for several processes, but the environment is incomplete",
             got=f"WORLD_SIZE={told}" + (f" without {', '.join(missing)}" if missing else ""),
             fix="start it with torchrun, or unset WORLD_SIZE",
         )
@@ -154,7 +154,9 @@ def lost(error: Exception) -> bool:
 def shard(part: nn.Module, world: World) -> None:
     """FSDP2: each process keeps its share of every weight; blocks are gathered one at a time."""
     if world.size == 1:
-        raise InputError("there is nothing to shard over in one process", fix="start it by torchrun, or use ddp")
+        raise InputError(
+            "FSDP requires several processes", fix="start the run with torchrun, or use train.distribution = ddp"
+        )
     from torch.distributed.device_mesh import init_device_mesh  # here: it would slow every start by a second
     from torch.distributed.fsdp import FSDPModule, fully_shard
 
@@ -173,13 +175,16 @@ def share_experts(part: nn.Module, world: World) -> None:
     The shares are marked as such, so that a checkpoint holds all experts, for any number of processes to read.
     """
     if world.size == 1:
-        raise InputError("one process has nobody to share experts with", fix="start it by torchrun, or use ddp")
+        raise InputError(
+            "expert parallelism requires several processes",
+            fix="start the run with torchrun, or use train.distribution = ddp",
+        )
     if not switches(part):
-        raise InputError("this model has no experts to share out", fix="use train.distribution = ddp or fsdp")
+        raise InputError("the model has no experts to distribute", fix="use train.distribution = ddp or fsdp")
     try:
         spread_experts(part, world.rank, world.size)
     except ValueError as error:
-        raise InputError("the experts cannot be shared out", got=str(error)) from None
+        raise InputError("the experts cannot be distributed", got=str(error)) from None
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import DTensor, Shard
 

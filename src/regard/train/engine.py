@@ -80,7 +80,7 @@ class Engine:
         if self.replay is not None:
             self.replay.attach(folder / "replay")
             if world.size > 1:
-                raise InputError("a task that fills its own data is trained by one process", got=f"{world.size}")
+                raise InputError("a task with a replay buffer supports only one process", got=f"{world.size} processes")
         self.state = State()
         self.shadows: dict[str, Moving] = {}
         self.saved_at: float | None = None
@@ -107,7 +107,9 @@ class Engine:
             return state
         if self.task.indivisible and (self.world.size > 1 or settings.split > 1):
             terms = ", ".join(self.task.indivisible)
-            self.reporter.note(f"{terms}: of this a split of the batch gives another value, the mean of the parts")
+            self.reporter.note(
+                f"{terms}: this loss term changes when a batch is split; the mean over the pieces is used"
+            )
         steps = range(state.step, settings.steps)
         pace = Pace(settings.steps)
         with ExitStack() as stack:
@@ -161,7 +163,7 @@ class Engine:
         """Why there is nothing left to do; empty while there is."""
         state, settings = self.state, self.settings
         if settings.patience is not None and state.stale >= settings.patience:
-            return f"{state.stale} evaluations brought nothing better than step {state.best_step}"
+            return f"early stopping: no improvement over step {state.best_step} in {state.stale} evaluations"
         return f"all {settings.steps} steps are done" if state.step >= settings.steps else ""
 
     # one step
@@ -284,14 +286,14 @@ class Engine:
         first = nonfinite.first_in(self.task.parts, name, None if broken else again)  # what all ask again, or none does
         speaker = self.world.least(self.world.rank if first else self.world.size)
         if speaker not in (self.world.rank, self.world.size):
-            raise ElsewhereError(f"process {speaker} says where")
+            raise ElsewhereError(f"process {speaker} reports the location")
         rows = [int(row) for row in self.data.rows(update.step)]
         return NotFiniteError(
-            f"step {update.step}: a number is not finite, first in {first or 'a sum over all processes'}",
+            f"step {update.step}: non-finite value, first in {first or 'a sum over all processes'}",
             where=f"batch of step {update.step}: {self.data.where(rows)}",
             got=", ".join(wrong) or f"gradient norm {update.norms[self.named(name, 'norm')]}",
             expected="finite losses and gradients",
-            fix="no checkpoint was touched: lower optimizer.rate or set train.clip in the run's run.toml, then resume",
+            fix="lower optimizer.rate or set train.clip in the run's run.toml, then resume (checkpoints are intact)",
         )
 
     def precision(self) -> Any:
@@ -431,7 +433,7 @@ class Engine:
         wrong = [name for part in self.task.parts.values() for name in nonfinite.bad_weights(part)]
         if self.world.sum(torch.tensor([float(len(wrong))], device=self.world.device)).item():
             raise NotFiniteError(
-                f"step {self.state.step - 1}: the weights are not finite after it, so no checkpoint is made of them",
+                f"step {self.state.step - 1}: the weights are not finite after this step, so no checkpoint was written",
                 got=f"the weight {wrong[0]}" if wrong else "a weight in another process",
                 expected="finite weights",
                 fix="lower optimizer.rate in the run's run.toml, then resume",
@@ -443,10 +445,10 @@ class Engine:
         path = self.checkpoints.newest(self.reporter.note) if self.world.first else None
         if self.world.first and path is None and (there := self.checkpoints.all()):
             raise InputError(
-                "every checkpoint of this run is damaged, and nothing was touched",
+                "all checkpoints of the run are damaged; nothing was changed",
                 where=str(self.checkpoints.folder),
                 got="\n".join(f"{path.name}: {find_damage(path)}" for _, path in there),
-                fix="put the files back if you can; to begin at step 0, remove that folder and resume",
+                fix="restore the files if possible; to start again at step 0, remove this folder and resume",
             )
         told = self.world.tell("" if path is None else str(path))
         position = self.restore(Path(told)) if told else {}
@@ -469,11 +471,14 @@ class Engine:
         found = read_checkpoint(path, empty)
         data = dict(found.data)
         if data.pop("seed") != self.seed:
-            raise InputError("this checkpoint was made with another seed", where=str(path))
+            raise InputError("the checkpoint was made with a different seed", where=str(path))
         for name, kind in data.pop("optimizers", {}).items():
             if kind != type(self.optimizers[name]).__name__:
                 raise InputError(
-                    "this checkpoint was made by another optimizer", where=str(path), got=kind, fix="set it back"
+                    "the checkpoint was made with a different optimizer",
+                    where=str(path),
+                    got=kind,
+                    fix="use that optimizer",
                 )
         data.pop("processes")
         if self.replay is not None:

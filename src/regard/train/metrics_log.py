@@ -43,7 +43,7 @@ class Journal:
         crash in between does no harm. -> a warning, where the earlier lines are gone: that stops nobody"""
         if position.get(METRICS, 0) and not (self.folder / METRICS).exists():
             self.cut({})
-            return f"{METRICS} is gone: it begins anew, without the lines of earlier steps"
+            return f"{METRICS} is missing: a new file is started, without the lines of earlier steps"
         check(self.folder / METRICS, position.get(METRICS, 0))  # first: one that does not fit is left as it is
         for name in (METRICS, TIMING):
             path, end = self.folder / name, position.get(name, 0)
@@ -60,7 +60,7 @@ class Journal:
         """In one write, unbuffered: what has been recorded outlives the process."""
         path = self.folder / name
         raw = (json.dumps(json_number(line), ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8")
-        with disk_errors(path, len(raw), "a line of the run's journal"):
+        with disk_errors(path, len(raw), "a line of the run's metrics"):
             if name not in self.opened:
                 prepare(path)
                 self.opened.add(name)
@@ -85,7 +85,7 @@ def disk_errors(path: Path, size: int, what: str) -> Iterator[None]:
             f"{what} could not be written",
             where=str(path),
             got=error.strerror or str(error),
-            expected=f"a place that can be written to, with {size} bytes free",
+            expected=f"a writable location with {size} bytes free",
             fix="free some space or make the folder writable, then resume the run",
         ) from error
 
@@ -134,17 +134,17 @@ def check(path: Path, end: int) -> None:
             where=str(path),
             got=f"{size} bytes",
             expected=f"at least {end} bytes",
-            fix="put the file back as it was, or start the run anew in another folder",
+            fix="restore the file, or start a new run in another folder",
         )
     if end:
         with open(path, "rb") as file:
             file.seek(end - 1)
             if file.read(1) != b"\n":
                 raise CheckpointError(
-                    f"{path.name} is not the file that the checkpoint knows",
+                    f"{path.name} does not match the checkpoint",
                     where=str(path),
                     got=f"no line ends at byte {end}",
-                    fix="put the file back as it was, or start the run anew in another folder",
+                    fix="restore the file, or start a new run in another folder",
                 )
 
 
@@ -171,5 +171,5 @@ def parsed(raw: bytes, where: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         line = None
     if not isinstance(line, dict):
-        raise CheckpointError("this line of the journal is no JSON object", where=where, got=repr(raw[:60])[1:])
+        raise CheckpointError("a line of the metrics file is not a JSON object", where=where, got=repr(raw[:60])[1:])
     return line

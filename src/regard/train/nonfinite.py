@@ -35,7 +35,9 @@ def first_bad_layer(parts: Mapping[str, nn.Module], run: Callable[[], object]) -
         def look(module: nn.Module, inputs: Any, output: Any) -> None:
             if not found and not finite(output):
                 bad_inputs = not finite(inputs)
-                found.append(f"{name} ({type(module).__name__}{', whose input was bad already' if bad_inputs else ''})")
+                found.append(
+                    f"{name} ({type(module).__name__}{', whose input was already non-finite' if bad_inputs else ''})"
+                )
 
         return look
 

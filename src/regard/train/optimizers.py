@@ -22,10 +22,10 @@ class AdamW:
     """Loshchilov & Hutter (2019): the decay stands beside the gradient, not in it."""
 
     kind: Literal["adamw"] = "adamw"
-    rate: float = setting(5e-4, "the learning rate at its peak")
-    betas: tuple[float, ...] = setting((0.9, 0.98), "how long the two moments remember")
-    eps: float = setting(1e-9, "added to the root of the second moment")
-    decay: float = setting(0.01, "weight decay; norms, biases and other vectors have none")
+    rate: float = setting(5e-4, "learning rate (peak)")
+    betas: tuple[float, ...] = setting((0.9, 0.98), "Adam betas: decay rates of the two moments")
+    eps: float = setting(1e-9, "Adam epsilon: added to the root of the second moment")
+    decay: float = setting(0.01, "weight decay; not applied to norms, biases and other vectors")
 
     def __post_init__(self) -> None:
         refuse(not_above_zero(self, "rate", "eps"), not_shares(self, "decay"), not_betas(self.betas))
@@ -41,10 +41,10 @@ class Adam:
     """Kingma & Ba (2015); a decay is added to the gradient."""
 
     kind: Literal["adam"] = "adam"
-    rate: float = setting(5e-4, "the learning rate at its peak")
-    betas: tuple[float, ...] = setting((0.9, 0.98), "how long the two moments remember")
-    eps: float = setting(1e-9, "added to the root of the second moment")
-    decay: float = setting(0.0, "weight decay, added to the gradient; norms, biases and other vectors have none")
+    rate: float = setting(5e-4, "learning rate (peak)")
+    betas: tuple[float, ...] = setting((0.9, 0.98), "Adam betas: decay rates of the two moments")
+    eps: float = setting(1e-9, "Adam epsilon: added to the root of the second moment")
+    decay: float = setting(0.0, "weight decay, added to the gradient; not applied to norms, biases and other vectors")
 
     def __post_init__(self) -> None:
         refuse(not_above_zero(self, "rate", "eps"), not_shares(self, "decay"), not_betas(self.betas))
@@ -58,9 +58,9 @@ class Adam:
 @dataclass(frozen=True)
 class SGD:
     kind: Literal["sgd"] = "sgd"
-    rate: float = setting(0.1, "the learning rate at its peak")
-    momentum: float = setting(0.9, "how much of the last step goes on")
-    decay: float = setting(0.0, "weight decay, added to the gradient; norms, biases and other vectors have none")
+    rate: float = setting(0.1, "learning rate (peak)")
+    momentum: float = setting(0.9, "momentum")
+    decay: float = setting(0.0, "weight decay, added to the gradient; not applied to norms, biases and other vectors")
 
     def __post_init__(self) -> None:
         refuse(not_above_zero(self, "rate"), not_shares(self, "momentum", "decay"))
@@ -74,8 +74,8 @@ class Adafactor:
     """Shazeer & Stern (2018): the second moment of a matrix from its rows and columns alone."""
 
     kind: Literal["adafactor"] = "adafactor"
-    rate: float = setting(0.01, "the learning rate at its peak, relative to the size of each weight")
-    decay: float = setting(0.0, "weight decay; norms, biases and other vectors have none")
+    rate: float = setting(0.01, "learning rate (peak), relative to the scale of each weight")
+    decay: float = setting(0.0, "weight decay; not applied to norms, biases and other vectors")
 
     def __post_init__(self) -> None:
         refuse(not_above_zero(self, "rate"), not_shares(self, "decay"))
@@ -94,7 +94,9 @@ def build_optimizer(settings: Settings, part: nn.Module, rates: Mapping[str, flo
     groups: dict[tuple[bool, float], list[nn.Parameter]] = {(True, 1.0): [], (False, 1.0): []}
     named = {name: x for name, x in part.named_parameters() if x.requires_grad}
     if idle := [pattern for pattern in rates if not any(fnmatchcase(name, pattern) for name in named)]:
-        raise InputError("no weight has such a name", where="train.rates", got=", ".join(idle), expected=some_of(named))
+        raise InputError(
+            "no weight matches this name", where="train.rates", got=", ".join(idle), expected=some_of(named)
+        )
     for name, parameter in named.items():
         share = next((float(x) for pattern, x in rates.items() if fnmatchcase(name, pattern)), 1.0)
         groups.setdefault((decays(parameter), share), []).append(parameter)
@@ -138,7 +140,7 @@ def restore_state(optimizer: torch.optim.Optimizer, part: nn.Module, state: Mapp
     for key, value in state.items():
         kind, _, name = key.partition("/")
         if name not in named:
-            raise ValueError(f"the optimizer's state has {key!r}, but there is no such weight")
+            raise ValueError(f"the optimizer state contains {key!r}, but the model has no such weight")
         optimizer.state[named[name]][kind] = beside(value, named[name], fused or kind != "step")
 
 
@@ -166,4 +168,4 @@ def pair(betas: tuple[float, ...]) -> tuple[float, float]:
 def not_betas(betas: tuple[float, ...] | None) -> list[str]:
     if betas is None or (len(betas) == 2 and all(0 <= beta < 1 for beta in betas)):
         return []
-    return [f"betas = {list(betas)} are not two shares from 0 to below 1"]
+    return [f"betas = {list(betas)} must be two numbers from 0 to below 1"]

@@ -75,8 +75,8 @@ def decoded(content: bytes, where: str) -> str:
         wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
         line = content.count(b"\n", 0, error.start) + 1
         raise ConfigError(
-            f"{where}:{line}: this is not UTF-8 text",
-            got="UTF-16, as some shells write with >" if wide else f"byte 0x{content[error.start]:02x}",
+            f"{where}:{line}: the file is not valid UTF-8",
+            got="UTF-16, as written by some shells with >" if wide else f"byte 0x{content[error.start]:02x}",
             fix="save the file as UTF-8",
         ) from None
 
@@ -101,7 +101,7 @@ class RunDocument:
 def load(text: str, where: str) -> RunDocument:
     """What a TOML text says, as plain data, and in which lines."""
     if len(encoded(text, where)) > BIGGEST:
-        raise ConfigError(f"{where}: too large for a run file", expected=f"at most {BIGGEST} bytes")
+        raise ConfigError(f"{where}: the run file is too large", expected=f"at most {BIGGEST} bytes")
     lines = scan(text, where)  # first: it refuses what tomllib could not bear
     try:
         return RunDocument(tomllib.loads(text), lines)
@@ -110,7 +110,7 @@ def load(text: str, where: str) -> RunDocument:
         reason, line, column = found.groups() if found else (str(error), None, None)
         line = line or 1 + text.rstrip("\n").count("\n")
         place = f"column {column}" if column else "the end of the file"
-        raise ConfigError(f"{where}:{line}: this is no TOML: {reason[:200]} (at {place})") from None
+        raise ConfigError(f"{where}:{line}: invalid TOML: {reason[:200]} (at {place})") from None
 
 
 def encoded(text: str, where: str) -> bytes:
@@ -118,7 +118,7 @@ def encoded(text: str, where: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise ConfigError(f"{where}: this is not Unicode text") from None
+        raise ConfigError(f"{where}: invalid Unicode text") from None
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def parse_override(text: str) -> Override:
     scanner = Scanner(text, name)
     path = tuple(scanner.key())
     if not path or len(path) > DEEPEST or not scanner.next("="):
-        raise ConfigError(f"{name}: this is not key=value, such as train.steps=2000")
+        raise ConfigError(f"{name}: expected key=value, such as train.steps=2000")
     typed = text[scanner.at :].strip()
     encoded(text, name)
     try:
@@ -144,7 +144,7 @@ def parse_override(text: str) -> Override:
     except ConfigError as error:
         if typed.strip()[:1] in tuple("\"'[{"):
             reason = re.sub(r" \(at [^()]*\)$", "", error.what.removeprefix(f"{name}:1: "))
-            raise ConfigError(f"{name}: {reason}; a text in a list or a table needs quotes") from None
+            raise ConfigError(f"{name}: {reason}; strings in a list or a table need quotes") from None
         data = {}
     return Override(name, path, data["value"] if len(data) == 1 else typed, typed)
 
@@ -235,7 +235,7 @@ class RunFileReader:
             raise RunFileError(
                 "\n".join([f"{self.where}: {count}", *lines[:MANY], *more]),
                 [problem.as_dict() for problem in found[:MANY]],
-                fix="`regard init` prints a run file in which every key is explained",
+                fix="run `regard init` to print a run file with every key explained",
             )
 
     def table(self, kind: type, data: Mapping[str, Any], base: object | None, path: Path) -> object | None:
@@ -321,11 +321,11 @@ class RunFileReader:
             items = value.items() if isinstance(value, dict) else enumerate(value)
             return all([self.plain(item, (*path, key)) for key, item in items])
         if isinstance(value, date | time):
-            self.problem(path, f"{value} is a date or a time; as a text it stands in quotes")
+            self.problem(path, f"{value} is a date or time; put it in quotes to use it as a string")
         elif isinstance(value, float) and not math.isfinite(value):
             self.problem(path, f"{value} is not a finite number")
         elif isinstance(value, int) and abs(value) >= 1 << 63:
-            self.problem(path, f"{show_value(value)} is too large a number")
+            self.problem(path, f"{show_value(value)} is too large")
         else:
             return True
         return False
@@ -337,7 +337,7 @@ class RunFileReader:
         if same := meant_in_run(str(path[-1]), {dotted(other) for other in every_key(self.kind)}):
             return same
         elsewhere = [repr(dotted(other)) for other in every_key(self.kind) if other[-1] == path[-1] and other != path]
-        other = f"; did you mean {elsewhere[0]}?" if elsewhere else f"; known are {', '.join(known)}"
+        other = f"; did you mean {elsewhere[0]}?" if elsewhere else f"; known keys: {', '.join(known)}"
         return closest_name(path[-1], known) or other
 
 

@@ -26,14 +26,14 @@ def run_file_text(settings: object) -> str:
     """The whole run file of these settings; `read` makes them of it again."""
     kind = type(settings)
     text = "\n".join(table(kind, settings, None, ())).strip("\n") + "\n"
-    again = read(kind, text, "the run file as written")
+    again = read(kind, text, "the generated run file")
     for one in fields(kind):  # type: ignore[arg-type]
         meant, got = getattr(settings, one.name), getattr(again, one.name)
         if plain(meant) != plain(got):
             raise ConfigError(
-                f"a run file cannot hold this value of {one.name}",
+                f"a run file cannot represent this value of {one.name}",
                 got=show_value(meant),
-                expected=f"what it reads as: {got}",
+                expected=f"the value as read back: {got}",
             )
     return text
 

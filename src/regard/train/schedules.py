@@ -15,7 +15,7 @@ class InverseSqrt:
     (dim * warmup) ** -0.5."""
 
     kind: Literal["inverse-sqrt"] = "inverse-sqrt"
-    warmup: int = setting(4000, "warm-up: steps until the full learning rate")
+    warmup: int = setting(4000, "warmup steps until the full learning rate")
 
     def __post_init__(self) -> None:
         refuse(not_positive(self, "warmup"))
@@ -29,8 +29,8 @@ class Cosine:
     """Half a cosine down to ``floor`` of the rate (Loshchilov & Hutter, 2017)."""
 
     kind: Literal["cosine"] = "cosine"
-    warmup: int = setting(0, "warm-up: steps until the full learning rate")
-    floor: float = setting(0.0, "what is left of the learning rate at the end, as a share")
+    warmup: int = setting(0, "warmup steps until the full learning rate")
+    floor: float = setting(0.0, "final learning rate, as a fraction of the peak")
 
     def __post_init__(self) -> None:
         refuse(stage_fields(0, self, "warmup"), not_shares(self, "floor"))
@@ -43,8 +43,8 @@ class Cosine:
 @dataclass(frozen=True)
 class Linear:
     kind: Literal["linear"] = "linear"
-    warmup: int = setting(0, "warm-up: steps until the full learning rate")
-    floor: float = setting(0.0, "what is left of the learning rate at the end, as a share")
+    warmup: int = setting(0, "warmup steps until the full learning rate")
+    floor: float = setting(0.0, "final learning rate, as a fraction of the peak")
 
     def __post_init__(self) -> None:
         refuse(stage_fields(0, self, "warmup"), not_shares(self, "floor"))
@@ -56,7 +56,7 @@ class Linear:
 @dataclass(frozen=True)
 class Constant:
     kind: Literal["constant"] = "constant"
-    warmup: int = setting(0, "warm-up: steps until the full learning rate")
+    warmup: int = setting(0, "warmup steps until the full learning rate")
 
     def __post_init__(self) -> None:
         refuse(stage_fields(0, self, "warmup"))

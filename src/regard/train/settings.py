@@ -11,41 +11,45 @@ from .runfile import setting
 
 @dataclass(frozen=True)
 class Train:
-    steps: int = setting(1000, "training steps: how many updates")
-    epochs: float | None = setting(None, "passes through the training data; given, they replace steps")
+    steps: int = setting(1000, "number of training steps (optimizer updates)")
+    epochs: float | None = setting(None, "number of epochs; replaces steps if given")
     split: int = setting(
-        1, "gradient accumulation: pieces that a batch is cut into in each process; the gradient stays the same"
+        1, "gradient accumulation: number of pieces per batch in each process; the gradient stays the same"
     )
-    clip: float | None = setting(1.0, "gradient clipping: the largest norm of all gradients together")
-    log: int = setting(10, "write the training loss every so many steps")
-    evaluate: int = setting(100, "measure on held-out data every so many steps")
-    save: int = setting(100, "write a checkpoint every so many steps")
-    keep: int = setting(2, "how many of the last checkpoints stay; the best one stays too")
-    patience: int | None = setting(None, "early stopping: after so many evaluations without a better one")
+    clip: float | None = setting(1.0, "gradient clipping: maximum global norm")
+    log: int = setting(10, "log the training loss every this many steps")
+    evaluate: int = setting(100, "evaluate on the held-out split every this many steps")
+    save: int = setting(100, "write a checkpoint every this many steps")
+    keep: int = setting(2, "number of latest checkpoints to keep, in addition to the best one")
+    patience: int | None = setting(None, "early stopping patience: evaluations without improvement")
     moving: float | None = setting(
-        None, "EMA: keep an exponential moving average of the weights, e.g. 0.999, and evaluate that"
+        None, "EMA decay, e.g. 0.999: keep an exponential moving average of the weights and evaluate it"
     )
-    average: int = setting(1, "checkpoint averaging: the final model is the mean of so many last checkpoints")
+    average: int = setting(1, "checkpoint averaging: number of last checkpoints to average for the final model")
     stored: Literal["float32", "float16"] = setting(
-        "float32", "float16: the file of the final model is half as large; it is read as float32"
+        "float32", "storage precision of the final model; float16 halves the file size and is read as float32"
     )
-    precision: Literal["float32", "bfloat16"] = setting("float32", "mixed precision: bfloat16, if the hardware can")
+    precision: Literal["float32", "bfloat16"] = setting(
+        "float32", "compute precision; bfloat16 is mixed precision and requires hardware support"
+    )
     recompute: bool = setting(
-        False, "gradient checkpointing: compute activations again in the backward pass instead of keeping them"
+        False, "gradient checkpointing: recompute activations in the backward pass instead of storing them"
     )
-    compiled: bool = setting(False, "let torch.compile make one program of the model")
+    compiled: bool = setting(False, "compile the model with torch.compile")
     distribution: Literal["ddp", "fsdp", "experts"] = setting(
-        "ddp", "under torchrun: each process has the model, or its share, or its share of the experts"
+        "ddp", "parallelism under torchrun: data parallel, fully sharded, or expert parallel"
     )
-    device: Literal["cpu", "cuda"] = setting("cpu", "where to compute")
-    threads: int = setting(0, "threads a process computes with; 0 for OMP_NUM_THREADS, or as many as there are cores")
-    workers: int = setting(0, "data loader workers: background processes that make batches")
-    rates: Mapping[str, Any] = setting({}, 'of some weights, by their names, as shares of the rate: "backbone.*" = 0.1')
+    device: Literal["cpu", "cuda"] = setting("cpu", "compute device")
+    threads: int = setting(0, "CPU threads per process; 0 for OMP_NUM_THREADS or the number of cores")
+    workers: int = setting(0, "data loader workers (background processes)")
+    rates: Mapping[str, Any] = setting(
+        {}, 'learning rate multipliers by weight name pattern, such as "backbone.*" = 0.1'
+    )
 
     def __post_init__(self) -> None:
         refuse(
             [
-                f"rates: {pattern} = {share!r} is no number from 0 on"
+                f"rates: {pattern} = {share!r} must be a number >= 0"
                 for pattern, share in (self.rates or {}).items()
                 if type(share) not in (int, float) or not share >= 0
             ],

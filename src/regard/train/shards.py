@@ -98,8 +98,10 @@ def fill_weights(part: nn.Module, table: Mapping[str, Tensor]) -> None:
     """Every weight from a checkpoint, strictly."""
     state = part.state_dict()
     if wrong := sorted(state.keys() ^ table.keys()):
-        raise InputError("this checkpoint is of another model", got=", ".join(wrong[:5]))
+        raise InputError("the checkpoint belongs to a different model", got=", ".join(wrong[:5]))
     for name, x in state.items():
         if x.shape != table[name].shape:
-            raise InputError("this checkpoint is of another model", got=f"{name} of shape {tuple(table[name].shape)}")
+            raise InputError(
+                "the checkpoint belongs to a different model", got=f"{name} of shape {tuple(table[name].shape)}"
+            )
         x.copy_(spread(table[name].to(x.device), x))

@@ -82,7 +82,7 @@ class Scanner:
     def mark(self, path: Path, parts: Sequence[str | int]) -> Path:
         """Note that the path goes on with these parts, here."""
         if len(path) + len(parts) > DEEPEST:
-            self.refuse(f"nested more than {DEEPEST} deep")
+            self.refuse(f"nested deeper than {DEEPEST} levels")
         line = self.here()
         for part in parts:
             path = (*path, part)
@@ -159,7 +159,7 @@ class Scanner:
             return True
         word = self.take(BARE)
         if word is not None and len(word.strip()) > LONGEST:
-            self.refuse(f"a value of {len(word.strip())} characters without quotes around it")
+            self.refuse(f"unquoted value of {len(word.strip())} characters")
         return word is not None
 
 
