@@ -134,7 +134,7 @@ def test_a_wrong_command_line(words: list[str], named: str, capsys: pytest.Captu
     assert out == ""
     assert lines.startswith("regard: ")
     assert named in lines
-    assert "what to do: see regard" in lines
+    assert "fix: see regard" in lines
     assert main([*words, "--json"]) == 2
     out, lines = capsys.readouterr()
     assert named in json.loads(out)["error"]["what"]
@@ -151,7 +151,7 @@ def test_models_for_machines(zoo: ModuleType, capsys: pytest.CaptureFixture[str]
 def test_models_in_plain_lines(zoo: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models"]) == 0
     first, second = capsys.readouterr().out.splitlines()
-    assert first == "gpt2\tparameters 124.4M, depth 12\tRadford et al., 2019 https://example.org\tnothing yet"
+    assert first == "gpt2\tparameters 124.4M, depth 12\tRadford et al., 2019 https://example.org\tnot checked"
     assert second == "gpt2-tiny\tparameters 9999\t\tsomebody, 1.2, difference 3.0e-07"
 
 
@@ -228,7 +228,7 @@ def test_bad_input_has_one_form(zoo: ModuleType, capsys: pytest.CaptureFixture[s
     assert main(["models"]) == 2
     out, lines = capsys.readouterr()
     assert out == ""
-    assert lines == "regard: bad weights\n  where: a/b\n  got: 2\n  expected: 3\n  what to do: try 3\n"
+    assert lines == "regard: bad weights\n  where: a/b\n  got: 2\n  expected: 3\n  fix: try 3\n"
     assert main(["models", "--json"]) == 2
     out, lines = capsys.readouterr()
     expected = {"what": "bad weights", "where": "a/b", "got": "2", "expected": "3", "fix": "try 3"}
@@ -291,7 +291,7 @@ def test_no_standard_output(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         patch.setattr(sys, "stdout", None)
         code = main(["models", "--json"])
     assert code == 2
-    assert capsys.readouterr().err == "regard: there is no standard output to write to\n"
+    assert capsys.readouterr().err == "regard: standard output is not available\n"
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
@@ -315,7 +315,7 @@ def said(words: list[str], text: str) -> str:
     return json.dumps({"paper": text}, ensure_ascii=False) if "--json" in words else text
 
 
-@pytest.mark.parametrize(("words", "told"), [(["models"], "ask for less"), (["train", "a"], "data.budget")])
+@pytest.mark.parametrize(("words", "told"), [(["models"], "process less input"), (["train", "a"], "data.budget")])
 def test_too_little_memory(
     words: list[str], told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -334,7 +334,7 @@ def test_an_output_that_is_full_is_no_fault_of_ours(words: list[str]) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run([sys.executable, "-c", PROGRAM, *words], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
-    assert done.stderr == "regard: the output cannot be written: No space left on device\n"
+    assert done.stderr == "regard: cannot write the output: No space left on device\n"
 
 
 ROWS_OF_FIGURES = [
@@ -426,7 +426,7 @@ def test_all_that_can_be_drawn(
     assert [name for name, _, _ in figures] == ["1.1"]
     capsys.readouterr()
     assert main(["figure", "--all"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "3.3\tleft out\ta file is not there"
+    assert capsys.readouterr().out.splitlines()[-1] == "3.3\tskipped\ta file is not there"
     assert main(["figure", "3.3"]) == 2
     assert "words.txt" in capsys.readouterr().err
 
@@ -446,8 +446,8 @@ def test_figures_that_take_hours_are_drawn_when_they_are_named(
     ("words", "told"),
     [
         (["1.1", "--below", "2"], "add --all"),
-        (["1.1", "--all"], "leave out one of the two"),
-        (["--all", "--below", "0"], "no figure takes so little"),
+        (["1.1", "--all"], "remove one of the two"),
+        (["--all", "--below", "0"], "no figure takes less time than --below"),
     ],
 )
 def test_what_would_be_ignored_of_a_figure_is_refused(

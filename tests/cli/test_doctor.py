@@ -64,10 +64,10 @@ def some_checks(*states: doctor.State) -> Iterator[Check]:
 @pytest.mark.parametrize(
     ("states", "code", "last"),
     [
-        (("ok", "ok"), 0, "All is well."),
-        (("ok", "warning"), 0, "regard works here, with 1 warning."),
-        (("warning", "warning"), 0, "regard works here, with 2 warnings."),
-        (("ok", "wrong", "warning"), 1, "1 of 3 checks failed: regard does not work here until that is mended."),
+        (("ok", "ok"), 0, "All checks passed."),
+        (("ok", "warning"), 0, "regard works, with 1 warning."),
+        (("warning", "warning"), 0, "regard works, with 2 warnings."),
+        (("ok", "wrong", "warning"), 1, "1 of 3 checks failed: regard will not work until this is fixed."),
     ],
 )
 def test_the_exit_code_and_the_last_line(
@@ -90,8 +90,8 @@ def test_the_exit_code_and_the_last_line(
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == last
     assert [line.split()[0] for line in lines[:-2] if not line.startswith(" ")] == list(states)
-    assert [line.strip() for line in lines if "what to do" in line] == [
-        f"what to do: fix {i}" for i, state in enumerate(states) if state != "ok"
+    assert [line.strip() for line in lines if line.strip().startswith("fix: ")] == [
+        f"fix: fix {i}" for i, state in enumerate(states) if state != "ok"
     ]
     assert call(True) == code
     told = json.loads(capsys.readouterr().out)
@@ -124,7 +124,7 @@ def test_one_broken_check_does_not_hide_the_others(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(doctor, "packages", broken)
     checks = list(examine())
     assert named(checks, "packages") == [
-        Check("packages", "wrong", "RuntimeError: boom", "report this, with all that regard doctor prints")
+        Check("packages", "wrong", "RuntimeError: boom", "report this, with the full output of regard doctor")
     ]
     assert named(checks, "speed")
 
@@ -246,7 +246,7 @@ def test_a_folder_that_cannot_be_written_to_is_wrong(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(doctor.tempfile, "mkstemp", refused)
     assert folder("folder", tmp_path, "go elsewhere") == Check(
-        "folder", "wrong", f"{tmp_path} cannot be written to: Permission denied", "go elsewhere"
+        "folder", "wrong", f"{tmp_path} is not writable: Permission denied", "go elsewhere"
     )
 
 

@@ -89,7 +89,7 @@ def test_what_is_no_text_is_told_once(monkeypatch: pytest.MonkeyPatch, capsys: p
         "\ufffd",
     ]
     assert capsys.readouterr().err == (
-        "regard: 2 lines are not UTF-8, line 3 first: what is no letter was read as U+FFFD\n"
+        "regard: 2 lines are not valid UTF-8, starting with line 3: invalid bytes were replaced with U+FFFD\n"
     )
     piped("ä\n\ufffd".encode(), monkeypatch)
     assert capsys.readouterr().err == ""
@@ -98,8 +98,8 @@ def test_what_is_no_text_is_told_once(monkeypatch: pytest.MonkeyPatch, capsys: p
 def test_a_sign_ahead_of_long_lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     piped(b"short\n" + b"one two " * 10_000 + b"\n" + b"a" * 60_000, monkeypatch)
     first, second = capsys.readouterr().err.splitlines()
-    assert first.startswith("regard: text 2 has 80,000 letters: ")
-    assert second.startswith("regard: text 3 has 60,000 letters, 60,000 of them in one word: ")
+    assert first.startswith("regard: text 2 has 80,000 characters: ")
+    assert second.startswith("regard: text 3 has 60,000 characters, 60,000 of them in a single word: ")
 
 
 def test_how_far_it_is_within_a_line() -> None:
@@ -109,7 +109,7 @@ def test_how_far_it_is_within_a_line() -> None:
     assert out.getvalue() == ""
     now[0] = 11.0
     follow.within(30, 400)
-    assert out.getvalue() == "30 of 400 sentences of the next\n"
+    assert out.getvalue() == "30 of 400 sentences in this batch\n"
     now[0] = 20.0
     follow.add(2, 9)
     follow.close()

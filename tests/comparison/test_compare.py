@@ -211,7 +211,7 @@ def test_other_kinds_of_models(model: str) -> None:
     assert all(point.error < 1e-5 for point in row(found, "local").points)
     assert found.lengths == ([16, 25] if model == "vit-tiny" else [16, 30])
     assert ("25 for 30" in str(found)) == (model == "vit-tiny")
-    assert ("Text is read byte by byte" in str(found)) == (model != "vit-tiny")
+    assert ("Text is tokenized into bytes" in str(found)) == (model != "vit-tiny")
 
 
 def test_a_reader_gets_hidden_bytes_and_a_viewer_waves() -> None:
@@ -260,13 +260,13 @@ def test_what_would_take_too_long_says_how_long() -> None:
         assert [point.step for point in one.points] == [None, None]
         assert all(point.reason.startswith("would take") and point.reason.endswith(" h") for point in one.points)
         assert "would take" in one.lesson.reason
-    assert "longer than --minutes leaves" in str(found)
+    assert "would exceed --minutes" in str(found)
 
 
 def test_what_would_need_too_much_memory_says_how_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "room", lambda: 50_000)
     found = regard.compare("gpt-tiny", ["local"], lengths=[64], steps=0, rounds=3)
-    assert all("kB, and 50 kB are free" in one.points[0].reason for one in found.rows)
+    assert all("kB of memory, 50 kB available" in one.points[0].reason for one in found.rows)
 
 
 def test_a_busy_machine_is_told() -> None:
@@ -280,8 +280,8 @@ def test_a_busy_machine_is_told() -> None:
 
     assert watch(1.0, 0.5).busy() == ""
     assert watch(0.95, None).busy() == ""  # where the system tells no load
-    assert "this process had 60% of a core" in watch(0.6, None).busy()
-    assert "5.0 processes wanted 4 cores" in watch(1.0, 5.0).busy()
+    assert "this process got 60% of a core" in watch(0.6, None).busy()
+    assert "load average 5.0 on 4 cores" in watch(1.0, 5.0).busy()
     assert watch(0.5, None).slowness == 2.0
     found = regard.compare("gpt-tiny", [], lengths=[16], steps=0, rounds=3, watch=watch(0.4, None))
     assert "The machine was busy" in str(found)
@@ -308,7 +308,7 @@ def test_ctrl_c_gives_what_was_measured(at: str, steps: int) -> None:
     found = regard.compare("gpt-tiny", ["local"], lengths=[16], steps=20, rounds=3, progress=progress)
     assert found.stopped
     assert found.steps == steps
-    assert "Stopped before the end" in str(found)
+    assert "Interrupted: results are incomplete" in str(found)
     assert (found.rows[0].points[0].step_bytes or 0) > 0
     found.as_dict()
     found.picture()
@@ -350,7 +350,7 @@ def test_a_comparison_is_a_page_and_data(found: Comparison, tmp_path: Path) -> N
     save(found, tmp_path, {".html": b"<!doctype", ".json": b"{"})
     page = (tmp_path / "x.html").read_text()
     assert "<svg" in page
-    assert "one training step" in page
+    assert "time per training step" in page
     data = json.loads((tmp_path / "x.json").read_text())
     assert data["rows"][0]["growth"]["step"] == row(found, "softmax").growth(lambda x: x.step.median)
     assert data["rows"][0]["loss_after_equal_steps"] == row(found, "softmax").lesson.losses[-1]
@@ -375,7 +375,7 @@ def test_the_command_line_prints_plain_lines_and_json(tmp_path: Path, capsys: py
     words += ["--rounds", "3", "--data", str(text), "--out", str(tmp_path / "x.svg")]
     assert main(words) == 0
     out, progress = capsys.readouterr()
-    assert out.startswith("gpt-tiny: 2 attentions, one thread")
+    assert out.startswith("gpt-tiny: 2 attention mechanisms, one thread")
     assert "cannot be causal" in out
     assert "poem.txt" in out
     assert "\x1b" not in out + progress
@@ -393,20 +393,20 @@ def test_the_command_line_prints_plain_lines_and_json(tmp_path: Path, capsys: py
         (["gpt-tiny", "--attention", "softmx"], "did you mean 'softmax'?"),
         (["gpt-tiny", "--attention", "softmx"], "performer" if "performer" in MECHANISMS else "talking"),
         (["gtp-tiny"], "did you mean 'gpt-tiny'?"),
-        (["mlp-mnist"], "no attention to be swapped"),
+        (["mlp-mnist"], "no exchangeable attention"),
         (["gpt-tiny", "--lengths", "16,many"], "16,many"),
         (["gpt-tiny", "--lengths", "4"], "at least 16"),
         (["gpt-tiny", "--lengths", "100000000"], "at most 1,048,576"),
         (["gpt-tiny", "--seed", "-1"], "seed is too small"),
-        (["gpt-tiny", "--attention", "softmax,,local"], "an attention has no name"),
-        (["gpt-tiny", "--attention", ""], "an attention has no name"),
+        (["gpt-tiny", "--attention", "softmax,,local"], "--attention contains an empty name"),
+        (["gpt-tiny", "--attention", ""], "--attention contains an empty name"),
         (["gpt-tiny", "--rounds", "1"], "at least 3"),
         (["gpt-tiny", "--minutes", "0"], "above 0"),
         (["gpt-tiny", "--minutes", "nan"], "above 0"),
         (["gpt-tiny", "--data", "nowhere.txt"], "nowhere.txt"),
         (["gpt-tiny", "--out", "x.txt"], ".png or .svg"),
-        (["gpt-tiny", "--out", "nowhere/x.png"], "no such folder"),
-        (["vit-tiny", "--data", __file__], "leave out --data"),
+        (["gpt-tiny", "--out", "nowhere/x.png"], "the folder does not exist"),
+        (["vit-tiny", "--data", __file__], "remove --data"),
     ],
 )
 def test_bad_input_is_refused_before_anything_is_measured(
@@ -430,7 +430,7 @@ def test_an_interrupted_command_prints_the_table(
 ) -> None:
     monkeypatch.setattr(comparing, "compare", lambda *a, **k: replace(found, stopped=True))
     assert main(["compare", "gpt-tiny"]) == 130
-    assert "Stopped before the end" in capsys.readouterr().out
+    assert "Interrupted: results are incomplete" in capsys.readouterr().out
 
 
 def test_in_a_terminal_one_line_is_drawn_over(

@@ -15,9 +15,7 @@ from regard.models.family import Family, nothing
 from regard.zoo import FAMILIES
 
 # What is known to be missing, each with its reason.
-MISSING = {
-    ("perceiverlm", "it names tasks that are known"): "no task of a run teaches it yet; its weights come from others"
-}
+MISSING = {("perceiverlm", "its tasks exist"): "no task of a run teaches it yet; its weights come from others"}
 TRAINED = [(family, task) for family, row in FAMILIES.items() for task in row.tasks]
 # Runs of more than some tenths of a second: those who measure what they write, or are slow by themselves.
 SLOW = {"detect", "spans"}
@@ -35,7 +33,7 @@ def by_name(names: Iterable[str], slow: set[str]) -> list[Any]:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_family_is_reached(family: str) -> None:
-    contracts = [one for one in reach.contracts(family) if not one.says.startswith("a run to")]
+    contracts = [one for one in reach.contracts(family) if not one.says.startswith("a run of the task")]
     failed = {(family, one.contract): one.words for one in asked(family, contracts) if not one.holds}
     assert failed.keys() == {key for key in MISSING if key[0] == family}, failed
 
@@ -68,7 +66,7 @@ class ViT2(vit.ViT):
 
 
 COPY = replace(FAMILIES["vit"], net=ViT2, presets={"vit2-small": vit.PRESETS["vit-small"]}, offered={})
-RUN = "a run to classify is trained, measured, loaded and asked"
+RUN = "a run of the task 'classify' can be trained, evaluated, loaded and used"
 OTHER_RUN = RUN.replace("classify", "language")
 
 
@@ -79,17 +77,17 @@ def test_a_copy_with_a_net_of_its_own_is_a_family(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("changes", "contract", "words"),
     [
-        ({"net": vit.ViT}, "its net is its own", "its net ViT is that of vit"),
-        ({"tasks": ()}, "it names tasks that are known", "names no task"),
-        ({"tasks": ("clasify",)}, "it names tasks that are known", "'clasify' is not known"),
-        ({"tasks": ("language",)}, OTHER_RUN, "is of what it takes: image"),
-        ({"verbs": nothing}, RUN, "trained to classify, it cannot be asked to: its verbs are none"),
-        ({"verbs": lambda config, task: ("see",)}, "its verbs are known, and take what it takes", "'see' is not known"),
-        ({"takes": ("sound",)}, "it can be looked at", "no processor prepares what it takes, sound"),
-        ({"takes": ("sound",)}, "it can be served", "the page has no input for what it takes: sound"),
-        ({"presets": {}}, RUN, "it has no preset"),
-        ({"offered": {"vit2-tiny": 1}}, "it can be served", "vit2-tiny, which is none of its presets"),
-        ({"lens": FAMILIES["swin"].lens}, "its lens ends in its own answer", "it raised"),
+        ({"net": vit.ViT}, "its network class is not shared with another family", "class ViT belongs to vit"),
+        ({"tasks": ()}, "its tasks exist", "declares no task"),
+        ({"tasks": ("clasify",)}, "its tasks exist", "unknown task 'clasify'"),
+        ({"tasks": ("language",)}, OTHER_RUN, "has the inputs of the family: image"),
+        ({"verbs": nothing}, RUN, "the model trained for 'classify' does not support this verb; its verbs: none"),
+        ({"verbs": lambda config, task: ("see",)}, "its verbs exist and accept its inputs", "unknown verb 'see'"),
+        ({"takes": ("sound",)}, "attention maps can be traced", "no processor for its inputs, sound"),
+        ({"takes": ("sound",)}, "it can be served on the web page", "the web page has no input form for sound"),
+        ({"presets": {}}, RUN, "the family has no preset"),
+        ({"offered": {"vit2-tiny": 1}}, "it can be served on the web page", "vit2-tiny, which is not a preset"),
+        ({"lens": FAMILIES["swin"].lens}, "the logit lens after the last block equals the output", "raised"),
     ],
 )  # fmt: skip
 def test_a_copied_row_fails_in_words(

@@ -129,14 +129,14 @@ def test_a_prepared_model_is_a_frozen_copy() -> None:
 
 @pytest.mark.parametrize("name", ["recal", "gpt-tiny", "..", ".", "", "pretrained"])
 def test_a_name_that_does_not_ship_is_refused(name: str) -> None:
-    with pytest.raises(InputError, match="no shipped model"):
+    with pytest.raises(InputError, match="unknown shipped model"):
         regard.load(name)
 
 
 def test_a_path_that_is_no_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no model folder"):
+    with pytest.raises(InputError, match="not a model folder"):
         regard.load(tmp_path)
-    with pytest.raises(InputError, match="no such folder"):
+    with pytest.raises(InputError, match="the folder does not exist"):
         regard.load(tmp_path / "nowhere")
 
 
@@ -177,7 +177,12 @@ def test_convert_says_where_a_model_is_from(tmp_path: Path) -> None:
     export(tmp_path / "a", tmp_path / "hf")
     convert(tmp_path / "hf", tmp_path / "b")
     card = regard.load(tmp_path / "b").card
-    for word in ("# b\n", f"`{tmp_path / 'hf'}`", "of the kind gpt2", "licence and limits are those of the source"):
+    for word in (
+        "# b\n",
+        f"`{tmp_path / 'hf'}`",
+        "(model type gpt2)",
+        "licence and limitations are those of the source",
+    ):
         assert word in card
     (tmp_path / "hf" / "card.md").write_text("# Theirs\n")
     convert(tmp_path / "hf", tmp_path / "c")
@@ -185,11 +190,14 @@ def test_convert_says_where_a_model_is_from(tmp_path: Path) -> None:
     convert(tmp_path / "a", tmp_path / "d")
     assert regard.load(tmp_path / "d").card == ""
     (tmp_path / "none").mkdir()
-    assert "of the kind llama2.c" in foreign_card(tmp_path / "none", tmp_path / "e")
+    assert "(model type llama2.c)" in foreign_card(tmp_path / "none", tmp_path / "e")
 
 
 def test_what_cannot_be_converted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for source, what in ((tmp_path / "nope", "there is no such folder"), (tmp_path, "this is no foreign model folder")):
+    for source, what in (
+        (tmp_path / "nope", "the folder does not exist"),
+        (tmp_path, "not a model folder of another library"),
+    ):
         assert main(["convert", str(source), str(tmp_path / "out")]) == 2
         told = capsys.readouterr().err
         assert told.startswith(f"regard: {what}\n  where: {source}\n")

@@ -42,7 +42,7 @@ def test_the_verb_tells_the_answer_and_a_map(capsys: pytest.CaptureFixture[str])
     assert main(["look", "recall", "Anna sings . Boris paints . Anna", "--site", "blocks.1.mixer"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("sings, 100 %\n")
-    assert "blocks.1.mixer, the mean of its heads:" in said
+    assert "blocks.1.mixer, mean over heads:" in said
     assert "Sites: blocks.0.mixer (4 heads), blocks.1.mixer (4 heads)" in said
 
 

@@ -64,12 +64,12 @@ def test_what_cannot_be_registered_is_told() -> None:
         regard.register(3, name="three")
     for word in ("attention", "model family", "task", "kind of data", "analysis", "figure", "checkpoint table", "verb"):
         assert word in error.value.expected
-    with pytest.raises(InputError, match="the type itself"):
+    with pytest.raises(InputError, match="the class itself"):
         regard.register(Mechanism, name="mine")
-    with pytest.raises(InputError, match="no name"):
+    with pytest.raises(InputError, match="invalid name"):
         regard.register(ROW, name="two words")
     for row, name in ((GOALS["language"], "other"), (SOURCES["text"], "other"), (VERBS["tag"], "other")):
-        with pytest.raises(InputError, match="two names"):
+        with pytest.raises(InputError, match="two different names"):
             regard.register(row, name=name)
     with pytest.raises(InputError, match="gpt-tiny"):
         regard.register(replace(FAMILIES["gpt"]), name="gpt9")
@@ -110,7 +110,8 @@ def test_a_file_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"), [("none.py", "no such"), ("json.py", "another module"), ("rows.txt", "ends")]
+    ("name", "told"),
+    [("none.py", "does not exist"), ("json.py", "another module"), ("rows.txt", r"must be a \.py file")],
 )
 def test_files_that_are_no_plugins(tmp_path: Path, name: str, told: str) -> None:
     if name != "none.py":

@@ -221,8 +221,8 @@ def test_a_picture(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--out", "plot.pdf"], "this kind of file is not written"),
-        (["--out", "/nowhere/plot.png"], "there is no such folder"),
+        (["--out", "plot.pdf"], "unsupported output format"),
+        (["--out", "/nowhere/plot.png"], "the folder does not exist"),
         (["--series", "middle"], "no such series"),
         (["--steps", "0"], "so many steps"),
     ],

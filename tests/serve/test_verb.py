@@ -25,7 +25,7 @@ def test_it_serves_until_it_is_interrupted(tmp_path) -> None:
         try:
             assert process.stdout is not None
             line = process.stdout.readline()
-            assert line.startswith("regard is at http://127.0.0.1:")
+            assert line.startswith("regard is serving at http://127.0.0.1:")
             address = line.split()[3]
             end = time.monotonic() + 60
             while time.monotonic() < end:

@@ -301,7 +301,7 @@ def test_a_run_is_checked_first(place: Path, capsys: pytest.CaptureFixture[str])
     assert "facts.tsv:62: the answer 'zoe' does not stand at 0" in told
     assert main(["check", str(path), "data.bad=0.1"]) == 0
     out = capsys.readouterr().out
-    assert "1 left out" in out
+    assert "1 skipped" in out
     assert "task        answer" in out
 
 

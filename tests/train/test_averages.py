@@ -159,5 +159,8 @@ def test_a_damaged_one_is_left_out_of_the_mean(place: Path, capsys: pytest.Captu
     (folder / "checkpoints" / "step-000016" / "net.safetensors").write_bytes(b"")
     capsys.readouterr()
     assert main(["resume", str(folder)]) == 0
-    assert "step 16 is left out of the final model: 'net.safetensors' is not what" in capsys.readouterr().out
+    assert (
+        "step 16 is not used for the final model: 'net.safetensors' does not match its SHA-256"
+        in capsys.readouterr().out
+    )
     assert equal(model(folder), average_weights([table(folder, 12), table(folder, 20)]))

@@ -198,7 +198,7 @@ def test_bad_rows_are_told_before_any_work(place: Path, capsys: pytest.CaptureFi
         assert "captions.csv:64: text.png: no image of a kind" in told
     assert not (place / "run").exists()
     assert main(["train", "tiny.toml", "folder=run", "data.bad=0.05", "train.steps=1"]) == 0
-    assert "3 bad rows are left out" in capsys.readouterr().out
+    assert "3 bad rows are skipped" in capsys.readouterr().out
     assert "gone.png" in (place / "run" / "faults.txt").read_text()
 
 
@@ -222,7 +222,7 @@ def test_bad_rows_are_told_before_any_work(place: Path, capsys: pytest.CaptureFi
         ("data.size=8", "unknown key"),
         ("data.vocabulary.file=none.json", "there is no such file"),
         ("model.name=vit-cifar", "a vit cannot describe"),
-        ("task={kind='classify'}", "cannot serve the task 'classify'"),
+        ("task={kind='classify'}", "cannot be used for the task 'classify'"),
     ],
 )
 def test_what_makes_no_sense_is_refused(
@@ -248,7 +248,7 @@ def test_other_images_are_refused_and_other_files_beside_them_are_not(
     Image.new("RGB", (12, 10), "white").save(place / "photos" / "7.png")
     for verb in ("resume", "evaluate"):
         told = refused(capsys, verb, str(run))
-        assert "the data has changed since this run began" in told
+        assert "the data has changed since the run started" in told
         assert "images of data.train" in told
     (place / "captions.csv").write_text("another table\n")
     assert "the data has changed" in refused(capsys, "resume", str(run))

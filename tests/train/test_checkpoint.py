@@ -135,8 +135,8 @@ def hollow(path: Path) -> None:
 
 
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
-    "flipped": (flip, "'net.safetensors' is not what was written"),
-    "truncated": (truncate, "'net.optimizer.safetensors' is not what was written"),
+    "flipped": (flip, "'net.safetensors' does not match its SHA-256"),
+    "truncated": (truncate, "'net.optimizer.safetensors' does not match its SHA-256"),
     "missing": (lambda path: (path / "net.safetensors").unlink(), "missing or unknown: 'net.safetensors'"),
     "no state": (lambda path: (path / "state.json").unlink(), "missing or unknown: 'state.json'"),
     "extra": (lambda path: (path / "more.safetensors").write_bytes(b""), "missing or unknown: 'more.safetensors'"),
@@ -145,8 +145,8 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "manifest no JSON": (lambda path: (path / "manifest.json").write_text("{"), "manifest.json cannot be read"),
     "manifest a list": (lambda path: (path / "manifest.json").write_text("[]"), "manifest.json cannot be read"),
     "manifest empty": (lambda path: (path / "manifest.json").write_text(""), "manifest.json cannot be read"),
-    "manifest without files": (lambda path: (path / "manifest.json").write_text("{}"), "has no table of files"),
-    "files no table": (no_list, "has no table of files"),
+    "manifest without files": (lambda path: (path / "manifest.json").write_text("{}"), "has no list of files"),
+    "files no table": (no_list, "has no list of files"),
     "empty folder": (empty, "manifest.json cannot be read"),
     "a file": (a_file, "manifest.json cannot be read"),
 }

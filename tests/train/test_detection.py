@@ -95,18 +95,18 @@ def test_a_backbone_has_a_rate_of_its_own(run: Path) -> None:
     rates = {id(x): group["lr"] for group in optimizer.param_groups for x in group["params"]}
     for name, x in job.model.net.named_parameters():
         assert rates[id(x)] == (0.05 if name.startswith("backbone.") else 0.5)
-    with pytest.raises(InputError, match="no weight has such a name") as caught:
+    with pytest.raises(InputError, match="no weight matches this name") as caught:
         build_optimizer(SGD(), job.model.net, {"spine.*": 0.1})
     assert "backbone*" in caught.value.expected
 
 
 def test_run_files_that_make_no_sense(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for change, reason in {
-        "model.name=vit-base": "a vit cannot detect; it takes a model of the detr family",
-        "task={kind='classify'}": "data of kind 'shapes' cannot serve the task 'classify'",
+        "model.name=vit-base": "a vit model cannot be trained to detect; expected a detr model",
+        "task={kind='classify'}": "data of kind 'shapes' cannot be used for the task 'classify'",
         "data.side=4": "side = 4 is not at least 16",
         "task.nothing=0": "nothing = 0",
-        'train.rates={"backbone.*"="slow"}': "is no number from 0 on",
+        'train.rates={"backbone.*"="slow"}': "must be a number >= 0",
         "model.classes=2": "model.classes is too small",
         "model.classes=4": "4 classes, 3 labels: square, disc, triangle",
     }.items():
@@ -276,7 +276,7 @@ def test_check_tells_of_more_things_than_queries(tmp_path: Path, capsys: pytest.
     assert main(["check", str(written(tmp_path, text)), "model.queries=7", "train.split=2"]) == 0
     told = capsys.readouterr().out
     assert "queries" not in told
-    assert "note        this net has batch norms, which measure each of the 2 pieces" in told
+    assert "note        the model has batch norm layers, which normalize each of the 2 pieces" in told
 
 
 def test_a_class_without_a_box_is_null_in_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

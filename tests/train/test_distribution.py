@@ -142,7 +142,7 @@ def test_a_process_that_is_killed_is_missed_in_words(tmp_path: Path) -> None:
     written(tmp_path, RUN.replace("evaluate = 8", "evaluate = 80"))
     done = launch(2, "spoil", tmp_path, "killed", codes=(0, -9))
     assert done.stdout.count("exit code 2") == 1
-    assert "regard: another process of this run ended without a word" in done.stderr
+    assert "regard: another process of this run ended unexpectedly" in done.stderr
     assert "fault in regard" not in done.stderr
     newest = Checkpoints(tmp_path / "run" / "checkpoints", ALONE).newest()
     assert newest is not None
@@ -159,7 +159,7 @@ def test_torchrun_starts_them(tmp_path: Path, alone: Path) -> None:
     written(killed, RUN.replace("evaluate = 8", "evaluate = 80"))
     done = torchrun("spoil", killed, "killed")
     assert done.returncode == 1  # torchrun's own
-    assert "regard: another process of this run ended without a word" in done.stderr
+    assert "regard: another process of this run ended unexpectedly" in done.stderr
 
 
 @pytest.mark.parametrize("process", ["0", "1"])

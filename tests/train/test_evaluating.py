@@ -279,7 +279,7 @@ def test_early_stopping_ends_a_run(place: Path) -> None:
     folder = trained(place, "train.patience=2", "train.evaluate=2", "optimizer.rate=1e-30")
     assert lines(folder)[-1]["step"] == 6
     assert (folder / "model").is_dir()
-    assert "2 evaluations brought nothing better than step 2" in (folder / "model" / "card.md").read_text()
+    assert "early stopping: no improvement over step 2 in 2 evaluations" in (folder / "model" / "card.md").read_text()
 
 
 def test_more_steps_go_on(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -289,7 +289,7 @@ def test_more_steps_go_on(place: Path, capsys: pytest.CaptureFixture[str]) -> No
     path = folder / "run.toml"
     path.write_text(path.read_text().replace("steps = 8 ", "steps = 12 "))
     assert main(["resume", str(folder)]) == 0
-    assert "going on after step 8" in capsys.readouterr().out
+    assert "resuming after step 8" in capsys.readouterr().out
     assert steps(folder)[-1] == 12
     assert (folder / "model" / "model.safetensors").read_bytes() != old
     path.write_text(path.read_text().replace("steps = 12 ", "steps = 10 "))  # and fewer are done already
@@ -334,7 +334,7 @@ def test_smoke(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         assert main(["train", "tiny.toml", "--smoke", "train.log=1"]) == 0
     assert {path.name for path in (place / "runs").iterdir()} == {"tiny-smoke"}
     told = refused(capsys, "train", "tiny.toml", "--smoke", "folder=b", "smoke.factor=0.01", code=1)
-    assert re.search(r"learning is broken: the loss went from [\d.]+ to [\d.]+, not below 0.01 of it", told)
+    assert re.search(r"the loss does not decrease: it went from [\d.]+ to [\d.]+, not below 0.01 of it", told)
     assert "1 lines of metrics" in refused(capsys, "train", "tiny.toml", "--smoke", "folder=c", "train.log=9", code=1)
     interrupt(monkeypatch, 1, signal.SIGTERM)
     assert main(["train", "tiny.toml", "--smoke", "folder=d", "train.log=9"]) == 130
@@ -347,7 +347,7 @@ def test_not_learned(tmp_path: Path) -> None:
         return not_learned(tmp_path, 0.5)
 
     assert judged(4.0, 9.0, 1.9) == ""
-    assert "learning is broken" in judged(4.0, 1.0, 2.0)
+    assert "the loss does not decrease" in judged(4.0, 1.0, 2.0)
     assert "cannot be judged by 1 lines" in judged(4.0)
     (tmp_path / "metrics.jsonl").write_text('{"loss": 4.0}\n{"held_out": {"loss": 0.1}}\n{"loss": null}\n')
     assert not_learned(tmp_path, 0.5)

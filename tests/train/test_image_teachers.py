@@ -198,7 +198,7 @@ def test_fine_tuning_at_another_resolution(place: Path, capsys: pytest.CaptureFi
         ("model.name=cnn-small", "unknown key"),
         ("task.adversarial=2", "adversarial = 2"),
         ("task.lesson=gentle", "lesson"),
-        ("task.teacher=./none", "no such model"),
+        ("task.teacher=./none", "unknown model"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_any_work(

@@ -205,7 +205,7 @@ def test_folders_of_one_label_and_images_that_were_learned_from(
     Image.new("RGB", (8, 8), (9, 9, 9)).save(place / "val" / "0.png")
     capsys.readouterr()
     assert main(["check", "tiny.toml", "data.train=."]) == 0
-    assert "labels are called train, val: does data.train name the folder above" in capsys.readouterr().out
+    assert "labels are named train, val: data.train may point to the parent of the folder" in capsys.readouterr().out
 
 
 def test_one_large_image_is_made_small_before_the_next_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

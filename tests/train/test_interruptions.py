@@ -46,7 +46,7 @@ def test_control_c_and_resume(place: Path, whole: Path, capsys: pytest.CaptureFi
     os.kill(process.pid, signal.SIGINT)
     assert ended(process, out) == 130
     told = re.search(
-        r"stopped after step (\d+), nothing is lost\. Go on with: regard resume (.*)", out.read_text("utf-8")
+        r"stopped after step (\d+); the checkpoint is saved\. Resume with: regard resume (.*)", out.read_text("utf-8")
     )
     assert told is not None
     assert 9 <= int(told[1]) < STEPS
@@ -55,7 +55,7 @@ def test_control_c_and_resume(place: Path, whole: Path, capsys: pytest.CaptureFi
     assert not (place / "run" / "model").exists()
     assert (place / "run" / "curves.svg").exists()
     assert main(["resume", told[2]]) == 0
-    assert f"going on after step {told[1]}" in capsys.readouterr().out
+    assert f"resuming after step {told[1]}" in capsys.readouterr().out
     assert fingerprint(place / "run") == fingerprint(whole)
 
 
@@ -68,7 +68,7 @@ def test_a_polite_kill_and_resume(
     with monkeypatch.context() as patch:
         interrupt(patch, stop, signal.SIGTERM)
         assert main(["train", str(written(place)), "folder=run"]) == 130
-    assert f"Go on with: regard resume {place / 'run'}" in capsys.readouterr().out
+    assert f"Resume with: regard resume {place / 'run'}" in capsys.readouterr().out
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == handlers
     assert steps(place / "run")[-1] == stop + 1  # the step at hand was ended
     (place / "elsewhere").mkdir()
@@ -132,7 +132,7 @@ def test_a_damaged_checkpoint_is_passed_over(
     assert main(["resume", "run"]) == 0
     told = capsys.readouterr().out
     assert f"{newest} is damaged and passed over" in told
-    assert "going on after step 12" in told
+    assert "resuming after step 12" in told
     assert fingerprint(place / "run") == fingerprint(whole)
 
 

@@ -157,7 +157,7 @@ def test_settings_that_changed_between(tmp_path: Path) -> None:
 def test_patience_that_grew(tmp_path: Path) -> None:
     values = (1.0, 2.0, 3.0, 0.5)
     state = engine(tmp_path, Told(*values), evaluate=2, steps=8, patience=2).run()
-    assert (state.step, state.finished) == (6, "2 evaluations brought nothing better than step 2")
+    assert (state.step, state.finished) == (6, "early stopping: no improvement over step 2 in 2 evaluations")
     same = engine(tmp_path, Told(), evaluate=2, steps=8, patience=2)
     same.resume()
     assert same.run().step == 6

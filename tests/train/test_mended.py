@@ -55,7 +55,7 @@ def test_a_short_variant_removes_only_its_own(place: Path, capsys: pytest.Captur
     (place / "runs").mkdir()
     real.rename(place / "runs" / "foo-smoke")
     before = tree(place / "runs" / "foo-smoke")
-    assert "there is a run in this folder already" in refused(capsys, "train", str(path), "--smoke")
+    assert "the folder already contains a run" in refused(capsys, "train", str(path), "--smoke")
     assert tree(place / "runs" / "foo-smoke") == before
 
 
@@ -145,7 +145,7 @@ def test_the_card_speaks_of_the_weights_that_are_there(place: Path) -> None:
     """Not of the best ones, where those are damaged."""
     folder = trained(place, "train.average=1")
     best = folder / "checkpoints" / "step-000020"
-    assert "The weights of step 20. On held-out data: loss" in (folder / "model" / "card.md").read_text()
+    assert "Weights of step 20. On held-out data: loss" in (folder / "model" / "card.md").read_text()
     shutil.rmtree(folder / "model")
     content = bytearray((best / "net.safetensors").read_bytes())
     content[-1] ^= 1

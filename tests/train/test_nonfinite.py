@@ -45,7 +45,7 @@ def test_the_first_innermost_module() -> None:
 def test_a_bad_input_is_told() -> None:
     net = chain(nn.Identity(), Root())
     found = first_bad_layer({"net": net}, lambda: net(torch.tensor([torch.nan])))
-    assert found == "0 (Identity, whose input was bad already)"
+    assert found == "0 (Identity, whose input was already non-finite)"
 
 
 def test_of_several_parts_the_part_is_named() -> None:

@@ -190,7 +190,7 @@ def test_the_state_has_the_names_of_the_weights() -> None:
     assert set(state_of(optimizer, trained)) == {
         f"{kind}/{name}" for kind in ("exp_avg", "exp_avg_sq", "step") for name in names
     }
-    with pytest.raises(ValueError, match=r"'exp_avg/9\.weight', but there is no such weight"):
+    with pytest.raises(ValueError, match=r"'exp_avg/9\.weight', but the model has no such weight"):
         restore_state(optimizer, trained, {"exp_avg/9.weight": torch.zeros(1)})
 
 

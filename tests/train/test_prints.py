@@ -46,7 +46,7 @@ def test_other_data_is_refused(verb: str, change: str, place: Path, capsys: pyte
     capsys.readouterr()
     assert main([verb, str(place / "run")]) == 2
     told = capsys.readouterr().err
-    assert "the data has changed since this run began" in told
+    assert "the data has changed since the run started" in told
     assert str(path) in told
     assert (place / "run" / "metrics.jsonl").read_bytes() == before
     path.write_text("".join(lines))
@@ -93,7 +93,7 @@ def test_when_every_checkpoint_is_damaged_nothing_is_touched(
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name != ".lock"}
     capsys.readouterr()
     assert main([verb, str(folder)]) == 2
-    assert "every checkpoint of this run is damaged" in capsys.readouterr().err
+    assert "all checkpoints of the run are damaged" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name != ".lock"} == before
 
 
@@ -112,7 +112,7 @@ def test_the_card_is_of_the_final_model(done: Path, capsys: pytest.CaptureFixtur
     capsys.readouterr()
     assert main(["evaluate", str(done / "run"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert f"The mean of the last 2 checkpoints. On held-out data: loss {found['metrics']['loss']:.4g}" in card
+    assert f"Average of the last 2 checkpoints. On held-out data: loss {found['metrics']['loss']:.4g}" in card
 
 
 def test_without_its_tokenizer_and_without_its_timings(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -143,7 +143,7 @@ def test_what_is_cut_off_is_told(done: Path, tmp_path: Path, capsys: pytest.Capt
     assert main(["check", str(done / "run.toml")]) == 0
     text = capsys.readouterr().out
     assert "cut off" not in text
-    assert "there is a run in this folder already" in text
+    assert "the folder already contains a run" in text
 
 
 def test_bad_rows_are_told(done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -151,7 +151,7 @@ def test_bad_rows_are_told(done: Path, tmp_path: Path, capsys: pytest.CaptureFix
     bad.write_text((done / "pairs.tsv").read_text() + "no tab\n")
     words = [f'data.train=["{bad}"]', "data.bad=0.1", f"folder={tmp_path / 'bad'}"]
     assert main(["train", str(done / "run.toml"), *words]) == 0
-    assert "1 bad rows are left out" in capsys.readouterr().out
+    assert "1 bad rows are skipped" in capsys.readouterr().out
 
 
 def test_a_kind_that_is_there_already_keeps_its_settings(done: Path, tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_all_problems_at_once_in_the_order_of_the_file() -> None:
         "run.toml:8: train.deep: ratio = 1.5 is not a share from 0 to below 1",
         "run.toml:9: train.deep.letters: ['a', 1] is not a list of a text",
         "run.toml:10: smoke.factor: missing: a number; below which share of its start the loss must fall",
-        "run.toml:12: model.when: 2020-01-01 is a date or a time; as a text it stands in quotes",
+        "run.toml:12: model.when: 2020-01-01 is a date or time; put it in quotes to use it as a string",
         "run.toml:14: model.list[1]: inf is not a finite number",
         "run.toml:15: trian: unknown key; did you mean 'train'?",
         "override seeds=3: seeds: unknown key; did you mean 'seed'?",
@@ -204,17 +204,17 @@ def test_a_text_may_look_like_a_number() -> None:
         ("train.stesp=3", "override train.stesp=3: train.stesp: unknown key; did you mean 'steps'?"),
         ("steps=3", "override steps=3: steps: unknown key; did you mean 'train.steps'?"),
         ("train.steps=0", "override train.steps=0: train: steps = 0 is not at least 1"),
-        ("train.steps", "override train.steps: this is not key=value, such as train.steps=2000"),
-        ("=3", "override =3: this is not key=value, such as train.steps=2000"),
-        ("a b=3", "override a b=3: this is not key=value, such as train.steps=2000"),
-        ("a." * 40 + "b=3", f"override {'a.' * 40}b=3: this is not key=value, such as train.steps=2000"),
+        ("train.steps", "override train.steps: expected key=value, such as train.steps=2000"),
+        ("=3", "override =3: expected key=value, such as train.steps=2000"),
+        ("a b=3", "override a b=3: expected key=value, such as train.steps=2000"),
+        ("a." * 40 + "b=3", f"override {'a.' * 40}b=3: expected key=value, such as train.steps=2000"),
         ("seed.x=3", "override seed.x=3: seed.x: seed is not a table"),
         ("train=3", "override train=3: train: 3 is not a table"),
         ("train={stesp = 3}", "override train={stesp = 3}: train.stesp: unknown key; did you mean 'steps'?"),
         ("model.x=nan", "override model.x=nan: model.x: nan is not a finite number"),
-        ("se\x1bd=3", r"override 'se\x1bd=3': this is not key=value, such as train.steps=2000"),
+        ("se\x1bd=3", r"override 'se\x1bd=3': expected key=value, such as train.steps=2000"),
         ('"se\x1bd"=3', r"""override '"se\x1bd"=3': 'se\x1bd': unknown key; did you mean 'seed'?"""),
-        ("name=\udcff", r"override 'name=\udcff': this is not Unicode text"),
+        ("name=\udcff", r"override 'name=\udcff': invalid Unicode text"),
     ],
 )
 def test_a_wrong_override(override: str, line: str) -> None:
@@ -226,4 +226,4 @@ def test_an_override_that_is_no_toml(value: str) -> None:
     (line,) = problems(LEAST, f"model.attention={value}")
     assert line.startswith("override ")
     assert len(line) < 400
-    assert line.endswith("; a text in a list or a table needs quotes")
+    assert line.endswith("; strings in a list or a table need quotes")

@@ -151,7 +151,7 @@ def test_a_long_explanation_stands_above() -> None:
         (Run(data=Data(train="a"), model={"x": Path("a")}), "model.x: "),
         (Run(data=Data(train="a"), model={}), "this value of model"),  # what is left out would be there again
         (Run(data=Data(train="a"), optimizer=Deep()), "optimizer: Deep("),  # type: ignore[arg-type]
-        (Run(data=Data(train="\ud800")), "the run file as written"),
+        (Run(data=Data(train="\ud800")), "the generated run file"),
         (Run(data=Data(train="a"), train=Train(steps=2**41)), "train.steps: 2199023255552"),
     ],
 )
@@ -167,7 +167,7 @@ def test_none_that_nothing_can_say_is_not_written() -> None:
         name: str | None = setting("x", "a text or none")
 
     assert read(Named, run_file_text(Named("y")), "run.toml") == Named("y")
-    with pytest.raises(ConfigError, match="a run file cannot hold this value of name"):
+    with pytest.raises(ConfigError, match="a run file cannot represent this value of name"):
         run_file_text(Named(None))
 
 

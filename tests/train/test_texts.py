@@ -338,7 +338,7 @@ def test_a_run_with_adapters_goes_on_as_if_it_had_never_stopped(place: Path, bas
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ('[start]\nmodel = "nowhere"\n', ("no such model", "nowhere", "tatoeba-en-de")),
+        ('[start]\nmodel = "nowhere"\n', ("unknown model", "nowhere", "tatoeba-en-de")),
         ('[start]\nmodel = "BASE"\n[model]\nname = "bert-tiny"\n', ("model is that of [start]",)),
         (
             '[start]\nmodel = "BASE"\n[model]\ndim = 24\n',
@@ -348,8 +348,11 @@ def test_a_run_with_adapters_goes_on_as_if_it_had_never_stopped(place: Path, bas
         ('[start]\nmodel = "BASE"\nlearn = "adapters"\nwhere = ["*.mixer.qq"]\n', ("mixer.qq", "no linear map")),
         ('[start]\nmodel = "BASE"\nlearn = "adapters"\nrank = 99\n', ("rank of 99",)),
         ('[data.vocabulary]\nsize = 300\n[start]\nmodel = "BASE"\n', ("tokens are those of the model of [start]",)),
-        ('[start]\nmodel = "recall"\n', ("a gpt cannot classify", "a model of the recurrent or bert family")),
-        ('[model]\nname = "gpt-tiny"\n', ("a gpt cannot classify; it takes a model of the recurrent or bert family",)),
+        ('[start]\nmodel = "recall"\n', ("a gpt model cannot be trained to classify", "a recurrent or bert model")),
+        (
+            '[model]\nname = "gpt-tiny"\n',
+            ("a gpt model cannot be trained to classify; expected a recurrent or bert model",),
+        ),
     ],
 )
 def test_bad_starts(

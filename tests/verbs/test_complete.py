@@ -326,7 +326,7 @@ def test_as_much_is_measured_as_is_said(tmp_path: Path, capsys: pytest.CaptureFi
         assert int(found[-1][:4]) >= count - 1 - count // len(found)
     (tmp_path / "long.txt").write_text("\n".join(lines))
     assert main(["complete", str(tmp_path / "long.txt"), "--measure", "--order", "2"]) == 0
-    assert "4,000 of 10,000 letters that were not counted" in capsys.readouterr().out
+    assert "4,000 of 10,000 held-out characters" in capsys.readouterr().out
 
 
 # As you type ------------------------------------------------------------------------------------
@@ -397,9 +397,9 @@ def test_in_a_terminal(play: Path) -> None:
     before = termios.tcgetattr(below)
     program = [sys.executable, "-m", "regard", "complete", str(play)]
     with begun(program, below) as process:
-        assert "tab takes" in until(above, "escape leaves")
+        assert "tab: accept" in until(above, "escape: quit")
         os.write(above, b"My lo")
-        assert "My lords" in until(above, "5 letters, 5 keys")
+        assert "My lords" in until(above, "5 characters, 5 keys")
         os.write(above, b"\t")
         assert "14% saved" in until(above, "saved")
         os.write(above, b"\x1b")
@@ -409,7 +409,7 @@ def test_in_a_terminal(play: Path) -> None:
         assert process.stderr.read() == b""
     assert termios.tcgetattr(below) == before
     with begun(program, below) as process:
-        until(above, "escape leaves")
+        until(above, "escape: quit")
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
         assert process.stderr is not None

@@ -181,4 +181,4 @@ def test_a_run_learns_to_describe(
     assert "\nbleu\t" in capsys.readouterr().out
     (tmp_path / "run" / "tokenizer.json").unlink()
     assert main(["resume", "run"]) == 2
-    assert "tokenizer is gone" in capsys.readouterr().err
+    assert "tokenizer file is missing" in capsys.readouterr().err

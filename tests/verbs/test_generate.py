@@ -186,7 +186,7 @@ def test_lines_of_a_pipe_are_prompts(folder: str, monkeypatch: pytest.MonkeyPatc
 
 def test_what_is_not_read_of_a_prompt_is_told(folder: str, capsys) -> None:
     assert main(["generate", folder, "a bird sings " * 30, "--tokens", "2"]) == 0
-    assert "tokens are not read" in capsys.readouterr().err
+    assert "tokens are ignored" in capsys.readouterr().err
 
 
 def test_how_much_is_not_read_is_told_to_machines(folder: str, model: Model, capsys) -> None:
@@ -201,8 +201,8 @@ def test_letters_that_a_model_has_no_token_for_are_told(tmp_path: Path, capsys) 
     odd = "héllo 😀 日本"
     assert main(["generate", "shakespeare", odd, "é 7", "hello", "--tokens", "2"]) == 0
     assert capsys.readouterr().err.splitlines() == [
-        "regard: 4 letters are unknown to this model: 'é', '😀', '日', '本'",
-        "regard: a letter is unknown to this model: '7'",
+        "regard: 4 characters are not in the model's vocabulary: 'é', '😀', '日', '本'",
+        "regard: 1 character is not in the model's vocabulary: '7'",
     ]
     assert main(["generate", "shakespeare", odd, "hello", "--tokens", "2", "--json"]) == 0
     told = [json.loads(line)["unknown"] for line in capsys.readouterr().out.splitlines()]
@@ -212,7 +212,7 @@ def test_letters_that_a_model_has_no_token_for_are_told(tmp_path: Path, capsys) 
     assert main([*few, "--json"]) == 0
     said = capsys.readouterr()
     assert json.loads(said.out)["unknown"] == ["ä", "=", ">", "ö", "ü"]
-    assert said.err == "regard: 5 letters are unknown to this model: 'ä', '=', '>', 'ö', 'ü'\n"
+    assert said.err == "regard: 5 characters are not in the model's vocabulary: 'ä', '=', '>', 'ö', 'ü'\n"
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "wordpiece", "words"])
@@ -256,12 +256,12 @@ def test_a_prompt_is_read_once_for_all_draws(model: Model, monkeypatch: pytest.M
 REFUSED: dict[str, Callable[[str], list[str]]] = {
     "--nbest 4 texts need as many beams": lambda folder: [folder, "a", "--beam", "2", "--nbest", "4"],
     "--top-p 2.0 is above 1": lambda folder: [folder, "a", "--top-p", "2"],
-    "no such model": lambda folder: ["nowhere", "a"],
+    "unknown model": lambda folder: ["nowhere", "a"],
     "phrases": lambda folder: [folder, "a", "--phrase", "x"],
-    "leave out --beam, or --temperature": lambda folder: [folder, "a", "--beam", "2", "--temperature", "1"],
-    "leave out --beam, or --top-k": lambda folder: [folder, "a", "--beam", "2", "--top-k", "4"],
-    "leave out --beam, or --seed": lambda folder: [folder, "a", "--beam", "2", "--seed", "0"],
-    "nothing is drawn by chance": lambda folder: [folder, "a", "--temperature", "0", "--seed", "4"],
+    "remove --beam, or --temperature": lambda folder: [folder, "a", "--beam", "2", "--temperature", "1"],
+    "remove --beam, or --top-k": lambda folder: [folder, "a", "--beam", "2", "--top-k", "4"],
+    "remove --beam, or --seed": lambda folder: [folder, "a", "--beam", "2", "--seed", "0"],
+    "sampling options require sampling": lambda folder: [folder, "a", "--temperature", "0", "--seed", "4"],
     "--tokens 0 is not at least 1": lambda folder: [folder, "a", "--tokens", "0"],
     "--tokens 0 is not at least 1\n    --shortest 3 is above --tokens 0": lambda folder: [
         *(folder, "a", "--tokens", "0", "--shortest", "3")
@@ -271,7 +271,7 @@ REFUSED: dict[str, Callable[[str], list[str]]] = {
     "got: --choice --temperature --tokens\n": lambda folder: [
         *(folder, "a", "--choice", "b", "--temperature", "0.5", "--tokens", "9")
     ],
-    "give --beam above 0": lambda folder: [folder, "a", "--groups", "2"],
+    "set --beam above 0": lambda folder: [folder, "a", "--groups", "2"],
 }
 
 

@@ -96,7 +96,7 @@ def test_of_three_columns_without_names_none_is_taken(model: Model, tmp_path: Pa
     (tmp_path / name).write_text(table)
     assert main(["generate", str(tmp_path / "m"), "ef", "--examples", str(tmp_path / name)]) == 2
     told = capsys.readouterr().err
-    assert "these columns have no names" in told
+    assert "the columns have no names" in told
     assert "input and output" in told
     (tmp_path / name).write_text(table.replace("ab", "input", 1).replace("ba", "output", 1) + table)
     assert main(["generate", str(tmp_path / "m"), "ef", "--examples", str(tmp_path / name)]) == 0

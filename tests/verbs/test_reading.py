@@ -248,13 +248,15 @@ def test_what_is_not_read_of_a_text_is_told(tmp_path: Path, capsys: pytest.Captu
     name = folder(made, tmp_path / "m")
     assert [one.unread for one in made.classify(["w1", long, (long, "w1")])] == [0, 8, 10]
     assert main(["classify", name, "w1", long]) == 0
-    told = "regard: text 2 is longer than what can be read at once: its last 8 tokens are not read\n"
+    told = "regard: text 2 is longer than the model's maximum length: its last 8 tokens are ignored\n"
     assert capsys.readouterr().err == told
     lines(f"w1\n{long}\n{long}\tw1\n")
     assert main(["classify", name, "--json"]) == 0
     said = capsys.readouterr()
     assert [json.loads(line)["unread"] for line in said.out.splitlines()] == [0, 8, 10]
-    many = "2 texts are longer than what can be read at once, text 2 first: 18 tokens at their ends are not read"
+    many = (
+        "2 texts are longer than the model's maximum length, starting with text 2: 18 tokens at their ends are ignored"
+    )
     assert many in said.err
     assert main(["classify", name, "w1", "w2"]) == 0
     assert capsys.readouterr().err == ""
@@ -267,7 +269,7 @@ def test_letters_that_a_reader_has_no_token_for_are_told(tmp_path: Path, capsys:
     assert main(["classify", name, "aé", "éx", "--json"]) == 0
     said = capsys.readouterr()
     assert [json.loads(line)["unknown"] for line in said.out.splitlines()] == [["é"], ["é", "x"]]
-    assert said.err == "regard: 2 letters are unknown to this model: 'é', 'x'\n"
+    assert said.err == "regard: 2 characters are not in the model's vocabulary: 'é', 'x'\n"
 
 
 def test_a_text_that_is_too_long_has_no_vector(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -318,7 +320,7 @@ def test_answer_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtur
     (tmp_path / "bad.txt").write_bytes(b"w1 \xff")
     (tmp_path / "none.txt").write_bytes(b"")
     for words, told_of in (
-        (["w1", context, "--file", str(tmp_path / "page.txt")], "from a file"),
+        (["w1", context, "--file", str(tmp_path / "page.txt")], "as an argument and as a file"),
         (["w1", "--file", str(tmp_path / "nowhere.txt")], "nowhere.txt"),
         (["w1", "--file", str(tmp_path / "bad.txt")], "UTF-8"),
         (["w1", "--file", str(tmp_path / "none.txt")], "context is empty"),

@@ -295,7 +295,7 @@ def test_the_verb(tmp_path: Path, picture: Path, capsys: pytest.CaptureFixture[s
         (["-"], "standard input"),
         ([], "no file"),
         ([file, "-"], "standard input"),
-        ([file, "--beside", "a"], "no second text"),
+        ([file, "--beside", "a"], "--beside requires a text model"),
         ([file, "--top", "0"], "at least one label"),
         ([str(tmp_path / "none.png")], "none.png"),
         ([str(tmp_path)], str(tmp_path)),

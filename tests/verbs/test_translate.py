@@ -231,7 +231,7 @@ def test_a_picture_whose_name_has_a_space(folder: Path, tmp_path: Path, capsys: 
 
 def test_nothing_to_look_at_is_told(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["translate", "  ", "-m", str(folder), "--look", str(tmp_path / "map.svg")]) == 0
-    assert "nothing to look at" in capsys.readouterr().err
+    assert "there is no attention map" in capsys.readouterr().err
     assert not (tmp_path / "map.svg").exists()
 
 
@@ -352,9 +352,9 @@ def test_columns_stand_below_their_words_whatever_their_letters() -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["-m", "nowhere"], "no such model"),
+        (["-m", "nowhere"], "unknown model"),
         (["-m", "recall"], "this gpt cannot translate text"),
-        (["--look", "map.pdf"], "a picture is a .png"),
+        (["--look", "map.pdf"], "expected: .png, .svg or .html"),
         (["--beam", "0"], "--beam 0"),
         (["--nbest", "9"], "--nbest 9"),
         (["--temperature", "0"], "temperature"),
@@ -363,25 +363,25 @@ def test_columns_stand_below_their_words_whatever_their_letters() -> None:
         (["--beam", "4000"], "more than 256"),
         (["--phrase", ""], "a phrase has no letters"),
         (["--longest", "2", "--prefix", "Guten Morgen, meine Damen"], "longer than it may be"),
-        (["--phrase", "Hund Hund", "--no-repeat", "1"], "nothing can be written"),
-        (["again", "--look", "map.png"], "a picture shows one text"),
-        (["--look", "no/such/folder/map.png"], "cannot be written there"),
-        (["--look", "--layer", "decoder.*"], "have no mean"),
-        (["--look", "--layer", "*"], "have no mean"),
+        (["--phrase", "Hund Hund", "--no-repeat", "1"], "no translation satisfies the constraints"),
+        (["again", "--look", "map.png"], "--look with a file accepts only one text"),
+        (["--look", "no/such/folder/map.png"], "the image cannot be written"),
+        (["--look", "--layer", "decoder.*"], "cannot be averaged"),
+        (["--look", "--layer", "*"], "cannot be averaged"),
         (["--look", "--layer", "nowhere"], "no attention of this model"),
-        (["--layer", "decoder.*"], "no layer is looked at"),
+        (["--layer", "decoder.*"], "--layer requires --look"),
         (["--phrase", "  "], "a phrase has no letters"),
         (["--longest", "100000000"], "at most 10000"),
         (["--shortest", "100000000"], "at most 10000"),
         (["--shortest", "9", "--longest", "3"], "--shortest 9 is above --longest 3"),
         (["--top-p", "2"], "--top-p 2.0 is above 1"),
         (["--groups", "3"], "not a multiple of --groups 3"),
-        (["--diversity", "1"], "give --groups too"),
-        (["--seed", "1"], "nothing is drawn by chance"),
-        (["--seed", "1", "--beam", "2"], "leave out --beam, or --seed"),
-        (["--temperature", "1", "--beam", "4"], "leave out --beam, or --temperature"),
-        (["--top-k", "5", "--penalty", "1"], "leave out --penalty, or --top-k"),
-        (["--typical", "0.5", "--groups", "2"], "leave out --groups, or --typical"),
+        (["--diversity", "1"], "set --groups above 1"),
+        (["--seed", "1"], "sampling options require sampling"),
+        (["--seed", "1", "--beam", "2"], "remove --beam, or --seed"),
+        (["--temperature", "1", "--beam", "4"], "remove --beam, or --temperature"),
+        (["--top-k", "5", "--penalty", "1"], "remove --penalty, or --top-k"),
+        (["--typical", "0.5", "--groups", "2"], "remove --groups, or --typical"),
         (["--stream", "--beam", "4"], "--stream --beam"),
         (["--stream", "--nbest", "2"], "--stream --nbest"),
         (["--stream", "--phrase", "Hund"], "--stream --phrase"),

@@ -29,7 +29,7 @@ def run(
     top: Annotated[int, typer.Option(help="Number of most likely labels to print.")] = 1,
     as_json: Json = False,
 ) -> None:
-    """Give texts or images a label: texts as they are or as lines of standard input, images by their files.
+    """Classify texts or images: texts as arguments or lines of standard input, images as files.
 
     In standard input, a tab separates the two texts of a pair.
 

@@ -15,7 +15,7 @@ def run(
     nbest: Annotated[int, typer.Option(help="Number of captions per image, best first.")] = 1,
     as_json: Json = False,
 ) -> None:
-    """Say in a sentence what is on each image.
+    """Write a caption for each image.
 
     Example: regard describe ./runs/scenes drawing.png
     """

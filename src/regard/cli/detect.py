@@ -28,7 +28,7 @@ def run(
     threshold: Annotated[float, typer.Option(help="Confidence threshold, from 0 to 1.")] = 0.5,
     as_json: Json = False,
 ) -> None:
-    """Find things in images: a label, how sure it is, and a box in pixels; and draw them.
+    """Detect objects in images: labels, scores and bounding boxes in pixels; optionally draw them.
 
     Example: regard detect ./runs/bccd cells.jpg --out annotated.png --threshold 0.7
     """

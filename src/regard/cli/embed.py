@@ -23,7 +23,7 @@ def run(
     out: Annotated[Path | None, typer.Option(help="Write the embeddings to this .npy file.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Turn texts into vectors of length 1: alike texts point the same way. Few texts are compared in a table.
+    """Embed texts as vectors of length 1. For a few texts, print a table of their cosine similarities.
 
     Example: regard embed ./minilm "a dog runs" "a puppy is running" "stock prices fell"
     """

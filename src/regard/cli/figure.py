@@ -92,6 +92,6 @@ def summary(result: Mapping[str, Any], out: Path, check: bool) -> str:
         return f"{result['id']}\tskipped\t{result['left_out']}"
     if not check:
         return f"{result['id']}\tdrawn\t{out / result['id']}.png"
-    starts = f" ({result['agreement']} seeds)" if result["agreement"] else ""
+    starts = f" ({result['agreement']} starts)" if result["agreement"] else ""
     failed = "".join(f"\n\t{name}" for name in result["failed"])
     return f"{result['id']}\t{result['verdict'] or 'quoted'}{starts}\t{out / result['id']}.png{failed}"

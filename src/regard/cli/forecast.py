@@ -32,7 +32,7 @@ def run(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Foretell the next values of the series in a csv file: a median and an interval for each; and draw them.
+    """Forecast the next values of the time series in a csv file: medians and intervals; optionally draw them.
 
     Example: regard forecast ./runs/weather weather.csv --steps 24 --out plot.png
     """

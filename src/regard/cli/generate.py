@@ -69,7 +69,7 @@ def run(
     choice: Annotated[list[str] | None, typer.Option(help="Candidate answer to score; may be repeated.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Go on with a text, token by token as it is written.
+    """Generate text from a prompt, and print it token by token.
 
     Example: regard generate ./runs/tales "Once upon a time" --temperature 0.7
     """

@@ -56,4 +56,4 @@ def report_folder(facts: Mapping[str, str], odd: list[str], as_json: bool) -> No
     if odd:
         names = ", ".join(odd[:SHOWN]) + (f" and {len(odd) - SHOWN} more" if len(odd) > SHOWN else "")
         warning = "regard: warning: some weights are not finite; they were written unchanged"
-        print(f"{warning}\n  got: NaN or infinity in {len(odd)} tensors: {names}", file=sys.stderr)
+        print(f"{warning}\n  got: NaN or infinity in {len(odd)} of the tensors: {names}", file=sys.stderr)

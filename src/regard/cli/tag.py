@@ -21,7 +21,7 @@ def run(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Give each word a tag: a word, a tab and its tag in each line, a blank line after each text.
+    """Tag the words of texts: one word, a tab and its tag per line, and a blank line after each text.
 
     Example: regard tag ./runs/tags "She reads the book."
     """

@@ -81,7 +81,7 @@ def run(
     ] = CROSS,
     as_json: Json = False,
 ) -> None:
-    """Translate texts, or the lines of standard input in their order.
+    """Translate texts, or the lines of standard input.
 
     Example: regard translate "Where are my keys?" --look
     """
@@ -280,7 +280,7 @@ def drawn(one: "Translation") -> list[str]:
         return [f"The map of {len(columns)} words is too wide for the terminal; write it to a file: --look map.png"]
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     lines = heat_map_lines(weights.tolist(), rows, columns, colour=colour, width=width)
-    return lines if several == 1 else [*lines, "", "To draw it in one piece: --look map.png"]
+    return lines if several == 1 else [*lines, "", "As one image: --look map.png"]
 
 
 def columns_of_terminal() -> int:

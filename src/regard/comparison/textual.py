@@ -54,7 +54,7 @@ class Bytes:
                 "the text is too short to train on",
                 where=self.name,
                 got=f"{len(self.ids):,} bytes",
-                expected=f"at least {math.ceil(length / HELD_OUT):,} bytes: the held-out last tenth must fill one sequence",
+                expected=f"at least {math.ceil(length / HELD_OUT):,} bytes: the last tenth must hold one sequence",
                 fix="use a longer text or shorter --lengths, or skip training (--steps 0)",
             )
         starts = numbers.integers(0, len(part) - length + 1, rows)

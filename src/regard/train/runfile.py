@@ -337,7 +337,7 @@ class RunFileReader:
         if same := meant_in_run(str(path[-1]), {dotted(other) for other in every_key(self.kind)}):
             return same
         elsewhere = [repr(dotted(other)) for other in every_key(self.kind) if other[-1] == path[-1] and other != path]
-        other = f"; did you mean {elsewhere[0]}?" if elsewhere else f"; known keys: {', '.join(known)}"
+        other = f"; did you mean {elsewhere[0]}?" if elsewhere else f"; valid keys are {', '.join(known)}"
         return closest_name(path[-1], known) or other
 
 
