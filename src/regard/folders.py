@@ -67,7 +67,7 @@ def load(model: str | Path) -> Model:
         if (told := llama2c.said(weights.metadata)) is not None:
             return load_theirs(folder, told, weights.shapes(), lambda names: weights.only(names).read(torch.float32))
     raise InputError(
-        "not a model folder" if folder.is_dir() else "the folder does not exist",
+        "not a model folder" if folder.is_dir() else "folder not found",
         where=str(folder),
         expected="a folder with regard.json, a folder with config.json and *.safetensors, or a run folder",
     )
@@ -200,7 +200,7 @@ def convert(source: str | Path, out: str | Path) -> list[str]:
     )
     if not safe and not (source / "config.json").exists():
         raise InputError(
-            "not a model folder of another library" if source.is_dir() else "the folder does not exist",
+            "not a model folder of another library" if source.is_dir() else "folder not found",
             where=str(source),
             expected="a folder with config.json and weights, or a llama2.c folder with *.safetensors and tokenizer.bin",
         )

@@ -206,7 +206,7 @@ def load_file(path: str | Path) -> PluginSource:
     if place in LOADED:
         return LOADED[place]
     if place.suffix != ".py" or not place.is_file():
-        what = "a plug-in must be a .py file" if place.exists() else "the plug-in file does not exist"
+        what = "a plug-in must be a .py file" if place.exists() else "plug-in file not found"
         raise InputError(what, where=str(path), expected="a Python file that calls regard.register")
     content = place.read_bytes()
     source, name = PluginSource(place.name, source_digest(content), path=str(place)), module_name(place)

@@ -405,7 +405,7 @@ def test_the_command_line_prints_plain_lines_and_json(tmp_path: Path, capsys: py
         (["gpt-tiny", "--minutes", "nan"], "above 0"),
         (["gpt-tiny", "--data", "nowhere.txt"], "nowhere.txt"),
         (["gpt-tiny", "--out", "x.txt"], ".png or .svg"),
-        (["gpt-tiny", "--out", "nowhere/x.png"], "the folder does not exist"),
+        (["gpt-tiny", "--out", "nowhere/x.png"], "folder not found"),
         (["vit-tiny", "--data", __file__], "remove --data"),
     ],
 )

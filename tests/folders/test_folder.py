@@ -136,7 +136,7 @@ def test_a_name_that_does_not_ship_is_refused(name: str) -> None:
 def test_a_path_that_is_no_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a model folder"):
         regard.load(tmp_path)
-    with pytest.raises(InputError, match="the folder does not exist"):
+    with pytest.raises(InputError, match="folder not found"):
         regard.load(tmp_path / "nowhere")
 
 
@@ -195,7 +195,7 @@ def test_convert_says_where_a_model_is_from(tmp_path: Path) -> None:
 
 def test_what_cannot_be_converted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for source, what in (
-        (tmp_path / "nope", "the folder does not exist"),
+        (tmp_path / "nope", "folder not found"),
         (tmp_path, "not a model folder of another library"),
     ):
         assert main(["convert", str(source), str(tmp_path / "out")]) == 2

@@ -293,4 +293,4 @@ def test_the_option_needs_a_file_and_may_stand_anywhere(folder: Path, capsys: py
     assert main(["models", "pixels*", "--plugin", str(folder / "family.py")]) == 0
     assert "pixels-mnist" in capsys.readouterr().out
     assert main(["--plugin", str(folder / "gone.py"), "models"]) == 2
-    assert "the plug-in file does not exist" in capsys.readouterr().err
+    assert "plug-in file not found" in capsys.readouterr().err

@@ -111,7 +111,7 @@ def test_a_file_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "told"),
-    [("none.py", "does not exist"), ("json.py", "another module"), ("rows.txt", r"must be a \.py file")],
+    [("none.py", "not found"), ("json.py", "another module"), ("rows.txt", r"must be a \.py file")],
 )
 def test_files_that_are_no_plugins(tmp_path: Path, name: str, told: str) -> None:
     if name != "none.py":

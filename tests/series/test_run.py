@@ -222,7 +222,7 @@ def test_a_picture(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
     ("words", "told"),
     [
         (["--out", "plot.pdf"], "unsupported output format"),
-        (["--out", "/nowhere/plot.png"], "the folder does not exist"),
+        (["--out", "/nowhere/plot.png"], "folder not found"),
         (["--series", "middle"], "no such series"),
         (["--steps", "0"], "so many steps"),
     ],
@@ -293,7 +293,7 @@ def test_the_template_is_a_run_file(tmp_path: Path) -> None:
         (["data.share=0.6"], "leaves nothing to learn from"),
         (["data.least=25"], "least = 25 is more than window = 24"),
         (["data.horizon=90"], "too short for its window and horizon"),
-        (["model.name=vit-tiny"], "a vit cannot forecast"),
+        (["model.name=vit-tiny"], "a vit model cannot be trained to forecast"),
         (["data.files=[]"], "names no file"),
     ],
 )

@@ -310,7 +310,7 @@ def test_long_contexts_are_learned_from(place: Path, capsys: pytest.CaptureFixtu
     table(place / "facts.tsv", [row._replace(context=f"{row.context} " * 6) for row in facts(60)])
     run = trained(place, "data.budget=300", text=answering(steps=3))
     out, err = capsys.readouterr()
-    assert "beyond 32 in a row" in out + err
+    assert "rows are limited to 32 tokens" in out + err
     assert lines(run)[-1]["held_out"]["loss"] > 0
     splits = reopen_run(run).sources.splits
     sizes = {}
@@ -375,8 +375,8 @@ def test_from_earlier_weights(place: Path, learn: str, capsys: pytest.CaptureFix
         (["data.answer=anwser"], ("anwser", "did you mean 'answer'")),
         (["data.start=7"], ("no column 7",)),
         (["data.longest=5"], ("longest = 5 is neither 0 nor at least 16",)),
-        (["task.kind=tag"], ("cannot serve", "tagged")),
-        (["model={name='gpt-tiny'}"], ("a gpt cannot answer", "bert")),
+        (["task.kind=tag"], ("cannot be used for the task", "tagged")),
+        (["model={name='gpt-tiny'}"], ("a gpt model cannot be trained to answer", "bert")),
         (["data.answer=1"], ("no row that can be used", "does not stand")),
     ],
 )

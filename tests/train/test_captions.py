@@ -221,7 +221,7 @@ def test_bad_rows_are_told_before_any_work(place: Path, capsys: pytest.CaptureFi
         ("data.augment.strength=11", "strength = 11"),
         ("data.size=8", "unknown key"),
         ("data.vocabulary.file=none.json", "there is no such file"),
-        ("model.name=vit-cifar", "a vit cannot describe"),
+        ("model.name=vit-cifar", "a vit model cannot be trained to describe"),
         ("task={kind='classify'}", "cannot be used for the task 'classify'"),
     ],
 )
@@ -258,7 +258,7 @@ def test_a_run_without_its_tokenizer(place: Path, capsys: pytest.CaptureFixture[
     data(place)
     run = trained(place, "train.steps=1", text=PLAIN)
     (run / "tokenizer.json").unlink()
-    assert "tokenizer is gone" in refused(capsys, "resume", str(run))
+    assert "tokenizer file is missing" in refused(capsys, "resume", str(run))
 
 
 # ------------------------------------------------------------------------------------------------------------------ use

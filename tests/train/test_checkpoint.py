@@ -161,7 +161,7 @@ def test_a_damaged_one_is_named_and_passed_over(tmp_path: Path, kind: str) -> No
     assert found.newest(told.append) == tmp_path / "step-000005"
     assert len(told) == 1
     assert str(tmp_path / "step-000010") in told[0]
-    assert "damaged and passed over" in told[0]
+    assert "damaged and is skipped" in told[0]
     assert reason in told[0]
     # and the same step can be saved again, over it
     found.save(Checkpoint(10, {"again": True}, tables()))

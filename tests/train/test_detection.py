@@ -186,7 +186,7 @@ def test_a_folder_of_theirs_detects(tmp_path: Path, capsys: pytest.CaptureFixtur
     one, two = (x.detect(image, threshold=0.0) for x in (made, back))
     assert [thing.box for thing in one.things] == [thing.box for thing in two.things]
     assert main(["detect", str(tmp_path / "theirs"), str(image), "--threshold", "0"]) == 0
-    assert "5 found" in capsys.readouterr().out
+    assert "5 detected" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("name", "wide"), [("o.webp", 16384), ("o.jpg", 65535)])
@@ -351,7 +351,7 @@ def test_the_verb(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     capsys.readouterr()
     assert main(["detect", str(folder), str(one), "--out", str(tmp_path / "out.png"), "--threshold", "0.1"]) == 0
     told = capsys.readouterr().out
-    assert told.startswith(f"{one}  80 x 60  5 found, drawn in")
+    assert told.startswith(f"{one}  80 x 60  5 detected, drawn to")
     with Image.open(tmp_path / "out.png") as drawn:
         assert drawn.size == (640, 480)
     assert main(["detect", str(folder), str(one), str(two), "--out", str(tmp_path / "all"), "--json"]) == 0
@@ -372,8 +372,8 @@ def test_what_the_verb_refuses(run: Path, tmp_path: Path, capsys: pytest.Capture
         ("bad.png",): "cannot be read",
         ("text.png",): "no image of a kind",
         ("gone.png",): "cannot be read",
-        ("a.png", "--out", "out.txt"): "no name of an image file",
-        ("a.png", "--out", "no/out.png"): "no such folder",
+        ("a.png", "--out", "out.txt"): "unsupported image format",
+        ("a.png", "--out", "no/out.png"): "folder not found",
         ("a.png", "--out", "a.png"): "written over",
         ("a.png", "--threshold", "2"): "threshold",
         ("a.png", "bad.png", "--out", "a.png"): "into a folder",

@@ -338,9 +338,9 @@ def test_recomputing_changes_no_gradient(tmp_path: Path) -> None:
 
 def test_fill_is_strict() -> None:
     net, other = nn.Linear(2, 3), nn.Linear(3, 3)
-    with pytest.raises(ValueError, match="another model"):
+    with pytest.raises(ValueError, match="belongs to a different model"):
         fill_weights(net, {"weight": torch.zeros(3, 2)})
-    with pytest.raises(ValueError, match="another model"):
+    with pytest.raises(ValueError, match="belongs to a different model"):
         fill_weights(net, other.state_dict())
 
 

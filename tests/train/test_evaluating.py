@@ -102,7 +102,7 @@ def test_check_tells_and_writes_nothing(place: Path, capsys: pytest.CaptureFixtu
         r"model       transformer-small, 5\.\dk parameters",
         r"batch       source \d+ x \d+, given \d+ x \d+, wanted \d+ x \d+, keys \d+ x \d+",
         r"memory      [\d.]+ [MG]B",
-        r"time        \d+\.\d+ s a step, \d+:\d+ an epoch, \d+:\d+ in all",
+        r"time        \d+\.\d+ s per step, \d+:\d+ per epoch, \d+:\d+ in total",
     ):
         assert re.search(wanted, told), wanted
     assert main(["check", "tiny.toml", "--json", "train.split=3"]) == 0
@@ -220,7 +220,7 @@ def test_half_the_width(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     written(place)
     monkeypatch.setattr(machine, "half_width_on_cpu", lambda: False)
     told = refused(capsys, "train", "tiny.toml", "train.precision=bfloat16")
-    assert "cannot compute in bfloat16" in told
+    assert "does not support bfloat16" in told
     assert "train.precision=float32" in told
     assert tree(place) == {"tiny.toml"}
     monkeypatch.setattr(machine, "half_width_on_cpu", lambda: True)
@@ -348,7 +348,7 @@ def test_not_learned(tmp_path: Path) -> None:
 
     assert judged(4.0, 9.0, 1.9) == ""
     assert "the loss does not decrease" in judged(4.0, 1.0, 2.0)
-    assert "cannot be judged by 1 lines" in judged(4.0)
+    assert "cannot be checked with 1 lines" in judged(4.0)
     (tmp_path / "metrics.jsonl").write_text('{"loss": 4.0}\n{"held_out": {"loss": 0.1}}\n{"loss": null}\n')
     assert not_learned(tmp_path, 0.5)
 

@@ -53,4 +53,6 @@ def test_what_two_saved_others_go_on_with_alike(routed: Path, processes: int) ->
 
 def test_only_experts_can_be_shared_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path, RUN)
-    assert "has none" in refused(capsys, "train", str(path), "train.distribution=experts", f"folder={tmp_path}/run")
+    assert "have no experts" in refused(
+        capsys, "train", str(path), "train.distribution=experts", f"folder={tmp_path}/run"
+    )

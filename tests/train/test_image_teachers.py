@@ -150,7 +150,7 @@ def test_who_can_be_given_images_of_another_size() -> None:
     mixer: Any = regard.build("mixer-s32", patch=4, tokens=8, **sizes).net
     assert not by_places(mixer)
     told = set_back(replace(mixer.config, image=32, classes=3), mixer)
-    assert told.startswith("set model.image = 16, not 32. Only the head, what has no weights")
+    assert told.startswith("set model.image = 16, not 32. Only the head, settings without weights")
 
 
 def test_swin_v2_measures_its_offsets_as_it_learned_to() -> None:
@@ -167,7 +167,7 @@ def test_fine_tuning_at_another_resolution(place: Path, capsys: pytest.CaptureFi
     first = trained(place, "data.mean=[0.4]", "data.deviation=[0.3]", text=run_file())
     text = run_file('[start]\nmodel = "./run"\n[model]\nimage = 16\n')
     assert main(["train", str(written(place, text, "finer.toml")), "folder=finer", "train.steps=1"]) == 0
-    assert "images of 16 x 16 instead of 8 x 8" in "".join(capsys.readouterr())
+    assert "image size 16 x 16 instead of 8 x 8" in "".join(capsys.readouterr())
     found = regard.load(place / "finer" / "model")
     assert found.config.image == 16
     assert found.processor == Images(size=16, mean=(0.4,), std=(0.3,))
@@ -176,7 +176,7 @@ def test_fine_tuning_at_another_resolution(place: Path, capsys: pytest.CaptureFi
     text = run_file('[start]\nmodel = "./run"\n[model]\ndim = 32\n')
     told = refused(capsys, "train", str(written(place, text, "wider.toml")), "folder=wider", "model.image=16")
     assert "do not fit" in told
-    assert "set model.dim = 16, not 32. Only the head, model.image and what has no weights" in told
+    assert "set model.dim = 16, not 32. Only the head, model.image and settings without weights" in told
     assert regard.load(first / "model").config.image == 8
 
 
@@ -245,7 +245,7 @@ def test_what_does_not_go_together(place: Path, capsys: pytest.CaptureFixture[st
     written(place, run_file(CNN))
     assert "set data.size" in refused(capsys, "train", "tiny.toml")
     written(place, run_file('[start]\nmodel = "recall"\n'))
-    assert "a gpt cannot classify" in refused(capsys, "train", "tiny.toml")
+    assert "a gpt model cannot be trained to classify" in refused(capsys, "train", "tiny.toml")
     text = '[task]\nkind = "classify"\nadversarial = 0.5\n[data]\nkind = "labelled"\ntrain = ["a.tsv"]\n'
     written(place, text + '[model]\nname = "bert-tiny"\n')
     assert "no pixels" in refused(capsys, "train", "tiny.toml")

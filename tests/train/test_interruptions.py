@@ -131,7 +131,7 @@ def test_a_damaged_checkpoint_is_passed_over(
     (newest / "net.safetensors").write_bytes(b"rotten")
     assert main(["resume", "run"]) == 0
     told = capsys.readouterr().out
-    assert f"{newest} is damaged and passed over" in told
+    assert f"{newest} is damaged and is skipped" in told
     assert "resuming after step 12" in told
     assert fingerprint(place / "run") == fingerprint(whole)
 
@@ -140,7 +140,7 @@ def test_resume_of_what_is_no_run(place: Path, capsys: pytest.CaptureFixture[str
     (place / "folder").mkdir()
     for name in ("folder", "nowhere"):
         told = refused(capsys, "resume", name)
-        assert "no run's folder" in told
+        assert "not a run folder" in told
         assert name in told
     assert tree(place) == {"folder"}
 
@@ -151,7 +151,7 @@ def test_a_run_that_is_being_trained_is_locked(place: Path, whole: Path, capsys:
     with open(whole / ".lock", "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         told = refused(capsys, "resume", str(whole))
-    assert "another process trains this run" in told
+    assert "another process is training this run" in told
     assert str(whole) in told
     assert main(["resume", str(whole)]) == 0
 

@@ -169,11 +169,11 @@ def test_patience_that_grew(tmp_path: Path) -> None:
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
     engine(tmp_path, steps=5).run()
-    with pytest.raises(InputError, match="another seed"):
+    with pytest.raises(InputError, match="a different seed"):
         engine(tmp_path, steps=5, seed=1).resume()
     other = engine(tmp_path, steps=5)
     other.optimizers = {"net": build_optimizer(SGD(), other.task.parts["net"])}
-    with pytest.raises(InputError, match=r"another optimizer(.|\n)*AdamW"):
+    with pytest.raises(InputError, match=r"a different optimizer(.|\n)*AdamW"):
         other.resume()
 
 

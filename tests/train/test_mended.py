@@ -68,7 +68,7 @@ def test_a_short_variant_can_be_tried_again_but_not_while_it_runs(
     folder = place / "runs" / "foo-smoke"
     (folder / "mark").touch()
     with locked(folder, ALONE):
-        assert "another process trains this run" in refused(capsys, "train", str(path), "--smoke")
+        assert "another process is training this run" in refused(capsys, "train", str(path), "--smoke")
     assert (
         "no such file" in refused(capsys, "train", str(path), "--smoke", "data={kind='pairs', train=['x.tsv']}").lower()
     )
@@ -120,7 +120,7 @@ def test_an_unfinished_average_is_measured_as_one_model(place: Path, capsys: pyt
     capsys.readouterr()
     assert main(["evaluate", str(folder), "--split", "test", "--json"]) == 0
     final = json.loads(capsys.readouterr().out)
-    assert found["weights"].startswith("the best so far")
+    assert found["weights"].startswith("the best checkpoint so far")
     assert final["weights"] == "the final model"
     assert {key: found[key] for key in found if key != "weights"} == {
         key: final[key] for key in final if key != "weights"
@@ -138,7 +138,7 @@ def test_a_prolonged_run_is_measured_as_it_is_now(
         assert main(["resume", str(folder)]) == 1
     capsys.readouterr()
     assert main(["evaluate", str(folder), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["weights"] == "the best so far, of step 32"
+    assert json.loads(capsys.readouterr().out)["weights"] == "the best checkpoint so far, step 32"
 
 
 def test_the_card_speaks_of_the_weights_that_are_there(place: Path) -> None:
@@ -170,7 +170,7 @@ def test_float16_never_writes_infinities(place: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(result, "filled", large)
     folder = trained(place, "train.stored=float16")
-    assert "float16 cannot hold embed.weight" in capsys.readouterr().out
+    assert "embed.weight is out of range for float16" in capsys.readouterr().out
     assert float(regard.load(folder / "model").net.embed.weight.detach()[0, 0]) == 1e5  # type: ignore[union-attr,index]
 
 
@@ -216,8 +216,8 @@ def test_of_a_large_folder_names_sizes_tables_and_some_images(tmp_path: Path, mo
     ("changes", "words"),
     [
         (("train.threads=100000",), "train.threads = 100000"),
-        (("model.name=gpt-small",), "model.name: a gpt cannot translate"),
-        (("model.name=vit-tiny",), "model.name: a vit cannot translate"),
+        (("model.name=gpt-small",), "model.name: a gpt model cannot be trained to translate"),
+        (("model.name=vit-tiny",), "model.name: a vit model cannot be trained to translate"),
         (("data.rows=10000000000000",), "too large a number"),
         (("data={kind='pairs', train='a.tsv'}",), "write ['a.tsv']"),
     ],
@@ -231,7 +231,9 @@ def test_refused_in_words(
 def test_the_line_of_a_model_that_cannot_do_it(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(place, RUN.replace("transformer-small", "bert-tiny"))
     line = path.read_text().splitlines().index('name = "bert-tiny"') + 1
-    assert f"tiny.toml:{line}: model.name: a bert cannot translate" in refused(capsys, "check", str(path))
+    assert f"tiny.toml:{line}: model.name: a bert model cannot be trained to translate" in refused(
+        capsys, "check", str(path)
+    )
 
 
 def test_too_little_memory_is_no_fault(
@@ -242,7 +244,7 @@ def test_too_little_memory_is_no_fault(
 
     monkeypatch.setattr(training, "make_job", full)
     told = refused(capsys, "train", str(written(place)))
-    assert "not enough memory" in told
+    assert "out of memory" in told
     assert "123 bytes" in told
 
 
@@ -280,13 +282,13 @@ def test_files_that_only_inform_stop_nobody(place: Path, capsys: pytest.CaptureF
     (folder / "environment.json").write_text("{")
     (folder / "metrics.jsonl").unlink()
     assert main(["resume", str(folder)]) == 0
-    assert "metrics.jsonl is gone" in capsys.readouterr().out
+    assert "metrics.jsonl is missing" in capsys.readouterr().out
     assert [line["step"] for line in lines(folder)] == [21, 24, 24]
 
 
 def test_check_tries_the_folder(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "file").touch()
-    assert "cannot be written" in refused(capsys, "check", str(written(place)), "folder=file/run")
+    assert "the run folder is not writable" in refused(capsys, "check", str(written(place)), "folder=file/run")
 
 
 def test_home_is_home(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,7 +310,7 @@ def test_the_process_that_knows_where_speaks(tmp_path: Path) -> None:
 
     trained = engine(tmp_path)
     trained.world = Second(0, 2)
-    with pytest.raises(ElsewhereError, match="process 1 says where"):
+    with pytest.raises(ElsewhereError, match="process 1 reports the location"):
         raise trained.not_finite("net", broken(), [])
 
 
@@ -343,7 +345,7 @@ def test_what_is_held_out_is_not_trained_on(place: Path) -> None:
 def test_an_unfinished_run_says_how_to_go_on(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = trained(place)
     shutil.rmtree(folder / "model")
-    assert "not finished, or its folder model/ is gone" in refused(capsys, "translate", "-m", str(folder), "one two")
+    assert "not finished, or its model/ folder is missing" in refused(capsys, "translate", "-m", str(folder), "one two")
 
 
 class Quiet(World):

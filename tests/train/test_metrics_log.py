@@ -220,7 +220,7 @@ def test_a_file_that_is_gone_begins_anew(tmp_path: Path) -> None:
     here = kept.position()
     (tmp_path / "metrics.jsonl").unlink()
     after = Journal(tmp_path)
-    assert "metrics.jsonl is gone" in after.cut(here)
+    assert "metrics.jsonl is missing" in after.cut(here)
     after.record({"step": 2})
     assert after.lines() == [{"step": 2}]
     assert (tmp_path / "timing.jsonl").read_bytes() == b"", "the two go together"

@@ -124,7 +124,7 @@ def test_start_gives_a_part_frozen_weights(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (CIRCLE + "\n[optimizer.critic]\nrate = 1\n", "optimizer.critic: the task has no such part"),
+        (CIRCLE + "\n[optimizer.critic]\nrate = 1\n", "optimizer.critic: the task does not have this part"),
         (CIRCLE + '\n[start]\nmodel = "x"\npart = "decoder"\n', "start.part"),
         (CIRCLE + "\n[optimizer.generator]\nspeed = 1\n", "optimizer.generator.speed: unknown key"),
     ],

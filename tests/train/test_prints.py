@@ -104,7 +104,7 @@ def test_evaluate_names_a_damaged_best_checkpoint(place: Path, capsys: pytest.Ca
     (newest / "net.safetensors").write_bytes(b"")
     capsys.readouterr()
     assert main(["evaluate", str(folder)]) == 0
-    assert "damaged and passed over" in capsys.readouterr().err
+    assert "damaged and is skipped" in capsys.readouterr().err
 
 
 def test_the_card_is_of_the_final_model(done: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,7 +120,7 @@ def test_without_its_tokenizer_and_without_its_timings(place: Path, capsys: pyte
     assert main(["resume", str(place / "run")]) == 0
     (place / "run" / "tokenizer.json").unlink()
     assert main(["resume", str(place / "run")]) == 2
-    assert "tokenizer is gone" in capsys.readouterr().err
+    assert "tokenizer file is missing" in capsys.readouterr().err
 
 
 def test_another_environment_is_told(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,12 +137,12 @@ def test_another_environment_is_told(place: Path, capsys: pytest.CaptureFixture[
 def test_what_is_cut_off_is_told(done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["data.longest=3", f"folder={tmp_path / 'cut'}"]
     assert main(["check", str(done / "run.toml"), *words]) == 0
-    assert "cut off" in capsys.readouterr().out
+    assert "truncated" in capsys.readouterr().out
     assert main(["train", str(done / "run.toml"), *words]) == 0
-    assert "are cut off" in capsys.readouterr().out
+    assert "are truncated" in capsys.readouterr().out
     assert main(["check", str(done / "run.toml")]) == 0
     text = capsys.readouterr().out
-    assert "cut off" not in text
+    assert "truncated" not in text
     assert "the folder already contains a run" in text
 
 

@@ -53,7 +53,7 @@ def test_kinds() -> None:
         "run.toml:4: optimizer.kind: 'adam' is not one of 'adamw', 'sgd'; did you mean 'adamw'?"
     ]
     assert problems(LEAST + "[optimizer]\nkind = 'sgd'\nbetas = []") == [
-        "run.toml:4: optimizer.betas: unknown key; known are kind, rate, momentum"
+        "run.toml:4: optimizer.betas: unknown key; valid keys are kind, rate, momentum"
     ]
     assert problems(LEAST + "optimizer = 5\n") == ["run.toml:2: optimizer: 5 is not a table"]
     assert problems(LEAST + "optimizer.kind = [1]\n") == [
@@ -125,7 +125,7 @@ def test_a_key_in_the_wrong_table() -> None:
         "run.toml:3: train.momentum: unknown key; did you mean 'optimizer.momentum'?"
     ]
     assert problems(LEAST + "[train]\nxyz = 0.5\n")[0].endswith(
-        "unknown key; known are steps, clip, patience, precision, compiled, deep"
+        "unknown key; valid keys are steps, clip, patience, precision, compiled, deep"
     )
 
 
@@ -153,7 +153,7 @@ def test_a_fault_of_a_check_is_not_hidden() -> None:
 def test_many_problems() -> None:
     lines = problems(LEAST + "".join(f"x{i} = 1\n" for i in range(150)))
     assert len(lines) == 101
-    assert lines[99].startswith("run.toml:101: x99: unknown key; known are name, seed")
+    assert lines[99].startswith("run.toml:101: x99: unknown key; valid keys are name, seed")
     assert lines[100] == "and 50 more"
 
 

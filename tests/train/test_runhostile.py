@@ -57,7 +57,7 @@ def test_deep_nesting(nested: str) -> None:
 
 def test_endless_numbers() -> None:
     assert complaint("a = 1\nseed = " + "9" * 5000) == "run.toml:2: unquoted value of 5000 characters"
-    assert complaint("seed = 0x" + "f" * 5000).startswith("run.toml:1: a value of 5002 characters")
+    assert complaint("seed = 0x" + "f" * 5000).startswith("run.toml:1: unquoted value of 5002 characters")
     assert problems(LEAST + "seed = 9999999999999999") == ["run.toml:2: seed: 9999999999999999 is too large a number"]
     assert problems(LEAST + "model.x = " + "9" * 30) == [f"run.toml:2: model.x: {'9' * 30} is too large"]
     assert problems(LEAST + "train.clip = 1e999") == ["run.toml:2: train.clip: inf is not a finite number"]
@@ -66,7 +66,7 @@ def test_endless_numbers() -> None:
 
 def test_keys_are_shown_safely() -> None:
     (line,) = problems(LEAST + '[train]\n"\\u001b[31m\\n\\u202e" = 1\n')
-    assert line.startswith(r"run.toml:3: train.'\x1b[31m\n\u202e': unknown key; known are")
+    assert line.startswith(r"run.toml:3: train.'\x1b[31m\n\u202e': unknown key; valid keys are")
     (line,) = problems(LEAST + f"[train]\n{'k' * 100_000} = 1")
     assert len(line) < 300
     (line,) = problems(LEAST + f"seed = '{'k' * 100_000}'")

@@ -315,7 +315,7 @@ def test_an_adapter_fits_its_base_alone(place: Path, base: Path) -> None:
     other = regard.load(base / "model")
     with torch.no_grad():
         next(iter(other.parameters()))[0, 0] += 1e-6
-    with pytest.raises(CheckpointError, match="belongs to other weights"):
+    with pytest.raises(CheckpointError, match="trained on a different base model"):
         regard.adapted(other, run / "adapter")
     data = json.loads((run / "adapter" / "adapter.json").read_text())
     (run / "adapter" / "adapter.json").write_text(json.dumps(data | {"rank": 3}))
@@ -339,10 +339,10 @@ def test_a_run_with_adapters_goes_on_as_if_it_had_never_stopped(place: Path, bas
     ("more", "words"),
     [
         ('[start]\nmodel = "nowhere"\n', ("unknown model", "nowhere", "tatoeba-en-de")),
-        ('[start]\nmodel = "BASE"\n[model]\nname = "bert-tiny"\n', ("model is that of [start]",)),
+        ('[start]\nmodel = "BASE"\n[model]\nname = "bert-tiny"\n', ("not allowed with [start]",)),
         (
             '[start]\nmodel = "BASE"\n[model]\ndim = 24\n',
-            ("do not fit", "embed.weight", "Only the head, what has no weights"),
+            ("do not fit", "embed.weight", "Only the head, settings without weights"),
         ),
         ('[start]\nmodel = "BASE"\n[model]\ndimm = 24\n', ("dimm",)),
         ('[start]\nmodel = "BASE"\nlearn = "adapters"\nwhere = ["*.mixer.qq"]\n', ("mixer.qq", "no linear map")),
@@ -395,8 +395,8 @@ def test_a_model_that_is_nowhere_is_looked_for_in_places_that_can_be_read(
         (["data.label=moood"], ("moood",)),
         (["data.text=[1,2,3]"], ("neither one column nor two",)),
         (["model.classes=1"], ("classes is too small", "at least 2")),
-        (["model.classes=3"], ("3 classes, 2 labels: down, up", "leave model.classes out")),
-        (["task.kind=tag"], ("cannot serve", "tagged")),
+        (["model.classes=3"], ("3 classes, 2 labels: down, up", "remove model.classes")),
+        (["task.kind=tag"], ("cannot be used for the task", "tagged")),
     ],
 )
 def test_bad_runs(place: Path, changes: list[str], words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:

@@ -72,7 +72,7 @@ def test_the_run_file_is_kept_in_full(whole: Path) -> None:
     assert table["train"]["clip"] == 1.0
     assert table["optimizer"]["betas"] == [0.9, 0.98]
     assert table["seed"] == 0
-    assert re.search(r"^# patience = .* early stopping: after so many evaluations", text, re.MULTILINE)
+    assert re.search(r"^# patience = .* early stopping patience: evaluations without improvement", text, re.MULTILINE)
     none = replace(kept, train=replace(kept.train, clip=None, patience=3))
     assert read_run(written(whole.parent, run_file_text(none), "none.toml")) == none
 
@@ -88,7 +88,7 @@ def test_a_folder_with_other_files_is_refused(place: Path, capsys: pytest.Captur
     (place / "mine").mkdir()
     (place / "mine" / "thesis.txt").write_text("precious")
     told = refused(capsys, "train", str(written(place)), "folder=mine")
-    assert "files that are no run" in told
+    assert "is not a run folder" in told
     assert tree(place) == {"mine", "mine/thesis.txt", "tiny.toml"}
     (place / "empty").mkdir()  # an empty one is welcome
     assert main(["train", "tiny.toml", "folder=empty", "train.steps=1"]) == 0

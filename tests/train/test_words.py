@@ -37,11 +37,11 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_a_word_of_the_field_names_the_key(tmp_path: Path, line: str, key: str) -> None:
     with pytest.raises(InputError) as caught:
         read_run(written(tmp_path), (line,))
-    assert f"here it is called {key}" in str(caught.value)
+    assert f"use {key} instead" in str(caught.value)
 
 
 def test_in_python_too() -> None:
-    with pytest.raises(InputError, match="here it is called heads"):
+    with pytest.raises(InputError, match="use heads instead"):
         regard.build("gpt-tiny", num_heads=2)
 
 

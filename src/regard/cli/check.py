@@ -39,7 +39,7 @@ def run(
 def lines(report: "CheckReport") -> list[str]:
     from regard.train.formatting import format_bytes, format_count, format_duration
 
-    taken = "; this folder already contains a run: choose another with folder=..." if report.taken else ""
+    taken = "; the folder already contains a run: choose another with folder=..." if report.taken else ""
     told = [f"task        {report.task}, in {report.folder}{taken}"]
     for name, split in report.splits.items():
         waste = f", {split.padding - 1:.0%} padding" if split.padding > 1 else ""

@@ -65,7 +65,7 @@ def writable(out: Path | None, images: list[str]) -> dict[str, Path]:
         raise InputError("unsupported image format", got=f"--out {out}", expected=" or ".join(PICTURES))
     if not out.absolute().parent.is_dir():
         fix = "create it, or choose another"
-        raise InputError("the folder does not exist", where=str(out.absolute().parent), got=f"--out {out}", fix=fix)
+        raise InputError("folder not found", where=str(out.absolute().parent), got=f"--out {out}", fix=fix)
     spare(images, [out])
     return {images[0]: out}
 

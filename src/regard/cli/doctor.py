@@ -260,12 +260,12 @@ def threads() -> Iterator[Check]:
 
     cores = machine.cores()
     count = torch.get_num_threads()
-    found = f"{count} compute threads, {cores} cores"
+    found = f"compute threads: {count}, cores: {cores}"
     if count > cores:
         yield Check(
             "threads",
             "warning",
-            f"{found}: more threads than cores slow each other down",
+            f"{found}; more threads than cores slow down computation",
             f"set OMP_NUM_THREADS={cores}",
         )
     elif count < cores and (name := next((x for x in ("OMP_NUM_THREADS", "MKL_NUM_THREADS") if x in os.environ), "")):

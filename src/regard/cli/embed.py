@@ -33,7 +33,7 @@ def run(
         raise InputError("unsupported file format for embeddings", got=str(out), expected=".npy")
     if out is not None and not out.absolute().parent.is_dir():
         fix = "create it, or choose another"
-        raise InputError("the folder does not exist", where=str(out.absolute().parent), got=f"--out {out}", fix=fix)
+        raise InputError("folder not found", where=str(out.absolute().parent), got=f"--out {out}", fix=fix)
     import numpy as np
     import torch
 

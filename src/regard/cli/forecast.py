@@ -67,7 +67,7 @@ def writable(out: Path | None, file: Path) -> None:
     if out.suffix.lower() not in KINDS:
         raise InputError("unsupported output format", got=f"--out {out}", expected=" or ".join(KINDS))
     if not out.absolute().parent.is_dir():
-        raise InputError("the folder does not exist", where=str(out.absolute().parent), got=f"--out {out}")
+        raise InputError("folder not found", where=str(out.absolute().parent), got=f"--out {out}")
     if out.exists() and file.exists() and out.samefile(file):
         raise InputError("the input file would be overwritten", where=str(out), fix="choose another name")
 

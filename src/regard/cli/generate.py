@@ -170,7 +170,7 @@ def read(path: Path | None, shots: int | None) -> list[tuple[str, str]]:
             raise InputError("--shots requires --examples", got=f"--shots {shots}", fix="add --examples FILE")
         return []
     if not path.is_file():
-        raise InputError("the file does not exist", where=str(path))
+        raise InputError("file not found", where=str(path))
     try:
         rows = table_rows(path, ["input", "output"])
     except InputError:

@@ -208,5 +208,5 @@ def check_save_path(path: str | Path) -> Path:
     if path.suffix not in KINDS:
         raise InputError("unsupported output format for a comparison", got=str(path), expected=" or ".join(KINDS))
     if not path.parent.is_dir():
-        raise InputError("the folder does not exist", where=str(path.parent))
+        raise InputError("folder not found", where=str(path.parent))
     return path

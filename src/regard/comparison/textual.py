@@ -31,7 +31,7 @@ from .subjects import without_dropout
 VALUES = 256  # that a byte has
 HELD_OUT = 0.1  # the share of a text that is measured on, its end
 HIDDEN = 0.15  # the share of tokens that a reader has to guess
-GENERATED = "generated text (numbers and their reversal)"
+GENERATED = "generated text: numbers and their reversal"
 
 
 class Bytes:

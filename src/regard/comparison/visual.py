@@ -19,7 +19,7 @@ class Visual:
     """Tells the direction of waves in an image; lengths are patches, as many as make a square."""
 
     unit = "patches"
-    data = f"generated images (waves in {CLASSES} directions)"
+    data = f"generated images: waves in {CLASSES} directions"
 
     def __init__(self, config: Any) -> None:
         self.patch, self.channels = config.patch, config.channels

@@ -106,4 +106,4 @@ def meant_in_run(word: str, known: Collection[str]) -> str:
 
 
 def joined_keys(keys: list[str]) -> str:
-    return f"; the key is called {' or '.join(keys)}" if keys else ""
+    return f"; use {' or '.join(keys)} instead" if keys else ""

@@ -88,4 +88,4 @@ def best_so_far(engine: Engine, folder: Path) -> str:
     for shadow in engine.shadows.values():
         shadow.exchange()  # what is measured is their mean, where there is one
     judged = engine.state.best_step == engine.state.step
-    return f"the {'best so far' if judged else 'latest'} checkpoint, step {engine.state.step}"
+    return f"the {'best' if judged else 'latest'} checkpoint so far, step {engine.state.step}"

@@ -55,7 +55,7 @@ def find_run(name: str) -> Path:
     if path.suffix == ".toml" or path.is_file():
         if not path.is_file():
             raise InputError(
-                "the run file is a folder" if path.is_dir() else "the run file does not exist",
+                "the run file is a folder" if path.is_dir() else "run file not found",
                 where=name,
                 fix="create one with `regard init translate > run.toml`",
             )

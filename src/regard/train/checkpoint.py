@@ -93,7 +93,7 @@ class Checkpoints:
         """The newest whole one. One that is damaged is named to ``report`` and passed over."""
         for _, path in sorted(self.all(), reverse=True):
             if problem := find_damage(path):
-                report(f"the checkpoint {path} is damaged and is skipped: {problem}")
+                report(f"{path} is damaged and is skipped: {problem}")
             else:
                 return path
         return None

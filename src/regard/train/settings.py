@@ -17,9 +17,9 @@ class Train:
         1, "gradient accumulation: number of pieces per batch in each process; the gradient stays the same"
     )
     clip: float | None = setting(1.0, "gradient clipping: maximum global norm")
-    log: int = setting(10, "log the training loss every this many steps")
-    evaluate: int = setting(100, "evaluate on the held-out split every this many steps")
-    save: int = setting(100, "write a checkpoint every this many steps")
+    log: int = setting(10, "logging interval in steps (training loss)")
+    evaluate: int = setting(100, "evaluation interval in steps (held-out split)")
+    save: int = setting(100, "checkpoint interval in steps")
     keep: int = setting(2, "number of latest checkpoints to keep, in addition to the best one")
     patience: int | None = setting(None, "early stopping patience: evaluations without improvement")
     moving: float | None = setting(
