@@ -149,7 +149,7 @@ def padded(net: nn.Module, given: Mapping[str, Tensor], side: str, vocab: int) -
         alone = tensors(net(**own | {part: own[part][:, keys[part][row]] for part in keys}))
         for part, x in alone.items():
             along = found[part][row]
-            what = f"row {row} of the output {part or 'tensor'} with padding on the {side}"
+            what = f"row {row} of the output {part or 'tensor'} with {side} padding"
             along = along[keys[last][row]] if along.ndim == 2 else along
             demand_close(along, x[0], what, "the same row without padding", 1e-9)
     garbage = {**given} | {part: torch.where(keys[part], x, (x + 5) % vocab) for part, x in words(given).items()}

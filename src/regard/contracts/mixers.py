@@ -140,11 +140,13 @@ def padded(choice: Choice, side: str, causal: bool) -> None:
     y = layer(x, mask=Mask(causal=causal, keys=keys))
     for row in range(3):
         alone = layer(x[row : row + 1, keys[row]], mask=Mask(causal=causal))
-        what = f"row {row} with padding on the {side} ({int(keys[row].sum())} of 6 positions are real)"
+        what = f"row {row} with {side} padding ({int(keys[row].sum())} of 6 positions are not padding)"
         demand_close(y[row, keys[row]], alone[0], what, "the same row without padding", 1e-9)
     bad = torch.where(keys[..., None], x, 1e3)
     found = layer(bad, mask=Mask(causal=causal, keys=keys))
-    demand_close(found[keys], y[keys], f"with large numbers at the padding on the {side}, what is real", "what it was")
+    demand_close(
+        found[keys], y[keys], f"with large numbers in the {side} padding, the unpadded output", "the original output"
+    )
 
 
 def one_of_many(choice: Choice) -> None:
