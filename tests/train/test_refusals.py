@@ -185,7 +185,7 @@ def test_a_number_that_is_none(
     with monkeypatch.context() as patch:
         patch.setattr(FeedForward, "forward", poisoned)
         told = refused(capsys, "train", str(written(place, PAIRS)), "folder=run")
-    assert "step 7: a number is not finite, first in the output of encoder.0.ffn (MLP)" in told
+    assert "step 7: a number is not finite, first in the output of encoder.0.ffn (FeedForward)" in told
     assert re.search(rf"batch of step 7: {re.escape(str(place / 'pairs.tsv'))}:\d+, ", told)
     assert "loss = nan" in told
     assert steps(place / "run") == [5]

@@ -19,7 +19,7 @@ from regard.modalities.text.reversal import WORDS, Reversal
 from regard.modalities.text.tasks.language import Language, next_tokens
 from regard.modalities.text.tasks.translation import Translate
 from regard.modalities.text.vocabulary import BEGIN, END, PAD, Vocabulary
-from regard.tasks.classify import Classify, LabelledBatch
+from regard.tasks.classify import Classify, ClassifyBatch
 from regard.tasks.task import Task
 from tests.train.tasked import SIZES, VOCAB, gradients, only, rows
 
@@ -231,7 +231,7 @@ def test_classify(smoothing: float) -> None:
     torch.manual_seed(1)
     net = nn.Sequential(nn.Flatten(), nn.Linear(12, 4))
     task = Classify(net, ("cat", "dog", "fox", "owl"), smoothing)
-    batch = LabelledBatch(torch.randn(9, 3, 2, 2), torch.arange(9) % 4)
+    batch = ClassifyBatch(torch.randn(9, 3, 2, 2), torch.arange(9) % 4)
     logits = net(batch.inputs)
     term = only(task, batch).terms["loss"]
     assert term.count == "examples"
@@ -240,7 +240,7 @@ def test_classify(smoothing: float) -> None:
     torch.testing.assert_close(term.sum, plain)
     with torch.no_grad():
         found = summed(
-            task, LabelledBatch(batch.inputs[:2], batch.labels[:2]), LabelledBatch(batch.inputs[2:], batch.labels[2:])
+            task, ClassifyBatch(batch.inputs[:2], batch.labels[:2]), ClassifyBatch(batch.inputs[2:], batch.labels[2:])
         )
     assert found["loss"] == pytest.approx(float(F.cross_entropy(logits, batch.labels)), rel=1e-5)  # never smoothed
     assert found["accuracy"] == pytest.approx(float((logits.argmax(-1) == batch.labels).float().mean()))

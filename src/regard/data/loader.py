@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader
 
 from regard.errors import InputError
 
-from .counter_rng import COLLATE, counter_rng
+from .counter_rng import COLLATE, philox
 from .rows import Data
 
 PLAIN = (str, bytes, int, float, type(None))
@@ -55,7 +55,7 @@ class Maker:
         return tuple(self.piece(step, i, own[i :: self.split].tolist(), rows[:1].tolist()) for i in range(self.split))
 
     def piece(self, step: int, i: int, rows: Sequence[int], spare: Sequence[int]) -> MicroBatch:
-        with seeded(counter_rng(COLLATE, self.seed, step, self.rank * self.split + i)):
+        with seeded(philox(COLLATE, self.seed, step, self.rank * self.split + i)):
             return MicroBatch(self.data.collate(rows or spare, step), 1.0 if rows else 0.0)
 
     def __getitem__(self, step: int) -> Made:

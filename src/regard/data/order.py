@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from regard.errors import InputError
 
-from .counter_rng import ORDER, counter_rng, permutation
+from .counter_rng import ORDER, permutation, philox
 from .rows import Numbers
 
 
@@ -72,7 +72,7 @@ class Order:
         """The last one is kept: steps mostly follow each other."""
         current = self.current
         if current is None or current.number != number:
-            numbers = counter_rng(ORDER, self.seed, number)
+            numbers = philox(ORDER, self.seed, number)
             if self.shuffle:
                 # The group in the upper bits and chance in the lower ones: one sort does both.
                 bits = np.uint64(max(1, int(self.groups.max()).bit_length()))

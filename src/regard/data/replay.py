@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from regard.errors import InputError
 
-from .counter_rng import ORDER, counter_rng, uniform_samples
+from .counter_rng import ORDER, philox, uniform_samples
 from .rows import Numbers
 
 Row = Mapping[str, NDArray[Any]]
@@ -95,7 +95,7 @@ class Replay:
         there = min(self.count, self.room)
         if not there:
             raise InputError("the replay memory is empty", fix="let the task collect rows before its first step")
-        drawn = uniform_samples(counter_rng(ORDER, self.seed, step), self.batch)
+        drawn = uniform_samples(philox(ORDER, self.seed, step), self.batch)
         return (self.count - there + np.minimum((drawn * there).astype(np.int64), there - 1)).astype(np.int64)
 
     def collate(self, rows: Sequence[int], step: int) -> Any:

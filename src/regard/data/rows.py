@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from regard.errors import InputError
 
-from .counter_rng import HOLDOUT, counter_rng, permutation
+from .counter_rng import HOLDOUT, permutation, philox
 from .faults import Fault
 
 Numbers = NDArray[np.integer[Any]]
@@ -84,5 +84,5 @@ def split_indices(total: int, size: int | float, seed: int, what: str = "rows") 
             got=f"{size} of {total} {what}",
             expected=f"a whole number of {what}, or a share between 0 and 1",
         )
-    order = permutation(counter_rng(HOLDOUT, seed, 0), total)
+    order = permutation(philox(HOLDOUT, seed, 0), total)
     return np.sort(order[count:]), np.sort(order[:count])

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.nn.config import not_finite, not_positive, refuse, stage_fields
+from regard.nn.config import not_at_least, not_finite, not_positive, refuse
 
 from .incremental import IncrementalDecoder
 from .phrases import Phrases, allotted, progress
@@ -34,7 +34,7 @@ class Beam:
     diversity: float = 0.5  # what a token costs for each group that has chosen it, in nats
 
     def __post_init__(self) -> None:
-        wrong = not_positive(self, "beams", "groups") + stage_fields(0, self, "penalty", "diversity")
+        wrong = not_positive(self, "beams", "groups") + not_at_least(0, self, "penalty", "diversity")
         wrong += not_finite(self, "penalty", "diversity")
         wrong += [f"beams = {self.beams} are more than {MOST}"] if (self.beams or 0) > MOST else []
         if self.beams and self.groups and self.beams % self.groups:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.nn.config import not_above_zero, not_finite, refuse, stage_fields
+from regard.nn.config import not_above_zero, not_at_least, not_finite, refuse
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class Sampling:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        wrong = not_above_zero(self, "temperature", "top_p", "typical") + stage_fields(0, self, "top_k", "seed")
+        wrong = not_above_zero(self, "temperature", "top_p", "typical") + not_at_least(0, self, "top_k", "seed")
         wrong += not_finite(self, "temperature")
         wrong += [f"{key} = {value} is above 1" for key in ("top_p", "typical") if (value := getattr(self, key)) > 1]
         refuse(wrong)

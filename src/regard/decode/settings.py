@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from regard.nn.config import not_positive, refuse, stage_fields
+from regard.nn.config import not_at_least, not_positive, refuse
 
 from .beam import Beam
 from .sampling import Sampling
@@ -24,7 +24,7 @@ class Decoding:
     phrases: tuple[str, ...] = ()  # what every text must hold, be it within a word
 
     def __post_init__(self) -> None:
-        wrong = not_positive(self, "nbest", "longest") + stage_fields(0, self, "shortest", "no_repeat")
+        wrong = not_positive(self, "nbest", "longest") + not_at_least(0, self, "shortest", "no_repeat")
         if self.sampling is None and self.beam is not None and self.nbest is not None and self.nbest > self.beam.beams:
             wrong += [f"nbest = {self.nbest} texts need as many beams, and there are {self.beam.beams}"]
         if self.phrases and not all(phrase.strip() for phrase in self.phrases):

@@ -18,7 +18,7 @@ SHOWN = 8
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledBatch:
+class ClassifyBatch:
     """A batch of images, or of whatever else is one tensor."""
 
     inputs: Tensor  # (b, ...)

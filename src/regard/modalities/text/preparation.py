@@ -15,7 +15,7 @@ from regard.modalities.rows import OpenedData, Preparation, RunPlan, Size, Split
 from regard.modalities.sources import source_of
 from regard.models.word2vec import Config as Word2Vec
 from regard.models.word2vec import word_vectors
-from regard.nn.config import refuse, stage_fields
+from regard.nn.config import not_at_least, refuse
 from regard.storage.documents import read_bytes
 from regard.train.runfile import setting
 from regard.zoo import FAMILIES
@@ -40,7 +40,7 @@ class VocabularySettings:
 
     def __post_init__(self) -> None:
         least = BYTE_VOCABULARY if self.kind == "bpe" and not self.file else 1
-        refuse(stage_fields(least, self, "size"))
+        refuse(not_at_least(least, self, "size"))
 
 
 def whose_words(plan: RunPlan) -> ModelView | None:

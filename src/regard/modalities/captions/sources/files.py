@@ -27,7 +27,7 @@ from regard.modalities.images.preparation import (
 from regard.modalities.rows import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import SPLITS, check_tolerated
 from regard.modalities.text.preparation import VocabularySettings
-from regard.nn.config import not_above_zero, not_positive, not_shares, refuse, stage_fields
+from regard.nn.config import not_above_zero, not_at_least, not_positive, not_shares, refuse
 from regard.train.runfile import required_setting, setting
 
 
@@ -60,7 +60,7 @@ class CaptionFiles:
 
     def __post_init__(self) -> None:
         wrong = not_positive(self, "batch") + ([] if self.train or self.train is None else ["train names no file"])
-        wrong += stage_fields(2, self, "longest") + not_deviations(self.deviation)
+        wrong += not_at_least(2, self, "longest") + not_deviations(self.deviation)
         if self.images is not None and len(self.images) not in (0, 1, 3):
             wrong += [f"images = {list(self.images)} names neither no folder nor one nor three"]
         if self.image is not None and self.image == self.caption:

@@ -11,7 +11,7 @@ from regard.modalities.captions.scenes import Scenes
 from regard.modalities.images.processor import Images
 from regard.modalities.rows import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import SPLITS
-from regard.nn.config import not_positive, refuse, stage_fields
+from regard.nn.config import not_at_least, not_positive, refuse
 from regard.train.runfile import setting
 
 MEASURED = 200  # images that are held out, and as many to test on
@@ -27,7 +27,7 @@ class DrawnScenes:
     longest: int = setting(32, "tokens of a caption; the rest is cut off")
 
     def __post_init__(self) -> None:
-        refuse(not_positive(self, "rows", "batch"), stage_fields(2, self, "longest"))
+        refuse(not_positive(self, "rows", "batch"), not_at_least(2, self, "longest"))
 
 
 def open_scenes(plan: RunPlan) -> OpenedData:

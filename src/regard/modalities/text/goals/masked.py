@@ -24,7 +24,7 @@ from regard.tasks.task import Task
 from regard.tasks.teacher import Teacher
 from regard.train.optimizers import AdamW
 from regard.train.runfile import setting
-from regard.train.schedules import Linear
+from regard.train.schedules import LinearSchedule
 from regard.train.settings import Train
 
 
@@ -86,7 +86,7 @@ TEMPLATE = Template(
     model={"name": "bert-mini", "length": 128},
     train=Train(steps=10000, evaluate=500, save=500, log=50),
     optimizer=AdamW(rate=1e-3, betas=(0.9, 0.98), decay=0.01),
-    schedule=Linear(warmup=500),
+    schedule=LinearSchedule(warmup=500),
 )
 GOAL = Goal(
     MaskedModel,

@@ -17,7 +17,7 @@ from regard.nn.config import not_above_zero, refuse
 from regard.tasks.task import Task
 from regard.train.optimizers import AdamW
 from regard.train.runfile import setting
-from regard.train.schedules import Linear
+from regard.train.schedules import LinearSchedule
 from regard.train.settings import Train
 
 
@@ -48,7 +48,7 @@ TEMPLATE = Template(
     model={"name": "bert-mini", "length": 64},
     train=Train(steps=2000, evaluate=100, save=100, log=10),
     optimizer=AdamW(rate=3e-4, betas=(0.9, 0.999), decay=0.01),
-    schedule=Linear(warmup=100),
+    schedule=LinearSchedule(warmup=100),
 )
 GOAL = Goal(
     Similarity,

@@ -17,11 +17,11 @@ from regard.modalities.text.tasks.distillation import Distil
 from regard.modalities.text.tasks.translation import Feeding, Translate
 from regard.modalities.text.tasks.words import LOAD
 from regard.modalities.text.teaching import same_words
-from regard.nn.config import not_above_zero, not_shares, refuse, stage_fields
+from regard.nn.config import not_above_zero, not_at_least, not_shares, refuse
 from regard.tasks.task import Task
 from regard.train.optimizers import Adam
 from regard.train.runfile import setting
-from regard.train.schedules import InverseSqrt
+from regard.train.schedules import InverseSqrtSchedule
 from regard.train.settings import Train
 
 
@@ -41,7 +41,7 @@ class TranslationSettings:
     def __post_init__(self) -> None:
         refuse(
             not_shares(self, "smoothing"),
-            stage_fields(0, self, "given", "decay", "load"),
+            not_at_least(0, self, "given", "decay", "load"),
             not_above_zero(self, "temperature"),
             [f"given = {self.given} is above 1"] if (self.given or 0) > 1 else [],
             not_share(self.share),
@@ -80,7 +80,7 @@ TEMPLATE = Template(
     model={"name": "transformer-small"},
     train=Train(steps=10000, evaluate=500, save=500, log=50),
     optimizer=Adam(rate=2e-3),
-    schedule=InverseSqrt(warmup=1000),
+    schedule=InverseSqrtSchedule(warmup=1000),
 )
 HERE = "regard.modalities.text.goals.translate"
 GOAL = Goal(

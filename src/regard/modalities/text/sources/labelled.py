@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from regard.data.counter_rng import HOLDOUT, counter_rng, permutation
+from regard.data.counter_rng import HOLDOUT, permutation, philox
 from regard.data.files import only_file, table_rows
 from regard.data.rows import Rows, Subset
 from regard.errors import InputError
@@ -13,7 +13,7 @@ from regard.modalities.rows import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import check_splits
 from regard.modalities.text.labelled import LabelledTexts
 from regard.modalities.text.preparation import HOW, TEXT, VocabularySettings
-from regard.nn.config import not_above_zero, not_positive, not_shares, refuse, stage_fields
+from regard.nn.config import not_above_zero, not_at_least, not_positive, not_shares, refuse
 from regard.train.runfile import required_setting, setting
 
 from .files import ANIMALS, PATHS, WORDS, no_files, paths_of
@@ -37,7 +37,7 @@ class LabelledFiles:
     vocabulary: VocabularySettings = setting(VocabularySettings(), HOW)
 
     def __post_init__(self) -> None:
-        wrong = not_positive(self, "budget") + stage_fields(0, self, "longest", "rows") + no_files(self.train)
+        wrong = not_positive(self, "budget") + not_at_least(0, self, "longest", "rows") + no_files(self.train)
         if self.text is not None and len(self.text) not in (1, 2):
             wrong += [f"text = {list(self.text)} names neither one column nor two"]
         refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
@@ -61,7 +61,7 @@ def open_labelled(plan: RunPlan) -> OpenedData:
     opened = check_splits(splits, data.bad, data.share, plan.seed, names=train.names)
     if 0 < data.rows < len(opened.splits["train"]):
         rows = opened.splits["train"]
-        few = permutation(counter_rng(HOLDOUT, plan.seed, 1), len(rows))[: data.rows]
+        few = permutation(philox(HOLDOUT, plan.seed, 1), len(rows))[: data.rows]
         opened.splits["train"] = Subset(rows, few, rows.faults)
     return opened
 

@@ -9,7 +9,7 @@ from regard.data.rows import Rows
 from regard.modalities.rows import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import check_splits
 from regard.modalities.text.preparation import HOW, TEXT, VocabularySettings
-from regard.nn.config import not_above_zero, not_positive, not_shares, refuse, stage_fields
+from regard.nn.config import not_above_zero, not_at_least, not_positive, not_shares, refuse
 from regard.train.runfile import required_setting, setting
 
 from .files import ANIMALS, PATHS, WORDS, no_files, paths_of
@@ -37,7 +37,7 @@ class PairFiles:
     vocabulary: VocabularySettings = setting(VocabularySettings(), HOW)
 
     def __post_init__(self) -> None:
-        wrong = not_positive(self, "budget") + stage_fields(2, self, "longest")
+        wrong = not_positive(self, "budget") + not_at_least(2, self, "longest")
         refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"), no_files(self.train))
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from regard.modalities.rows import DataKind, OpenedData, RunPlan
 from regard.modalities.text.preparation import GENERATED
 from regard.modalities.text.reversal import Reversal
-from regard.nn.config import not_positive, refuse, stage_fields
+from regard.nn.config import not_at_least, not_positive, refuse
 from regard.train.runfile import setting
 
 MEASURED = 200  # rows that are held out, and as many to test on
@@ -23,7 +23,7 @@ class Reverse:
     budget: int = setting(1024, "batch size in tokens, source and target, padding included")
 
     def __post_init__(self) -> None:
-        refuse(not_positive(self, "rows", "budget"), stage_fields(2, self, "longest"))
+        refuse(not_positive(self, "rows", "budget"), not_at_least(2, self, "longest"))
 
 
 def open_reversed(plan: RunPlan) -> OpenedData:
