@@ -74,6 +74,7 @@ interface Site {
   scale: number | null;
   calls: number;
   time?: number;
+  over?: { kind: string; number: number; label: string };
 }
 
 interface Model {
