@@ -13,7 +13,7 @@ from torch.utils.checkpoint import CheckpointError, checkpoint
 import regard.nn.tap
 from regard.nn.attention import MultiHeadAttention, Softmax
 from regard.nn.recomputation import recompute_forward
-from regard.nn.tap import capture, listen, listeners_here
+from regard.nn.tap import capture, heard_by, listen, listeners_here
 from tests.contracts.families import net
 from tests.contracts.tools import DIM, HEADS, close, numbers, stirred
 
@@ -47,6 +47,18 @@ def test_nothing_remains_after_an_error() -> None:
             model(ids)
     assert state() == before == ({}, "default")
     assert {name: dict(vars(module)) for name, module in model.named_modules()} == kept
+
+
+def test_what_was_entered_is_left_after_an_error() -> None:
+    """Who listened before the error hears again after it, also if nobody listened within."""
+    model, ids, passed = net("gpt"), torch.randint(13, (1, 4)), []
+    with listen(model, "*.stream", lambda name, x: passed.append(name)):
+        with pytest.raises(ZeroDivisionError), heard_by({}):
+            model(ids)
+            raise ZeroDivisionError
+        assert passed == [], "nobody was to hear this"
+        model(ids)
+    assert passed
 
 
 def test_two_threads_do_not_hear_each_other() -> None:
