@@ -52,10 +52,14 @@ def test_nothing_remains_after_an_error() -> None:
 def test_what_was_entered_is_left_after_an_error() -> None:
     """Who listened before the error hears again after it, also if nobody listened within."""
     model, ids, passed = net("gpt"), torch.randint(13, (1, 4)), []
+
+    def failing() -> None:
+        model(ids)
+        raise ZeroDivisionError
+
     with listen(model, "*.stream", lambda name, x: passed.append(name)):
         with pytest.raises(ZeroDivisionError), heard_by({}):
-            model(ids)
-            raise ZeroDivisionError
+            failing()
         assert passed == [], "nobody was to hear this"
         model(ids)
     assert passed
