@@ -155,7 +155,7 @@ def weights_in(path: Path) -> Weights:
     reached = 0
     for start, end, name in sorted(spans):
         if start != reached:
-            kind = "overlaps the one before it" if start < reached else "leaves a gap before it"
+            kind = "overlaps another tensor" if start < reached else "leaves a gap before it"
             refuse_file(
                 path,
                 f"tensor {quote_name(name)} {kind}: it starts at byte {start}, the data before it ends at {reached}",

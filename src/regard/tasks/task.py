@@ -38,11 +38,11 @@ class Task:
     goal: str = "loss"  # metric that selects the best checkpoint: the smallest value, or with "-" before it the largest
 
     def counts(self, batch: Any) -> Mapping[str, float]:
-        """Counts that loss terms are divided by, from the batch alone; the engine adds them over all its parts."""
+        """Counts that loss terms are divided by, from the batch alone. The engine adds them over its parts."""
         raise NotImplementedError
 
     def losses(self, batch: Any, step: int) -> Iterator[Loss]:
-        """The losses of a training step: one for a supervised task, two for a GAN. Schedules are functions of ``step``."""
+        """The losses of a training step: one for a supervised task, two for a GAN."""
         raise NotImplementedError
 
     def evaluate(self, batch: Any) -> Mapping[str, Tensor]:
