@@ -4,7 +4,7 @@ from regard.errors import InputError
 
 from .inputs import ModelView
 
-TEACHER = "distillation: folder of a run or model to use as the teacher; it must have the same vocabulary and labels"
+TEACHER = "distillation: run or model folder of the teacher, with the same labels and (for text) the same vocabulary"
 SHARE = "distillation: weight of the teacher in the loss"
 TEMPERATURE = "distillation temperature of teacher and student"
 
