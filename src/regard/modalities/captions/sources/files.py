@@ -53,7 +53,7 @@ class CaptionFiles:
     share: float = setting(
         0.1, "fraction of the images of train to hold out for validation, with all their captions, if held_out is empty"
     )
-    bad: float = setting(0.01, "maximum fraction of bad rows; with more the run stops before training")
+    bad: float = setting(0.01, "maximum fraction of bad rows; above it the run does not start")
     batch: int = setting(32, "batch size in captions, each with its image")
     longest: int = setting(64, "maximum length of a caption in tokens; longer captions are truncated")
     fit: Literal["stretch", "crop"] = setting("stretch", FIT)

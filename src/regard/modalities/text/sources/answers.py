@@ -36,7 +36,7 @@ class AnswerFiles:
         "", "column or key of the answer's start in the context, in characters from 0; empty: its first occurrence"
     )
     share: float = setting(0.1, "fraction of train to hold out for validation if held_out is empty")
-    bad: float = setting(0.01, "maximum fraction of bad rows; with more the run stops before training")
+    bad: float = setting(0.01, "maximum fraction of bad rows; above it the run does not start")
     budget: int = setting(4096, "batch size in tokens, including padding")
     longest: int = setting(
         0,

@@ -35,7 +35,7 @@ class LabelledFiles:
     label: int | str = setting(2, "column or key of the label")
     rows: int = setting(0, "number of rows of train to use, sampled with the seed; 0: all")
     share: float = setting(0.1, "fraction of train to hold out for validation if held_out is empty")
-    bad: float = setting(0.01, "maximum fraction of bad rows; with more the run stops before training")
+    bad: float = setting(0.01, "maximum fraction of bad rows; above it the run does not start")
     budget: int = setting(4096, "batch size in tokens, including padding")
     longest: int = setting(
         0, "maximum sequence length in tokens; longer texts are truncated; 0: the model's limit, at most 512"

@@ -31,7 +31,7 @@ class PairFiles:
         (1, 2), "columns of source and target in a tsv or csv, by number or name; for jsonl: the keys"
     )
     share: float = setting(0.01, "fraction of train to hold out for validation if held_out is empty")
-    bad: float = setting(0.01, "maximum fraction of bad rows; with more the run stops before training")
+    bad: float = setting(0.01, "maximum fraction of bad rows; above it the run does not start")
     budget: int = setting(4096, "batch size in tokens of source and target, including padding")
     longest: int = setting(128, "maximum length of a sentence in tokens; longer sentences are truncated")
     vocabulary: VocabularySettings = setting(VocabularySettings(), HOW)

@@ -31,7 +31,7 @@ class TextFiles:
         "line", "line: each line is an example; text: the file is split into windows of the model's length"
     )
     share: float = setting(0.01, "fraction of train to hold out for validation if held_out is empty")
-    bad: float = setting(0.01, "maximum fraction of bad rows; with more the run stops before training")
+    bad: float = setting(0.01, "maximum fraction of bad rows; above it the run does not start")
     budget: int = setting(4096, "batch size in tokens, including padding")
     longest: int = setting(0, "maximum length of a line or window in tokens; 0: the model's limit, or 512")
     vocabulary: VocabularySettings = setting(VocabularySettings(), HOW)

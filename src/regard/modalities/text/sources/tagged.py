@@ -31,7 +31,7 @@ class TaggedFiles:
         "upos", "universal part-of-speech tags, or the language-specific ones (xpos)"
     )
     share: float = setting(0.1, "fraction of train to hold out for validation if held_out is empty")
-    bad: float = setting(0.01, "maximum fraction of bad sentences; with more the run stops before training")
+    bad: float = setting(0.01, "maximum fraction of bad sentences; above it the run does not start")
     budget: int = setting(4096, "batch size in tokens, including padding")
     longest: int = setting(
         0, "maximum sequence length in tokens; longer sentences are truncated; 0: the model's limit, at most 512"
