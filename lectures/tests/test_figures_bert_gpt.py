@@ -120,7 +120,7 @@ def test_missing_data_is_told(monkeypatch, tmp_path):
     monkeypatch.setenv("REGARD_DATA", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     for code in (fifteen, blanks, paraphrases):
-        with pytest.raises(InputError, match="no such file"):
+        with pytest.raises(InputError, match="file not found"):
             code.compute()
 
 

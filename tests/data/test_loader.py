@@ -205,7 +205,7 @@ def test_a_batch_that_cannot_be_sent_is_an_error() -> None:
 
             return Batch()
 
-    with pytest.raises(TypeError, match="top of a module"):
+    with pytest.raises(TypeError, match="at module level"):
         list(Loader(Local(), range(2), workers=1))
 
 

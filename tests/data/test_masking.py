@@ -120,7 +120,7 @@ def test_a_tokenizer_of_others_is_not_changed() -> None:
     before = text.to_bytes()
     with_mask(with_frame(text))
     assert text.to_bytes() == before
-    with pytest.raises(InputError, match="no token that hides"):
+    with pytest.raises(InputError, match="no mask token"):
         mask_token(Vocabulary("words", 50).learn([WORDS]))
 
 

@@ -130,8 +130,8 @@ def test_the_order_is_the_same_in_every_version() -> None:
     ("arguments", "word"),
     [
         ({"count": 0, "rows": 1}, "no rows"),
-        ({"count": 3}, "is open"),
-        ({"count": 3, "budget": 5}, "needs lengths"),
+        ({"count": 3}, "batch size is not set"),
+        ({"count": 3, "budget": 5}, "needs row lengths"),
         ({"count": 3, "rows": 0}, "at least 1"),
         ({"count": 3, "lengths": np.ones(3), "budget": 0}, "at least 1"),
         ({"count": 3, "lengths": np.ones(2), "budget": 5}, "for each example"),

@@ -51,7 +51,9 @@ def test_a_file_as_it_is(tmp_path: Path) -> None:
     assert "".join(learn.texts).endswith("\n")
 
 
-@pytest.mark.parametrize(("raw", "what"), [(b"\xff\xfe", "UTF-8"), (b"a\0b", "no text"), (b" \n", "holds no text")])
+@pytest.mark.parametrize(
+    ("raw", "what"), [(b"\xff\xfe", "UTF-8"), (b"a\0b", "not a text file"), (b" \n", "contains no text")]
+)
 def test_what_is_no_text(raw: bytes, what: str, tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_bytes(raw)
     with pytest.raises(InputError, match=what):

@@ -94,7 +94,9 @@ def test_a_deit_learns_from_a_convolutional_net(place: Path, lesson: str, capsys
     told = refused(capsys, "train", "tiny.toml", "task.teacher=./larger", "folder=b")
     assert "different sizes" in told
     regard.save(replace(teacher(Images(size=8)), labels=("a", "b", "c")), place / "others")
-    assert "does not do what the student" in refused(capsys, "train", "tiny.toml", "task.teacher=./others", "folder=b")
+    assert "the head or the labels of the teacher differ" in refused(
+        capsys, "train", "tiny.toml", "task.teacher=./others", "folder=b"
+    )
     assert not (place / "b").exists()
 
 
@@ -241,14 +243,14 @@ def test_what_does_not_go_together(place: Path, capsys: pytest.CaptureFixture[st
     sheet(place)
     regard.save(teacher(Images(size=8)), place / "teacher")
     written(place, run_file(task='teacher = "./teacher"\nadversarial = 0.5\n'))
-    assert "one or the other" in refused(capsys, "train", "tiny.toml")
+    assert "adversarial and teacher cannot be combined" in refused(capsys, "train", "tiny.toml")
     written(place, run_file(CNN))
     assert "set data.size" in refused(capsys, "train", "tiny.toml")
     written(place, run_file('[start]\nmodel = "recall"\n'))
     assert "a gpt cannot classify" in refused(capsys, "train", "tiny.toml")
     text = '[task]\nkind = "classify"\nadversarial = 0.5\n[data]\nkind = "labelled"\ntrain = ["a.tsv"]\n'
     written(place, text + '[model]\nname = "bert-tiny"\n')
-    assert "no pixels" in refused(capsys, "train", "tiny.toml")
+    assert "adversarial training needs images" in refused(capsys, "train", "tiny.toml")
 
 
 def test_init_explains_how_images_change(capsys: pytest.CaptureFixture[str]) -> None:

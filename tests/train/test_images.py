@@ -193,7 +193,7 @@ def test_folders_of_one_label_and_images_that_were_learned_from(
     Image.new("RGB", (8, 8)).save(place / "data" / "dog" / "0.png")
     for split in ("held_out", "test"):
         told = refused(capsys, "check", "tiny.toml", f"data.{split}=data")
-        assert f"images of train stand in {split} too" in told
+        assert f"training images are also in the split {split}" in told
         assert "7 of 7" in told
     capsys.readouterr()
     assert main(["check", "tiny.toml"]) == 0

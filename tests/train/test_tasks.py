@@ -157,8 +157,8 @@ def test_what_is_shown_of_a_translation() -> None:
     rows = [("one two", "two one"), ("four", "four"), ("five", "five"), ("six", "six")]
     shown = Translate(Parrot(), text, 0.0).show(make(rows)).splitlines()
     assert shown[:6] == [
-        "source   one two", "target   two one", "guesses  three three three",
-        "source   four", "target   four", "guesses  three three",
+        "source      one two", "target      two one", "prediction  three three three",
+        "source      four", "target      four", "prediction  three three",
     ]  # fmt: skip
     assert len(shown) == 9  # three of the four
 
@@ -248,7 +248,7 @@ def test_classify(smoothing: float) -> None:
     names = ("cat", "dog", "fox", "owl")
     guesses = [names[i] for i in logits.argmax(-1)[:8]]
     told = [f"{names[i % 4]} -> {guess}" for i, guess in enumerate(guesses)]
-    assert task.show(batch) == "label -> guess: " + ", ".join(told)
+    assert task.show(batch) == "label -> prediction: " + ", ".join(told)
 
 
 def test_images_are_normalised_and_stacked() -> None:
@@ -264,5 +264,5 @@ def test_a_task_without_state_refuses_one() -> None:
     task = Task()
     assert task.state() == {}
     task.restore({})
-    with pytest.raises(ValueError, match="keeps no state, but was given memory"):
+    with pytest.raises(ValueError, match="has no state, but got memory"):
         task.restore({"memory": torch.zeros(1)})

@@ -1,4 +1,4 @@
-"""Foretell each word of a caption from its image and the words before it."""
+"""Predict each word of a caption from its image and the words before it."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -20,7 +20,7 @@ from .sources.files import CaptionFiles
 
 @dataclass(frozen=True)
 class Description:
-    """Foretell each word of a caption from its image and the words before it."""
+    """Predict each word of a caption from its image and the words before it."""
 
     kind: Literal["describe"] = "describe"
     smoothing: float = setting(0.0, "label smoothing")

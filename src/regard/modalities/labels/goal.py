@@ -37,20 +37,22 @@ class Classification:
     share: float = setting(0.5, SHARE)
     lesson: Literal["usual", "soft", "hard"] = setting(
         "usual",
-        "soft: all that the teacher thinks; hard: its best guess; usual: soft, but hard for the token of a deit",
+        "distillation targets; soft: the teacher's probabilities; hard: its most likely class; usual: hard for a deit, "
+        "else soft",
     )
-    temperature: float = setting(2.0, TEMPERATURE + ", by a soft lesson")
+    temperature: float = setting(2.0, TEMPERATURE + ", for soft targets")
     adversarial: float = setting(
         0.0,
-        "HAT: share of the steps, the first ones, in which images are made harder; each then costs three times as much",
+        "adversarial training (HAT): fraction of the steps, the first ones, on adversarial images; each costs three "
+        "times as much",
     )
 
     def __post_init__(self) -> None:
         wrong = not_share(self.share) + not_at_least(0, self, "adversarial")
         if self.adversarial is not None and self.adversarial > 1:
-            wrong += [f"adversarial = {self.adversarial} is above 1"]
+            wrong += [f"adversarial = {self.adversarial} is greater than 1"]
         if self.adversarial and self.teacher:
-            wrong += ["adversarial and teacher: a run has one or the other"]
+            wrong += ["adversarial and teacher cannot be combined"]
         refuse(not_shares(self, "smoothing"), not_above_zero(self, "temperature"), wrong)
 
 
@@ -64,7 +66,7 @@ def text_batches(plan: RunPlan, opened: OpenedData, reading: ReadingLimits) -> S
 
 def problems(task: Any, data: Any) -> list[str]:
     if task.adversarial and source_of(data).media != ("image",):
-        return [f"task.adversarial: data of kind {data.kind!r} has no pixels that could be made harder"]
+        return [f"task.adversarial: adversarial training needs images, and data of kind {data.kind!r} has none"]
     return []
 
 

@@ -22,9 +22,9 @@ class DrawnScenes:
     """Generated: one or two coloured shapes, and a sentence that says so."""
 
     kind: Literal["scenes"] = "scenes"
-    rows: int = setting(4000, "how many to train on")
+    rows: int = setting(4000, "number of training examples")
     batch: int = setting(32, "batch size in images")
-    longest: int = setting(32, "tokens of a caption; the rest is cut off")
+    longest: int = setting(32, "maximum length of a caption in tokens; longer captions are truncated")
 
     def __post_init__(self) -> None:
         refuse(not_positive(self, "rows", "batch"), not_at_least(2, self, "longest"))

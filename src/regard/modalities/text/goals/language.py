@@ -1,4 +1,4 @@
-"""Foretell each token from those before it."""
+"""Predict each token from those before it."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -25,11 +25,11 @@ from regard.train.settings import Train
 
 @dataclass(frozen=True)
 class LanguageModel:
-    """Foretell each token from those before it."""
+    """Predict each token from those before it."""
 
     kind: Literal["language"] = "language"
     smoothing: float = setting(0.0, "label smoothing")
-    load: float = setting(LOAD, "weight of the load loss, where a model routes its tokens to experts")
+    load: float = setting(LOAD, "weight of the load-balancing loss of models with experts")
 
     def __post_init__(self) -> None:
         refuse(not_shares(self, "smoothing"), not_at_least(0, self, "load"))

@@ -1,4 +1,4 @@
-"""Two texts that mean the same shall have embeddings that point the same way."""
+"""Learn similar embeddings for two texts with the same meaning."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -23,10 +23,10 @@ from regard.train.settings import Train
 
 @dataclass(frozen=True)
 class Similarity:
-    """Two texts that mean the same shall have embeddings that point the same way."""
+    """Learn similar embeddings for two texts with the same meaning."""
 
     kind: Literal["similar"] = "similar"
-    temperature: float = setting(0.05, "that cosines are divided by")
+    temperature: float = setting(0.05, "softmax temperature: cosine similarities are divided by it")
 
     def __post_init__(self) -> None:
         refuse(not_above_zero(self, "temperature"))

@@ -1,4 +1,4 @@
-"""Write the spans of tokens that are missing in a text."""
+"""Predict the spans of tokens that were removed from a text."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -26,13 +26,13 @@ SENTINELS = 100  # tokens that stand for missing spans
 
 @dataclass(frozen=True)
 class MissingSpans:
-    """Write the spans of tokens that are missing in a text."""
+    """Predict the spans of tokens that were removed from a text."""
 
     kind: Literal["spans"] = "spans"
-    missing: float = setting(0.15, "share of the tokens that are taken away")
-    mean: float = setting(3.0, "tokens of a span, on average")
+    missing: float = setting(0.15, "fraction of the tokens to remove")
+    mean: float = setting(3.0, "mean length of a removed span in tokens")
     smoothing: float = setting(0.0, "label smoothing")
-    load: float = setting(LOAD, "weight of the load loss, where a model routes its tokens to experts")
+    load: float = setting(LOAD, "weight of the load-balancing loss of models with experts")
 
     def __post_init__(self) -> None:
         wrong = not_at_least(1, self, "mean") + not_at_least(0, self, "load")
@@ -52,7 +52,7 @@ def tokens(text: Text) -> Text:
 
 def problems(task: Any, data: Any) -> list[str]:
     if data.kind == "text" and data.unit == "line":
-        return ["data.unit = 'line' cannot serve the task 'spans': set data.unit = 'text'"]
+        return ["data.unit = 'line' cannot be used with the task 'spans': set data.unit = 'text'"]
     return []
 
 

@@ -1,4 +1,4 @@
-"""Foretell each word of the target from the source and the words before it."""
+"""Predict each word of the target from the source and the words before it."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -27,23 +27,27 @@ from regard.train.settings import Train
 
 @dataclass(frozen=True)
 class TranslationSettings:
-    """Foretell each word of the target from the source and the words before it."""
+    """Predict each word of the target from the source and the words before it."""
 
     kind: Literal["translate"] = "translate"
     smoothing: float = setting(0.1, "label smoothing")
-    given: float = setting(1.0, "share of words given as they should be; the others as the model itself says them")
-    decay: float = setting(0.0, "k of scheduled sampling: that share falls as k / (k + exp(step / k)); 0: it stays")
+    given: float = setting(
+        1.0, "teacher forcing: fraction of target words taken from the data; the others are the model's predictions"
+    )
+    decay: float = setting(
+        0.0, "k of scheduled sampling: that fraction falls as k / (k + exp(step / k)); 0: it stays constant"
+    )
     teacher: str = setting("", TEACHER)
     share: float = setting(0.5, SHARE)
     temperature: float = setting(1.0, TEMPERATURE)
-    load: float = setting(LOAD, "weight of the load loss, where a model routes its tokens to experts")
+    load: float = setting(LOAD, "weight of the load-balancing loss of models with experts")
 
     def __post_init__(self) -> None:
         refuse(
             not_shares(self, "smoothing"),
             not_at_least(0, self, "given", "decay", "load"),
             not_above_zero(self, "temperature"),
-            [f"given = {self.given} is above 1"] if (self.given or 0) > 1 else [],
+            [f"given = {self.given} is greater than 1"] if (self.given or 0) > 1 else [],
             not_share(self.share),
         )
 

@@ -24,22 +24,28 @@ class LabelledFiles:
     """Texts, or pairs of texts, with a label."""
 
     kind: Literal["labelled"] = "labelled"
-    train: tuple[str, ...] = required_setting("one tsv, csv or jsonl file")
-    held_out: tuple[str, ...] = setting((), "a file to evaluate on while training; none: a share of train")
-    test: tuple[str, ...] = setting((), "a file for `regard evaluate --split test`")
-    text: tuple[int | str, ...] = setting((1,), "the column of the text, or two, by number or name; of jsonl: the keys")
-    label: int | str = setting(2, "the column or key of the label")
-    rows: int = setting(0, "how many of train to learn from, drawn by the seed; 0: all")
-    share: float = setting(0.1, "what is held out of train, where no file is given")
-    bad: float = setting(0.01, "more than this share of bad rows stops the run before it begins")
-    budget: int = setting(4096, "batch size in tokens, padding included")
-    longest: int = setting(0, "tokens of a text, the rest is cut off; 0: as many as the model reads, at most 512")
+    train: tuple[str, ...] = required_setting("training data: one tsv, csv or jsonl file")
+    held_out: tuple[str, ...] = setting(
+        (), "validation data: one file, evaluated during training; empty: a fraction of train"
+    )
+    test: tuple[str, ...] = setting((), "test data for `regard evaluate --split test`: one file")
+    text: tuple[int | str, ...] = setting(
+        (1,), "column of the text, or two columns, by number or name; for jsonl: keys"
+    )
+    label: int | str = setting(2, "column or key of the label")
+    rows: int = setting(0, "number of rows of train to use, sampled with the seed; 0: all")
+    share: float = setting(0.1, "fraction of train to hold out for validation if held_out is empty")
+    bad: float = setting(0.01, "maximum fraction of bad rows; above it the run does not start")
+    budget: int = setting(4096, "batch size in tokens, including padding")
+    longest: int = setting(
+        0, "maximum sequence length in tokens; longer texts are truncated; 0: the model's limit, at most 512"
+    )
     vocabulary: VocabularySettings = setting(VocabularySettings(), HOW)
 
     def __post_init__(self) -> None:
         wrong = not_positive(self, "budget") + not_at_least(0, self, "longest", "rows") + no_files(self.train)
         if self.text is not None and len(self.text) not in (1, 2):
-            wrong += [f"text = {list(self.text)} names neither one column nor two"]
+            wrong += [f"text = {list(self.text)} must name one or two columns"]
         refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
 
 
@@ -53,7 +59,7 @@ def open_labelled(plan: RunPlan) -> OpenedData:
             "all texts have the same label, so there is nothing to learn",
             where=str(only_file(paths["train"])),
             got=", ".join(map(repr, train.names)) or "none",
-            fix="see that data.label names the column of the labels",
+            fix="check that data.label names the column of the labels",
         )
     splits: dict[str, Rows] = {"train": train}
     for split in paths.keys() - {"train"}:
