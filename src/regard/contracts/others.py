@@ -12,7 +12,7 @@ import torch
 
 from regard.errors import InputError
 from regard.figures import Collection, figure_homes
-from regard.interop.formats import KINDS, read_checkpoint, try_export
+from regard.interop.formats import KINDS, import_checkpoint, try_export
 from regard.interop.rules import export_tensors
 from regard.look.analyses import ANALYSES, AnalysisRequest, run_analysis
 from regard.modalities.processor import ProcessorFolder
@@ -46,7 +46,7 @@ def there_and_back(name: str) -> None:
         f"model_type of the exported config is {data.get('model_type')!r}, expected {name!r}",
     )
     header = {key: tuple(x.shape) for key, x in tensors.items()}
-    found = read_checkpoint(
+    found = import_checkpoint(
         data, {}, header, lambda names: {key: tensors[key] for key in names if key in tensors}, Path()
     )
     demand(found.config == config, f"the config is read back as {found.config}, expected {config}")
@@ -76,7 +76,9 @@ def strict(name: str) -> None:
 def refused(data: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], what: str, name: str) -> None:
     header = {key: tuple(x.shape) for key, x in tensors.items()}
     try:
-        read_checkpoint(data, {}, header, lambda names: {key: x for key, x in tensors.items() if key in names}, Path())
+        import_checkpoint(
+            data, {}, header, lambda names: {key: x for key, x in tensors.items() if key in names}, Path()
+        )
     except InputError as error:
         demand(name in str(error), f"{what}, but the error does not name it: {error}")
         return

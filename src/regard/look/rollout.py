@@ -62,7 +62,7 @@ def check_stochastic(layer: Map) -> None:
     if layer.kind != "weights":
         what = "a rollout needs weights, and what this layer looked at is only how much each input moves each output"
         raise InputError(what, where=layer.name, got=layer.kind, expected="weights")
-    if layer.rows.cut is not None:
+    if layer.rows.windows is not None:
         raise InputError(
             "these are the maps of windows", where=layer.name, fix="make them one map with look.windows.whole"
         )

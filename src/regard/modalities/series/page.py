@@ -68,7 +68,7 @@ def series_example(name: str) -> dict[str, Any]:
 SERIES = PageInput((SeriesInput,), series_example)
 
 
-class ForecastAnswer(BaseModel):
+class ForecastDocument(BaseModel):
     """The values of each quantile, by its number, at each time to come."""
 
     kind: Literal["forecast"]

@@ -17,7 +17,7 @@ from regard.modalities.images.preparation import base_processor, not_deviations
 from regard.modalities.images.processor import Images
 from regard.modalities.rows import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import SPLITS, check_disjoint, check_splits
-from regard.nn.config import not_above_zero, not_positive, not_shares, refuse, stage_fields
+from regard.nn.config import not_above_zero, not_at_least, not_positive, not_shares, refuse
 from regard.train.runfile import required_setting, setting
 
 PHOTO_MEAN, PHOTO_DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, as DETR has it
@@ -63,7 +63,7 @@ class BoxFiles:
             for name in ("mirror", "cut", "part", "scale")
             if (value := getattr(self, name)) is not None and value > 1
         ]
-        refuse(wrong, stage_fields(16, self, "longest"), stage_fields(0, self, "mirror", "cut"))
+        refuse(wrong, not_at_least(16, self, "longest"), not_at_least(0, self, "mirror", "cut"))
         refuse(not_shares(self, "share", "bad"), not_above_zero(self, "share", "part", "scale"))
 
     def as_usual(self) -> bool:

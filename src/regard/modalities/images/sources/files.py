@@ -30,7 +30,7 @@ from regard.modalities.images.processor import Images, open_images
 from regard.modalities.images.sheets import open_sheet
 from regard.modalities.rows import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import SPLITS, check_disjoint, check_splits
-from regard.nn.config import not_above_zero, not_positive, not_shares, refuse, stage_fields
+from regard.nn.config import not_above_zero, not_at_least, not_positive, not_shares, refuse
 from regard.train.runfile import required_setting, setting
 
 
@@ -58,7 +58,7 @@ class ImageFiles:
 
     def __post_init__(self) -> None:
         wrong = not_positive(self, "batch") + ([] if self.train or self.train is None else ["train names no folder"])
-        wrong += stage_fields(0, self, "tile", "size") + not_batches(self.deviation, self.batch, self.augment)
+        wrong += not_at_least(0, self, "tile", "size") + not_batches(self.deviation, self.batch, self.augment)
         if twice := [name for name, count in Counter(self.labels or ()).items() if count > 1]:
             wrong += [f"labels: {', '.join(map(repr, twice[:3]))} is there more than once"]
         refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))

@@ -8,7 +8,7 @@ from regard.modalities.rows import OpenedData, RunPlan
 from regard.modalities.series.processor import Series, scale_of
 from regard.modalities.series.reading import SeriesColumns, TimeSeries
 from regard.modalities.series.windows import WindowLayout, in_parts, parts
-from regard.nn.config import not_above_zero, not_positive, stage_fields
+from regard.nn.config import not_above_zero, not_at_least, not_positive
 
 WINDOW = "values that are known of a series when it is foretold"
 HORIZON = "steps ahead that are foretold"
@@ -23,7 +23,7 @@ BATCH = "windows of a batch"
 
 def not_cut(data: Any) -> list[str]:
     """For a [data] table: what cannot be."""
-    wrong = not_positive(data, "window", "horizon", "stride", "batch") + stage_fields(
+    wrong = not_positive(data, "window", "horizon", "stride", "batch") + not_at_least(
         0, data, "least", "rolling", "period"
     )
     wrong += not_above_zero(data, "share")
