@@ -223,7 +223,7 @@ def test_a_picture(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
     [
         (["--out", "plot.pdf"], "unsupported output format"),
         (["--out", "/nowhere/plot.png"], "folder not found"),
-        (["--series", "middle"], "no such series"),
+        (["--series", "middle"], "unknown series"),
         (["--steps", "0"], "so many steps"),
     ],
 )
@@ -237,7 +237,7 @@ def test_a_file_is_not_written_over(place: Path, capsys: pytest.CaptureFixture[s
     before = (place / "two.csv").read_bytes()
     code, _, err = asked(capsys, place, "--out", str(place / "two.csv"))
     assert (code, (place / "two.csv").read_bytes()) == (2, before)
-    assert "written over" in err
+    assert "would be overwritten" in err
 
 
 # Looking ----------------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ def test_the_command_line_looks(place: Path, capsys: pytest.CaptureFixture[str])
     assert main(["look", folder, file]) == 2
     assert "holds several series" in capsys.readouterr().err
     assert main(["look", folder, file, "middle"]) == 2
-    assert "no such series" in capsys.readouterr().err
+    assert "unknown series" in capsys.readouterr().err
 
 
 # Run files --------------------------------------------------------------------------------------

@@ -397,7 +397,7 @@ def test_in_a_terminal(play: Path) -> None:
     before = termios.tcgetattr(below)
     program = [sys.executable, "-m", "regard", "complete", str(play)]
     with begun(program, below) as process:
-        assert "tab: accept" in until(above, "escape: quit")
+        assert "tab: accept" in until(above, "esc: quit")
         os.write(above, b"My lo")
         assert "My lords" in until(above, "5 characters, 5 keys")
         os.write(above, b"\t")
@@ -409,7 +409,7 @@ def test_in_a_terminal(play: Path) -> None:
         assert process.stderr.read() == b""
     assert termios.tcgetattr(below) == before
     with begun(program, below) as process:
-        until(above, "escape: quit")
+        until(above, "esc: quit")
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
         assert process.stderr is not None

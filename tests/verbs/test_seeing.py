@@ -296,7 +296,7 @@ def test_the_verb(tmp_path: Path, picture: Path, capsys: pytest.CaptureFixture[s
         ([], "no file"),
         ([file, "-"], "standard input"),
         ([file, "--beside", "a"], "--beside requires a text model"),
-        ([file, "--top", "0"], "at least one label"),
+        ([file, "--top", "0"], "--top must be at least 1"),
         ([str(tmp_path / "none.png")], "none.png"),
         ([str(tmp_path)], str(tmp_path)),
     ):

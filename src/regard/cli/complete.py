@@ -142,8 +142,8 @@ class Session:
         """The lines below what is typed: as many in any case, so that nothing jumps."""
         lines = [f"{'>' if i == self.mark else ' '} {line}" for i, line in enumerate(table(self.text, self.found))]
         saved = f", {1 - self.keys / self.letters:.0%} saved" if 0 < self.keys <= self.letters else ""
-        told = f"{self.letters} characters, {self.keys} keystrokes{saved}"
-        return [*lines, *[""] * (self.top - len(lines)), f"{told}   tab: accept   up/down: select   escape: quit"]
+        told = f"{self.letters} characters, {self.keys} keys{saved}"
+        return [*lines, *[""] * (self.top - len(lines)), f"{told}   tab: accept, up/down: select, esc: quit"]
 
 
 def talk(session: Session) -> None:

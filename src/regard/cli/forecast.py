@@ -77,7 +77,7 @@ def chosen(found: "list[SeriesForecast]", names: Sequence[str]) -> "list[SeriesF
 
     known = [one.name for one in found]
     if odd := [name for name in names if name not in known]:
-        raise InputError("the file does not contain this series", got=odd[0], expected=", ".join(known[:20]))
+        raise InputError("unknown series", got=odd[0], expected=", ".join(known[:20]))
     return [one for one in found if not names or one.name in names]
 
 

@@ -28,7 +28,8 @@ def run(
         Path | None, typer.Option(help="Write the attention maps to this file (.html, .png, .svg or .npz).")
     ] = None,
     site: Annotated[
-        str | None, typer.Option(help="Attention layer to show, such as decoder.1.cross; the last one if omitted.")
+        str | None,
+        typer.Option(help="Attention site (layer) to show, such as decoder.1.cross; the last one if omitted."),
     ] = None,
     head: Annotated[int | None, typer.Option(help="Head to show; the mean over all heads if omitted.")] = None,
     without: Annotated[
@@ -105,7 +106,7 @@ def changes_of_options(
         place, _, number = text.rpartition(":")
         if not place or not number.isdecimal():
             raise InputError(
-                "invalid head", got=f"--silence {text}", expected="layer and head number, such as decoder.1.cross:2"
+                "invalid head", got=f"--silence {text}", expected="site and head number, such as decoder.1.cross:2"
             )
         changes.append(Head(place, int(number)))
     return [*changes, *([Temperature(temperature)] if temperature != 1 else [])]
@@ -141,7 +142,7 @@ def map_lines(found: "Trace[Any]", site: str | None, head: int | None) -> list[s
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         lines += heat_map_lines(weights.tolist(), rows, columns, colour=colour, width=columns_of_terminal())
     every = [f"{place} ({x.heads} heads)" for place, x in found.sites.items()]
-    return [*lines, "", f"Layers: {', '.join(every)}"]
+    return [*lines, "", f"Sites: {', '.join(every)}"]
 
 
 def data(before: "Trace[Any]", found: "Trace[Any]", out: Path | None) -> dict[str, Any]:
