@@ -165,20 +165,20 @@ def test_a_crowd_is_told_apart_and_not_counted(folder: Path) -> None:
         ({"image_id": None}, "annotation 2: the image NoneType is unknown"),
         ({"image_id": [7]}, "annotation 2: the image list is unknown"),
         ({"image_id": "7"}, "annotation 2: the image 7 is unknown"),
-        ({"category_id": 19}, "annotation 2: the category 19 is unknown"),
-        ({"category_id": {}}, "annotation 2: the category dict is unknown"),
+        ({"category_id": 19}, "annotation 2: unknown category_id 19"),
+        ({"category_id": {}}, "annotation 2: unknown category_id dict"),
         ({"bbox": [1, 2, 3]}, "annotation 2: bbox is not [x, y, width, height]: [1, 2, 3]"),
         ({"bbox": [1, 2, 3, "4"]}, "annotation 2: bbox is not [x, y, width, height]: [1, 2, 3, '4']"),
         ({"bbox": [1, 2, 3, True]}, "annotation 2: bbox is not [x, y, width, height]: [1, 2, 3, True]"),
-        ({"bbox": [1, 1, 1e308, 5]}, "annotation 2: bbox is farther out than 1e+09 pixels: [1, 1, 1e+308, 5]"),
+        ({"bbox": [1, 1, 1e308, 5]}, "annotation 2: bbox: coordinates beyond 1e+09 pixels: [1, 1, 1e+308, 5]"),
         ({"bbox": None}, "annotation 2: bbox is not [x, y, width, height]: None"),
-        ({"bbox": [1, 2, float("nan"), 4]}, "annotation 2: bbox is not finite: [1, 2, nan, 4]"),
-        ({"bbox": [1, float("inf"), 3, 4]}, "annotation 2: bbox is not finite: [1, inf, 3, 4]"),
-        ({"id": 1}, "annotation 1: at place 2: the id is that of another one before it"),
+        ({"bbox": [1, 2, float("nan"), 4]}, "annotation 2: bbox: not finite: [1, 2, nan, 4]"),
+        ({"bbox": [1, float("inf"), 3, 4]}, "annotation 2: bbox: not finite: [1, inf, 3, 4]"),
+        ({"id": 1}, "annotation 1: duplicate id (position 2)"),
         ({"bbox": [1, 2, 0, 4]}, "annotation 2: the box has no area: 0 x 4"),
         ({"bbox": [1, 2, 5, -4]}, "annotation 2: the box has no area: 5 x -4"),
-        ({"bbox": [1, -6, 5, 4]}, "annotation 2: the box from 1, -6, 6, -2 is outside of the image of 100 x 50"),
-        ({"bbox": [100, 2, 0.5, 4]}, "annotation 2: the box from 100, 2, 100.5, 6 is outside of the image of 100 x 50"),
+        ({"bbox": [1, -6, 5, 4]}, "annotation 2: the box 1, -6, 6, -2 is outside the image of 100 x 50 pixels"),
+        ({"bbox": [100, 2, 0.5, 4]}, "annotation 2: the box 100, 2, 100.5, 6 is outside the image of 100 x 50 pixels"),
         ({"id": "x\n"}, ""),
     ],
 )
@@ -197,7 +197,7 @@ def test_a_number_without_end_is_far_out(folder: Path) -> None:
     data = coco()
     data["annotations"][1]["bbox"] = [1, 2, 3, 10**400]
     (told,) = reasons(opened(folder, data))
-    assert told.startswith("annotation 2: bbox is farther out than 1e+09 pixels: [1, 2, 3, 1000")
+    assert told.startswith("annotation 2: bbox: coordinates beyond 1e+09 pixels: [1, 2, 3, 1000")
     assert len(told) < 120
 
 
@@ -206,8 +206,8 @@ def test_numbers_that_are_none_are_told_of_what_has_them(folder: Path) -> None:
     data[0]["boxes"].append(["dog", 1, 2, float("nan"), 4])
     data[1]["width"] = float("inf")
     assert reasons(opened(folder, data)) == [
-        "entry 1, box 2: is not finite: [1, 2, nan, 4]",
-        "entry 3: has no image or no boxes",
+        "entry 1, box 2: not finite: [1, 2, nan, 4]",
+        "entry 3: missing image or boxes",
         "entry 2 (deep/blue.png): is 40 x 40 instead of 0 x 40 pixels",
     ]
 
@@ -217,7 +217,7 @@ def test_a_file_that_two_images_name_is_taken_once(folder: Path) -> None:
     data["images"].append({"id": 8, "file_name": "red.png", "width": 100, "height": 50})
     data["annotations"].append({"id": 4, "image_id": 8, "category_id": 90, "bbox": [0, 0, 10, 10]})
     rows = opened(folder, data)
-    assert reasons(rows) == ["image 8: red.png is the file of image 7 already"]
+    assert reasons(rows) == ["image 8: duplicate file red.png, already used by image 7"]
     assert (len(rows), rows[0].classes.tolist()) == (2, [0, 2])
 
 
@@ -254,10 +254,10 @@ def test_a_box_that_reaches_beyond_its_image_is_clipped_and_told(folder: Path) -
     [
         ({"file_name": "gone.png"}, "image 7 (gone.png): cannot be read: No such file or directory"),
         ({"file_name": "../images/red.png"}, "image 7 (../images/red.png): the path leads out of the folder"),
-        ({"file_name": 5}, "image 7: has no id or no file_name"),
-        ({"file_name": "\ud800.png"}, "image 7: has no id or no file_name"),
-        ({"id": None}, "image at place 1: has no id or no file_name"),
-        ({"id": 3}, "image 3: the id is that of red.png already"),
+        ({"file_name": 5}, "image 7: missing id or file_name"),
+        ({"file_name": "\ud800.png"}, "image 7: missing id or file_name"),
+        ({"id": None}, "image number 1: missing id or file_name"),
+        ({"id": 3}, "image 3: duplicate id, already used by red.png"),
         ({"width": 50, "height": 100}, "image 7 (red.png): is 100 x 50 instead of 50 x 100 pixels"),
         ({"width": "100"}, "image 7 (red.png): is 100 x 50 instead of 0 x 50 pixels"),
         ({"height": None}, "image 7 (red.png): is 100 x 50 instead of 100 x 0 pixels"),
@@ -306,8 +306,8 @@ def test_bad_entries_of_a_plain_list(folder: Path) -> None:
         [
             *(f"entry 1, box {i}: {told}: {x}" for i, x in shown.items()),
             "entry 1, box 6: the box has no area: 0 x 4",
-            "entry 3: has no image or no boxes",
-            "entry 4: has no image or no boxes",
+            "entry 3: missing image or boxes",
+            "entry 4: missing image or boxes",
             "entry 5 (gone.png): cannot be read: No such file or directory",
         ]
     )
@@ -329,8 +329,8 @@ def test_bad_entries_of_a_plain_list(folder: Path) -> None:
         ("{}", "no list 'images'"),
         ('{"images": {}, "annotations": [], "categories": []}', "no list 'images'"),
         ('{"images": [], "annotations": [], "categories": []}', "no categories"),
-        ('{"images": [], "annotations": [], "categories": [{"id": 1}]}', "category 1 has no id or no name"),
-        ('{"images": [], "annotations": [], "categories": [5]}', "category at place 1 has no id or no name"),
+        ('{"images": [], "annotations": [], "categories": [{"id": 1}]}', "category 1: missing id or name"),
+        ('{"images": [], "annotations": [], "categories": [5]}', "category number 1: missing id or name"),
         (
             '{"images": [], "annotations": [], "categories": [{"id": 1, "name": "a"}, {"id": 1, "name": "b"}]}',
             "of another one",

@@ -66,7 +66,7 @@ def test_labels_without_a_name_are_faults(tmp_path: Path) -> None:
     assert torch.equal(rows[2].image[0], torch.from_numpy(PIXELS[3]))
     assert rows.where(2).endswith(":4")
     assert [str(fault) for fault in rows.faults] == [
-        f"{tmp_path}/d/train-labels-idx1-ubyte:3: label 2, but there are only 2"
+        f"{tmp_path}/d/train-labels-idx1-ubyte:3: label 2 is out of range for 2 labels"
     ]
 
 
@@ -129,9 +129,9 @@ def test_files_that_do_not_belong_together(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="4 images and 3 labels"):
         open_idx(folder, "train", GREY)
     images, labels = folder / "train-images-idx3-ubyte", folder / "train-labels-idx1-ubyte"
-    with pytest.raises(InputError, match="does not hold images"):
+    with pytest.raises(InputError, match="does not contain images"):
         IdxImages(labels, images, GREY)
-    with pytest.raises(InputError, match="does not hold labels"):
+    with pytest.raises(InputError, match="does not contain labels"):
         IdxImages(images, images, GREY)
     labels.write_bytes(idx(12, (4,), bytes(16)))
     with pytest.raises(InputError, match="1 axes of int32"):

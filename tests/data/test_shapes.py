@@ -109,7 +109,7 @@ def test_what_is_wrong_in_voc_is_named(tmp_path) -> None:
     told = sorted(fault.reason for fault in rows.faults)
     assert len(rows) == 1
     assert [line.split(":")[0] for line in told] == ["a.xml, object 1", "b.xml (b.png)", "c.xml", "d.xml", "e.xml"]
-    assert told[0] == "a.xml, object 1: bndbox is not of four numbers, xmin, ymin, xmax, ymax: ['11', '6', '30', 'far']"
+    assert told[0] == "a.xml, object 1: bndbox: expected four numbers, xmin, ymin, xmax, ymax, got ['11', '6', '30', 'far']"
     assert "document type" in told[3]
     (tmp_path / "none").mkdir()
     with pytest.raises(InputError, match="no XML files"):
@@ -119,8 +119,8 @@ def test_what_is_wrong_in_voc_is_named(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("<ymax>35<", "<ymax>nan<", "bndbox is not finite: [11.0, 6.0, 30.0, nan]"),
-        ("<ymax>35<", "<ymax>1e300<", "bndbox is farther out than 1e+09 pixels: [11.0, 6.0, 30.0, 1e+300]"),
+        ("<ymax>35<", "<ymax>nan<", "bndbox: not finite: [11.0, 6.0, 30.0, nan]"),
+        ("<ymax>35<", "<ymax>1e300<", "bndbox: coordinates beyond 1e+09 pixels: [11.0, 6.0, 30.0, 1e+300]"),
         ("<name>dog<", "<name><", "has no name: ''"),
     ],
 )

@@ -42,7 +42,7 @@ def test_everything_can_be_asked_of_what_ships(name: str, which: str, request: p
     told = json.loads(json.dumps(request.getfixturevalue(which).ask(name), allow_nan=False))
     assert told["name"] == name
     assert told["equation"]
-    assert told["limit"].startswith("It does not tell")
+    assert told["limit"].startswith("It does not show")
 
 
 def test_a_rollout_is_that_of_the_layers_up_to_a_site(story: Trace[Any], translated: Trace[Any]) -> None:

@@ -719,7 +719,7 @@ def test_analyses_tell_what_they_do_not_tell(open_page: Open):
             f"document.querySelector('.tabs [aria-selected=true]').dataset.tab === '{name}' && "
             "!document.querySelector('.analysis [aria-busy]')",
         )
-        assert "What it does not tell" in page.inner_text(".limit"), name
+        assert "What it does not show" in page.inner_text(".limit"), name
         assert page.locator(".plot-holder > *").count() == 1
 
 
@@ -777,7 +777,7 @@ def test_a_detector_is_asked_about_the_chosen_query(open_page: Open):
 
 def test_what_ties_is_said_to_tie(open_page: Open):
     page = open_page(f"#model=recall&text={quote_plus(STORY)}&site=blocks.1.mixer&head=1&row=6&column=1")
-    facts = {"name": "flow", "site": "blocks.1.mixer", "row": 6, "equation": "f", "limit": "It does not tell x."}
+    facts = {"name": "flow", "site": "blocks.1.mixer", "row": 6, "equation": "f", "limit": "It does not show x."}
     flow = [0.2, 0.2, 0.2, 0.1, 0.2, 0.0, 0.1]
     page.route("**/analyses/flow*", lambda route: route.fulfill(json=facts | {"flow": flow}))
     page.locator(".analysis").scroll_into_view_if_needed()
@@ -822,7 +822,7 @@ def test_the_curve_of_the_mass_can_be_seen(open_page: Open, dark: bool):
 def test_an_answer_that_cannot_be_drawn_is_told_in_words(open_page: Open):
     """Heads without a number, layers that are left out, and an answer of another form: never an exception as text."""
     page = open_page("#model=recall&site=blocks.1.mixer&head=1&row=6&column=1", allow="TypeError")
-    answer = {"name": "distance", "unit": "tokens", "equation": "D", "limit": "It does not tell x."}
+    answer = {"name": "distance", "unit": "tokens", "equation": "D", "limit": "It does not show x."}
     asked: dict[str, Any] = {"sites": {"blocks.1.mixer": [None, 1.5, 2.5, 0.5]}}
     page.route("**/analyses/distance*", lambda route: route.fulfill(json=answer | asked))
     page.locator(".analysis").scroll_into_view_if_needed()

@@ -224,7 +224,7 @@ def test_images_and_boxes_are_bad_each_by_themselves(tmp_path: Path, capsys: pyt
     told = refused(capsys, "check", path, "data.bad=0.04")
     assert "too many bad boxes" in told
     assert "2 bad of 40 boxes (5.00%)" in told
-    assert "annotation 1: bbox is not finite: [5, 5, nan, 5]" in told
+    assert "annotation 1: bbox: not finite: [5, 5, nan, 5]" in told
 
 
 def test_clipped_boxes_are_a_warning_and_no_bad_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -235,7 +235,7 @@ def test_clipped_boxes_are_a_warning_and_no_bad_rows(tmp_path: Path, capsys: pyt
     capsys.readouterr()
     assert main(["check", path, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
-    told = "2 of 10 boxes reach beyond their images, and are clipped to them: annotation 2; annotation 7"
+    told = "2 of 10 boxes extend beyond their images and are clipped: annotation 2; annotation 7"
     assert (report["bad_rows"], report["warnings"]) == (0, [told])
     trained(tmp_path / "run", text=Path(path).read_text())
     assert told in "".join(capsys.readouterr())
@@ -270,7 +270,7 @@ def test_check_tells_of_more_things_than_queries(tmp_path: Path, capsys: pytest.
     assert main(["check", str(written(tmp_path, text)), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     (warning,) = report["warnings"]
-    assert warning.startswith("1 images hold more things than model.queries = 5 can find, up to 7: ")
+    assert warning.startswith("1 images contain more objects than model.queries = 5, up to 7: ")
     assert "2.png (7)" in warning
     assert report["shapes"]["classes"][0] == 4  # ten images in batches of four, and two are left over
     assert main(["check", str(written(tmp_path, text)), "model.queries=7", "train.split=2"]) == 0

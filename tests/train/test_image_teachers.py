@@ -193,7 +193,7 @@ def test_fine_tuning_at_another_resolution(place: Path, capsys: pytest.CaptureFi
         ("data.tile=7", "cannot be cut into such tiles"),
         ("data.size=9", "differ in the size of images"),
         ("data.labels=['red']", "bad"),
-        ("data.labels=['red','red','blue']", "labels: 'red' is there more than once"),
+        ("data.labels=['red','red','blue']", "duplicate labels: 'red'"),
         ("model.classes=4", "4 classes, 3 labels: red, green, blue"),
         ("model.name=cnn-small", "unknown key"),
         ("task.adversarial=2", "adversarial = 2"),
@@ -232,7 +232,7 @@ def test_labels_that_are_not_named(place: Path, capsys: pytest.CaptureFixture[st
             Image.new("RGB", (8, 8), name).save(place / "images" / name / f"{i}.png")
     written(place, run_file().replace('train = "train.png"\ntile = 8', 'train = "images"'))
     told = refused(capsys, "train", "tiny.toml", "data.labels=['red', 'mouse']")
-    assert "there are labels here that are not in data.labels" in told
+    assert "some labels do not occur in data.labels" in told
     assert "got: green" in told
     assert "add them to data.labels" in told
 

@@ -75,7 +75,7 @@ def test_it_is_saved_and_loaded(tmp_path: Path, picture: Path) -> None:
         ({"size": "big"}, ConfigError, "size = 'big'"),
         ({"sise": 16}, ConfigError, "did you mean 'size'"),
         ({"kind": "sounds"}, CheckpointError, "not known"),
-        ({"channels": 1, "mean": [0.5], "std": [0.5]}, CheckpointError, "images of 1 channels, for a net that takes 3"),
+        ({"channels": 1, "mean": [0.5], "std": [0.5]}, CheckpointError, "1 channels in the processor, 3 in the model"),
     ],
 )
 def test_it_is_read_strictly(tmp_path: Path, change: dict[str, Any], kind: type[Exception], words: str) -> None:
@@ -404,7 +404,7 @@ def test_the_line_that_would_do_does(tmp_path: Path, picture: Path) -> None:
     path.unlink()
     with pytest.raises(InputError, match="does not say how images are prepared") as caught:
         regard.load(tmp_path / "out").classify(picture)
-    assert (caught.value.where, caught.value.got) == (str(path), "there is no such file")
+    assert (caught.value.where, caught.value.got) == (str(path), "file not found")
     path.write_text(caught.value.fix.split("\n")[-1])
     assert regard.load(tmp_path / "out").classify(picture)
     for size, detects in ((32, False), (None, False), (None, True)):

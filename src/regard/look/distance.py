@@ -19,7 +19,7 @@ from .maps import Map
 from .windows import joined_map
 
 EQUATION = "D = mean_q Σ_k A_qk · |g_q − g_k|"
-LIMIT = "It does not tell what is looked at, nor whether it is used: even weights are far, whatever is there."
+LIMIT = "It does not show what is attended to or whether it is used: uniform weights also give a large distance."
 
 
 def mean_distance(found: Map, patch: float = 1.0) -> Tensor:
@@ -34,7 +34,7 @@ def mean_distance(found: Map, patch: float = 1.0) -> Tensor:
     grid = common_grid(found)
     weights = found.weights[..., found.rows.special :, found.columns.special :]
     if bool((weights < 0).any()):
-        raise InputError("a distance needs weights that are not below 0", where=found.name)
+        raise InputError("attention distance is not defined for negative weights", where=found.name)
     total = weights.sum(-1)
     placed = total > 0
     far = (weights * grid_distances(grid).to(weights)).sum(-1) / total.where(placed, 1)
@@ -49,7 +49,7 @@ def common_grid(found: Map) -> tuple[int, ...]:
     if rows.grid is None and rows.kind == "text" and same(rows, columns):
         return (rows.size,)
     raise InputError(
-        "a distance needs rows and columns that walk through one grid, or a text that looks at itself",
+        "attention distance needs rows and columns on the same grid, or self-attention over a text",
         where=found.name,
         got=f"{rows.kind} of {rows.grid or rows.size} and {columns.kind} of {columns.grid or columns.size}",
     )

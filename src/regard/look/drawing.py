@@ -85,7 +85,7 @@ def alignment_page(weights: Tensor, rows: Sequence[str], columns: Sequence[str],
     cells = []
     for i, row in enumerate(rows):
         line = "".join(
-            f'<td style="--w:{value**0.5:.3f}" title="{html.escape(row)} looks at {html.escape(columns[j])}: '
+            f'<td style="--w:{value**0.5:.3f}" title="{html.escape(row)} attends to {html.escape(columns[j])}: '
             f'{value:.3f}"></td>'
             for j, value in enumerate(weights[i].tolist())
         )

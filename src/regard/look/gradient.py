@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 EQUATION = "E = mean_h (A ⊙ ∂y/∂A)⁺"
 OF_ONE = "E_h = A_h ⊙ ∂y/∂A_h"  # with its sign
-LIMIT = "It does not tell what a larger change would do: it is the slope where the answer stands, one weight at a time."
+LIMIT = "It does not show the effect of larger changes: it is the local slope, for one weight at a time."
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ def graded(
     """
     taps = [tap for tap, kind in matching_taps(net, pattern).items() if kind == "weights"]
     if not taps:
-        raise InputError("what mixes without weights has no slope by its weights", got=pattern)
+        raise InputError("the gradient needs attention weights, which this mixer does not have", got=pattern)
     found = {}
     for tap, passed in sloped(net, taps, lambda: read(run())).at.items():
         weights, slopes = (
@@ -121,7 +121,7 @@ def sloped(net: nn.Module, taps: Sequence[str], run: Callable[[], Tensor]) -> Sl
         total = answer.sum()
     if not seen or not total.requires_grad:
         names = ", ".join(attention_name(tap) for tap in taps)
-        raise InputError("what was read from the output does not depend on any of these attentions", got=names)
+        raise InputError("the value read from the output does not depend on any of these attentions", got=names)
     heard = [x for records in seen.values() for x in records]
     slopes = iter(torch.autograd.grad(total, heard, allow_unused=True, materialize_grads=True))
     at = {tap: [Passed(x.detach(), next(slopes)) for x in records] for tap, records in seen.items()}

@@ -31,7 +31,7 @@ from .maps import attention_name
 Compare = Callable[[Tensor, Tensor], Tensor]  # before and after, (b, ...) or () each -> (b,) or ()
 
 EQUATION = "I_h = y − y(head h silent) ≈ ∂y/∂ξ_h"
-LIMIT = "It does not tell what heads do together: of two that say the same, each is worth nothing alone."
+LIMIT = "It does not show joint effects of heads: two redundant heads each have an importance of zero."
 
 
 def fall(before: Tensor, after: Tensor) -> Tensor:
@@ -88,7 +88,7 @@ def slopes(net: nn.Module, run: Callable[[], Tensor], pattern: str = "*") -> dic
     found = sloped(net, speaking(net, pattern), run)
     answer = found.answer
     if answer.ndim > 1:
-        raise InputError("an answer is one number for each row", got=f"{tuple(answer.shape)}", expected="(b,) or ()")
+        raise InputError("the answer must be one number per row", got=f"{tuple(answer.shape)}", expected="(b,) or ()")
     rows = len(answer) if answer.ndim else 1
     each = {
         attention_name(tap): sum((by_row(one.value * one.slope, rows) for one in passed), torch.zeros(()))
@@ -113,6 +113,6 @@ def speaking(net: nn.Module, pattern: str) -> list[str]:
     taps = [tap for tap in taps if tap.rpartition(".")[2] == "mixed"]
     wanted = [tap for tap in taps if fnmatchcase(attention_name(tap), pattern)]
     if not wanted:
-        what = "no attention of this model has such a name" if taps else "this model has no heads"
+        what = "no attention of this model matches this name" if taps else "this model has no heads"
         raise InputError(what, got=pattern, expected=", ".join(map(attention_name, taps)))
     return wanted

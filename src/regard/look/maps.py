@@ -92,7 +92,7 @@ def matching_taps(net: nn.Module, pattern: str) -> dict[str, Kind]:
     names = {tap: kind for tap in taps for kind in KINDS if tap.endswith(f".{kind}")}
     wanted = {tap: kind for tap, kind in names.items() if fnmatchcase(tap, f"{pattern}.{kind}")}
     if not wanted:
-        what = "no attention of this model has such a name" if names else "this model has no attention to look at"
+        what = "no attention of this model matches this name" if names else "this model has no attention layers"
         raise InputError(what, got=pattern, expected=", ".join(attention_name(tap) for tap in names))
     return wanted
 

@@ -28,8 +28,8 @@ def filter_components(filters: Tensor, count: int) -> Components:
     """
     most = min(len(filters), filters[0].numel())
     if not 1 <= count <= most:
-        got = f"{count} components of {len(filters)} filters with {filters[0].numel()} weights"
-        raise InputError("there are not so many components", got=got, expected=f"1 to {most}")
+        got = f"{count} components for {len(filters)} filters with {filters[0].numel()} weights"
+        raise InputError("the number of components is out of range", got=got, expected=f"1 to {most}")
     rows = filters.flatten(1)
     _, values, directions = torch.linalg.svd(rows - rows.mean(0), full_matrices=False)
     return Components(
@@ -44,7 +44,7 @@ def position_similarity(positions: Tensor, grid: tuple[int, int]) -> Tensor:
     """
     places = positions.flatten(0, -2)[-grid[0] * grid[1] :]
     if len(places) != grid[0] * grid[1]:
-        got = f"{len(places)} vectors for {grid[0]} x {grid[1]} places"
-        raise InputError("every place of the grid needs a vector", got=got)
+        got = f"{len(places)} vectors for {grid[0]} x {grid[1]} positions"
+        raise InputError("the number of vectors does not match the grid", got=got)
     unit = F.normalize(places, dim=-1)
     return (unit @ unit.T).unflatten(1, grid).unflatten(0, grid)

@@ -26,9 +26,7 @@ from regard.errors import InputError
 from .maps import Map
 
 EQUATION = "A = U diag(s) Vᵀ, p = s / Σs, rank = exp(−Σ p log p)"
-LIMIT = (
-    "It does not tell which positions matter, nor whether rank was learned: nearly even maps are low from the start."
-)
+LIMIT = "It does not show which positions matter, nor whether low rank was learned: near-uniform maps always have it."
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +43,7 @@ def spectrum_of(found: Map) -> Spectrum:
     """(b, h, q, k)"""
     weights = found.weights
     if 0 in weights.shape:
-        raise InputError("a map without positions has no spectrum", where=found.name, got=f"{tuple(weights.shape)}")
+        raise InputError("the spectrum of an empty map is not defined", where=found.name, got=f"{tuple(weights.shape)}")
     singular = singular_values(weights)
     square = weights.shape[-2] == weights.shape[-1]
     return Spectrum(singular, cumulative_share(singular), effective_rank(singular), moduli(weights) if square else None)

@@ -29,7 +29,7 @@ def heat_map_lines(
     for part in several:
         if len(several) > 1:
             lines += [""] if lines else []
-            lines += [f"words {part.start + 1} to {part.stop} of {len(columns)}:", ""]
+            lines += [f"columns {part.start + 1} to {part.stop} of {len(columns)}:", ""]
         some = slice(part.start, part.stop)
         lines += block([line[some] for line in weights], rows, columns[some], margin(rows, width), colour)
     return lines

@@ -259,7 +259,7 @@ def coco(data: dict[str, Any], labels: Sequence[str] | None, report: AnnotationP
         elif not known_id(category) or category not in categories:
             report.add_box(what, f"unknown category_id {shown(category)}")
         elif reason := flaw(found.get("bbox"), "[x, y, width, height]"):
-            report.add_box(what, f"bbox {reason}")
+            report.add_box(what, f"bbox: {reason}")
         else:
             left, top, width, height = map(float, found["bbox"])
             box = left, top, left + width, top + height

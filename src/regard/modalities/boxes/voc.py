@@ -44,7 +44,7 @@ def read_voc(folder: Path, split: str | None, labels: Sequence[str] | None, repo
             if not is_text(label):
                 report.add_box(f"{what}, object {j}", f"missing or invalid name: {brief(label)}")
             elif reason := flaw(sides, f"four numbers, {', '.join(SIDES)}"):
-                report.add_box(f"{what}, object {j}", f"bndbox {reason}")
+                report.add_box(f"{what}, object {j}", f"bndbox: {reason}")
             else:
                 left, top, right, bottom = map(float, sides)
                 corners = left - 1, top - 1, right, bottom  # from pixels, ends included, to lines between them
