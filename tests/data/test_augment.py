@@ -265,7 +265,7 @@ def test_randaugment_draws_every_way_alike() -> None:
     assert scipy.stats.chisquare(np.bincount(drawn)).pvalue > 1e-3
     with pytest.raises(ValueError, match="strength from 0 to 10"):
         RandAugment(strength=11)
-    with pytest.raises(ValueError, match="1 or 3 channels of uint8"):
+    with pytest.raises(ValueError, match="expected a uint8 image of shape"):
         RandAugment()(pixels.float(), numbers())
 
 

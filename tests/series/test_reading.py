@@ -40,18 +40,18 @@ def test_columns_by_their_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "columns", "what", "line"),
     [
-        ("t,x\n1,1\n2,\n3,nan\n", SeriesColumns(), "cells that are no numbers", ":3"),
-        ("t,x\n1,1\n2,inf\n3,1\n", SeriesColumns(), "cells that are no numbers", ":3"),
+        ("t,x\n1,1\n2,\n3,nan\n", SeriesColumns(), "non-numeric cells", ":3"),
+        ("t,x\n1,1\n2,inf\n3,1\n", SeriesColumns(), "non-numeric cells", ":3"),
         ("t,x\n1,1\n2,2\n4,3\n5,4\n6,5\n", SeriesColumns(), "the series has a gap: 1 value missing", ":4"),
         ("t,x\n1,1\n3,2\n2,3\n", SeriesColumns(), "the times are not in ascending order", ":4"),
         ("t,x\n1,1\n2,2\n2,3\n", SeriesColumns(), "duplicate time", ":4"),
         ("t,x\n1,1\nsoon,2\n", SeriesColumns(), "invalid time", ":3"),
-        ("t,x\n1,1\n\n2,2,3\n", SeriesColumns(), "not the columns of the header", ":4"),
-        ("1,2\n2,3\n", SeriesColumns(), "begins with the names", ":1"),
+        ("t,x\n1,1\n\n2,2,3\n", SeriesColumns(), "the number of columns differs from the header", ":4"),
+        ("1,2\n2,3\n", SeriesColumns(), "the csv file has no header", ":1"),
         ("t,x,x\n1,2,3\n", SeriesColumns(), "duplicate column name", ":1"),
         ("t,x\n1,2\n", SeriesColumns(values=("y",)), "unknown column", ":1"),
-        ("t,x\n", SeriesColumns(), "no lines below its header", ""),
-        ("", SeriesColumns(), "begins with the names", ":1"),
+        ("t,x\n", SeriesColumns(), "no rows below the header", ""),
+        ("", SeriesColumns(), "the csv file has no header", ":1"),
     ],
 )
 def test_every_fault_is_told_with_its_line(

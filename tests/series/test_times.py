@@ -82,7 +82,7 @@ def test_where_only_the_order_counts_a_gap_is_none() -> None:
     holiday = moments("2024-12-23", "2024-12-24", "2024-12-27", "2024-12-30", "2024-12-31")
     times = times_of(holiday, where, ordered=True)
     assert str(times.spacing) == "1 working day"
-    with pytest.raises(InputError, match="not in order"):
+    with pytest.raises(InputError, match="not in ascending order"):
         times_of(holiday[::-1], where, ordered=True)
 
 

@@ -41,7 +41,7 @@ def test_it_serves_until_it_is_interrupted(tmp_path) -> None:
             process.kill()
     assert process.returncode == 0
     assert out == "regard has stopped\n"
-    assert errors.startswith("regard: the run 'my run' is not offered; its name must be letters")
+    assert errors.startswith("regard: skipping the run 'my run': rename it: the name may have letters")
     assert errors.endswith("rename it\n")
     assert errors.count("\n") == 1
 

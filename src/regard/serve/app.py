@@ -246,7 +246,8 @@ def looking(service: Service) -> APIRouter:
 
     @routes.get("/looks/{id}/maps/{site}", response_class=Response, responses=numbers)
     async def maps(request: Request, id: LookId, site: SiteName, asked: Annotated[MapQuery, Query()]) -> Response:
-        """Return the map of a head or the mean of heads: float32; with a level, uint8, halved that many times, 255 * sqrt(weight)."""
+        """Return the map of a head or the mean of heads: float32; with a level, uint8, halved so many times, as
+        255 * sqrt(weight)."""
         head = None if asked.head == "mean" else int(asked.head)
         return binary(await service.of_look(request, id, lambda look: look.map(site, head, asked.level)))
 

@@ -86,7 +86,7 @@ def fault(error: Exception) -> RefusedError:
     name = token_hex(4)
     print(f"regard: internal error {name}:", file=sys.stderr)
     traceback.print_exception(error)
-    return RefusedError(503, "internal server error", fix=f"see error {name} in the terminal of the server")
+    return RefusedError(503, "internal server error", fix=f"see the terminal of the server, error {name}")
 
 
 def welcome(scope: Scope, token: str) -> None:

@@ -49,7 +49,7 @@ def read_idx(path: Path) -> NDArray[Any]:
             f"the length of {path.name} does not match its header",
             where=str(path),
             got=f"{size} bytes",
-            expected=f"{needed} bytes: a header of {header}, then {shown_shape(shape)} values of {kind.itemsize} bytes",
+            expected=f"{needed} bytes: a header of {header}, then {shown_shape(shape)} {kind.itemsize}-byte values",
             fix="download the file again: it is truncated or corrupt",
         )
     if 0 in shape:
@@ -108,8 +108,8 @@ def of_axes(path: Path, axes: int) -> NDArray[np.uint8]:
         raise InputError(
             f"{path.name} does not contain {'images' if axes == 3 else 'labels'}",
             where=str(path),
-            got=f"{numbers.ndim} dimensions, {numbers.dtype.name}",
-            expected=f"{axes} {'dimensions' if axes > 1 else 'dimension'}, uint8",
+            got=f"{numbers.ndim}-dimensional {numbers.dtype.name}",
+            expected=f"{axes}-dimensional uint8",
         )
     return numbers
 

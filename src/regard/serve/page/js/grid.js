@@ -129,12 +129,12 @@ export function headGrid(store) {
       const exact = copy.columns === axis.size && Math.abs(whole - 1) < 0.1; // else it is halved, or its rows are no shares
       const row = pictureOfRow(shown, site);
       const most = row
-        ? ` · at most ${percent(Math.max(...copy.values))} on a patch`
+        ? ` · at most ${percent(Math.max(...copy.values))} on one patch`
         : exact
           ? ` · ${percent(sums[best] / copy.rows, 0)} on ${labelOf(axis, best)}`
           : '';
       parts.push(`${site.mechanism} · ${shown.shape(site.name).join(' × ')}${most}`);
-    } else if (copy) parts.push(`${site.mechanism} · how much each output moves with each input`);
+    } else if (copy) parts.push(`${site.mechanism} · influence of each input on each output`);
     read.replaceChildren(...parts);
   }
 
@@ -171,7 +171,7 @@ export function headGrid(store) {
       holder.replaceChildren(...groupsOf(sites).map(gridOf));
       requestAnimationFrame(() => lines.measure());
       const heads = sites.reduce((sum, site) => sum + site.heads, 0);
-      total.textContent = `${plural(heads, 'map')}, counted from 0; x̄ is the mean.`;
+      total.textContent = `${plural(heads, 'map')}, counted from 0; x̄ is the mean of heads.`;
     }
     Promise.all([look.thumbnails(), rowCopies(look)]).then(
       ([found, rows]) => {
