@@ -285,7 +285,7 @@ def test_a_model_that_goes_on_tells_the_next_word() -> None:
     blind = found.change(Token("tokens", 1))
     assert dict(blind.answer.choices).get("sings", 0) < 0.5
     assert blind.changes == (Token("tokens", 1),)
-    with pytest.raises(InputError, match="need a trace from model.look"):
+    with pytest.raises(InputError, match=r"need a trace from model\.look"):
         Trace(found.output, found.sites, model.net).change(Token("tokens", 1))
 
 

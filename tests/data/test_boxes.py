@@ -258,7 +258,10 @@ def test_a_box_that_reaches_beyond_its_image_is_clipped_and_told(folder: Path) -
         ({"file_name": "\ud800.png"}, "image 7: missing id or file_name"),
         ({"id": None}, "image number 1: missing id or file_name"),
         ({"id": 3}, "image 3: duplicate id, already used by red.png"),
-        ({"width": 50, "height": 100}, "image 7 (red.png): the image has 100 x 50 pixels, the annotation says 50 x 100"),
+        (
+            {"width": 50, "height": 100},
+            "image 7 (red.png): the image has 100 x 50 pixels, the annotation says 50 x 100",
+        ),
         ({"width": "100"}, "image 7 (red.png): the image has 100 x 50 pixels, the annotation says 0 x 50"),
         ({"height": None}, "image 7 (red.png): the image has 100 x 50 pixels, the annotation says 100 x 0"),
     ],

@@ -109,7 +109,10 @@ def test_what_is_wrong_in_voc_is_named(tmp_path) -> None:
     told = sorted(fault.reason for fault in rows.faults)
     assert len(rows) == 1
     assert [line.split(":")[0] for line in told] == ["a.xml, object 1", "b.xml (b.png)", "c.xml", "d.xml", "e.xml"]
-    assert told[0] == "a.xml, object 1: bndbox: expected four numbers, xmin, ymin, xmax, ymax, got ['11', '6', '30', 'far']"
+    assert (
+        told[0]
+        == "a.xml, object 1: bndbox: expected four numbers, xmin, ymin, xmax, ymax, got ['11', '6', '30', 'far']"
+    )
     assert "document type" in told[3]
     (tmp_path / "none").mkdir()
     with pytest.raises(InputError, match="no XML files"):

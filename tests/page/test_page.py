@@ -358,7 +358,7 @@ def test_what_was_changed_stands_on_all_that_is_shown_and_saved(open_page: Open,
         with page.expect_download() as caught:
             page.click(f"[data-action={ending}]")
         name = caught.value.suggested_filename
-        assert name.startswith("regard-decoder.1.cross-2-map-changed-without-dog-source-7-head-1"), name
+        assert name.startswith("regard-decoder.1.cross-2-map-changed-masked-dog-source-7-head-1"), name
         caught.value.save_as(tmp_path / f"map.{ending}")
     assert words in (tmp_path / "map.svg").read_text(encoding="utf8")
     assert (tmp_path / "map.csv").read_text(encoding="utf8").startswith('"query","She","has"')
@@ -437,7 +437,7 @@ def test_a_file_is_uploaded_as_bytes_and_again_if_the_server_dropped_it(open_pag
     assert [request.url.rpartition("/")[2] for request in posts] == ["look"]
     (tmp_path / "no.png").write_bytes(b"no picture")
     page.set_input_files(".ask-picture input[type=file]", tmp_path / "no.png")
-    until(page, "document.querySelector('.trouble').textContent.includes('no picture that the browser can read')")
+    until(page, "document.querySelector('.trouble').textContent.includes('browser cannot read this file as an image')")
 
 
 def test_the_moments_of_a_look_are_walked_through(open_page: Open, tmp_path: Path):
@@ -833,7 +833,10 @@ def test_an_answer_that_cannot_be_drawn_is_told_in_words(open_page: Open):
     assert "Heads without a value are omitted" in told
     assert "do not sum to 1: layer 0" in told
     assert "head 2: 2.50 tokens" in told
-    for sites, words in (({"blocks.1.mixer": [None]}, "No head has a value for this analysis"), (None, "cannot be drawn")):
+    for sites, words in (
+        ({"blocks.1.mixer": [None]}, "No head has a value for this analysis"),
+        (None, "cannot be drawn"),
+    ):
         asked["sites"] = sites
         page.reload()
         page.wait_for_selector(".cell h2 mark")  # before, the panel is not yet where it will be
@@ -912,7 +915,7 @@ def test_a_look_that_the_server_dropped_is_posted_again(forgetful: str, open_pag
 
 def test_errors_are_told_in_words(open_page: Open, served: str):
     page = open_page("#model=nonesuch", allow="Failed to load resource")
-    until(page, "document.querySelector('.trouble').textContent.includes('no model named nonesuch')")
+    until(page, "document.querySelector('.trouble').textContent.includes('Unknown model nonesuch')")
     page.route("**/api/v1/look", lambda route: route.abort())
     page.fill("#sentence", "Another sentence.")
     until(page, "document.querySelector('.trouble').textContent.includes('regard serve')")

@@ -223,7 +223,7 @@ def test_a_picture(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
     [
         (["--out", "plot.pdf"], "this kind of file is not written"),
         (["--out", "/nowhere/plot.png"], "there is no such folder"),
-        (["--series", "middle"], "unknown series"),
+        (["--series", "middle"], "the file has no such series"),
         (["--steps", "0"], "the number of steps is out of range"),
     ],
 )

@@ -66,7 +66,11 @@ def test_a_change_of_the_clock_is_no_gap() -> None:
         (moments("1", "2", "4", "3"), "the times are not in ascending order", "line 3"),
         (moments("1", "2", "3.5", "4.5", "5.5"), "the times are not regularly spaced", "line 2"),
         (moments("2023-01", "2023-02", "2023-03", "2023-06"), "the series has a gap: 2 values missing", "line 3"),
-        (moments("2024-01-04", "2024-01-05", "2024-01-08", "2024-01-10"), "the series has a gap: 1 value missing", "line 3"),
+        (
+            moments("2024-01-04", "2024-01-05", "2024-01-08", "2024-01-10"),
+            "the series has a gap: 1 value missing",
+            "line 3",
+        ),
         (moments("1", "2024-01-05"), "the times are of different kinds", "line 1"),
         (moments("2024-01-04", "2024-01-05T00:00+01:00"), "the times are of different kinds", "line 1"),
         (moments("1"), "at least two times", "line 0"),

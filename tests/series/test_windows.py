@@ -183,5 +183,5 @@ def test_the_processor_passes_through_its_data() -> None:
     for bad in ({"window": 0}, {"scaling": "mine"}, {"scales": {"x": [1.0, -1.0]}}, {"columns": {"tim": "x"}}):
         with pytest.raises(ConfigError, match="invalid series processor"):
             from_data(how.to_data() | bad, "")
-    with pytest.raises(InputError, match="not learned from"):
+    with pytest.raises(InputError, match="scales of its training series only"):
         how.scale(np.arange(4.0), "y")

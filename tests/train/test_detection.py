@@ -244,10 +244,10 @@ def test_clipped_boxes_are_a_warning_and_no_bad_rows(tmp_path: Path, capsys: pyt
 def test_data_that_nothing_can_be_learned_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = coco(tmp_path)
     file = boxes_run(tmp_path, data | {"annotations": []})
-    assert "nothing to learn" in refused(capsys, "check", str(written(tmp_path, file)))
+    assert "has no boxes" in refused(capsys, "check", str(written(tmp_path, file)))
     crowd = [one | {"iscrowd": 1} for one in data["annotations"]]
     file = boxes_run(tmp_path, data | {"annotations": crowd})
-    assert "nothing to learn" in refused(capsys, "check", str(written(tmp_path, file)))
+    assert "has no boxes" in refused(capsys, "check", str(written(tmp_path, file)))
     path = written(tmp_path, boxes_run(tmp_path, data))
     for change in (f"data.held_out={tmp_path / 'boxes.json'}", f"data.test={tmp_path / 'boxes.json'}"):
         told = refused(capsys, "check", str(path), change)
@@ -370,7 +370,7 @@ def test_what_the_verb_refuses(run: Path, tmp_path: Path, capsys: pytest.Capture
     before, names = image.read_bytes(), sorted(path.name for path in tmp_path.iterdir())
     for words, reason in {
         ("bad.png",): "cannot be read",
-        ("text.png",): "no image of a kind",
+        ("text.png",): "unsupported image format",
         ("gone.png",): "cannot be read",
         ("a.png", "--out", "out.txt"): "no name of an image file",
         ("a.png", "--out", "no/out.png"): "no such folder",

@@ -92,7 +92,7 @@ def test_a_deit_learns_from_a_convolutional_net(place: Path, lesson: str, capsys
     assert regard.load(run / "model").family == "deit"
     regard.save(teacher(Images(size=16)), place / "larger")
     told = refused(capsys, "train", "tiny.toml", "task.teacher=./larger", "folder=b")
-    assert "different sizes" in told
+    assert "image sizes or channels" in told
     regard.save(replace(teacher(Images(size=8)), labels=("a", "b", "c")), place / "others")
     assert "does not do what the student" in refused(capsys, "train", "tiny.toml", "task.teacher=./others", "folder=b")
     assert not (place / "b").exists()
@@ -190,8 +190,8 @@ def test_fine_tuning_at_another_resolution(place: Path, capsys: pytest.CaptureFi
         ("data.augment.copies=4", "batch = 6 is not a multiple of augment.copies = 4"),
         ("data.augment.cutmx=1", "did you mean 'cutmix'"),
         ("data.tile=0", "set data.tile"),
-        ("data.tile=7", "cannot be cut into such tiles"),
-        ("data.size=9", "differ in the size of images"),
+        ("data.tile=7", "not a multiple of the tile size"),
+        ("data.size=9", "data.size and model.image differ"),
         ("data.labels=['red']", "bad"),
         ("data.labels=['red','red','blue']", "duplicate labels: 'red'"),
         ("model.classes=4", "4 classes, 3 labels: red, green, blue"),

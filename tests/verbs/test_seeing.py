@@ -468,7 +468,7 @@ def test_sizes_that_cannot_both_be_meant(tmp_path: Path, picture: Path, capsys: 
     assert "14 (" in said
     assert "16 x 16 in the model" in said
     regard.save(replace(made, processor=replace(IMAGES, size=14)), tmp_path / "ours")
-    with pytest.raises(CheckpointError, match="differ in size"):
+    with pytest.raises(CheckpointError, match="the image sizes of the model and its processor differ"):
         regard.load(tmp_path / "ours")
 
 

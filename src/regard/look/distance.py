@@ -23,9 +23,9 @@ LIMIT = "It does not show what is attended to or whether it is used: uniform wei
 
 
 def mean_distance(found: Map, patch: float = 1.0) -> Tensor:
-    """For each image or text and head; ``patch`` is the pixels from one position to the next, of a text 1. What is cut
-    into windows is measured on the whole image. A row all of whose weight is on tokens without a place is left out of
-    the mean.
+    """Mean attention distance of each example and head; ``patch`` is the distance between neighbouring positions in
+    pixels, 1 for text. Maps of windows are measured on the whole image. Rows with all their weight on tokens without a
+    grid position are excluded from the mean.
 
     (b, h, n, n) -> (b, h)
     """
@@ -61,7 +61,7 @@ def same(rows: Axis, columns: Axis) -> bool:
 
 
 def grid_distances(grid: tuple[int, ...]) -> Tensor:
-    """How far each position is from each other one, in steps of the grid.  -> (n, n)"""
+    """Distances between all pairs of grid positions, in grid steps.  -> (n, n)"""
     places = torch.cartesian_prod(*(torch.arange(size, dtype=torch.float64) for size in grid))
     places = places.view(-1, len(grid))
     return (places[:, None] - places).square().sum(-1).sqrt()

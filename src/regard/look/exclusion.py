@@ -39,8 +39,8 @@ AT_ONCE = 64  # texts in one batch
 def unseen(
     net: nn.Module, run: Callable[[], Tensor], axis: str, size: int, table: Mapping[str, tuple[str, str]]
 ) -> Tensor:
-    """What the answer of ``run``, one number for each row of a batch, (b,), or a single one, (), loses where nobody
-    looks at a token; for each of the ``size`` tokens of an axis (``without``).  -> (b, n) or (n,)
+    """Decrease of the answer of ``run``, one number per row of a batch, (b,), or a single one, (), if a token is
+    masked; for each of the ``size`` tokens of an axis (``without``).  -> (b, n) or (n,)
     """
     lost = []
     with without(net, [], axis, table):  # on the same path as the others, so that what changes nothing is worth 0
@@ -53,8 +53,8 @@ def unseen(
 
 @torch.inference_mode()
 def replaced(answer: Callable[[Tensor], Tensor], ids: Tensor, other: int) -> Tensor:
-    """What the answer loses where another token, a mask say, stands in the place of one; for each token of a text.
-    ``answer`` gives one number for each of several texts, (b, n) -> (b,).
+    """Decrease of the answer if a token is replaced by another, such as a mask token; for each token of a text.
+    ``answer`` returns one number for each of several texts, (b, n) -> (b,).
 
     (n,) -> (n,)
     """

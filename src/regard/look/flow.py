@@ -34,7 +34,7 @@ LIMIT = "It does not show what an output used: only how much could have reached 
 
 
 def attention_flow(maps: Iterable[Map], output: int = 0) -> Map:
-    """To one position of the last layer from each of the first, over all self-attentions: its row, with flows that sum
+    """Maximum flow from each input position to one output position, through all self-attention layers, rescaled to sum
     to 1.  (b, h, n, n) each -> one head and one row, (b, 1, 1, n)
     """
     layers = list(maps)

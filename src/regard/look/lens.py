@@ -38,15 +38,15 @@ LIMIT = "It does not show all that a layer encodes: only what the output head ca
 
 @dataclass(frozen=True, eq=False)
 class LensLayer:
-    """What the net would answer after one block, before a softmax."""
+    """The logits of the output head applied after one block."""
 
     name: str  # of the block: "blocks.3"
     logits: Tensor  # (b, n, v), or (b, c) of a net that sees images
 
 
 def logit_lens(net: nn.Module, run: Callable[[], object]) -> Iterator[LensLayer]:
-    """After each block that ``run`` passes, in order: one pass now, and the head once for each block when it is asked
-    for, since all words for all positions of all layers would fill the memory.
+    """Logits after each block, in the order in which ``run`` passes them. The forward pass runs once, at once; the
+    output head is applied lazily, block by block, to limit memory.
     """
     net = getattr(net, "_orig_mod", net)  # of a compiled one
     lens, streams, others = lens_of(net), [], list[Tensor]()

@@ -27,7 +27,7 @@ VIEW: dict[str, Any] = {  # as the page's own state has it; None is what the pag
 
 
 def widget(found: Trace[Any], model: About | None = None, parts: tuple[str, ...] = PARTS) -> Any:
-    """A trace to look into; its traits are ``site``, ``head``, ``view``, ``query``, ``key`` ..."""
+    """An interactive view of a trace; its traits are ``site``, ``head``, ``view``, ``query``, ``key`` ..."""
     try:
         import anywidget
         import traitlets

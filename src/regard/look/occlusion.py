@@ -37,17 +37,17 @@ def label_logit(logits: Tensor) -> Tensor:
 
 
 def grey_image(level: float) -> Cover:
-    """One value everywhere; 0 is grey where images were normalised."""
+    """Cover with a constant value; 0 is grey for normalised images."""
     return lambda image: torch.full_like(image, level)
 
 
 def average(image: Tensor) -> Tensor:
-    """The image's own mean, channel by channel."""
+    """Cover with the image's mean of each channel."""
     return image.mean((-2, -1), keepdim=True).expand_as(image)
 
 
 def blur(width: int) -> Cover:
-    """The mean of the ``width`` x ``width`` pixels around each; beyond the edge the edge goes on."""
+    """Cover with a box blur of ``width`` x ``width`` pixels; edges are replicated."""
     if width < 1 or width % 2 == 0:
         raise InputError("the blur width must be odd", got=f"width {width}", expected="an odd number of pixels")
     side = width // 2
@@ -65,8 +65,8 @@ def occlusion_map(
     cover: Cover = average,
     read: Read = probability,
 ) -> Tensor:
-    """How much the answer ``label`` loses where a square of ``patch`` pixels a side is covered; squares follow each
-    other by ``stride``, side by side if it is not given, and the last ones end at the edge.
+    """Decrease of the answer ``label`` if a square of ``patch`` pixels is covered. Squares are ``stride`` pixels apart,
+    by default side by side; the last ones end at the edge.
 
     (c, h, w) -> (h, w)
     """
@@ -98,8 +98,8 @@ def occlusion_map(
 def deletion_curve(
     net: Net, image: Tensor, label: int, worth: Tensor, *, cover: Cover = average, read: Read = probability
 ) -> Tensor:
-    """What is left of the answer as cells of the image are covered, those of most worth first, until none is left. The
-    steeper it falls, the better ``worth`` knew what counts.  (c, h, w), (rows, columns) -> (rows * columns + 1,)
+    """The answer as more and more cells of the image are covered, those with the highest ``worth`` first. The steeper
+    the fall, the better ``worth`` identifies what matters.  (c, h, w), (rows, columns) -> (rows * columns + 1,)
     """
     check_image(image)
     (height, width), (rows, columns) = image.shape[-2:], worth.shape

@@ -16,15 +16,15 @@ from regard.errors import InputError
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """Principal components of filters, the strongest first."""
+    """Principal components of filters, in descending order of variance."""
 
     tiles: Tensor  # (count, c, p, p), each of length 1; its sign means nothing
     shares: Tensor  # (count,), of the filters' variance
 
 
 def filter_components(filters: Tensor, count: int) -> Components:
-    """Each of the d filters of a patch embedding (``net.patch.projection.weight``) is a sample, a point in the space of
-    a patch's pixels: principal directions of their cloud.  (d, c, p, p)
+    """Principal components of the d filters of a patch embedding (``net.patch.projection.weight``), each a sample in
+    the space of a patch's pixels.  (d, c, p, p)
     """
     most = min(len(filters), filters[0].numel())
     if not 1 <= count <= most:
@@ -38,9 +38,9 @@ def filter_components(filters: Tensor, count: int) -> Components:
 
 
 def position_similarity(positions: Tensor, grid: tuple[int, int]) -> Tensor:
-    """The cosine of each place's vector with all others'; tokens before the grid have no place and are left out.
+    """Cosine similarity between the position embeddings of all grid positions; tokens before the grid are left out.
 
-    (1, special + n, d) or (n, d) -> (rows, columns, rows, columns): [i, j] is the map of the place in row i, column j
+    (1, special + n, d) or (n, d) -> (rows, columns, rows, columns): [i, j] is the map of row i, column j
     """
     places = positions.flatten(0, -2)[-grid[0] * grid[1] :]
     if len(places) != grid[0] * grid[1]:

@@ -28,7 +28,7 @@ LIMIT = "It does not show what is computed from the inputs: values, feed-forward
 
 
 def rolled_out(maps: Iterable[Map]) -> Map:
-    """Of all self-attentions, from the first layer to the last: ``rolled_out(looked.maps.values())``.
+    """Rollout over all self-attention layers, from the first to the last: ``rolled_out(looked.maps.values())``.
 
     (b, h, n, n) each -> one head, (b, 1, n, n), whose rows sum to 1
     """
@@ -80,8 +80,8 @@ def check_stochastic(layer: Map) -> None:
 
 
 def over_image(found: Map) -> Tensor:
-    """What the first position, the class token, saw of each place; without one, what all saw in the mean. Heads are
-    averaged; what fell on other tokens is left out, and the rest sums to 1.  (b, h, n, n) -> (b, rows, columns)
+    """The weights of the class token on each patch; without a class token, the mean over all queries. Heads are
+    averaged; other tokens are left out, and the rest is rescaled to sum to 1.  (b, h, n, n) -> (b, rows, columns)
     """
     axis = found.columns
     if axis.grid is None or len(axis.grid) != 2:

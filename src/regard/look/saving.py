@@ -32,7 +32,7 @@ KINDS = (".html", ".png", ".svg", ".npz")
 
 
 def saved(found: Trace[Any], path: str | Path, site: str | None = None, head: int | None = None) -> Path:
-    """Of all sites, or of one: the mean of its heads, or one head. The ending of the name says what is written."""
+    """Save all sites, or one: the mean of its heads or one head. The file extension selects the format."""
     path = Path(path)
     kind = picture_format(path)
     if head is not None and site is None:

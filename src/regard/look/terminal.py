@@ -19,10 +19,10 @@ def heat_map_lines(
     colour: bool,
     width: int,
 ) -> list[str]:
-    """Lines of a heat map, rows looking at columns, with the columns' words upright above it.
+    """Lines of a heat map in the terminal; rows are queries, columns are keys with their labels vertically above.
 
-    The scale is the square root of the weight from 0 to 1, never stretched, so that maps can be compared. What is wider
-    than ``width`` is told in parts, one below the other.
+    The scale is the square root of the weight from 0 to 1, the same for all maps, so that they can be compared. Maps
+    wider than ``width`` are split into parts, one below the other.
     """
     several = column_ranges(rows, columns, width)
     lines: list[str] = []

@@ -107,7 +107,7 @@ Record = Call | Finished
 
 @dataclass(frozen=True, eq=False)
 class TracedSite:
-    """A place that mixes positions, and what it did: of one that ran several times, every call in order."""
+    """A module that mixes positions and its recorded calls, in order."""
 
     name: str
     kind: Kind
@@ -122,7 +122,7 @@ class TracedSite:
 
     @property
     def arithmetic(self) -> bool:
-        """Whether a weight is softmax(q · k * scale + bias), and can be taken apart."""
+        """Whether weights are softmax(q · k * scale + bias), so that ``cell`` can show their computation."""
         return isinstance(call_of(self.records[-1], self.rows), Call)
 
     def map(self, call: int = -1) -> Map:
@@ -167,7 +167,8 @@ def reweighted(one: "Cell", record: Changed, call: Call, head: int, row: int, co
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """One weight of one head: score = q · k * scale + bias, weight = exp(score) over the sum of its row."""
+    """The computation of one weight of one head: score = q · k * scale + bias, weight = exp(score) over the sum of its
+    row."""
 
     query: Tensor  # (e,)
     key: Tensor  # (e,)

@@ -15,7 +15,7 @@ from .maps import Map
 
 
 def joined_map(found: Map) -> Map:
-    """A map whose rows and columns are all positions of the image; nobody looks beyond a window."""
+    """Join the maps of windows into one map of the whole image; weights across windows are 0."""
     cut = found.rows.cut
     if cut is None or cut != found.columns.cut:
         raise InputError("the map is not a map of windows", got=found.name)

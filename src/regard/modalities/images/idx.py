@@ -27,7 +27,7 @@ OTHER_NAMES = {"test": "t10k"}  # what MNIST calls it
 
 
 def read_idx(path: Path) -> NDArray[Any]:
-    """The numbers of any idx file, mapped into memory: nothing is allocated before the header fits the file."""
+    """Read any idx file, memory-mapped: nothing is allocated before the header is checked against the file size."""
     path = Path(path)
     plain = unpacked_file(path)
     try:
@@ -115,8 +115,8 @@ def of_axes(path: Path, axes: int) -> NDArray[np.uint8]:
 
 
 def open_idx(folder: Path, split: str, images: Images, labels: Sequence[str] | None = None) -> IdxImages:
-    """The files of one split in a folder, such as "train": train-images-idx3-ubyte.gz and train-labels-idx1-ubyte.gz.
-    Give the ``labels`` of the training data to read other data for the same net."""
+    """Open the files of a split in a folder, such as "train": train-images-idx3-ubyte.gz and
+    train-labels-idx1-ubyte.gz. Pass the ``labels`` of the training data to read other data for the same net."""
     return IdxImages(find_idx(folder, split, "images", 3), find_idx(folder, split, "labels", 1), images, labels)
 
 

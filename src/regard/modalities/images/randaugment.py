@@ -68,7 +68,7 @@ WAYS: dict[str, Way] = {
 
 @dataclass(frozen=True, kw_only=True)
 class RandAugment:
-    """The defaults are DeiT's."""
+    """RandAugment; the defaults are DeiT's."""
 
     count: int = 2
     strength: float = 9.0  # 0 to 10

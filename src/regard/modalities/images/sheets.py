@@ -54,8 +54,8 @@ class Sheet:
 def open_sheet(
     path: Path, size: tuple[int, int], targets: Path | int, images: Images, labels: Sequence[str] | None = None
 ) -> Sheet:
-    """``size`` is a tile's height and width. ``targets`` is a .npy file with the number of each tile's label, or how
-    many tiles in a row have the same one. The last row of tiles may be partly empty."""
+    """Open an image of tiles. ``size`` is the height and width of a tile. ``targets`` is a .npy file with the label
+    index of each tile, or the number of consecutive tiles with the same label. The last row may be incomplete."""
     path = Path(path)
     pixels = cut_sheet(path, size)
     rows, columns = pixels.shape[0], pixels.shape[2]

@@ -30,7 +30,7 @@ class BoxFiles:
 
     kind: Literal["boxes"] = "boxes"
     train: str = required_setting("training annotations: COCO JSON, a JSON list, or a folder of Pascal VOC XML files")
-    held_out: str = setting("", "held-out (validation) annotations, in the same form; none: a fraction of train")
+    held_out: str = setting("", "held-out (validation) annotations, in the same form; empty: a fraction of train")
     test: str = setting("", "test annotations for `regard evaluate --split test`, in the same form")
     images: tuple[str, ...] = required_setting(
         "folder or zip archive of the images: one for all, or one each for train, held_out and test"

@@ -42,9 +42,10 @@ class ImageFiles:
     train: str = required_setting(
         "training data: a folder, or an image of tiles with its labels in NAME_labels.npy beside it"
     )
-    held_out: str = setting("", "held-out (validation) data, in the same form as train; none: a fraction of train")
+    held_out: str = setting("", "held-out (validation) data, in the same form as train; empty: a fraction of train")
     test: str = setting(
-        "", "test data for `regard evaluate --split test`, in the same form; idx files: default their test split"
+        "",
+        "test data for `regard evaluate --split test`, in the same form; empty: none, or the test split of idx files",
     )
     labels: tuple[str, ...] = setting((), "names of the labels, if the data has only numbers")
     tile: int = setting(0, "side of a tile in pixels, if train is an image of tiles")

@@ -21,7 +21,7 @@ class SeriesFiles:
     kind: Literal["series"] = "series"
     files: tuple[str, ...] = required_setting("csv files with a header, a time column and value columns")
     time: str = setting("", "name of the time column; empty: the first")
-    values: tuple[str, ...] = setting((), "names of the value columns; none: all others")
+    values: tuple[str, ...] = setting((), "names of the value columns; empty: all others")
     series: str = setting("", "name of the column that identifies the series of each row (long format)")
     times: Literal["regular", "ordered"] = setting(
         "regular", "regular: gaps are errors; ordered: only the order matters, as for trading days"
