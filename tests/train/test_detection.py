@@ -253,7 +253,7 @@ def test_data_that_nothing_can_be_learned_from(tmp_path: Path, capsys: pytest.Ca
         told = refused(capsys, "check", str(path), change)
         assert "images of train stand in" in told
         assert "10 of 10" in told
-    assert "twice" in refused(capsys, "check", str(path), "data.splits=['a', 'a']")
+    assert "has duplicates" in refused(capsys, "check", str(path), "data.splits=['a', 'a']")
 
 
 def test_check_tells_of_more_things_than_queries(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

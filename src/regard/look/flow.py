@@ -29,7 +29,7 @@ from .rollout import with_residual
 
 UNIT = 1 << 20  # flows are whole numbers: so many to a weight of 1
 
-EQUATION = "F_j = max flow from the output to input j, through pipes as wide as Ã = (mean_h A + 1) / 2"
+EQUATION = "F_j = max flow from the output to input j, with capacities Ã = (mean_h A + 1) / 2"
 LIMIT = "It does not show what an output used: only how much could have reached it at most."
 
 

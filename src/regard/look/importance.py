@@ -30,7 +30,7 @@ from .maps import attention_name
 
 Compare = Callable[[Tensor, Tensor], Tensor]  # before and after, (b, ...) or () each -> (b,) or ()
 
-EQUATION = "I_h = y − y(head h silent) ≈ ∂y/∂ξ_h"
+EQUATION = "I_h = y − y(without head h) ≈ ∂y/∂ξ_h"
 LIMIT = "It does not show joint effects of heads: two redundant heads each have an importance of zero."
 
 

@@ -35,7 +35,7 @@ export function candyCorner() {
     title: 'A click masks a candy instead of selecting it as the query',
   });
   const causal = button('toggle', 'causal mask', () => set({ causal: !state.causal }));
-  const clear = button('plain', 'Show all', () => set({ masked: new Set(), causal: false }));
+  const clear = button('plain', 'Unmask all', () => set({ masked: new Set(), causal: false }));
   /** @type {ReturnType<typeof candyAttention>} */
   let numbers = candyAttention(state);
 

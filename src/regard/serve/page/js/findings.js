@@ -59,7 +59,7 @@ function headsPart({ found, force, wide, store, yName, write, intro }) {
     finding: [
       ...intro,
       some ? 'Heads without a value are omitted. ' : '',
-      `The largest value is ${titles[best.place]}, head ${best.head}: ${write(best.value ?? 0)}. Click a dot to open its map.`,
+      `Largest: ${titles[best.place]}, head ${best.head}: ${write(best.value ?? 0)}. Click a dot to open its map.`,
     ],
     plot: dots({
       wide,

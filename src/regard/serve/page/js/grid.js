@@ -171,7 +171,7 @@ export function headGrid(store) {
       holder.replaceChildren(...groupsOf(sites).map(gridOf));
       requestAnimationFrame(() => lines.measure());
       const heads = sites.reduce((sum, site) => sum + site.heads, 0);
-      total.textContent = `${plural(heads, 'map')}, counted from 0; x̄ is the mean of heads.`;
+      total.textContent = `${plural(heads, 'map')}, counted from 0; x̄ is the mean.`;
     }
     Promise.all([look.thumbnails(), rowCopies(look)]).then(
       ([found, rows]) => {

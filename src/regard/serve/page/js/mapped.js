@@ -110,7 +110,7 @@ export function occlusionPart(facts) {
   const finding = [
     'Decrease in the log-probability of ',
     ...askedAbout(facts),
-    ' without each part. The largest: ',
+    ' without each part. Largest: ',
     role('key', word(best)),
     `, ${inNats(worth[best])}.`,
   ];
