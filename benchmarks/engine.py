@@ -18,7 +18,7 @@ from regard.train.distribution import ALONE
 from regard.train.engine import Engine
 from regard.train.optimizers import AdamW
 from regard.train.progress import Pace, SilentReporter
-from regard.train.schedules import Constant
+from regard.train.schedules import ConstantSchedule
 from regard.train.settings import Train
 
 from .measure import race
@@ -86,7 +86,7 @@ def main() -> None:
             None,
             settings=Train(steps=1_000_000, save=1_000_000, log=10),
             optimizer={"net": AdamW()},
-            schedule=Constant(),
+            schedule=ConstantSchedule(),
             seed=0,
             folder=Path(folder),
             world=ALONE,

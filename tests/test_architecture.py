@@ -337,6 +337,52 @@ def test_no_rule_forbids_what_is_right(file: str | Path, text: str) -> None:
     assert [fault for rule in RULES for fault in rule(ast.parse(text), SOURCE / file)] == []
 
 
+SAME_IN_EVERY_FILE = {"Config", "Settings"}  # of the model, or of the mechanism, whose file it is
+
+
+def several_meanings(trees: dict[Path, ast.Module]) -> dict[str, list[str]]:
+    """Classes of one name, and functions of one name that other packages import: their files."""
+    homes: dict[str, set[str]] = {}
+    inside = {path: ".".join(("regard", *path.relative_to(SOURCE).with_suffix("").parts)) for path in trees}
+    for path, tree in trees.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and node.name not in SAME_IN_EVERY_FILE:
+                homes.setdefault(node.name, set()).add(inside[path])
+    functions = {
+        (inside[path], node.name)
+        for path, tree in trees.items()
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    for path, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module and package(node.module) != package(inside[path]):
+                for name in (alias.name for alias in node.names if (node.module, alias.name) in functions):
+                    homes.setdefault(name, set()).add(node.module)
+    return {name: sorted(files) for name, files in homes.items() if len(files) > 1}
+
+
+def package(module: str) -> tuple[str, ...]:
+    """regard.look.trace -> look; regard.modalities.text.runners -> modalities, text"""
+    parts = module.split(".")[1:]
+    return tuple(parts[: 2 if parts[:1] == ["modalities"] else 1])
+
+
+def test_a_name_has_one_meaning(trees: dict[Path, ast.Module]) -> None:
+    assert several_meanings({path: tree for path, tree in trees.items() if SOURCE in path.parents}) == {}
+
+
+def test_a_name_with_two_meanings_is_found() -> None:
+    texts = {
+        "look/a.py": "class Site: ...\ndef draw(): ...",
+        "nn/b.py": "class Site: ...\ndef draw(): ...",
+        "serve/c.py": "from regard.look.a import draw\ndef only_here(): ...",
+        "run/d.py": "from regard.nn.b import draw\ndef only_here(): ...",
+    }
+    found = several_meanings({SOURCE / path: ast.parse(text) for path, text in texts.items()})
+    assert found == {"Site": ["regard.look.a", "regard.nn.b"], "draw": ["regard.look.a", "regard.nn.b"]}
+
+
 def test_every_folder_of_code_is_a_package() -> None:
     """Else it would be missing from the wheel."""
     assert [str(path) for path in files() if not (path.parent / "__init__.py").exists()] == []

@@ -9,7 +9,7 @@ import torch
 from tokenizers import Tokenizer
 
 from lectures.tests.test_figures import every_check_fails, module, recorded, spoiled
-from regard.data.counter_rng import COLLATE, counter_rng
+from regard.data.counter_rng import COLLATE, philox
 from regard.errors import InputError
 from regard.modalities.text.masking import Masking
 from regard.modalities.text.processor import Text
@@ -120,7 +120,7 @@ def test_missing_data_is_told(monkeypatch, tmp_path):
     monkeypatch.setenv("REGARD_DATA", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     for code in (fifteen, blanks, paraphrases):
-        with pytest.raises(InputError, match="no such file"):
+        with pytest.raises(InputError, match="file not found"):
             code.compute()
 
 
@@ -136,7 +136,7 @@ def test_fates_are_told_apart():
     masking = Masking(text, 20, 0.9)
     seen = set()
     for step in range(60):
-        batch = masking([("a man sits on a red chair",)], [counter_rng(COLLATE, 0, step)])
+        batch = masking([("a man sits on a red chair",)], [philox(COLLATE, 0, step)])
         for kind, given, wanted, chosen in zip(
             fifteen.told(batch, mask_token(text))[0], batch.ids[0], batch.wanted[0], batch.chosen[0], strict=True
         ):

@@ -85,7 +85,7 @@ def test_without_data_the_error_says_where_it_was_looked_for(monkeypatch: pytest
     monkeypatch.setenv("REGARD_DATA", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     for module in (perplexity, pixels, vowels):
-        with pytest.raises(InputError, match="no such file"):
+        with pytest.raises(InputError, match="file not found"):
             module.compute()
 
 

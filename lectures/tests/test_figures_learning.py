@@ -157,7 +157,7 @@ def test_every_check_can_fail(name):
 def test_missing_data_is_one_clear_error(name, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("REGARD_DATA", raising=False)
-    with pytest.raises(InputError, match="REGARD_DATA, the folder that holds your data, is not set"):
+    with pytest.raises(InputError, match=r"set REGARD_DATA to the folder of your data \(it is not set\)"):
         module(name).compute()
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lectures.tests.test_figures import NAMES, every_check_fails
-from regard.data.counter_rng import MIX, counter_rng
+from regard.data.counter_rng import MIX, philox
 from regard.modalities.images.mixing import draw_mix
 from regard.tasks import adversarial
 from regard_lectures.looking import clutter, covered, far_heads, rolled
@@ -173,7 +173,7 @@ def test_a_batch_by_each_part() -> None:
     for name in ("mixup", "CutMix"):
         part = recipe.PARTS[name]
         shown, wanted = recipe.served(part, images, labels, 0, 1)
-        share = draw_mix(counter_rng(MIX, 0, 1), (32, 32), mixup=part.mixup, cutmix=part.cutmix).share
+        share = draw_mix(philox(MIX, 0, 1), (32, 32), mixup=part.mixup, cutmix=part.cutmix).share
         assert torch.allclose(wanted, share * hard + (1 - share) * hard.flip(0))
         assert not torch.equal(shown, images)
     for part in (recipe.Recipe(erasing=1.0), recipe.PARTS["RandAugment"]):

@@ -114,7 +114,7 @@ def test_missing_data_is_one_clear_error(name: str, monkeypatch: pytest.MonkeyPa
     experts.trained.cache_clear()
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("REGARD_DATA", raising=False)
-    with pytest.raises(InputError, match="REGARD_DATA, the folder that holds your data, is not set"):
+    with pytest.raises(InputError, match=r"set REGARD_DATA to the folder of your data \(it is not set\)"):
         module(name).compute()
 
 

@@ -123,11 +123,11 @@ def read_labels(data: Any, classes: int, where: str) -> tuple[str, ...]:
 
 
 def load_theirs(folder: Path, data: Mapping[str, Any], header: Mapping[str, tuple[int, ...]], read: Read) -> Model:
-    from regard.interop.formats import checkpoint_kind, read_checkpoint
+    from regard.interop.formats import checkpoint_kind, import_checkpoint
 
     generation = folder / "generation_config.json"
     settings = read_json(generation) if generation.is_file() else {}
-    found = read_checkpoint(data, settings, header, read, folder)
+    found = import_checkpoint(data, settings, header, read, folder)
     net = empty_net(found.family, found.config)
     family = FAMILIES[found.family]
     processor = kind_for(family).read_foreign(
@@ -235,12 +235,12 @@ def export(model: Model | str | Path, out: str | Path, to: str = "hf") -> list[s
 
     -> the names of the written tensors that hold a NaN or an infinity, which are exported as they are
     """
-    from regard.interop.formats import FORMATS, write_checkpoint
+    from regard.interop.formats import FORMATS, export_checkpoint
 
     if to not in FORMATS:
         raise InputError("this format is not known", got=to, expected=" or ".join(FORMATS))
     loaded = model if isinstance(model, Model) else load(model)
-    theirs = write_checkpoint(loaded.family, loaded.config, checked_state(loaded), loaded.symbols, loaded.labels, to)
+    theirs = export_checkpoint(loaded.family, loaded.config, checked_state(loaded), loaded.symbols, loaded.labels, to)
     files = {"generation_config.json": json_bytes(theirs.generation)} if theirs.generation else {}
     folder = ForeignFolder(theirs.config, files)
     if loaded.processor is not None:

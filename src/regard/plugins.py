@@ -150,7 +150,7 @@ def take_back(one: Registered) -> None:
     ADDED.remove(one)
 
 
-def source_of(what: str, name: object) -> PluginSource | None:
+def plugin_of(what: str, name: object) -> PluginSource | None:
     """The plug-in that a row came from; None for the library's own."""
     return next((one.source for one in ADDED if (one.what, one.name) == (what, name)), None)
 

@@ -4,7 +4,7 @@ from typing import Any, get_type_hints
 
 from regard.model import Model
 from regard.nn.mechanisms import Choice
-from regard.plugins import PluginSource, source_of
+from regard.plugins import PluginSource, plugin_of
 
 
 def model_plugins(model: Model) -> list[dict[str, str]]:
@@ -25,7 +25,7 @@ def rows_of_model(model: Model) -> list[tuple[str, object]]:
 
 
 def recorded(rows: list[tuple[str, object]]) -> list[dict[str, str]]:
-    found: list[PluginSource | None] = [source_of(what, name) for what, name in rows]
+    found: list[PluginSource | None] = [plugin_of(what, name) for what, name in rows]
     return [source.data() for source in dict.fromkeys(found) if source is not None]
 
 

@@ -69,7 +69,7 @@ def test_a_verb_has_one_summary_an_example_and_json(verb: str, capsys: pytest.Ca
     assert "--json" in shown
 
 
-OTHERS = {"__init__", "app", "keyboard", "memory", "options", "outcome", "piping", "recalling", "single_thread"}
+OTHERS = {"__init__", "app", "keyboard", "memory", "options", "outcome", "piping", "recall_demo", "single_thread"}
 
 
 def test_every_verb_has_a_file_and_every_file_is_a_verb() -> None:

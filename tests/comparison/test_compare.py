@@ -189,7 +189,7 @@ def test_every_mechanism_of_the_table_is_a_row(few: bool, table: None, monkeypat
     for name, kernel in (("new", Softmax), ("broken", Broken)):
         row_ = Mechanism(Plain, lambda c, s, kernel=kernel: s.attention(kernel(s.dropout)), "an idea")
         MECHANISMS[name] = row_
-    monkeypatch.setattr("regard.comparison.comparing.preset", lambda name, changes: small)
+    monkeypatch.setattr("regard.comparison.comparing.find_preset", lambda name, changes: small)
     found = regard.compare("gpt-tiny", lengths=[16], steps=2, rounds=3)
     assert [one.name for one in found.rows] == list(MECHANISMS)
     for one in found.rows:

@@ -12,8 +12,8 @@ from torch.utils.checkpoint import CheckpointError, checkpoint
 
 import regard.nn.tap
 from regard.nn.attention import MultiHeadAttention, Softmax
-from regard.nn.recompute import recompute
-from regard.nn.tap import capture, listen, listeners_here
+from regard.nn.recomputation import recompute_forward
+from regard.nn.tap import capture, heard_by, listen, listeners_here
 from tests.contracts.families import net
 from tests.contracts.tools import DIM, HEADS, close, numbers, stirred
 
@@ -47,6 +47,22 @@ def test_nothing_remains_after_an_error() -> None:
             model(ids)
     assert state() == before == ({}, "default")
     assert {name: dict(vars(module)) for name, module in model.named_modules()} == kept
+
+
+def test_what_was_entered_is_left_after_an_error() -> None:
+    """Who listened before the error hears again after it, also if nobody listened within."""
+    model, ids, passed = net("gpt"), torch.randint(13, (1, 4)), []
+
+    def failing() -> None:
+        model(ids)
+        raise ZeroDivisionError
+
+    with listen(model, "*.stream", lambda name, x: passed.append(name)):
+        with pytest.raises(ZeroDivisionError), heard_by({}):
+            failing()
+        assert passed == [], "nobody was to hear this"
+        model(ids)
+    assert passed
 
 
 def test_two_threads_do_not_hear_each_other() -> None:
@@ -166,7 +182,7 @@ class Recomputed(nn.Module):
 
     def forward(self, x: Tensor, again: bool = True) -> Tensor:
         for layer in self.layers:
-            x = x + (recompute(layer, x) if again else layer(x))
+            x = x + (recompute_forward(layer, x) if again else layer(x))
         return x
 
 
@@ -213,7 +229,7 @@ def test_recomputation_within_recomputation() -> None:
     model, x = stirred(Recomputed()), numbers(2, 5, DIM, grad=True)
     wanted = torch.autograd.grad(model(x, again=False).square().sum(), x)[0]
     with capture(model) as seen:
-        y = recompute(model, x)
+        y = recompute_forward(model, x)
     close(torch.autograd.grad(y.square().sum(), x)[0], wanted)
     assert {len(records) for records in seen.values()} == {1}
 
@@ -308,7 +324,7 @@ def test_replacements_inside_a_reentrant_checkpoint_are_refused() -> None:
     """It would not notice that its second run is another one."""
     model, x = stirred(Recomputed()), numbers(2, 5, DIM, grad=True)
     with listen(model, "*.mixed", lambda name, y: y * 2):
-        with pytest.raises(RuntimeError, match=r"use regard\.nn\.replay\.recompute"):
+        with pytest.raises(RuntimeError, match=r"use regard\.nn\.recomputation\.recompute_forward"):
             checkpoint(model, x, False, use_reentrant=True)
     loss = checkpoint(model, x, False, use_reentrant=True).square().sum()
     with listen(model, "*.mixed", lambda name, y: y * 2), pytest.raises(RuntimeError, match="recompute"):

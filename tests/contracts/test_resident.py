@@ -22,7 +22,7 @@ from regard.nn.kernels.additive import Additive
 from regard.nn.kernels.talking import TalkingHeads
 from regard.nn.mask import ALL, Bias, Mask, TensorBias
 from regard.nn.positions import Buckets
-from regard.nn.recompute import recompute
+from regard.nn.recomputation import recompute_forward
 from regard.nn.tap import Tap, capture, listen
 from tests.contracts.tools import DIM, HEADS, WIDTH, close, gradients, numbers, ragged, stirred
 
@@ -267,7 +267,7 @@ def test_parts_within_recomputation(kernel: Callable[[], Softmax], monkeypatch: 
     results = []
     for again in (False, True):
         torch.manual_seed(3)
-        y = recompute(lambda x: layer(x, mask=MASK), x) if again else layer(x, mask=MASK)
+        y = recompute_forward(lambda x: layer(x, mask=MASK), x) if again else layer(x, mask=MASK)
         torch.rand(5)
         state = torch.get_rng_state()
         results.append([y, *torch.autograd.grad(y.sin().sum(), (x, *layer.parameters()))])

@@ -61,8 +61,8 @@ def test_rows_without_an_answer_are_faults(tmp_path: Path, form: str) -> None:
     assert [found[i].start for i in range(len(found))] == [2, 0]
     before = 0 if form == "jsonl" else 1
     told = {fault.line - before: fault.reason for fault in found.faults}
-    assert told[1] == "the answer 'c' does not stand in its context"
-    assert told[3] == "the answer 'A' does not stand in its context"
+    assert told[1] == "the answer 'c' does not occur in its context"
+    assert told[3] == "the answer 'A' does not occur in its context"
     assert "is empty" in told[5]
     assert len(told) == 3
     assert found.where(1) == f"{path}:{4 + before}"
@@ -75,9 +75,9 @@ def test_wrong_places_are_faults(tmp_path: Path) -> None:
     found = read(tmp_path / "x.tsv", [["q", "a b", "b", place] for place in places], 4)
     assert len(found) == 1
     told = [fault.reason for fault in found.faults]
-    assert told[0] == "the answer 'b' does not stand at 1: there is ' '"
-    assert all("no whole number" in told[i] for i in (1, 2, 3, 5))
-    assert "there is ''" in told[4]
+    assert told[0] == "the answer 'b' is not at position 1, where the context has ' '"
+    assert all("is not a non-negative whole number" in told[i] for i in (1, 2, 3, 5))
+    assert "the context has ''" in told[4]
 
 
 # ------------------------------------------------------------------------------------------------------------- batches

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from torch import Tensor
 
-from regard.data.counter_rng import AUGMENT, MIX, beta_samples, counter_rng, normal_samples, uniform_samples
+from regard.data.counter_rng import AUGMENT, MIX, beta_samples, normal_samples, philox, uniform_samples
 from regard.data.order import Order
 from regard.data.repeated import Repeated, RepeatedOrder
 from regard.errors import InputError
@@ -31,7 +31,7 @@ def statistics() -> None:
 
 
 def numbers(row: int = 0, step: int = 0, use: int = AUGMENT) -> np.random.Philox:
-    return counter_rng(use, 0, step, row)
+    return philox(use, 0, step, row)
 
 
 def picture(channels: int = 3, height: int = 20, width: int = 24, seed: int = 0) -> Tensor:
@@ -122,13 +122,13 @@ def test_both_ways_are_drawn() -> None:
 def test_any_split_of_a_batch_is_mixed_alike(cuts: tuple[int, ...]) -> None:
     whole = Order(50, rows=8, seed=3).rows(4)
     images, labels = torch.randn(50, 3, 6, 6), torch.arange(50) % 5
-    mix = draw_mix(counter_rng(MIX, 3, 4), (6, 6))
+    mix = draw_mix(philox(MIX, 3, 4), (6, 6))
     together = mix_images(images[whole], images[whole].flip(0), mix)
     told = mix_labels(labels[whole], labels[whole].flip(0), mix, 5)
     pieces, shares = [], []
     for rows in np.split(whole, np.cumsum(cuts)[:-1]):
         others = partners(rows, whole)
-        pieces.append(mix_images(images[rows], images[others], draw_mix(counter_rng(MIX, 3, 4), (6, 6))))
+        pieces.append(mix_images(images[rows], images[others], draw_mix(philox(MIX, 3, 4), (6, 6))))
         shares.append(mix_labels(labels[rows], labels[others], mix, 5))
     assert torch.equal(torch.cat(pieces), together)
     assert torch.equal(torch.cat(shares), told)
@@ -321,7 +321,7 @@ def test_repeated_augmentation() -> None:
     seen = {rows[int(i)] for batch in epoch for i in batch}
     assert len(seen) == 8  # of 20, and others in the next epoch
     assert seen != {rows[int(i)] for step in range(4, 8) for i in order.rows(step)}
-    first, second = counter_rng(AUGMENT, 0, 0, int(epoch[0][0])), counter_rng(AUGMENT, 0, 0, int(epoch[0][1]))
+    first, second = philox(AUGMENT, 0, 0, int(epoch[0][0])), philox(AUGMENT, 0, 0, int(epoch[0][1]))
     assert rows[int(epoch[0][0])] == rows[int(epoch[0][1])]
     assert uniform_samples(first, 1) != uniform_samples(second, 1)
     assert (len(rows), rows.where(59)) == (60, "row 19")

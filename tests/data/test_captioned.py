@@ -101,7 +101,7 @@ def test_each_caption_has_its_own_image_whatever_is_left_out_before_it(form: str
     assert "is empty" in told[4]
     assert "cut.png: the image is corrupt" in told[5]
     assert "text.png: unsupported image format" in told[7]
-    assert told[8] == "../photos/1.png: " + ("cannot be read: no such file in the archive" if packed else LEADS_OUT)
+    assert told[8] == "../photos/1.png: " + ("cannot be read: file not found in the archive" if packed else LEADS_OUT)
     assert rows.where(2) == f"{tmp_path / f'captions.{form}'}:{6 + head}"
     assert rows.lengths.tolist() == [[len(text.encode())] for text in ("photo 5", "photo 0", *BYTES)]
     with pytest.raises(IndexError):
@@ -110,7 +110,7 @@ def test_each_caption_has_its_own_image_whatever_is_left_out_before_it(form: str
         check_fault_share(rows.faults, 10, 0.1)
 
 
-LEADS_OUT = "the path leads out of the folder"
+LEADS_OUT = "the path points outside the folder"
 BYTES = (" a photo, again 3 ", "photo 3", "photo 2")  # as they stand in the file
 
 
@@ -120,11 +120,11 @@ def test_a_column_that_is_not_there(form: str, tmp_path: Path) -> None:
     path = table(tmp_path / f"captions.{form}", [("0.png", "photo 0")], names=("images", "caption"))
     if form == "jsonl":
         rows = read(path, folder)
-        assert [str(fault) for fault in rows.faults] == [f"{path}:1: no key 'image'"]
-        with pytest.raises(InputError, match="no row that can be used"):
+        assert [str(fault) for fault in rows.faults] == [f"{path}:1: missing key 'image'"]
+        with pytest.raises(InputError, match="the data has no valid row"):
             check_fault_share(rows.faults, 1)
         return
-    with pytest.raises(InputError, match="names no column 'image'") as caught:
+    with pytest.raises(InputError, match="the header has no column 'image'") as caught:
         read(path, folder)
     assert caught.value.fix == "did you mean 'images'?"
     rows = open_captions(table_rows(path, [3, 2]), open_place(folder), IMAGES)
@@ -150,7 +150,7 @@ def test_an_image_is_held_out_with_all_of_its_captions(tmp_path: Path) -> None:
     for share in (0.01, 0.04):  # one image at least
         assert len(hold_out_images(rows, share, 0, IMAGES)[1].files()) == 1
     one = read(table(tmp_path / "one.csv", [("1.png", "photo 1"), ("1.png", "again photo 1")]), folder)
-    with pytest.raises(InputError, match="must leave images on both sides"):
+    with pytest.raises(InputError, match="the held-out split must have images"):
         hold_out_images(one, 0.5, 0, IMAGES)
 
 
@@ -162,7 +162,7 @@ def test_what_was_learned_from_is_not_measured_on(tmp_path: Path) -> None:
     assert paired(rows) == ["photo 2", "photo 3"]
     (fault,) = rows.faults
     assert fault.line == 3
-    assert fault.reason.startswith("1.png: the image is one of data.train")
+    assert fault.reason.startswith("1.png: the image is also in data.train")
     other = photos(tmp_path / "others", 4)  # of the same names, and not the same images
     assert len(read(tmp_path / "test.csv", other, learned=frozenset(train.files()))) == 3
 

@@ -70,7 +70,7 @@ def test_words_and_tags(tmp_path: Path, end: str, tail: tuple[str, ...]) -> None
 def test_the_other_tags(tmp_path: Path) -> None:
     rows = read(tmp_path, *SENTENCES, kind="xpos")
     assert rows[0].tags == ("PRP", "MD", "RB", "VB", "PRP")
-    with pytest.raises(InputError, match="no such tags"):
+    with pytest.raises(InputError, match="unknown kind of tags"):
         open_conllu(tmp_path / "x.conllu", "pos")  # type: ignore[arg-type]
 
 
@@ -81,24 +81,24 @@ BAD = {
     "the id is 3 instead of 2": [line(1), line(3)],
     "the id is 1 instead of 2": [line(1), line(1)],
     "the id is 0 instead of 1": [line(0)],
-    "the id 'one' is no number": [line("one")],
-    "the id '' is no number": [line("")],
-    "the id '-1' is no number": [line("-1")],
-    "the id '١' is no number": [line("١")],
-    f"the id {'9' * 40!r} is no number": [line("9" * 5000)],
+    "the id 'one' is not a number": [line("one")],
+    "the id '' is not a number": [line("")],
+    "the id '-1' is not a number": [line("-1")],
+    "the id '١' is not a number": [line("١")],
+    f"the id {'9' * 40!r} is not a number": [line("9" * 5000)],
     "the word is empty": [line(1, "")],
     "the word 'a' has no upos": [line(1, "a", "_")],
     "the word 'b' has no upos": [line(1, "a"), line(2, "b", "")],
-    "the range 3-4 does not begin at the next word, which is 2": [line(1), line("3-4")],
-    "the range 2-1 does not begin at the next word, which is 2": [line(1), line("2-1")],
-    "the range 1-3 does not begin at the next word, which is 1": [line("1-2"), line("1-3")],
+    "the range 3-4 does not start at the next word, 2": [line(1), line("3-4")],
+    "the range 2-1 does not start at the next word, 2": [line(1), line("2-1")],
+    "the range 1-3 does not start at the next word, 1": [line("1-2"), line("1-3")],
     "the id is 1.1 instead of 0.1": [line("1.1")],
     "the id is 1.2 instead of 1.1": [line(1), line("1.2")],
-    "a range reaches to word 3, but the last is 2": [line("1-3"), line(1), line(2)],
-    "a comment inside a sentence: is the blank line before it missing?": [line(1), "# sent_id = 2"],
-    "a sentence without words": ["# newdoc"],
+    "a range ends at word 3, but the last word is 2": [line("1-3"), line(1), line(2)],
+    "a comment inside a sentence; the blank line before it may be missing": [line(1), "# sent_id = 2"],
+    "the sentence has no words": ["# newdoc"],
     "invalid UTF-8 at byte 3": [line(1, "\udcff")],
-    "holds a NUL byte, which is no text": [line(1, "a\0b")],
+    "contains a NUL byte, which is not text": [line(1, "a\0b")],
 }
 
 

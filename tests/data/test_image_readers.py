@@ -92,7 +92,7 @@ def test_what_cannot_be_used_is_listed_with_its_reason(tmp_path: Path) -> None:
         "empty": "the folder is empty",
         "a/nowhere.png": "cannot be read: No such file or directory",
         "a/self.png": "cannot be read: Too many levels of symbolic links",
-        "a/above": "a link to a folder that was already read",
+        "a/above": "a symbolic link to a folder that was already read",
         "a/pipe.png": "is not a regular file",
     }
     assert len(rows.faults) == 10
@@ -116,8 +116,8 @@ def test_a_table_gives_the_labels(tmp_path: Path, table: str) -> None:
         6: "gone.png: cannot be read: No such file or directory",
         7: "duplicate of line 2: x.png",
         8: "1 columns instead of 2",
-        9: "../x.png: the path leads out of the folder",
-        10: "/etc/passwd: the path leads out of the folder",
+        9: "../x.png: the path points outside the folder",
+        10: "/etc/passwd: the path points outside the folder",
         11: "the label is empty",
         12: "the file name is empty",
         13: "3 columns instead of 2",
@@ -152,7 +152,7 @@ def test_no_images_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         open_images(put(tmp_path / "latin", {"labels.tsv": b"a.png\t\xe4"}), AS_IS)
     for missing in (tmp_path / "gone", put(tmp_path / "file", {"a": b""}) / "a"):
-        with pytest.raises(InputError, match="no folder of images"):
+        with pytest.raises(InputError, match=r"image folder or \.zip archive not found"):
             open_images(missing, AS_IS)
 
 
@@ -288,7 +288,7 @@ def test_a_name_that_leads_out_of_an_archive_is_a_bad_row(tmp_path: Path, name: 
     path = archive(tmp_path / "d.zip", {"a/1.png": plain("red"), "b/1.png": plain("blue"), name: plain("red")})
     rows = open_images(path, AS_IS)
     assert (rows.labels, rows.names) == (("a", "b"), ("a/1.png", "b/1.png"))
-    assert [str(fault) for fault in rows.faults] == [f"{path}/{name}: the path leads out of the archive"]
+    assert [str(fault) for fault in rows.faults] == [f"{path}/{name}: the path points outside the archive"]
 
 
 def test_hostile_archives(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.data.counter_rng import AUGMENT, counter_rng
+from regard.data.counter_rng import AUGMENT, philox
 from regard.data.loader import Loader, MicroBatch
 from regard.data.order import Order
 from regard.errors import ConfigError, InputError
@@ -42,7 +42,7 @@ class Data:
 
     def collate(self, rows: Sequence[int], step: int) -> Noisy:
         shared = [random.random(), float(np.random.rand()), float(torch.rand(()))]
-        own = [np.random.Generator(counter_rng(AUGMENT, 3, step, row)).random() for row in rows]
+        own = [np.random.Generator(philox(AUGMENT, 3, step, row)).random() for row in rows]
         return Noisy(torch.tensor(rows), torch.tensor(shared), torch.tensor(own))
 
 
@@ -129,7 +129,7 @@ def test_any_split_deals_out_each_row_once(world: int, split: int) -> None:
                 by_row |= dict(zip(rows, piece.batch.own.tolist(), strict=True)) if piece.weight else {}
         assert sorted(dealt) == sorted(data.rows(step).tolist())
     expected = {
-        row: np.random.Generator(counter_rng(AUGMENT, 3, step, row)).random()
+        row: np.random.Generator(philox(AUGMENT, 3, step, row)).random()
         for step in range(len(data))
         for row in data.rows(step).tolist()
     }
@@ -205,7 +205,7 @@ def test_a_batch_that_cannot_be_sent_is_an_error() -> None:
 
             return Batch()
 
-    with pytest.raises(TypeError, match="top of a module"):
+    with pytest.raises(TypeError, match="at module level"):
         list(Loader(Local(), range(2), workers=1))
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from regard.data.counter_rng import AUGMENT, COLLATE, counter_rng
+from regard.data.counter_rng import AUGMENT, COLLATE, philox
 from regard.data.order import Order
 from regard.errors import InputError
 
@@ -130,8 +130,8 @@ def test_the_order_is_the_same_in_every_version() -> None:
     ("arguments", "word"),
     [
         ({"count": 0, "rows": 1}, "no rows"),
-        ({"count": 3}, "is open"),
-        ({"count": 3, "budget": 5}, "needs lengths"),
+        ({"count": 3}, "batch size is not set"),
+        ({"count": 3, "budget": 5}, "needs row lengths"),
         ({"count": 3, "rows": 0}, "at least 1"),
         ({"count": 3, "lengths": np.ones(3), "budget": 0}, "at least 1"),
         ({"count": 3, "lengths": np.ones(2), "budget": 5}, "for each example"),
@@ -146,6 +146,6 @@ def test_what_cannot_be_is_refused(arguments: dict, word: str) -> None:
 def test_chance_has_an_address() -> None:
     """Any change of use, seed, step or row gives other numbers, and a long draw never runs into a neighbour's."""
     places = [(COLLATE, 1, 2, 3), (AUGMENT, 1, 2, 3), (COLLATE, 2, 2, 3), (COLLATE, 1, 3, 3), (COLLATE, 1, 2, 4)]
-    drawn = [counter_rng(*place).random_raw(1000) for place in places]
+    drawn = [philox(*place).random_raw(1000) for place in places]
     assert len(np.unique(np.concatenate(drawn))) == 5000
-    np.testing.assert_array_equal(drawn[0], counter_rng(*places[0]).random_raw(1000))
+    np.testing.assert_array_equal(drawn[0], philox(*places[0]).random_raw(1000))

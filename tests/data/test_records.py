@@ -41,9 +41,9 @@ def test_columns_by_name(tmp_path: Path) -> None:
     found = open_csv(path, ["label", "text"])
     assert [found[0], found[1]] == [("bad", 'she said "no",\nthen left'), ("good", "b")]
     assert found.where(1) == f"{path}:4"
-    with pytest.raises(InputError, match="names no column 'tezt'"):
+    with pytest.raises(InputError, match="the header has no column 'tezt'"):
         open_csv(path, ["tezt"])
-    with pytest.raises(InputError, match="there is no column 4"):
+    with pytest.raises(InputError, match="column 4 does not exist"):
         open_csv(path, [4])
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data.counter_rng import AUGMENT, counter_rng
+from regard.data.counter_rng import AUGMENT, philox
 from regard.data.rows import Rows
 from regard.data.tables import open_plain
 from regard.errors import InputError
@@ -51,7 +51,9 @@ def test_a_file_as_it_is(tmp_path: Path) -> None:
     assert "".join(learn.texts).endswith("\n")
 
 
-@pytest.mark.parametrize(("raw", "what"), [(b"\xff\xfe", "UTF-8"), (b"a\0b", "no text"), (b" \n", "holds no text")])
+@pytest.mark.parametrize(
+    ("raw", "what"), [(b"\xff\xfe", "UTF-8"), (b"a\0b", "not a text file"), (b" \n", "contains no text")]
+)
 def test_what_is_no_text(raw: bytes, what: str, tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_bytes(raw)
     with pytest.raises(InputError, match=what):
@@ -63,9 +65,7 @@ def test_windows_hold_every_token_once(kind: str) -> None:
     text = Vocabulary(kind, 400).learn([SONG])  # type: ignore[arg-type]
     windows = TextWindows(passages_of(SONG, "song"), text, 32)
     make = WindowMaker(32, PassageMaker(text), moved=False)
-    batch = make(
-        [windows[i] for i in range(len(windows))], [counter_rng(AUGMENT, 0, 0, i) for i in range(len(windows))]
-    )
+    batch = make([windows[i] for i in range(len(windows))], [philox(AUGMENT, 0, 0, i) for i in range(len(windows))])
     real = np.ones(batch.wanted.shape, bool) if batch.keys is None else batch.keys.numpy()
     assert batch.wanted.numpy()[real].tolist() == windows.ids.tolist()
     assert text.decode(windows.ids.tolist()).lstrip() == SONG.lstrip()
@@ -79,12 +79,12 @@ def test_a_window_is_moved_by_less_than_its_length() -> None:
     make = WindowMaker(16, PassageMaker(text), moved=True)
     starts = set()
     for step in range(300):
-        wanted = make([windows[3]], [counter_rng(AUGMENT, 0, step, 3)]).wanted[0].tolist()
+        wanted = make([windows[3]], [philox(AUGMENT, 0, step, 3)]).wanted[0].tolist()
         places = [i for i in range(17) if windows.ids[48 + i : 64 + i].tolist() == wanted]
         assert places
         starts.add(places[0])
     assert starts == set(range(17))
-    last = make([windows[len(windows) - 1]], [counter_rng(AUGMENT, 0, 0, 0)]).wanted[0].tolist()
+    last = make([windows[len(windows) - 1]], [philox(AUGMENT, 0, 0, 0)]).wanted[0].tolist()
     assert last == windows.ids[windows.starts[-1] :].tolist()
 
 

@@ -82,9 +82,9 @@ def test_columns_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ([0], "no column 0"),
+        ([0], "column 0 does not exist"),
         ([4], "3 columns"),
-        ([-1], "no column -1"),
+        ([-1], "column -1 does not exist"),
         (["englsh"], "did you mean 'english'"),
         (["other"], "'id', 'english', 'english'"),
         (["english"], "more than one column 'english'"),
@@ -108,8 +108,8 @@ def test_every_bad_row_of_a_tsv_is_named(tmp_path: Path) -> None:
         4: "column 2 is empty",
         5: "invalid UTF-8 at byte 2",
         6: "4 columns instead of 3",
-        7: "holds a NUL byte, which is no text",
-        9: "column 2 has 11 bytes, more than 10",
+        7: "contains a NUL byte, which is not text",
+        9: "column 2 has 11 bytes, more than the limit of 10",
     }
 
 
@@ -127,17 +127,17 @@ def test_keys_of_json_lines(tmp_path: Path) -> None:
     [
         (b'{"text": "a"', "invalid JSON at character 13"),
         (b'["a"]', "a JSON array instead of an object"),
-        (b'{"other": "a"}', "no key 'text'"),
-        (b'{"text": null}', "holds a JSON null instead of text"),
-        (b'{"text": true}', "holds a JSON boolean instead of text"),
-        (b'{"text": 1.5}', "holds a JSON number instead of text"),
+        (b'{"other": "a"}', "missing key 'text'"),
+        (b'{"text": null}', "has a JSON null instead of a string"),
+        (b'{"text": true}', "has a JSON boolean instead of a string"),
+        (b'{"text": 1.5}', "has a JSON number instead of a string"),
         (b'{"text": " "}', "key 'text' is empty"),
-        (b'{"text": "\\ud800"}', "half of a surrogate pair"),
+        (b'{"text": "\\ud800"}', "an unpaired surrogate"),
         (b'{"text": "a\\u0000b"}', "NUL"),
         (b'{"text": "\xe4"}', "invalid UTF-8 at byte 11"),
-        (b'{"text": "' + b"a" * 21 + b'"}', "21 bytes, more than 20"),
+        (b'{"text": "' + b"a" * 21 + b'"}', "21 bytes, more than the limit of 20"),
         (b'{"text": ' + b"1" * 5000 + b"}", "too many digits"),
-        (b"[" * 100_000, "nested too deep"),
+        (b"[" * 100_000, "nested too deeply"),
     ],
 )
 def test_every_bad_json_line_is_named(tmp_path: Path, line: bytes, reason: str) -> None:
@@ -188,7 +188,7 @@ def test_a_huge_line_is_never_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Lines, "block", lambda self, i, j: read.append(len(out := block(self, i, j))) or out)
     table = open_plain(path)
     assert list(table) == [("one",), ("two",)]
-    assert reasons(table) == {2: "the line has 101 bytes, more than 64"}
+    assert reasons(table) == {2: "the line has 101 bytes, more than the limit of 64"}
     assert max(read) < 64
 
 
@@ -213,22 +213,22 @@ def test_empty_files_have_no_rows(tmp_path: Path) -> None:
     path = write(tmp_path, "a", b"\n\n")
     for table in (open_plain(path), open_plain(path, path), open_jsonl(path, ["a"])):
         assert (len(table), len(table.faults), len(table.lengths)) == (0, 0, 0)
-    with pytest.raises(InputError, match="this file has no row"):
+    with pytest.raises(InputError, match="the file has no rows"):
         open_tsv(path, [1])
 
 
 def test_one_row_too_many_is_too_many() -> None:
     faults = [Fault("a.tsv", i, "bad") for i in range(1, 13)]
     check_fault_share(faults[:10], 1000)
-    with pytest.raises(InputError, match="11 bad of 1000 rows") as caught:
+    with pytest.raises(InputError, match="11 of 1000 rows are bad") as caught:
         check_fault_share(faults[:11], 1000)
     assert "a.tsv:10: bad" in str(caught.value)
     assert "a.tsv:11: bad" not in str(caught.value)
     assert "1 more" in str(caught.value)
     check_fault_share(faults, 24, share=0.5)
-    with pytest.raises(InputError, match="no row that can be used"):
+    with pytest.raises(InputError, match="the data has no valid row"):
         check_fault_share(faults, 12, share=1.0)
-    with pytest.raises(InputError, match="no row that can be used"):
+    with pytest.raises(InputError, match="the data has no valid row"):
         check_fault_share([], 0)
 
 
@@ -254,7 +254,7 @@ def test_a_part_is_held_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [0, 3, -1, 1.0, 5])
 def test_nothing_is_left_on_one_side(tmp_path: Path, size: float) -> None:
     table = open_plain(write(tmp_path, "a.txt", b"a\nb\nc\n"))
-    with pytest.raises(InputError, match="both sides"):
+    with pytest.raises(InputError, match="both the training split and the held-out split"):
         split_held_out(table, size, seed=0)
 
 

@@ -203,7 +203,7 @@ def test_convert_reads_a_pickled_file_that_load_refuses(tmp_path: Path) -> None:
     state = load_file(tmp_path / "hf" / "model.safetensors")
     torch.save(state, tmp_path / "hf" / "pytorch_model.bin")
     (tmp_path / "hf" / "model.safetensors").unlink()
-    with pytest.raises(CheckpointError, match="never read silently"):
+    with pytest.raises(CheckpointError, match="never loaded automatically"):
         regard.load(tmp_path / "hf")
     convert(tmp_path / "hf", tmp_path / "b")
     one, two = regard.load(tmp_path / "a"), regard.load(tmp_path / "b")
@@ -342,7 +342,7 @@ def test_tensors_without_end_are_counted_but_neither_listed_nor_read(
 
 
 def test_looking_asks_for_as_many_texts_as_the_model_reads() -> None:
-    with pytest.raises(InputError, match="shown 1 at a time"):
+    with pytest.raises(InputError, match=r"wrong number of inputs for a [\s\S]*expected: 1"):
         regard.load("recall").look("Anna", "Boris")
 
 
@@ -378,11 +378,11 @@ def test_a_tokenizer_that_is_no_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "model" / "tokenizer.json"
     file.unlink()
     file.symlink_to(tmp_path / "gone")
-    with pytest.raises(CheckpointError, match=r"a file of the processor is missing[\s\S]*tokenizer\.json"):
+    with pytest.raises(CheckpointError, match=r"the processor is missing a file[\s\S]*tokenizer\.json"):
         regard.load(tmp_path / "model")
     file.unlink()
     file.mkdir()
-    with pytest.raises(CheckpointError, match=r"a file of the processor is missing[\s\S]*tokenizer\.json"):
+    with pytest.raises(CheckpointError, match=r"the processor is missing a file[\s\S]*tokenizer\.json"):
         regard.load(tmp_path / "model")
 
 

@@ -221,5 +221,5 @@ def test_a_system_that_cannot_swap_folders_refuses_to_replace(tmp_path: Path, mo
     save_folder(tmp_path / "m", CONTENT)
     before = tree(tmp_path)
     monkeypatch.setattr(writing.sys, "platform", "other")
-    assert "in one step" in refused(lambda: save_folder(tmp_path / "m", CONTENT | {"card.md": b"new"}, replace=True))
+    assert "atomically" in refused(lambda: save_folder(tmp_path / "m", CONTENT | {"card.md": b"new"}, replace=True))
     assert tree(tmp_path) == before

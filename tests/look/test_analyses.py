@@ -14,7 +14,7 @@ import torch
 import regard.look
 
 PAGE = Path(__file__).parents[2] / "docs" / "looking.md"
-ANALYSES = ("rollout", "flow", "distance", "spectrum", "gradient", "importance", "leaving", "occlusion", "lens")
+ANALYSES = ("rollout", "flow", "distance", "spectrum", "gradient", "importance", "exclusion", "occlusion", "lens")
 
 
 def module(name: str) -> ModuleType:

@@ -16,8 +16,8 @@ from regard.look.windows import joined_map, joined_weights
 from regard.model import Model
 from regard.models import swin, swinv2
 from regard.nn.attention import MultiHeadAttention
-from regard.nn.axis import Axis, Cut
-from regard.nn.kernels.cosine import CosineAttention
+from regard.nn.axis import Axis, WindowCut
+from regard.nn.kernels.cosine import Cosine
 from regard.nn.mask import Mask, TensorBias
 from regard.nn.mixers.windows import WindowAttention, cut_windows, put_back, window_neighbours
 from regard.nn.positions import LogBias, WindowBias
@@ -100,8 +100,10 @@ def test_nothing_leaks_around_the_edge() -> None:
     assert torch.equal(moves, dense(windows, 8, 8)[0])
 
 
-@pytest.mark.parametrize("cut", [Cut((6, 8), (3, 4), (1, 2)), Cut((5, 7), (3, 3), (1, 1)), Cut((4, 4), (2, 2))])
-def test_cut_and_put_back(cut: Cut) -> None:
+@pytest.mark.parametrize(
+    "cut", [WindowCut((6, 8), (3, 4), (1, 2)), WindowCut((5, 7), (3, 3), (1, 1)), WindowCut((4, 4), (2, 2))]
+)
+def test_cut_and_put_back(cut: WindowCut) -> None:
     x = numbers(3, *cut.grid, 2)
     windows = cut_windows(x, cut)
     assert windows.shape == (3 * cut.count, cut.window[0] * cut.window[1], 2)
@@ -114,7 +116,7 @@ def test_cut_and_put_back(cut: Cut) -> None:
 
 def test_the_regions_of_the_paper() -> None:
     """Nine slices of the rolled grid, as the authors label them."""
-    cut = Cut((8, 8), (4, 4), (2, 2))
+    cut = WindowCut((8, 8), (4, 4), (2, 2))
     label, count = torch.zeros(1, 8, 8, 1), 0
     for rows in (slice(0, -4), slice(-4, -2), slice(-2, None)):
         for columns in (slice(0, -4), slice(-4, -2), slice(-2, None)):
@@ -199,7 +201,7 @@ def test_refit_to_other_images_and_windows() -> None:
 
 
 def test_scores_do_not_grow_with_queries_and_keys() -> None:
-    kernel, q, k = stirred(CosineAttention(HEADS)), numbers(1, HEADS, 5, 4), numbers(1, HEADS, 5, 4)
+    kernel, q, k = stirred(Cosine(HEADS)), numbers(1, HEADS, 5, 4), numbers(1, HEADS, 5, 4)
     close(kernel.weights(q, k), kernel.weights(7 * q, 0.1 * k))
 
 
@@ -282,10 +284,10 @@ def test_maps_know_where_their_windows_are() -> None:
     model, images = Model("swin", stirred(swin.Swin(SMALL)).eval()), numbers(1, 3, 16, 20)
     maps = model(images, look="*").maps
     one = maps["stages.0.blocks.1.mixer.attention"]
-    cut = Cut((8, 10), (3, 3), (1, 1))
+    cut = WindowCut((8, 10), (3, 3), (1, 1))
     assert one.rows == one.columns == Axis("image", 9, grid=(3, 3), cut=cut)
     assert one.weights.shape == (cut.count, 2, 9, 9)
-    assert maps["stages.1.blocks.0.mixer.attention"].rows.cut == Cut((4, 5), (3, 3))
+    assert maps["stages.1.blocks.0.mixer.attention"].rows.cut == WindowCut((4, 5), (3, 3))
     full = joined_map(one)
     assert full.weights.shape == (1, 2, 80, 80)
     assert full.rows.grid == (8, 10)

@@ -16,7 +16,7 @@ from regard.nn.kernels.chunked import Chunked
 from regard.nn.kernels.lsh import LSH, Settings, sizes
 from regard.nn.mask import ALL, CAUSAL, Mask
 from regard.nn.mechanisms import build_mixer
-from regard.nn.recompute import recompute
+from regard.nn.recomputation import recompute_forward
 from regard.nn.site import Site
 from tests.contracts.tools import Largest, close, gradients, numbers
 
@@ -330,7 +330,7 @@ def test_hashes_that_are_redrawn_keep_gradients_exact() -> None:
     attention, x = LSH(4, 2, (8,), redraw=1).train(), torch.randn(1, 2, 24, 8, dtype=torch.float64, requires_grad=True)
     plain = torch.autograd.grad(attention(x, x, x).square().sum(), x)[0]
     attention.calls.zero_()
-    again = torch.autograd.grad(recompute(lambda y: attention(y, y, y), x).square().sum(), x)[0]
+    again = torch.autograd.grad(recompute_forward(lambda y: attention(y, y, y), x).square().sum(), x)[0]
     torch.testing.assert_close(again, plain)
 
 

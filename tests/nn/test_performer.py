@@ -18,7 +18,7 @@ from regard.nn.kernels.performer import Exponentials, Performer
 from regard.nn.kernels.rfa import FourierFeatures, RandomFeatures
 from regard.nn.kernels.sums import Lifted
 from regard.nn.mask import ALL, CAUSAL, Mask
-from regard.nn.recompute import recompute
+from regard.nn.recomputation import recompute_forward
 from tests.contracts.tools import Largest, close, gradients, numbers, ragged, stirred
 
 WIDTH = 16
@@ -294,7 +294,7 @@ def test_a_gradient_is_that_of_the_directions_it_began_with() -> None:
 def test_a_repeated_call_is_no_step() -> None:
     attention, (q, k, v) = favor(features=5, redraw=2).train(), heads(4, grad=True)
     for _ in range(3):
-        recompute(attention, q, k, v).sum().backward()
+        recompute_forward(attention, q, k, v).sum().backward()
     assert int(attention.directions.calls) == 3
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from regard.nn.cache import Cache
-from regard.nn.recompute import recompute
+from regard.nn.recomputation import recompute_forward
 from regard.nn.recurrent import (
     CELLS,
     GRUCell,
@@ -306,7 +306,7 @@ def test_gates_can_be_replaced() -> None:
 def test_recomputed_gradients_are_the_same(name: str) -> None:
     net, x = build(name, 2), torch.randn(2, 4, 3, requires_grad=True)
     with capture(net, "*.h") as seen:
-        y = recompute(lambda x: net(x).outputs, x)
+        y = recompute_forward(lambda x: net(x).outputs, x)
     (again,) = torch.autograd.grad(y.sum(), x)
     (plain,) = torch.autograd.grad(net(x).outputs.sum(), x)
     close(again, plain)

@@ -449,9 +449,9 @@ def test_the_moments_of_a_look_are_walked_through(open_page: Open, tmp_path: Pat
         given,
         [one | {"name": f"blocks.0.mixer@{call}", "time": call} for call in range(3)],
     )
-    still = standalone.standalone(data)
+    still = standalone.standalone_page(data)
     data["document"]["time"] = {"unit": "recycling", "count": 3}
-    (tmp_path / "timed.html").write_text(standalone.standalone(data), encoding="utf8")
+    (tmp_path / "timed.html").write_text(standalone.standalone_page(data), encoding="utf8")
     (tmp_path / "still.html").write_text(still, encoding="utf8")
     page = open_page((tmp_path / "timed.html").as_uri())
     shown = "document.querySelector('.stage h2').textContent"
@@ -558,7 +558,7 @@ def test_words_that_look_at_a_picture(open_page: Open, tmp_path: Path):
     given = {"kind": "caption", "image": image, "target": "a red ball"}
     answer = {"kind": "text", "text": "a red ball", "tokens": []}
     data = made_up(answer, given, [{"name": "decoder.0.cross"}])
-    (tmp_path / "caption.html").write_text(standalone.standalone(data), encoding="utf8")
+    (tmp_path / "caption.html").write_text(standalone.standalone_page(data), encoding="utf8")
     page = open_page((tmp_path / "caption.html").as_uri())
     page.click(".strip.flat .strip-token >> nth=2")
     until(page, "document.querySelector('.strip-caption mark').textContent === 'ball'")
@@ -572,7 +572,7 @@ def test_a_saved_page_measures_distances_as_the_library_does(open_page: Open, tm
     given = {"kind": "image", "width": 64, "height": 64, "png": seven()}
     site = {"name": "blocks.0.mixer", "part": "", "role": "self", "rows": "patches", "heads": 2}
     data = made_up({"kind": "labels", "labels": [["seven", 1.0]]}, given, [site])
-    (tmp_path / "far.html").write_text(standalone.standalone(data), encoding="utf8")
+    (tmp_path / "far.html").write_text(standalone.standalone_page(data), encoding="utf8")
     page = open_page((tmp_path / "far.html").as_uri())
     page.click("[data-tab=distance]")
     page.click(".analysis .behind summary")
@@ -589,7 +589,7 @@ def test_calls_of_one_module_are_numbered(open_page: Open, tmp_path: Path):
     one = {"part": "", "role": "self", "rows": "patches", "heads": 2, "calls": 3}
     sites = [one | {"name": f"blocks.0.mixer@{call}"} for call in range(3)]
     data = made_up({"kind": "labels", "labels": [["seven", 1.0]]}, given, sites)
-    (tmp_path / "calls.html").write_text(standalone.standalone(data), encoding="utf8")
+    (tmp_path / "calls.html").write_text(standalone.standalone_page(data), encoding="utf8")
     page = open_page((tmp_path / "calls.html").as_uri())
     assert page.locator(".grid-site > .grid-name").all_inner_texts() == ["0", "1", "2"]
     page.click('.tile[aria-label="Layer 0, call 2, head 1"]')
@@ -628,7 +628,7 @@ def test_boxes_and_influences_are_what_they_are_called(open_page: Open, tmp_path
     data = made_up(
         {"kind": "boxes", "boxes": boxes}, {"kind": "image", "width": 64, "height": 64, "png": seven()}, sites
     )
-    (tmp_path / "boxes.html").write_text(standalone.standalone(data), encoding="utf8")
+    (tmp_path / "boxes.html").write_text(standalone.standalone_page(data), encoding="utf8")
     page = open_page((tmp_path / "boxes.html").as_uri())
     assert page.inner_text(".answer-body") == "1 circle, 1 square"
     assert "Influence map" in page.inner_text(".kind")

@@ -51,7 +51,7 @@ def test_what_cannot_be_joined_is_refused(
 
 def test_data_cannot_end_its_script():
     hostile = "</script><script>alert(1)</script>"
-    text = standalone.standalone({"document": {"input": {"text": hostile}}}, title=hostile)
+    text = standalone.standalone_page({"document": {"input": {"text": hostile}}}, title=hostile)
     assert hostile not in text
     inside = text.split('id="regard-data">')[1].split("</script>")[0]
     assert json.loads(inside)["document"]["input"]["text"] == hostile

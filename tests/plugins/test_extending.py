@@ -78,7 +78,7 @@ BROKEN = {
     "the future": ("mask.dense(q.shape[-2]", "Mask(keys=mask.keys, pairs=mask.pairs).dense(q.shape[-2]", "a later key"),
     "padding": ("mask.dense(q.shape[-2]", "Mask(mask.causal, mask.start).dense(q.shape[-2]", "has weight: up to"),
     "sums": ("return masked_softmax(", "return 2 * masked_softmax(", "the sum of each row of weights"),
-    "groups": ("spread(k, q.shape[-3])", "k", "heads in groups share keys"),
+    "groups": ("repeat_heads(k, q.shape[-3])", "k", "heads in groups share keys"),
 }  # fmt: skip
 
 

@@ -89,10 +89,10 @@ def test_what_a_module_registers_is_known_by_its_file(tmp_path: Path, monkeypatc
     (tmp_path / "my_rows_here.py").write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
     importlib.import_module("my_rows_here")
-    source = plugins.source_of("attention", "one")
+    source = plugins.plugin_of("attention", "one")
     assert source is not None
     assert source.data() == {"name": "my_rows_here.py", "sha256": hashlib.sha256(text.encode()).hexdigest()}
-    assert plugins.source_of("attention", "softmax") is None
+    assert plugins.plugin_of("attention", "softmax") is None
     del sys.modules["my_rows_here"]
 
 
@@ -160,7 +160,7 @@ def test_packages_are_asked_when_a_name_is_unknown() -> None:
     with pytest.warns(UserWarning, match="regard-bad .* this package is broken"):
         assert "packaged" in MECHANISMS
     assert PRESETS["packed-mlp"] == "packed"
-    source = plugins.source_of("attention", "packaged")
+    source = plugins.plugin_of("attention", "packaged")
     assert source is not None
     assert (source.name, source.version, len(source.sha256)) == ("regard-good", "1.2", 64)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from regard.data.counter_rng import counter_rng, normal_samples
+from regard.data.counter_rng import normal_samples, philox
 from regard.errors import ConfigError, InputError
 from regard.modalities.series.batching import together
 from regard.modalities.series.forecasting import Forecast, last_period, last_value
@@ -23,7 +23,7 @@ def series(values: np.ndarray, name: str = "x") -> TimeSeries:
 
 
 def noise(count: int, number: int = 0) -> np.ndarray:
-    return np.asarray(normal_samples(counter_rng(0, 0, number), count))
+    return np.asarray(normal_samples(philox(0, 0, number), count))
 
 
 def split(values: np.ndarray, cut: WindowLayout = CUT) -> dict[str, SeriesWindows]:

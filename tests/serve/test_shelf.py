@@ -51,7 +51,7 @@ def test_a_net_that_mixes_without_weights_is_looked_at_in_short_texts(client) ->
     assert client.post(f"{API}/run", json=body).status_code == 200
     refused = client.post(f"{API}/look", json=body)
     assert refused.status_code == 422
-    assert refused.json()["error"]["expected"] == "at most 160"
+    assert refused.json()["error"]["expected"] == "at most 160 tokens"
 
 
 def test_runs_that_cannot_be_offered_are_told_with_the_reason(runs, tmp_path) -> None:

@@ -123,7 +123,7 @@ def test_the_change_stays_in_its_box() -> None:
 def test_it_must_be_pulled_back() -> None:
     passes = adversarial_losses(Seen(), torch.randn(2, 3, 8, 8).double(), torch.tensor([0, 1]))
     next(passes)
-    with pytest.raises(RuntimeError, match="not pulled back"):
+    with pytest.raises(RuntimeError, match="not called on the loss"):
         next(passes)
 
 

@@ -233,7 +233,7 @@ def test_measures_are_of_what_a_model_in_use_says() -> None:
     for name, value in task.metrics({name: halves[0][name] + halves[1][name] for name in halves[0]}).items():
         assert value == pytest.approx(found[name], rel=1e-4)
     shown = task.show(batch).splitlines()
-    assert shown[:3] == [f"question  {rows[0].question}", f"answer    {rows[0].answer}", f"guess     {said[0]}"]
+    assert shown[:3] == [f"question    {rows[0].question}", f"answer      {rows[0].answer}", f"prediction  {said[0]}"]
 
 
 # ---------------------------------------------------------------------------------------------------------------- runs
@@ -283,7 +283,7 @@ def test_answers_are_learned(place: Path, capsys: pytest.CaptureFixture[str]) ->
     right = [model.answer(row.question, row.context).start == row.start for row in rows]
     assert sum(right) > 45
     sample = sorted((run / "samples").iterdir())[-1].read_text()
-    assert sample.startswith("question  w")
+    assert sample.startswith("question    w")
     assert main(["evaluate", str(run)]) == 0
     capsys.readouterr()
     assert main(["answer", str(run), rows[0].question, rows[0].context, "--json"]) == 0
@@ -298,7 +298,7 @@ def test_a_run_is_checked_first(place: Path, capsys: pytest.CaptureFixture[str])
         file.write("\nwho is it ?\tanna , sings\tzoe\t0")
     path = written(place, answering())
     told = refused(capsys, "check", str(path))
-    assert "facts.tsv:62: the answer 'zoe' does not stand at 0" in told
+    assert "facts.tsv:62: the answer 'zoe' is not at position 0" in told
     assert main(["check", str(path), "data.bad=0.1"]) == 0
     out = capsys.readouterr().out
     assert "1 left out" in out
@@ -371,13 +371,13 @@ def test_from_earlier_weights(place: Path, learn: str, capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        (["model.head=label"], ("needs another head", "span")),
+        (["model.head=label"], ("needs a different head", "span")),
         (["data.answer=anwser"], ("anwser", "did you mean 'answer'")),
-        (["data.start=7"], ("no column 7",)),
-        (["data.longest=5"], ("longest = 5 is neither 0 nor at least 16",)),
+        (["data.start=7"], ("column 7 does not exist",)),
+        (["data.longest=5"], ("longest = 5 is not 0 or at least 16",)),
         (["task.kind=tag"], ("cannot serve", "tagged")),
         (["model={name='gpt-tiny'}"], ("a gpt cannot answer", "bert")),
-        (["data.answer=1"], ("no row that can be used", "does not stand")),
+        (["data.answer=1"], ("the data has no valid row", "is not at position")),
     ],
 )
 def test_bad_runs(place: Path, changes: list[str], words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:

@@ -192,7 +192,7 @@ def test_bad_rows_are_told_before_any_work(place: Path, capsys: pytest.CaptureFi
     written(place, PLAIN)
     for verb in ("check", "train"):
         told = refused(capsys, verb, "tiny.toml", "folder=run")
-        assert "3 bad of 63 rows" in told
+        assert "3 of 63 rows are bad" in told
         assert f"{place / 'captions.csv'}:62: gone.png: cannot be read: No such file" in told
         assert "captions.csv:63: column 2 (caption) is empty" in told
         assert "captions.csv:64: text.png: unsupported image format" in told
@@ -205,22 +205,22 @@ def test_bad_rows_are_told_before_any_work(place: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ("data.image=picture", "names no column 'picture'"),
-        ("data.caption=3", "there is no column 3"),
-        ("data.caption=image", "caption = 'image' is the column of the image"),
-        ("data.train=none.csv", "there is no such file"),
-        ('data.images=["none"]', "there is no such file"),
-        ('data.images=["captions.csv"]', "there is no folder of images"),
-        ('data.images=["photos", "photos"]', "names neither no folder nor one nor three"),
-        ("data.test=captions.csv", "the image is one of data.train"),
-        ("data.share=0.999", "must leave images on both sides"),
+        ("data.image=picture", "the header has no column 'picture'"),
+        ("data.caption=3", "column 3 does not exist"),
+        ("data.caption=image", "caption = 'image' is also the column of the image"),
+        ("data.train=none.csv", "file not found"),
+        ('data.images=["none"]', "file not found"),
+        ('data.images=["captions.csv"]', "image folder or .zip archive not found"),
+        ('data.images=["photos", "photos"]', "must have 0, 1 or 3 entries"),
+        ("data.test=captions.csv", "the image is also in data.train"),
+        ("data.share=0.999", "both the training split and the held-out split must have images"),
         ("data.longest=1", "longest = 1"),
         ("data.deviation=[0.0]", "not above 0"),
         ("data.augment.mixup=0.8", "unknown key"),
         ("data.augment.area=0", "area = 0"),
         ("data.augment.strength=11", "strength = 11"),
         ("data.size=8", "unknown key"),
-        ("data.vocabulary.file=none.json", "there is no such file"),
+        ("data.vocabulary.file=none.json", "file not found"),
         ("model.name=vit-cifar", "a vit cannot describe"),
         ("task={kind='classify'}", "cannot serve the task 'classify'"),
     ],

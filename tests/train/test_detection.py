@@ -215,7 +215,7 @@ def test_images_and_boxes_are_bad_each_by_themselves(tmp_path: Path, capsys: pyt
     ]
     (tmp_path / "images" / "3.png").unlink()
     path = str(written(tmp_path, boxes_run(tmp_path, data)))
-    assert "1 bad of 10 images (10.00%)" in refused(capsys, "check", path, "data.bad=0.05")
+    assert "1 of 10 images are bad (10.00%)" in refused(capsys, "check", path, "data.bad=0.05")
     assert main(["check", path, "data.bad=0.1"]) == 0
     scene(tmp_path / "images" / "3.png", 3, (63, 40))
     data["annotations"][0]["bbox"] = [5, 5, 0, 0]
@@ -223,7 +223,7 @@ def test_images_and_boxes_are_bad_each_by_themselves(tmp_path: Path, capsys: pyt
     path = str(written(tmp_path, boxes_run(tmp_path, data)))
     told = refused(capsys, "check", path, "data.bad=0.04")
     assert "too many bad boxes" in told
-    assert "2 bad of 40 boxes (5.00%)" in told
+    assert "2 of 40 boxes are bad (5.00%)" in told
     assert "annotation 1: bbox: not finite: [5, 5, nan, 5]" in told
 
 
@@ -251,7 +251,7 @@ def test_data_that_nothing_can_be_learned_from(tmp_path: Path, capsys: pytest.Ca
     path = written(tmp_path, boxes_run(tmp_path, data))
     for change in (f"data.held_out={tmp_path / 'boxes.json'}", f"data.test={tmp_path / 'boxes.json'}"):
         told = refused(capsys, "check", str(path), change)
-        assert "images of train stand in" in told
+        assert "training images are also in the split" in told
         assert "10 of 10" in told
     assert "has duplicates" in refused(capsys, "check", str(path), "data.splits=['a', 'a']")
 

@@ -188,7 +188,7 @@ def test_init_classify_trains(place: Path, capsys: pytest.CaptureFixture[str]) -
     model = regard.load(place / "runs" / "run" / "model")
     assert model.config.classes == 2
     sample = (place / "runs" / "run" / "samples" / "step-000002.txt").read_text()
-    assert re.match(r"label -> guess: (dark|light) -> (dark|light)", sample)
+    assert re.match(r"label -> prediction: (dark|light) -> (dark|light)", sample)
     assert "accuracy" in lines(place / "runs" / "run")[-1]["held_out"]
     assert "model.classes is too small" in refused(capsys, "train", "run.toml", *changes, "model.classes=1", "folder=b")
 

@@ -199,7 +199,7 @@ def test_characters() -> None:
     assert text.labels(text.ids(["a b\nz"])[0]) == ("a", " ", "b", "\n", UNKNOWN)
     assert text.decode(text.ids(["a b\nc"])[0]) == "a b\nc"
     assert text.tokenizer.get_vocab_size() == 4 + 5
-    with pytest.raises(InputError, match="more different characters") as error:
+    with pytest.raises(InputError, match="more distinct characters") as error:
         Vocabulary("characters", 8).learn(["abcde"])
     assert "5 characters" in error.value.got
     assert "at most 4" in error.value.expected

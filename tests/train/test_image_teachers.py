@@ -21,7 +21,7 @@ from regard.model import Model
 from regard.nn.positions import interpolate
 from regard.run.weights import by_places, changed, resized, set_back
 from regard.tasks.adversarial import PASSES, adversarial_losses
-from regard.tasks.classify import Classify, LabelledBatch
+from regard.tasks.classify import Classify, ClassifyBatch
 from regard.tasks.teacher import Teacher
 from regard.tasks.token import hard_distillation, soft_distillation
 from tests.train.imaged import CNN, COLOURS, VIT, WORDS, run_file, sheet
@@ -60,11 +60,11 @@ def test_each_head_has_its_own_lesson(mixed: bool) -> None:
             soft_distillation(said.label, said.teacher, labels, theirs, share=0.1, temperature=3.0),
         ),
     ):
-        (loss,) = Classify(net, list("abc"), 0.0, lesson).losses(LabelledBatch(inputs, labels), 0)
+        (loss,) = Classify(net, list("abc"), 0.0, lesson).losses(ClassifyBatch(inputs, labels), 0)
         found = sum(term.weight * term.sum for term in loss.terms.values())
         torch.testing.assert_close(found, wanted)
     plain = Classify(net, list("abc"))
-    (loss,) = plain.losses(LabelledBatch(inputs, labels), 0)
+    (loss,) = plain.losses(ClassifyBatch(inputs, labels), 0)
     wanted = torch.nn.functional.cross_entropy(net(inputs), labels, reduction="sum")
     torch.testing.assert_close(loss.terms["loss"].sum, wanted)  # without a teacher both heads are one
 
@@ -94,7 +94,9 @@ def test_a_deit_learns_from_a_convolutional_net(place: Path, lesson: str, capsys
     told = refused(capsys, "train", "tiny.toml", "task.teacher=./larger", "folder=b")
     assert "image sizes or channels" in told
     regard.save(replace(teacher(Images(size=8)), labels=("a", "b", "c")), place / "others")
-    assert "does not do what the student" in refused(capsys, "train", "tiny.toml", "task.teacher=./others", "folder=b")
+    assert "the head or the labels of the teacher differ" in refused(
+        capsys, "train", "tiny.toml", "task.teacher=./others", "folder=b"
+    )
     assert not (place / "b").exists()
 
 
@@ -103,7 +105,7 @@ def test_harder_images_in_the_first_steps() -> None:
     net, inputs, labels = student().eval(), torch.randn(4, 3, 8, 8), torch.tensor([0, 1, 2, 1])
     task = Classify(net, list("abc"), 0.1, harder=2)
     found: list[float] = []
-    for loss in task.losses(LabelledBatch(inputs, labels), 1):
+    for loss in task.losses(ClassifyBatch(inputs, labels), 1):
         found.append(loss.terms["loss"].sum.item())
         assert loss.update == (len(found) == PASSES)
         loss.terms["loss"].sum.backward()
@@ -113,9 +115,9 @@ def test_harder_images_in_the_first_steps() -> None:
         one.backward()
     assert found == pytest.approx(wanted)
     assert len(found) == PASSES
-    assert len(list(task.losses(LabelledBatch(inputs, labels), 2))) == 1
+    assert len(list(task.losses(ClassifyBatch(inputs, labels), 2))) == 1
     with torch.no_grad():  # as where the engine looks for what was not finite
-        assert len(list(task.losses(LabelledBatch(inputs, labels), 0))) == 1
+        assert len(list(task.losses(ClassifyBatch(inputs, labels), 0))) == 1
 
 
 def test_a_run_with_harder_images(place: Path) -> None:
@@ -241,14 +243,14 @@ def test_what_does_not_go_together(place: Path, capsys: pytest.CaptureFixture[st
     sheet(place)
     regard.save(teacher(Images(size=8)), place / "teacher")
     written(place, run_file(task='teacher = "./teacher"\nadversarial = 0.5\n'))
-    assert "one or the other" in refused(capsys, "train", "tiny.toml")
+    assert "adversarial and teacher cannot be combined" in refused(capsys, "train", "tiny.toml")
     written(place, run_file(CNN))
     assert "set data.size" in refused(capsys, "train", "tiny.toml")
     written(place, run_file('[start]\nmodel = "recall"\n'))
     assert "a gpt cannot classify" in refused(capsys, "train", "tiny.toml")
     text = '[task]\nkind = "classify"\nadversarial = 0.5\n[data]\nkind = "labelled"\ntrain = ["a.tsv"]\n'
     written(place, text + '[model]\nname = "bert-tiny"\n')
-    assert "no pixels" in refused(capsys, "train", "tiny.toml")
+    assert "adversarial training needs images" in refused(capsys, "train", "tiny.toml")
 
 
 def test_init_explains_how_images_change(capsys: pytest.CaptureFixture[str]) -> None:

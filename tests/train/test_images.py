@@ -23,7 +23,7 @@ from regard.modalities.images.mixing import smoothed
 from regard.modalities.images.processor import Images
 from regard.modalities.images.processor import LabelledImage as Example
 from regard.run.check import check_run
-from regard.tasks.classify import LabelledBatch
+from regard.tasks.classify import ClassifyBatch
 from regard.train.engine import Engine
 from tests.train.imaged import CNN, COLOURS, TRAIN, VIT, WORDS, run_file, sheet
 
@@ -51,9 +51,9 @@ class Noise:
         return f"row {i}"
 
 
-def pieces(data: Augmented, step: int, *, split: int = 1, world: int = 1, workers: int = 0) -> dict[Any, LabelledBatch]:
+def pieces(data: Augmented, step: int, *, split: int = 1, world: int = 1, workers: int = 0) -> dict[Any, ClassifyBatch]:
     """Every row of a step as the engine gets it, by the row's number."""
-    found: dict[int, LabelledBatch] = {}
+    found: dict[int, ClassifyBatch] = {}
     rows = data.rows(step)
     for rank in range(world):
         ((_, made),) = Loader(data, [step], split=split, world=world, rank=rank, seed=3, workers=workers)
@@ -61,7 +61,7 @@ def pieces(data: Augmented, step: int, *, split: int = 1, world: int = 1, worker
             own = rows[rank::world][i::split].tolist()
             if piece.weight:
                 for j, row in enumerate(own):
-                    found[row] = LabelledBatch(piece.batch.inputs[j], piece.batch.labels[j])
+                    found[row] = ClassifyBatch(piece.batch.inputs[j], piece.batch.labels[j])
     return found
 
 
@@ -193,7 +193,7 @@ def test_folders_of_one_label_and_images_that_were_learned_from(
     Image.new("RGB", (8, 8)).save(place / "data" / "dog" / "0.png")
     for split in ("held_out", "test"):
         told = refused(capsys, "check", "tiny.toml", f"data.{split}=data")
-        assert f"images of train stand in {split} too" in told
+        assert f"training images are also in the split {split}" in told
         assert "7 of 7" in told
     capsys.readouterr()
     assert main(["check", "tiny.toml"]) == 0

@@ -70,7 +70,8 @@ def test_a_short_variant_can_be_tried_again_but_not_while_it_runs(
     with locked(folder, ALONE):
         assert "another process trains this run" in refused(capsys, "train", str(path), "--smoke")
     assert (
-        "no such file" in refused(capsys, "train", str(path), "--smoke", "data={kind='pairs', train=['x.tsv']}").lower()
+        "file not found"
+        in refused(capsys, "train", str(path), "--smoke", "data={kind='pairs', train=['x.tsv']}").lower()
     )
     assert (folder / "mark").exists(), "the old one is gone only when the new one can begin"
     assert main(["train", str(path), "--smoke"]) == 0
@@ -253,7 +254,7 @@ def test_a_killed_worker_is_told_in_words() -> None:
 
     made = spared(killed())
     assert next(made) == 1  # type: ignore[comparison-overlap]
-    with pytest.raises(InputError, match="background worker was killed"):
+    with pytest.raises(InputError, match="data loader worker was killed"):
         next(made)
 
 
@@ -270,7 +271,7 @@ def test_one_bad_first_line_is_a_bad_row(place: Path, capsys: pytest.CaptureFixt
     assert main(["check", str(path)]) == 0
     assert "p.tsv:1: " in capsys.readouterr().out
     (place / "p.tsv").write_text("\n\n")
-    assert "this file has no row" in refused(capsys, "check", str(path))
+    assert "the file has no rows" in refused(capsys, "check", str(path))
 
 
 def test_files_that_only_inform_stop_nobody(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,7 +28,7 @@ from regard.train.optimizers import (
     set_rate,
     state_of,
 )
-from regard.train.schedules import Constant, Cosine, InverseSqrt, Linear, Schedule
+from regard.train.schedules import ConstantSchedule, CosineSchedule, InverseSqrtSchedule, LinearSchedule, Schedule
 
 SETTINGS: dict[str, Settings] = {
     "adamw": AdamW(rate=0.02, betas=(0.8, 0.95), eps=1e-7, decay=0.1),
@@ -219,11 +219,11 @@ def test_the_state_goes_where_the_weight_is() -> None:
         (SGD, {"momentum": 1.5}, "momentum"),
         (SGD, {"rate": -1.0}, "rate"),
         (Adafactor, {"decay": -0.1}, "decay"),
-        (InverseSqrt, {"warmup": 0}, "warmup = 0 is not at least 1"),
-        (Cosine, {"warmup": -1}, "warmup"),
-        (Cosine, {"floor": 1.0}, "floor"),
-        (Linear, {"floor": -0.1}, "floor"),
-        (Constant, {"warmup": -3}, "warmup"),
+        (InverseSqrtSchedule, {"warmup": 0}, "warmup = 0 is not at least 1"),
+        (CosineSchedule, {"warmup": -1}, "warmup"),
+        (CosineSchedule, {"floor": 1.0}, "floor"),
+        (LinearSchedule, {"floor": -0.1}, "floor"),
+        (ConstantSchedule, {"warmup": -3}, "warmup"),
     ],
 )
 def test_impossible_settings_are_refused(kind: type, wrong: dict[str, Any], told: str) -> None:
@@ -240,7 +240,7 @@ def test_vaswanis_schedule(dim: int, warmup: int) -> None:
     peak = (dim * warmup) ** -0.5
     for i in [*range(1, 3 * warmup if warmup < 200 else 300), warmup, warmup + 1, 10 * warmup, 10**6]:
         expected = dim**-0.5 * min(i**-0.5, i * warmup**-1.5)
-        assert math.isclose(peak * InverseSqrt(warmup=warmup).factor(i - 1, 10**6), expected, rel_tol=1e-12)
+        assert math.isclose(peak * InverseSqrtSchedule(warmup=warmup).factor(i - 1, 10**6), expected, rel_tol=1e-12)
 
 
 def test_the_formulas() -> None:
@@ -249,16 +249,18 @@ def test_the_formulas() -> None:
         rise = min(1.0, (step + 1) / warmup)
         down = max(0, step - warmup) / (steps - warmup)
         cosine = floor + (1 - floor) * (1 + math.cos(math.pi * down)) / 2
-        assert math.isclose(Cosine(warmup=warmup, floor=floor).factor(step, steps), rise * cosine)
-        assert math.isclose(Linear(warmup=warmup, floor=floor).factor(step, steps), rise * (1 - (1 - floor) * down))
-        assert Constant(warmup=warmup).factor(step, steps) == rise
+        assert math.isclose(CosineSchedule(warmup=warmup, floor=floor).factor(step, steps), rise * cosine)
+        assert math.isclose(
+            LinearSchedule(warmup=warmup, floor=floor).factor(step, steps), rise * (1 - (1 - floor) * down)
+        )
+        assert ConstantSchedule(warmup=warmup).factor(step, steps) == rise
 
 
 schedules = st.one_of(
-    st.builds(InverseSqrt, warmup=st.integers(1, 60)),
-    st.builds(Cosine, warmup=st.integers(0, 60), floor=st.floats(0, 0.99)),
-    st.builds(Linear, warmup=st.integers(0, 60), floor=st.floats(0, 0.99)),
-    st.builds(Constant, warmup=st.integers(0, 60)),
+    st.builds(InverseSqrtSchedule, warmup=st.integers(1, 60)),
+    st.builds(CosineSchedule, warmup=st.integers(0, 60), floor=st.floats(0, 0.99)),
+    st.builds(LinearSchedule, warmup=st.integers(0, 60), floor=st.floats(0, 0.99)),
+    st.builds(ConstantSchedule, warmup=st.integers(0, 60)),
 )
 
 
@@ -275,8 +277,8 @@ def test_up_then_down(schedule: Schedule, steps: int) -> None:
         assert math.isclose(max(factors), 1.0)
 
 
-@given(st.sampled_from([Cosine, Linear]), st.integers(0, 20), st.floats(0, 0.9), st.integers(21, 1000))
-def test_the_end(kind: type[Cosine] | type[Linear], warmup: int, floor: float, steps: int) -> None:
+@given(st.sampled_from([CosineSchedule, LinearSchedule]), st.integers(0, 20), st.floats(0, 0.9), st.integers(21, 1000))
+def test_the_end(kind: type[CosineSchedule] | type[LinearSchedule], warmup: int, floor: float, steps: int) -> None:
     """After the last step it is at its floor, and stays there."""
     schedule = kind(warmup=warmup, floor=floor)
     assert math.isclose(schedule.factor(steps, steps), floor, abs_tol=1e-12)

@@ -150,7 +150,7 @@ def test_lost_rows_are_told(tmp_path: Path, capsys: Any) -> None:
     folder = trained(tmp_path, run_template("walk"), "run")
     (folder / "replay" / "noise.rows").write_bytes(b"1234")
     assert main(["resume", str(folder)]) == 2
-    assert "rows of the replay memory are missing" in capsys.readouterr().err
+    assert "the replay buffer is missing rows" in capsys.readouterr().err
 
 
 def test_a_memory_refuses_other_rows(tmp_path: Path) -> None:

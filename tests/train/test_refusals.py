@@ -121,7 +121,7 @@ def test_missing_data(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     path = written(place / "files", PAIRS)
     told = refused(capsys, "train", str(path))
     assert f"{place / 'files' / 'pairs.tsv'} or {place / 'pairs.tsv'}" in told
-    assert "REGARD_DATA, the folder that holds your data, is not set" in told
+    assert "set REGARD_DATA to the folder of your data (it is not set)" in told
     (place / "data").mkdir()
     monkeypatch.setenv("REGARD_DATA", str(place / "data"))
     assert str(place / "data" / "pairs.tsv") in refused(capsys, "train", str(path))
@@ -137,7 +137,7 @@ def test_too_many_bad_rows(place: Path, capsys: pytest.CaptureFixture[str]) -> N
     (place / "pairs.tsv").write_text(pairs(bad=6))
     for verb in ("train", "check"):
         told = refused(capsys, verb, str(path))
-        assert "6 bad of 300 rows (2.00%)" in told
+        assert "6 of 300 rows are bad (2.00%)" in told
         for line in (8, 28, 48, 68, 88, 108):
             assert f"{place / 'pairs.tsv'}:{line}: 1 columns instead of 2" in told
     assert tree(place) == {"tiny.toml", "pairs.tsv"}
@@ -185,7 +185,7 @@ def test_a_number_that_is_none(
     with monkeypatch.context() as patch:
         patch.setattr(FeedForward, "forward", poisoned)
         told = refused(capsys, "train", str(written(place, PAIRS)), "folder=run")
-    assert "step 7: a number is not finite, first in the output of encoder.0.ffn (MLP)" in told
+    assert "step 7: a number is not finite, first in the output of encoder.0.ffn (FeedForward)" in told
     assert re.search(rf"batch of step 7: {re.escape(str(place / 'pairs.tsv'))}:\d+, ", told)
     assert "loss = nan" in told
     assert steps(place / "run") == [5]

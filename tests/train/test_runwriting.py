@@ -193,7 +193,7 @@ def test_reading_needs_no_torch() -> None:
 
 def test_init_prints_the_template(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     module = ModuleType("regard.run.templates")
-    module.template = lambda task: f'task = "{task}"\n'  # type: ignore[attr-defined]
+    module.run_template = lambda task: f'task = "{task}"\n'  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "regard.run.templates", module)
     init("translate")
     assert capsys.readouterr().out == 'task = "translate"\n'

@@ -19,7 +19,7 @@ from regard.modalities.text.reversal import WORDS, Reversal
 from regard.modalities.text.tasks.language import Language, next_tokens
 from regard.modalities.text.tasks.translation import Translate
 from regard.modalities.text.vocabulary import BEGIN, END, PAD, Vocabulary
-from regard.tasks.classify import Classify, LabelledBatch
+from regard.tasks.classify import Classify, ClassifyBatch
 from regard.tasks.task import Task
 from tests.train.tasked import SIZES, VOCAB, gradients, only, rows
 
@@ -157,8 +157,8 @@ def test_what_is_shown_of_a_translation() -> None:
     rows = [("one two", "two one"), ("four", "four"), ("five", "five"), ("six", "six")]
     shown = Translate(Parrot(), text, 0.0).show(make(rows)).splitlines()
     assert shown[:6] == [
-        "source   one two", "target   two one", "guesses  three three three",
-        "source   four", "target   four", "guesses  three three",
+        "source      one two", "target      two one", "prediction  three three three",
+        "source      four", "target      four", "prediction  three three",
     ]  # fmt: skip
     assert len(shown) == 9  # three of the four
 
@@ -231,7 +231,7 @@ def test_classify(smoothing: float) -> None:
     torch.manual_seed(1)
     net = nn.Sequential(nn.Flatten(), nn.Linear(12, 4))
     task = Classify(net, ("cat", "dog", "fox", "owl"), smoothing)
-    batch = LabelledBatch(torch.randn(9, 3, 2, 2), torch.arange(9) % 4)
+    batch = ClassifyBatch(torch.randn(9, 3, 2, 2), torch.arange(9) % 4)
     logits = net(batch.inputs)
     term = only(task, batch).terms["loss"]
     assert term.count == "examples"
@@ -240,7 +240,7 @@ def test_classify(smoothing: float) -> None:
     torch.testing.assert_close(term.sum, plain)
     with torch.no_grad():
         found = summed(
-            task, LabelledBatch(batch.inputs[:2], batch.labels[:2]), LabelledBatch(batch.inputs[2:], batch.labels[2:])
+            task, ClassifyBatch(batch.inputs[:2], batch.labels[:2]), ClassifyBatch(batch.inputs[2:], batch.labels[2:])
         )
     assert found["loss"] == pytest.approx(float(F.cross_entropy(logits, batch.labels)), rel=1e-5)  # never smoothed
     assert found["accuracy"] == pytest.approx(float((logits.argmax(-1) == batch.labels).float().mean()))
@@ -248,7 +248,7 @@ def test_classify(smoothing: float) -> None:
     names = ("cat", "dog", "fox", "owl")
     guesses = [names[i] for i in logits.argmax(-1)[:8]]
     told = [f"{names[i % 4]} -> {guess}" for i, guess in enumerate(guesses)]
-    assert task.show(batch) == "label -> guess: " + ", ".join(told)
+    assert task.show(batch) == "label -> prediction: " + ", ".join(told)
 
 
 def test_images_are_normalised_and_stacked() -> None:
@@ -264,5 +264,5 @@ def test_a_task_without_state_refuses_one() -> None:
     task = Task()
     assert task.state() == {}
     task.restore({})
-    with pytest.raises(ValueError, match="keeps no state, but was given memory"):
+    with pytest.raises(ValueError, match="has no state, but got memory"):
         task.restore({"memory": torch.zeros(1)})

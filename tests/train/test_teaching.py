@@ -68,7 +68,7 @@ def test_a_student_and_its_teacher(place: Path, capsys: pytest.CaptureFixture[st
 def test_a_teacher_of_other_words(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = [f"task.teacher={place / 'teacher'}", "data.vocabulary.size=10", f"folder={place / 'other'}"]
     assert main(["train", str(place / "student.toml"), *words]) == 2
-    assert "different tokens" in capsys.readouterr().err
+    assert "different tokenizers" in capsys.readouterr().err
     assert not (place / "other").exists()
 
 

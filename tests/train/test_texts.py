@@ -247,7 +247,7 @@ def test_a_student_of_hidden_words(place: Path, capsys: pytest.CaptureFixture[st
     path = written(place / "other", text)
     other = (f"task.teacher={teacher}", "data.vocabulary.kind=characters", f"folder={place}/x")
     told = refused(capsys, "train", str(path), *other)
-    assert "different tokens" in told
+    assert "different tokenizers" in told
 
 
 def test_one_label_is_nothing_to_learn(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -260,7 +260,7 @@ def test_a_teacher_of_something_else(place: Path, base: Path, capsys: pytest.Cap
     path = written(place, labelled())
     same = f"data.vocabulary.file={base / 'tokenizer.json'}"
     told = refused(capsys, "train", str(path), f"task.teacher={base}", same, f"folder={place / 'run'}")
-    assert "does not do what the student shall learn" in told
+    assert "the head or the labels of the teacher differ" in told
 
 
 # ------------------------------------------------------------------------------------------------ from earlier weights
@@ -347,7 +347,7 @@ def test_a_run_with_adapters_goes_on_as_if_it_had_never_stopped(place: Path, bas
         ('[start]\nmodel = "BASE"\n[model]\ndimm = 24\n', ("dimm",)),
         ('[start]\nmodel = "BASE"\nlearn = "adapters"\nwhere = ["*.mixer.qq"]\n', ("mixer.qq", "no linear map")),
         ('[start]\nmodel = "BASE"\nlearn = "adapters"\nrank = 99\n', ("rank of 99",)),
-        ('[data.vocabulary]\nsize = 300\n[start]\nmodel = "BASE"\n', ("tokens are those of the model of [start]",)),
+        ('[data.vocabulary]\nsize = 300\n[start]\nmodel = "BASE"\n', ("data.vocabulary: not allowed with [start]",)),
         ('[start]\nmodel = "recall"\n', ("a gpt cannot classify", "a model of the recurrent or bert family")),
         ('[model]\nname = "gpt-tiny"\n', ("a gpt cannot classify; it takes a model of the recurrent or bert family",)),
     ],
@@ -388,9 +388,9 @@ def test_a_model_that_is_nowhere_is_looked_for_in_places_that_can_be_read(
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        (["model.head=tags"], ("needs another head", "label")),
+        (["model.head=tags"], ("needs a different head", "label")),
         (["data.label=moood"], ("moood",)),
-        (["data.text=[1,2,3]"], ("neither one column nor two",)),
+        (["data.text=[1,2,3]"], ("must name one or two columns",)),
         (["model.classes=1"], ("classes is too small", "at least 2")),
         (["model.classes=3"], ("3 classes, 2 labels: down, up", "leave model.classes out")),
         (["task.kind=tag"], ("cannot serve", "tagged")),

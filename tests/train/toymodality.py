@@ -21,7 +21,7 @@ from regard.models.family import Family, nothing
 from regard.tasks.task import Loss, Task, Term
 from regard.train.optimizers import Adam
 from regard.train.runfile import setting
-from regard.train.schedules import Constant
+from regard.train.schedules import ConstantSchedule
 from regard.train.settings import Train
 
 HERE = "tests.train.toymodality"
@@ -155,7 +155,7 @@ CIRCLE = Goal(
     CircleTask,
     {"ring": f"{HERE}:ring_batches"},
     adversaries,
-    {"circle": Template(CircleTask(), RingData(), TRAIN, Adam(rate=1e-2), Constant(), {"name": "maker-tiny"})},
+    {"circle": Template(CircleTask(), RingData(), TRAIN, Adam(rate=1e-2), ConstantSchedule(), {"name": "maker-tiny"})},
     parts=("generator", "discriminator"),
     kept="generator",
     given=("encoder",),
@@ -226,5 +226,5 @@ WALK = Goal(
     WalkTask,
     {"ring": f"{HERE}:walk_batches"},
     lambda plan, model, sources: Walk(model.net),
-    {"walk": Template(WalkTask(), RingData(), TRAIN, Adam(rate=1e-2), Constant(), {"name": "maker-tiny"})},
+    {"walk": Template(WalkTask(), RingData(), TRAIN, Adam(rate=1e-2), ConstantSchedule(), {"name": "maker-tiny"})},
 )

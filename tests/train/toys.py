@@ -18,7 +18,7 @@ from regard.train.distribution import ALONE, World
 from regard.train.engine import Engine
 from regard.train.optimizers import Adam, AdamW
 from regard.train.progress import SilentReporter
-from regard.train.schedules import Constant, Cosine
+from regard.train.schedules import ConstantSchedule, CosineSchedule
 from regard.train.settings import Train
 
 VOCAB = 17
@@ -137,7 +137,7 @@ def engine(
         held_out,
         settings=settings,
         optimizer=chosen,
-        schedule={name: Cosine(warmup=3) if name == "net" else Constant() for name in task.parts},
+        schedule={name: CosineSchedule(warmup=3) if name == "net" else ConstantSchedule() for name in task.parts},
         seed=seed,
         folder=folder,
         world=world,

@@ -30,7 +30,7 @@ from regard.models import rnn, switch, switchlm, transformer, vit
 from regard.nn.block import replay_blocks
 from regard.nn.switch import expert_weights, gather_experts, spread_experts, switches
 from regard.nn.tap import capture
-from regard.tasks.classify import Classify, LabelledBatch
+from regard.tasks.classify import Classify, ClassifyBatch
 from regard.tasks.task import Task
 from regard.train.checkpoint import Checkpoint, Checkpoints
 from regard.train.distribution import World, add_gradients, join_world, shard
@@ -119,7 +119,7 @@ def nets(folder: Path, world: World, kind: str) -> None:
     text: Any = SimpleNamespace(decode=str)
     ids = torch.randint(1, 11, (4, 3 + 2 * world.rank), generator=torch.Generator().manual_seed(world.rank))
     pairs = Pairs(ids.flip(1), None, ids, ids.flip(0), ids > 2)  # of another length in every process
-    images = LabelledBatch(torch.randn(3, 1, 8, 8), torch.tensor([0, 1, 2]))
+    images = ClassifyBatch(torch.randn(3, 1, 8, 8), torch.tensor([0, 1, 2]))
     sights = {"image": 8, "patch": 4, "channels": 1, "classes": 3, "dim": 8, "depth": 2, "heads": 2, "hidden": 16}
     seer = vit.ViT(vit.Config(**sights, representation=8))
     torch.nn.init.normal_(seer.head.weight)  # it starts at zero

@@ -241,12 +241,12 @@ def test_packed_and_marked_files(play: Path, tmp_path: Path, monkeypatch: pytest
     ("raw", "told"),
     [
         (None, "No such file"),
-        (b"", "holds no text"),
-        (b" \n\t\n\n", "holds no text"),
-        (b"good\n\xff\xfe\x00bad", "something else at byte 5"),
-        (b"good\n\x00bad", "something else at byte 5"),
+        (b"", "contains no text"),
+        (b" \n\t\n\n", "contains no text"),
+        (b"good\n\xff\xfe\x00bad", "invalid data at byte 5"),
+        (b"good\n\x00bad", "invalid data at byte 5"),
         ("süß".encode("latin-1"), "UTF-8"),
-        (os.urandom(4096) + b"\xff", "is no text"),
+        (os.urandom(4096) + b"\xff", "is not a text file"),
         (b"x" * 2000, "too large"),
     ],
 )
@@ -254,7 +254,7 @@ def test_what_is_no_text(
     raw: bytes | None, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("regard.data.plain_text.LARGEST_TEXT", 2000 - (told == "too large"))
-    if told == "is no text":
+    if told == "is not a text file":
         monkeypatch.setattr("regard.data.plain_text.LARGEST_TEXT", 5000)
     path = tmp_path / "text.txt"
     if raw is not None:

@@ -254,8 +254,8 @@ def test_a_prompt_is_read_once_for_all_draws(model: Model, monkeypatch: pytest.M
 
 
 REFUSED: dict[str, Callable[[str], list[str]]] = {
-    "--nbest 4 texts need as many beams": lambda folder: [folder, "a", "--beam", "2", "--nbest", "4"],
-    "--top-p 2.0 is above 1": lambda folder: [folder, "a", "--top-p", "2"],
+    "--nbest 4 is greater than --beam 2": lambda folder: [folder, "a", "--beam", "2", "--nbest", "4"],
+    "--top-p 2.0 is greater than 1": lambda folder: [folder, "a", "--top-p", "2"],
     "no such model": lambda folder: ["nowhere", "a"],
     "phrases": lambda folder: [folder, "a", "--phrase", "x"],
     "leave out --beam, or --temperature": lambda folder: [folder, "a", "--beam", "2", "--temperature", "1"],
@@ -263,7 +263,7 @@ REFUSED: dict[str, Callable[[str], list[str]]] = {
     "leave out --beam, or --seed": lambda folder: [folder, "a", "--beam", "2", "--seed", "0"],
     "nothing is drawn by chance": lambda folder: [folder, "a", "--temperature", "0", "--seed", "4"],
     "--tokens 0 is not at least 1": lambda folder: [folder, "a", "--tokens", "0"],
-    "--tokens 0 is not at least 1\n    --shortest 3 is above --tokens 0": lambda folder: [
+    "--tokens 0 is not at least 1\n    --shortest 3 is greater than --tokens 0": lambda folder: [
         *(folder, "a", "--tokens", "0", "--shortest", "3")
     ],
     "--beam -1 is not at least 1": lambda folder: [folder, "a", "--beam", "-1"],

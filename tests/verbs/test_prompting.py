@@ -75,7 +75,7 @@ def test_a_choice_is_judged_by_its_own_tokens_where_it_just_does_not_fit(model: 
 
 
 def test_more_examples_than_can_be_read_are_refused(model: Model) -> None:
-    with pytest.raises(InputError, match="more than this model can read") as error:
+    with pytest.raises(InputError, match="longer than the model's context") as error:
         model.prompt("ab", examples=[("xy", "yx")] * 12)
     assert "tokens too many" in str(error.value)
     with pytest.raises(InputError, match="a choice is empty"):
@@ -139,5 +139,5 @@ def test_on_the_command_line(model: Model, tmp_path: Path, capsys: pytest.Captur
 
 
 def test_nothing_to_judge(model: Model) -> None:
-    with pytest.raises(InputError, match="no token to be judged"):
+    with pytest.raises(InputError, match="no tokens to score"):
         text_generator(model).likelihood("ab", "")

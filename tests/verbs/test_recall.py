@@ -67,7 +67,7 @@ def test_the_demo_refuses_words_it_does_not_know(capsys: pytest.CaptureFixture[s
 def test_an_unknown_word_is_not_read_as_another() -> None:
     """There is no token for it: the words that are not known are named, and those that are."""
     model = regard.load("recall")
-    with pytest.raises(InputError, match="does not know these words") as error:
+    with pytest.raises(InputError, match="words outside the model's vocabulary") as error:
         model.look("Anna yodels . Boris juggles . anna yodels")
     assert error.value.got == "'yodels', 'juggles', 'anna'"
     assert all(word in error.value.expected for word in recall.WORDS)

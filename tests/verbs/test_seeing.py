@@ -74,7 +74,7 @@ def test_it_is_saved_and_loaded(tmp_path: Path, picture: Path) -> None:
     [
         ({"size": "big"}, ConfigError, "size = 'big'"),
         ({"sise": 16}, ConfigError, "did you mean 'size'"),
-        ({"kind": "sounds"}, CheckpointError, "not known"),
+        ({"kind": "sounds"}, CheckpointError, "unknown processor"),
         ({"channels": 1, "mean": [0.5], "std": [0.5]}, CheckpointError, "1 channels in the processor, 3 in the model"),
     ],
 )

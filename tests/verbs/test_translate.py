@@ -141,7 +141,7 @@ def test_where_it_looked(family: str) -> None:
 def test_models_that_do_not_translate(model: Model) -> None:
     with pytest.raises(InputError, match="this gpt cannot translate text"):
         regard.load("recall").translate("Anna")
-    with pytest.raises(InputError, match="where a text begins"):
+    with pytest.raises(InputError, match="no begin token or no end token"):
         replace(model, symbols=Symbols()).translate("one")
     with pytest.raises(InputError, match="no tokenizer"):
         replace(model, processor=None).translate("one")
@@ -360,9 +360,9 @@ def test_columns_stand_below_their_words_whatever_their_letters() -> None:
         (["--temperature", "0"], "temperature"),
         (["--temperature", "inf"], "not finite"),
         (["--penalty", "nan"], "--penalty nan"),
-        (["--beam", "4000"], "more than 256"),
-        (["--phrase", ""], "a phrase has no letters"),
-        (["--longest", "2", "--prefix", "Guten Morgen, meine Damen"], "longer than it may be"),
+        (["--beam", "4000"], "greater than 256"),
+        (["--phrase", ""], "a phrase is empty"),
+        (["--longest", "2", "--prefix", "Guten Morgen, meine Damen"], "longer than the maximum length"),
         (["--phrase", "Hund Hund", "--no-repeat", "1"], "nothing can be written"),
         (["again", "--look", "map.png"], "a picture shows one text"),
         (["--look", "no/such/folder/map.png"], "cannot be written there"),
@@ -370,11 +370,11 @@ def test_columns_stand_below_their_words_whatever_their_letters() -> None:
         (["--look", "--layer", "*"], "have no mean"),
         (["--look", "--layer", "nowhere"], "no attention of this model"),
         (["--layer", "decoder.*"], "no layer is looked at"),
-        (["--phrase", "  "], "a phrase has no letters"),
+        (["--phrase", "  "], "a phrase is empty"),
         (["--longest", "100000000"], "at most 10000"),
         (["--shortest", "100000000"], "at most 10000"),
-        (["--shortest", "9", "--longest", "3"], "--shortest 9 is above --longest 3"),
-        (["--top-p", "2"], "--top-p 2.0 is above 1"),
+        (["--shortest", "9", "--longest", "3"], "--shortest 9 is greater than --longest 3"),
+        (["--top-p", "2"], "--top-p 2.0 is greater than 1"),
         (["--groups", "3"], "not a multiple of --groups 3"),
         (["--diversity", "1"], "give --groups too"),
         (["--seed", "1"], "nothing is drawn by chance"),

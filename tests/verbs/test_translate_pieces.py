@@ -54,7 +54,7 @@ def test_pieces_are_the_whole(family: str, text: str) -> None:
 
 def test_what_is_searched_for_is_not_told_in_pieces(model: Model) -> None:
     for how in (Decoding(), Decoding(beam=Beam(beams=1), phrases=("two",)), Decoding(sampling=Sampling(), nbest=2)):
-        with pytest.raises(InputError, match="piece by piece"):
+        with pytest.raises(InputError, match="cannot be streamed"):
             model.stream("one", decoding=how)
 
 
@@ -107,7 +107,7 @@ def test_what_is_asked_of_a_text_is_asked_of_all_of_it(model: Model) -> None:
     (found,) = several(model, ["One two. Three four!"], decoding=Decoding(prefix="two", phrases=("seven",)))
     assert found.text.startswith("two")
     assert found.text.count("seven") == 1
-    with pytest.raises(InputError, match="read in parts"):
+    with pytest.raises(InputError, match="too long for a prefix or required phrases"):
         several(model, ["one two " * LONGEST], decoding=Decoding(prefix="two"))
 
 
@@ -304,7 +304,7 @@ def test_a_shipped_translator_is_measured_on_any_pairs(tmp_path: Path, capsys: p
         assert main(["evaluate", *words]) == 2
         assert "leave it out" in capsys.readouterr().err
     assert main(["evaluate", "recall", "--data", str(table)]) == 2
-    assert "only a translator" in capsys.readouterr().err
+    assert "only a translation model" in capsys.readouterr().err
 
 
 def test_rows_of_an_encoder_are_what_was_read_also_if_both_sides_are_as_long() -> None:

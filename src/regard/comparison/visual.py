@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from regard.tasks.classify import Classify, LabelledBatch
+from regard.tasks.classify import Classify, ClassifyBatch
 from regard.tasks.task import Task
 
 from .subjects import without_dropout
@@ -36,10 +36,10 @@ class Visual:
     def task(self, net: nn.Module) -> Task:
         return Classify(net, [str(i) for i in range(CLASSES)])
 
-    def one(self, length: int) -> LabelledBatch:
+    def one(self, length: int) -> ClassifyBatch:
         return self.some(1, length, np.random.default_rng(0))
 
-    def some(self, rows: int, length: int, numbers: np.random.Generator, held_out: bool = False) -> LabelledBatch:
+    def some(self, rows: int, length: int, numbers: np.random.Generator, held_out: bool = False) -> ClassifyBatch:
         """Each wave is half a patch long, begins anywhere, and is in all colours alike."""
         places = np.arange(self.side(length) * self.patch)
         labels = numbers.integers(0, CLASSES, rows)
@@ -47,12 +47,12 @@ class Visual:
         along = np.cos(angles)[:, None, None] * places + np.sin(angles)[:, None, None] * places[:, None]
         waves = np.sin(along * (4 * np.pi / self.patch) + begins[:, None, None])[:, None]
         noise = numbers.standard_normal((rows, self.channels, len(places), len(places)), np.float32)
-        return LabelledBatch(torch.from_numpy((waves + noise).astype(np.float32)), torch.from_numpy(labels))
+        return ClassifyBatch(torch.from_numpy((waves + noise).astype(np.float32)), torch.from_numpy(labels))
 
-    def outputs(self, net: Any, batch: LabelledBatch) -> Tensor:
+    def outputs(self, net: Any, batch: ClassifyBatch) -> Tensor:
         """The states of all patches: a head that has learned nothing is zero."""
         found: Tensor = net.features(batch.inputs)
         return found
 
-    def writer(self, net: nn.Module, batch: LabelledBatch, room: int) -> None:
+    def writer(self, net: nn.Module, batch: ClassifyBatch, room: int) -> None:
         return None

@@ -12,7 +12,7 @@ import torch
 
 from regard.errors import InputError
 from regard.figures import Collection, figure_homes
-from regard.interop.formats import KINDS, read_checkpoint, try_export
+from regard.interop.formats import KINDS, import_checkpoint, try_export
 from regard.interop.rules import export_tensors
 from regard.look.analyses import ANALYSES, AnalysisRequest, run_analysis
 from regard.modalities.processor import ProcessorFolder
@@ -43,7 +43,7 @@ def there_and_back(name: str) -> None:
     data = json.loads(json.dumps(data))
     demand(data.get("model_type", name) == name, f"the config it writes is of the kind {data.get('model_type')!r}")
     header = {key: tuple(x.shape) for key, x in tensors.items()}
-    found = read_checkpoint(
+    found = import_checkpoint(
         data, {}, header, lambda names: {key: tensors[key] for key in names if key in tensors}, Path()
     )
     demand(found.config == config, f"the config comes back as {found.config}, expected {config}")
@@ -71,7 +71,9 @@ def strict(name: str) -> None:
 def refused(data: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], what: str, name: str) -> None:
     header = {key: tuple(x.shape) for key, x in tensors.items()}
     try:
-        read_checkpoint(data, {}, header, lambda names: {key: x for key, x in tensors.items() if key in names}, Path())
+        import_checkpoint(
+            data, {}, header, lambda names: {key: x for key, x in tensors.items() if key in names}, Path()
+        )
     except InputError as error:
         demand(name in str(error), f"{what}, and the error does not name it: {error}")
         return

@@ -29,7 +29,9 @@ def unpacked_file(path: Path) -> Path:
     except OSError as error:
         raise InputError(f"{path.name} cannot be read", where=str(path), got=error.strerror or str(error)) from None
     if not stat.S_ISREG(about.st_mode):
-        raise InputError(f"{path.name or path} is not a regular file", where=str(path), fix="name a file")
+        raise InputError(
+            f"{path.name or path} is not a regular file", where=str(path), fix="give the path of a regular file"
+        )
     if path.suffix.lower() not in OPENERS:
         return path
     identity = f"{os.path.abspath(path)}\0{about.st_size}\0{about.st_mtime_ns}"
@@ -58,7 +60,7 @@ def cache_folder() -> Path:
     try:
         return Path.home() / ".cache" / "regard"
     except RuntimeError:
-        raise InputError("this user has no home folder for a cache", fix="name a folder by REGARD_CACHE") from None
+        raise InputError("the home folder for the cache is unknown", fix="set REGARD_CACHE to a folder") from None
 
 
 def unpack_into(path: Path, target: Path, about: os.stat_result) -> None:
@@ -92,31 +94,31 @@ def chunks(path: Path) -> Iterator[bytes]:
     """What the archive holds. What is wrong with the archive itself is an error that names it."""
     try:
         if not path.stat().st_size:
-            raise EOFError("it has 0 bytes")
+            raise EOFError("the file is empty")
         with OPENERS[path.suffix.lower()](path) as file:
             while chunk := file.read(CHUNK):
                 yield chunk
         with open(path, "rb") as raw:
             raw.seek(-2, os.SEEK_END)
             if path.suffix.lower() == ".xz" and raw.read() != b"YZ":  # Python's reader passes over a bad end
-                raise EOFError("its last bytes are no end of such a file")
+                raise EOFError("the .xz footer is invalid")
     except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:  # gzip's own error is an OSError
         raise InputError(
-            f"{path.name} cannot be unpacked: it is damaged or cut off",
+            f"{path.name} cannot be decompressed: the file is corrupt or truncated",
             where=str(path),
             got=str(error),
-            expected=f"a whole {path.suffix} file",
-            fix="fetch or pack the file again",
+            expected=f"a complete {path.suffix} file",
+            fix="download or compress the file again",
         ) from None
 
 
 def full(place: Path, written: int, error: OSError) -> InputError:
     return InputError(
-        "a packed file could not be unpacked into the cache, and nothing of it was left there",
+        "the file could not be decompressed into the cache; the partial output was removed",
         where=str(place),
-        got=f"{error.strerror or error}, after {written} bytes",
-        expected="a folder that can be written to, with room for the unpacked file",
-        fix="free some space, or name another folder by REGARD_CACHE",
+        got=f"{error.strerror or error}, after {written} bytes were written",
+        expected="a writable folder with enough free space for the decompressed file",
+        fix="free disk space, or set REGARD_CACHE to another folder",
     )
 
 

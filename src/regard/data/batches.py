@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from .counter_rng import AUGMENT, counter_rng
+from .counter_rng import AUGMENT, philox
 from .order import Order
 from .repeated import RepeatedOrder
 from .rows import Numbers, Rows
@@ -45,5 +45,5 @@ class RandomBatches(Batches):
         self.source, self.order, self.draw, self.seed = rows, order, draw, seed
 
     def collate(self, rows: Sequence[int], step: int) -> Any:
-        numbers = [counter_rng(AUGMENT, self.seed, step, int(row)) for row in rows]
+        numbers = [philox(AUGMENT, self.seed, step, int(row)) for row in rows]
         return self.draw([self.source[int(row)] for row in rows], numbers)

@@ -7,7 +7,7 @@ ORDER, HOLDOUT, COLLATE, AUGMENT, MIX, SHAPES = range(6)  # each use has its own
 WORD = 2**64
 
 
-def counter_rng(use: int, seed: int, step: int, row: int = 0) -> np.random.Philox:
+def philox(use: int, seed: int, step: int, row: int = 0) -> np.random.Philox:
     """The numbers of one use at one place, made by counting. ``numpy.random.Generator(chance(...))`` has distributions,
     which another version of numpy may draw otherwise; only ``random_raw`` is promised to stay as it is."""
     key = np.array([seed % WORD, step % WORD], np.uint64)

@@ -51,9 +51,9 @@ def check_fault_share(
     more = [f"and {bad - SHOWN} more"] if bad > SHOWN else []
     one, many = what.split()
     raise InputError(
-        f"the data has too many bad {many}" if bad < total else f"the data has no {one} that can be used",
+        f"the data has too many bad {many}" if bad < total else f"the data has no valid {one}",
         where="\n    ".join([*shown, *more]) or name,
-        got=f"{bad} bad of {total} {many}" + (f" ({bad / total:.2%})" if total else ""),
-        expected=f"at most {share:.2%}" if bad < total else f"at least one good {one}, and at most {share:.2%} bad",
-        fix="mend the data, or allow a larger share" if bad else "check that the file is the right one",
+        got=f"{bad} of {total} {many} are bad" + (f" ({bad / total:.2%})" if total else ""),
+        expected=("" if bad < total else f"at least one valid {one}, and ") + f"at most {share:.2%} bad {many}",
+        fix=f"fix the data, or allow a larger fraction of bad {many}" if bad else "check that this is the right file",
     )

@@ -19,7 +19,7 @@ def find_file(name: str, base: Path) -> Path:
     for place in places:
         if place.exists():
             return place
-    raise InputError("there is no such file", got=name, expected=" or ".join(map(str, places)), fix=data_folder_hint())
+    raise InputError("file not found", got=name, expected=" or ".join(map(str, places)), fix=data_folder_hint())
 
 
 def search_paths(name: str, base: Path) -> list[Path]:
@@ -31,7 +31,7 @@ def search_paths(name: str, base: Path) -> list[Path]:
 
 def data_folder_hint() -> str:
     data = os.environ.get("REGARD_DATA") or "not set"
-    return f"REGARD_DATA, the folder that holds your data, is {data}: set it, or give another path"
+    return f"set REGARD_DATA to the folder of your data (it is {data}), or give another path"
 
 
 def pair_rows(paths: Sequence[Path], columns: Sequence[int | str]) -> Rows:
@@ -39,7 +39,7 @@ def pair_rows(paths: Sequence[Path], columns: Sequence[int | str]) -> Rows:
         return open_plain(*paths)
     if len(paths) != 1 or len(columns) != 2:
         raise InputError(
-            "pairs come from one file with two columns, or from two files",
+            "text pairs need one file with two columns, or two files",
             got=f"{len(paths)} files, columns {list(columns)}",
         )
     return table_rows(paths[0], columns)
@@ -64,5 +64,9 @@ def file_format(path: Path) -> str:
 
 def only_file(paths: Sequence[Path]) -> Path:
     if len(paths) != 1:
-        raise InputError("this data comes from one file a split", got=", ".join(map(str, paths)), fix="join the files")
+        raise InputError(
+            "this kind of data needs exactly one file per split",
+            got=", ".join(map(str, paths)),
+            fix="merge the files into one",
+        )
     return paths[0]

@@ -36,7 +36,7 @@ class Lines:
 
     def __getitem__(self, i: int) -> bytes:
         if not 0 <= i < len(self):
-            raise IndexError(f"{self.name} has {len(self)} lines, and none is numbered {i} from 0")
+            raise IndexError(f"line index {i} is out of range: {self.name} has {len(self)} lines")
         return self.block(i, i + 1).removesuffix(b"\n").removesuffix(b"\r")
 
     def __getstate__(self) -> dict[str, object]:
@@ -83,7 +83,7 @@ class Lines:
 
     def changed(self) -> NoReturn:
         raise InputError(
-            f"{self.path.name} has changed since its lines were counted",
+            f"{self.path.name} has changed since it was opened",
             where=self.name,
-            fix="leave the data as it is while it is in use, and start again",
+            fix="start again, and do not modify the data while it is in use",
         )

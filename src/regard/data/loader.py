@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader
 
 from regard.errors import InputError
 
-from .counter_rng import COLLATE, counter_rng
+from .counter_rng import COLLATE, philox
 from .rows import Data
 
 PLAIN = (str, bytes, int, float, type(None))
@@ -55,7 +55,7 @@ class Maker:
         return tuple(self.piece(step, i, own[i :: self.split].tolist(), rows[:1].tolist()) for i in range(self.split))
 
     def piece(self, step: int, i: int, rows: Sequence[int], spare: Sequence[int]) -> MicroBatch:
-        with seeded(counter_rng(COLLATE, self.seed, step, self.rank * self.split + i)):
+        with seeded(philox(COLLATE, self.seed, step, self.rank * self.split + i)):
             return MicroBatch(self.data.collate(rows or spare, step), 1.0 if rows else 0.0)
 
     def __getitem__(self, step: int) -> Made:
@@ -67,7 +67,7 @@ class Maker:
             made = Made(step, self.pieces(step))
             for piece in made.pieces:
                 if "<locals>" in (name := type(piece.batch).__qualname__):
-                    raise TypeError(f"a worker cannot send a {name}: define the class at the top of a module")
+                    raise TypeError(f"a data loader worker cannot pickle {name}: define the class at module level")
             return made
         except Exception as error:
             trace = "" if isinstance(error, InputError) else "".join(traceback.format_tb(error.__traceback__))
@@ -104,7 +104,7 @@ class Loader:
         for made in spared(self.start()):
             if made.error is not None:
                 if made.trace:  # a fault of the program, so say where
-                    made.error.add_note(f"in a background worker:\n{made.trace}")
+                    made.error.add_note(f"in a data loader worker:\n{made.trace}")
                 raise made.error
             yield made.step, made.pieces
 
@@ -132,9 +132,9 @@ def spared(made: Iterator[Made]) -> Iterator[Made]:
         if "DataLoader worker" not in str(error):
             raise
         raise InputError(
-            "a background worker was killed",
+            "a data loader worker was killed",
             got=str(error).split(". ")[0][:200],
-            fix="see that there is memory enough, or lower train.workers; then resume after the last checkpoint",
+            fix="free memory or lower train.workers, then resume from the last checkpoint",
         ) from None
 
 

@@ -44,7 +44,9 @@ def open_place(path: Path) -> DataPlace:
     if path.is_file() and path.suffix.lower() == ".zip":
         return Archive(path)
     got = "a file" if path.exists() else "nothing"
-    raise InputError("there is no folder of images", where=str(path), got=got, expected="a folder or a .zip file")
+    raise InputError(
+        "image folder or .zip archive not found", where=str(path), got=got, expected="a folder or a .zip file"
+    )
 
 
 class DataFolder:
@@ -63,7 +65,7 @@ class DataFolder:
             try:
                 about = os.stat(self.path / prefix)
                 if (about.st_dev, about.st_ino) in seen:
-                    self.leave_out(prefix, "a link to a folder that was already read")
+                    self.leave_out(prefix, "a symbolic link to a folder that was already read")
                     continue
                 seen.add((about.st_dev, about.st_ino))
                 entries = sorted(entry for entry in os.listdir(self.path / prefix) if not clutter(entry))
@@ -117,16 +119,18 @@ class Archive:
             with zipfile.ZipFile(path) as file:
                 infos = [info for info in file.infolist() if not info.is_dir()]
         except Exception as error:  # a hostile directory raises more than BadZipFile
-            raise InputError("this is no zip archive that can be read", where=str(path), got=str(error)[:100]) from None
+            raise InputError("the zip archive cannot be read", where=str(path), got=str(error)[:100]) from None
         self.entries: dict[str, Entry] = {}
         for info in infos:
             if leads_out(info.filename):
-                self.faults.append(Fault(shown_path(self, info.filename), 0, "the path leads out of the archive"))
+                self.faults.append(Fault(shown_path(self, info.filename), 0, "the path points outside the archive"))
                 continue
             if any(clutter(part) for part in info.filename.split("/")):
                 continue
             if info.filename in self.entries:
-                self.faults.append(Fault(shown_path(self, info.filename), 0, "the archive has two files of this name"))
+                self.faults.append(
+                    Fault(shown_path(self, info.filename), 0, "the archive has two files with this name")
+                )
                 continue
             self.entries[info.filename] = Entry(
                 info.header_offset, info.compress_size, info.file_size, info.CRC, info.compress_type, info.flag_bits
@@ -137,7 +141,7 @@ class Archive:
 
     def entry(self, name: str) -> Entry:
         if name not in self.entries:
-            raise PassingError("cannot be read: no such file in the archive")
+            raise PassingError("cannot be read: file not found in the archive")
         return self.entries[name]
 
     def stamp(self, name: str) -> FileStamp:
@@ -147,7 +151,7 @@ class Archive:
         entry = self.entry(name)
         check_bytes(max(entry.size, entry.packed))
         if entry.flags & ENCRYPTED or entry.method not in (STORED, DEFLATED):
-            raise PassingError("is encrypted, or packed in a way that cannot be read")
+            raise PassingError("is encrypted or uses an unsupported compression method")
         try:
             with open(self.path, "rb") as file:
                 file.seek(entry.start)
@@ -159,7 +163,7 @@ class Archive:
         except (OSError, ValueError, zlib.error, struct.error) as error:
             raise PassingError(f"cannot be read: {error}") from None
         if len(raw) != entry.size or zlib.crc32(raw) != entry.checksum:
-            raise PassingError("the archive is damaged here: size or checksum is wrong")
+            raise PassingError("the archive is corrupt here: wrong size or checksum")
         return raw
 
 
@@ -179,15 +183,15 @@ def leads_out(name: str) -> bool:
 def safe_member(name: str) -> str:
     """A path that a data file names, if it cannot lead out of the folder."""
     if leads_out(name):
-        raise PassingError("the path leads out of the folder")
+        raise PassingError("the path points outside the folder")
     try:
         if b"\0" not in os.fsencode(name):
             return name
     except UnicodeEncodeError:
         pass
-    raise PassingError("no file can have this name")
+    raise PassingError("invalid file name")
 
 
 def check_bytes(size: int) -> None:
     if size > BYTES:
-        raise PassingError(f"the file has {size} bytes, more than {BYTES}")
+        raise PassingError(f"the file has {size} bytes, more than the limit of {BYTES}")

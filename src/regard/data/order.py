@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from regard.errors import InputError
 
-from .counter_rng import ORDER, counter_rng, permutation
+from .counter_rng import ORDER, permutation, philox
 from .rows import Numbers
 
 
@@ -72,7 +72,7 @@ class Order:
         """The last one is kept: steps mostly follow each other."""
         current = self.current
         if current is None or current.number != number:
-            numbers = counter_rng(ORDER, self.seed, number)
+            numbers = philox(ORDER, self.seed, number)
             if self.shuffle:
                 # The group in the upper bits and chance in the lower ones: one sort does both.
                 bits = np.uint64(max(1, int(self.groups.max()).bit_length()))
@@ -107,17 +107,19 @@ def cut(lengths: Numbers, sizes: NDArray[np.int64], budget: int, rows: int) -> N
 
 def check(count: int, lengths: Numbers | None, budget: int | None, rows: int | None) -> None:
     if count < 1:
-        raise InputError("there are no rows to make batches of")
+        raise InputError("the data has no rows to batch")
     if budget is None and rows is None:
-        raise InputError("the size of a batch is open", expected="a budget of positions, or a number of rows")
+        raise InputError("the batch size is not set", expected="a budget of padded positions, or a number of rows")
     if budget is not None and lengths is None:
-        raise InputError("a budget needs lengths, and these rows have none", fix="give a number of rows instead")
+        raise InputError(
+            "a batch budget needs row lengths, and these rows have none", fix="set a number of rows instead"
+        )
     for name, value in (("budget", budget), ("rows", rows)):
         if value is not None and value < 1:
-            raise InputError(f"{name} of a batch must be at least 1", got=str(value))
+            raise InputError(f"batch {name} must be at least 1", got=str(value))
     if lengths is not None and (len(lengths) != count or lengths.ndim > 2 or lengths.min() < 0):
         raise InputError(
-            "lengths must be one row of numbers, none below 0, for each example",
+            "lengths must hold one row of non-negative numbers for each example",
             got=f"shape {lengths.shape}, smallest {lengths.min()}",
             expected=f"({count},) or ({count}, fields)",
         )

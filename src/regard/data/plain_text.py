@@ -21,11 +21,11 @@ def read_text(path: Path, largest: int | None = None) -> str:
     size = plain.stat().st_size
     if largest is not None and size > largest:
         raise InputError(
-            f"{path.name} is too large for this",
+            f"{path.name} is too large",
             where=str(path),
             got=f"{size:,} bytes",
-            expected=f"at most {largest:,}",
-            fix="take a part of it",
+            expected=f"at most {largest:,} bytes",
+            fix="use a part of the file",
         )
     try:
         raw = plain.read_bytes()
@@ -37,9 +37,9 @@ def read_text(path: Path, largest: int | None = None) -> str:
     except UnicodeDecodeError as error:
         text, broken = "", error.start
     if broken >= 0:
-        fix = "if it is a text in another encoding, save it as UTF-8"
-        got = f"something else at byte {broken:,}"
-        raise InputError(f"{path.name} is no text", where=str(path), got=got, expected="UTF-8", fix=fix)
+        fix = "if the file is text in another encoding, convert it to UTF-8"
+        got = f"invalid data at byte {broken:,}"
+        raise InputError(f"{path.name} is not a text file", where=str(path), got=got, expected="UTF-8 text", fix=fix)
     if not text.strip():
-        raise InputError(f"{path.name} holds no text", where=str(path), got=f"{size:,} bytes")
+        raise InputError(f"{path.name} contains no text", where=str(path), got=f"{size:,} bytes")
     return text.replace("\r\n", "\n").removesuffix("\r")

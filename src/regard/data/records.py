@@ -23,7 +23,7 @@ class Records:
         records = self.scan()
         first = next(records, None)
         if first is None:
-            raise InputError("this file has no row", where=lines.name, got="nothing")
+            raise InputError("the file has no rows", where=lines.name, got="an empty file")
         begin, end, found = first
         if isinstance(found, Fault):
             raise InputError("the first record cannot be read", where=f"{lines.name}:{found.line}", got=found.reason)
@@ -51,7 +51,7 @@ class Records:
 
     def __getitem__(self, i: int) -> tuple[str, ...]:
         if not 0 <= i < len(self):
-            raise IndexError(f"there are {len(self)} rows, and none is numbered {i} from 0")
+            raise IndexError(f"row index {i} is out of range for {len(self)} rows")
         first, last = self.bounds[i].tolist()
         try:
             return self.row(next(found for _, _, found in self.scan(first, last)))

@@ -31,7 +31,7 @@ class Repeated:
 
     def __getitem__(self, i: int) -> Any:
         if not 0 <= i < len(self):
-            raise IndexError(f"there are {len(self)} copies, and none is numbered {i} from 0")
+            raise IndexError(f"copy index {i} is out of range for {len(self)} copies")
         return self.source[i // self.copies]
 
     def where(self, i: int) -> str:
@@ -44,9 +44,9 @@ class RepeatedOrder:
     def __init__(self, count: int, *, rows: int, copies: int, seed: int = 0) -> None:
         if copies < 1 or rows % copies:
             raise InputError(
-                "a batch holds all copies of each of its images",
+                "a batch must hold all copies of each of its images",
                 got=f"{rows} rows, {copies} copies",
-                expected="rows that are a multiple of the copies",
+                expected="a number of rows that is a multiple of the number of copies",
             )
         self.copies, self.steps = copies, len(Order(count, rows=rows, seed=seed))
         self.order = Order(count, rows=rows // copies, seed=seed)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from regard.errors import InputError
 
-from .counter_rng import ORDER, counter_rng, uniform_samples
+from .counter_rng import ORDER, philox, uniform_samples
 from .rows import Numbers
 
 Row = Mapping[str, NDArray[Any]]
@@ -42,7 +42,7 @@ class Replay:
 
     def file(self, name: str) -> Path:
         if self.folder is None:
-            raise InputError("this replay memory has no folder yet", fix="attach it before rows are added")
+            raise InputError("the replay buffer has no folder yet", fix="call attach() before rows are added")
         return self.folder / f"{name}.rows"
 
     def append(self, rows: Sequence[Row]) -> None:
@@ -51,12 +51,14 @@ class Replay:
             return
         for row in rows:
             if row.keys() != self.fields.keys():
-                raise InputError("a row has other fields", got=", ".join(row), expected=", ".join(self.fields))
+                raise InputError("the row has the wrong fields", got=", ".join(row), expected=", ".join(self.fields))
         self.file(next(iter(self.fields))).parent.mkdir(parents=True, exist_ok=True)
         for name, (kind, shape) in self.fields.items():
             values = np.stack([np.asarray(row[name], kind) for row in rows])
             if values.shape[1:] != shape:
-                raise InputError(f"a row's {name} has another shape", got=str(values.shape[1:]), expected=str(shape))
+                raise InputError(
+                    f"field {name!r} of the row has the wrong shape", got=str(values.shape[1:]), expected=str(shape)
+                )
             with open(self.file(name), "ab") as file:
                 file.write(values.tobytes())
         self.count += len(rows)
@@ -76,11 +78,11 @@ class Replay:
             there = path.stat().st_size if path.is_file() else 0
             if there < size:
                 raise InputError(
-                    "rows of the replay memory are missing",
+                    "the replay buffer is missing rows",
                     where=str(path),
                     got=f"{there} bytes",
                     expected=f"at least {size}",
-                    fix="put the file back, or begin a new run",
+                    fix="restore the file, or start a new run",
                 )
             if there > size:
                 os.truncate(path, size)
@@ -94,8 +96,8 @@ class Replay:
         """Drawn with (seed, step) alone from the rows that are there at this step."""
         there = min(self.count, self.room)
         if not there:
-            raise InputError("the replay memory is empty", fix="let the task collect rows before its first step")
-        drawn = uniform_samples(counter_rng(ORDER, self.seed, step), self.batch)
+            raise InputError("the replay buffer is empty", fix="collect rows before the first training step")
+        drawn = uniform_samples(philox(ORDER, self.seed, step), self.batch)
         return (self.count - there + np.minimum((drawn * there).astype(np.int64), there - 1)).astype(np.int64)
 
     def collate(self, rows: Sequence[int], step: int) -> Any:
@@ -110,4 +112,4 @@ class Replay:
         return found
 
     def where(self, rows: Sequence[int]) -> str:
-        return f"rows {', '.join(map(str, rows[:5]))} of the replay memory"
+        return f"rows {', '.join(map(str, rows[:5]))} of the replay buffer"

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from regard.errors import InputError
 
-from .counter_rng import HOLDOUT, counter_rng, permutation
+from .counter_rng import HOLDOUT, permutation, philox
 from .faults import Fault
 
 Numbers = NDArray[np.integer[Any]]
@@ -59,7 +59,7 @@ class Subset:
 
     def __getitem__(self, i: int) -> Any:
         if not 0 <= i < len(self):
-            raise IndexError(f"there are {len(self)} rows, and none is numbered {i} from 0")
+            raise IndexError(f"row index {i} is out of range for {len(self)} rows")
         return self.source[int(self.indices[i])]
 
     def where(self, i: int) -> str:
@@ -80,9 +80,9 @@ def split_indices(total: int, size: int | float, seed: int, what: str = "rows") 
     count = size if isinstance(size, int) else max(1, round(size * total))
     if not 1 <= count < total:
         raise InputError(
-            f"the part to hold out must leave {what} on both sides",
-            got=f"{size} of {total} {what}",
-            expected=f"a whole number of {what}, or a share between 0 and 1",
+            f"both the training split and the held-out split must have {what}",
+            got=f"{size} of {total} {what} to hold out",
+            expected=f"a whole number of {what}, or a fraction between 0 and 1",
         )
-    order = permutation(counter_rng(HOLDOUT, seed, 0), total)
+    order = permutation(philox(HOLDOUT, seed, 0), total)
     return np.sort(order[count:]), np.sort(order[:count])

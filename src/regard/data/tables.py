@@ -146,21 +146,21 @@ class JsonKeys:
         except ValueError:
             raise UnfitError("invalid JSON: a number has too many digits") from None
         except RecursionError:
-            raise UnfitError("invalid JSON: nested too deep") from None
+            raise UnfitError("invalid JSON: nested too deeply") from None
         if not isinstance(found, dict):
             raise UnfitError(f"a JSON {kind(found)} instead of an object")
         return tuple(self.field(found, key) for key in self.chosen)
 
     def field(self, found: dict[str, object], key: str) -> str:
         if key not in found:
-            raise UnfitError(f"no key {key!r}")
+            raise UnfitError(f"missing key {key!r}")
         value = found[key]
         if not isinstance(value, str | int) or isinstance(value, bool):
-            raise UnfitError(f"key {key!r} holds a JSON {kind(value)} instead of text")
+            raise UnfitError(f"key {key!r} has a JSON {kind(value)} instead of a string")
         try:
             return checked(is_text(str(value).encode("utf-8")), f"key {key!r}", self.longest)
         except UnicodeEncodeError:
-            raise UnfitError(f"key {key!r} holds half of a surrogate pair, which is no character") from None
+            raise UnfitError(f"key {key!r} has an unpaired surrogate, which is not a character") from None
 
     def measure(self, block: LineBlock) -> NDArray[np.int64]:
         lengths = np.zeros((len(block.starts), len(self.chosen)), np.int64)
@@ -183,7 +183,7 @@ def decodable(line: bytes) -> bool:
 def is_text(line: bytes) -> bytes:
     """A line that is text at all."""
     if b"\0" in line:
-        raise UnfitError("holds a NUL byte, which is no text")
+        raise UnfitError("contains a NUL byte, which is not text")
     try:
         line.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -195,7 +195,7 @@ def checked(field: bytes, name: str, longest: int) -> str:
     if not field.strip():
         raise UnfitError(f"{name} is empty")
     if len(field) > longest:
-        raise UnfitError(f"{name} has {len(field)} bytes, more than {longest}")
+        raise UnfitError(f"{name} has {len(field)} bytes, more than the limit of {longest}")
     return field.decode("utf-8")
 
 
@@ -232,7 +232,7 @@ class Left(Sequence[Fault]):
         for source in self.sources:
             lines = source.lines
             if (size := int(lines.starts[number + 1] - lines.starts[number])) > WIDEST:
-                return Fault(lines.name, number + 1, f"the line has {size} bytes, more than {WIDEST}")
+                return Fault(lines.name, number + 1, f"the line has {size} bytes, more than the limit of {WIDEST}")
             try:
                 source.form.split(lines[number])
             except UnfitError as reason:
@@ -270,7 +270,7 @@ class TextTable:
 
     def __getitem__(self, i: int) -> tuple[str, ...]:
         if not 0 <= i < len(self):
-            raise IndexError(f"there are {len(self)} rows, and none is numbered {i} from 0")
+            raise IndexError(f"row index {i} is out of range for {len(self)} rows")
         number = int(self.numbers[i])
         fields: list[str] = []
         for source in self.sources:
@@ -300,11 +300,11 @@ def open_plain(*paths: Path, longest: int = LONGEST) -> TextTable:
     counts = [len(source.lines) for source in sources]
     if len(set(counts)) > 1:
         raise InputError(
-            "parallel files have different numbers of lines, so it is unknown which belong together",
+            "the parallel files have different numbers of lines and cannot be aligned",
             where=", ".join(map(str, paths)),
             got=", ".join(f"{count} lines in {path}" for count, path in zip(counts, paths, strict=True)),
-            expected="the same number in each",
-            fix="check that the files are whole and belong together",
+            expected="the same number of lines in each file",
+            fix="check that the files are complete and belong together",
         )
     return TextTable(sources)
 
@@ -315,7 +315,7 @@ def open_tsv(path: Path, columns: Sequence[int | str], *, header: bool = False, 
     first = opening(lines)
     if first == len(lines):
         raise InputError(
-            "this file has no row", where=str(path), got="nothing" if not first else f"{first} blank lines"
+            "the file has no rows", where=str(path), got="an empty file" if not first else f"{first} blank lines"
         )
     titles = lines[first].split(b"\t")
     named = header or any(isinstance(column, str) for column in columns)
@@ -356,17 +356,17 @@ def locate(column: int | str, names: Sequence[str], count: int, where: str) -> i
         if 1 <= column <= count:
             return column - 1
         raise InputError(
-            f"there is no column {column}",
+            f"column {column} does not exist",
             where=where,
             got="one column" if count == 1 else f"{count} columns",
-            expected=f"a number from 1 to {count}",
+            expected=f"a column number from 1 to {count}",
         )
     if names.count(column) == 1:
         return names.index(column)
     near = difflib.get_close_matches(column, names, n=1)
     raise InputError(
-        f"the first line names {'no' if column not in names else 'more than one'} column {column!r}",
+        f"the header has {'no' if column not in names else 'more than one'} column {column!r}",
         where=f"{where}:1",
         got=", ".join(map(repr, names)),
-        fix=f"did you mean {near[0]!r}?" if near and near[0] != column else "choose the columns by their numbers",
+        fix=f"did you mean {near[0]!r}?" if near and near[0] != column else "select the columns by number",
     )

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.nn.config import not_finite, not_positive, refuse, stage_fields
+from regard.nn.config import not_at_least, not_finite, not_positive, refuse
 
 from .incremental import IncrementalDecoder
 from .phrases import Phrases, allotted, progress
@@ -28,15 +28,17 @@ MOST = 256  # beams: beyond, a search takes minutes and finds nothing better
 
 @dataclass(frozen=True, kw_only=True)
 class Beam:
-    beams: int = 4
-    penalty: float = 1.0  # alpha; 0 ranks by probability alone, which favours short texts
-    groups: int = 1
-    diversity: float = 0.5  # what a token costs for each group that has chosen it, in nats
+    """Beam search."""
+
+    beams: int = 4  # number of beams
+    penalty: float = 1.0  # length penalty alpha; 0 ranks by probability alone, which favours short texts
+    groups: int = 1  # number of beam groups, for diverse beam search
+    diversity: float = 0.5  # penalty of a token for each group that has already chosen it, in nats
 
     def __post_init__(self) -> None:
-        wrong = not_positive(self, "beams", "groups") + stage_fields(0, self, "penalty", "diversity")
+        wrong = not_positive(self, "beams", "groups") + not_at_least(0, self, "penalty", "diversity")
         wrong += not_finite(self, "penalty", "diversity")
-        wrong += [f"beams = {self.beams} are more than {MOST}"] if (self.beams or 0) > MOST else []
+        wrong += [f"beams = {self.beams} is greater than {MOST}"] if (self.beams or 0) > MOST else []
         if self.beams and self.groups and self.beams % self.groups:
             wrong += [f"beams = {self.beams} is not a multiple of groups = {self.groups}"]
         refuse(wrong)

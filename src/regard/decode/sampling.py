@@ -13,23 +13,25 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.nn.config import not_above_zero, not_finite, refuse, stage_fields
+from regard.nn.config import not_above_zero, not_at_least, not_finite, refuse
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """How tokens are drawn; the cuts are made in this order."""
+    """Sampling of tokens; the filters are applied in this order."""
 
-    temperature: float = 1.0  # below 1 the likely become likelier
-    top_k: int = 0  # only the k likeliest; 0 for all
-    top_p: float = 1.0  # only the likeliest that together have this probability
-    typical: float = 1.0  # only those as surprising as expected, that together have this probability
-    seed: int = 0
+    temperature: float = 1.0  # below 1 makes the distribution sharper
+    top_k: int = 0  # top-k: the k most likely tokens; 0: all
+    top_p: float = 1.0  # top-p (nucleus): the most likely tokens with this total probability
+    typical: float = 1.0  # typical sampling: the tokens nearest to the expected surprise, with this total probability
+    seed: int = 0  # random seed
 
     def __post_init__(self) -> None:
-        wrong = not_above_zero(self, "temperature", "top_p", "typical") + stage_fields(0, self, "top_k", "seed")
+        wrong = not_above_zero(self, "temperature", "top_p", "typical") + not_at_least(0, self, "top_k", "seed")
         wrong += not_finite(self, "temperature")
-        wrong += [f"{key} = {value} is above 1" for key in ("top_p", "typical") if (value := getattr(self, key)) > 1]
+        wrong += [
+            f"{key} = {value} is greater than 1" for key in ("top_p", "typical") if (value := getattr(self, key)) > 1
+        ]
         refuse(wrong)
 
 

@@ -35,13 +35,18 @@ def read_symbols(data: Any, vocab: int, where: str) -> Symbols:
     """From a folder of ours, strictly."""
     try:
         if not isinstance(data, dict):
-            raise ValueError(f"{str(data)[:60]!r} is no table")
+            raise ValueError(f"{str(data)[:60]!r} is not a table")
         found = parse(Symbols, data)
     except ValueError as error:
-        raise CheckpointError("these symbols cannot be read", where=where, got=str(error)[:200]) from None
+        raise CheckpointError(
+            "the special tokens (symbols) cannot be read", where=where, got=str(error)[:200]
+        ) from None
     if wrong := found.beyond(vocab):
         raise CheckpointError(
-            "symbols are no tokens of the model", where=where, got=str(wrong), expected=f"ids from 0 to {vocab - 1}"
+            "special tokens (symbols) are not in the model's vocabulary",
+            where=where,
+            got=str(wrong),
+            expected=f"ids from 0 to {vocab - 1}",
         )
     return found
 

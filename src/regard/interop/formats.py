@@ -42,7 +42,7 @@ from . import (
 )
 from .converted import ConvertedCheckpoint, Read
 from .foreign import ForeignConfig
-from .rules import Entry, Groups, RulePass, converted, counted, export_tensors, listed, misfits, needed, spare
+from .rules import Entry, Groups, RulePass, converted_tensors, counted, export_tensors, listed, misfits, needed, spare
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def timm_kind(architecture: str) -> str:
 Lost = dict[str, tuple[Any, Any]]
 
 
-def read_checkpoint(
+def import_checkpoint(
     data: Mapping[str, Any],
     generation: Mapping[str, Any],
     header: Mapping[str, tuple[int, ...]],
@@ -191,7 +191,7 @@ def read_checkpoint(
     wanted = {name: tuple(x.shape) for name, x in net.state_dict().items()}
     expected, copies = needed(wanted, rules), spare(header, rules)
     given = {name: shape for name, shape in header.items() if name not in copies}
-    run = converted(read(expected.keys() | copies), rules)  # the header has told of all others
+    run = converted_tensors(read(expected.keys() | copies), rules)  # the header has told of all others
     problems = {"wrong in the config": wrong} | misfits(expected, given) | {"unequal": run.unequal}
     whole = {run.writers[name]: x.dtype for name, x in run.out.items() if not x.is_floating_point()}
     problems["not of real numbers"] = [f"{name}: {dtype}" for name, dtype in whole.items()]
@@ -242,7 +242,7 @@ class ExportedModel:
 FORMATS = ("hf", "timm")
 
 
-def write_checkpoint(
+def export_checkpoint(
     family: str,
     config: Any,
     state: Mapping[str, Tensor],

@@ -112,10 +112,10 @@ Entry = Rule | Tied | Ours | Dropped | Known | Idle
 
 def convert(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> dict[str, Tensor]:
     """Their tensors -> ours. All problems come in one CheckpointError, each by the tensor's name."""
-    return converted(state, rules).finish("their tensors cannot be converted")
+    return converted_tensors(state, rules).finish("their tensors cannot be converted")
 
 
-def converted(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> "RulePass":
+def converted_tensors(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> "RulePass":
     """The same pass, whose problems nobody has been told yet."""
     run = RulePass(state)
     for entry in rules:

@@ -68,7 +68,7 @@ Layer = tuple[TracedSite, int]  # and which of its calls
 def own_map(found: Trace[Any], layer: Layer) -> Map:
     site, call = layer
     one = found.maps[site.name] if call == len(site.records) - 1 else site.map(call)
-    return replace(one, rows=one.columns) if one.rows.cut is None else joined_map(one)
+    return replace(one, rows=one.columns) if one.rows.windows is None else joined_map(one)
 
 
 def own_layers(found: Trace[Any]) -> list[Layer]:
@@ -206,7 +206,9 @@ def covered(found: Trace[Any], asked: AnalysisRequest) -> dict[str, Any]:
 
 def patch_side(found: Trace[Any], images: Tensor) -> int:
     """Pixels a side: of the net's own patches, or an eighth of the image."""
-    grids = [site.rows.grid for site in found.sites.values() if site.rows.grid is not None and site.rows.cut is None]
+    grids = [
+        site.rows.grid for site in found.sites.values() if site.rows.grid is not None and site.rows.windows is None
+    ]
     size = min(images.shape[-2:])
     return max(size // (max(grids[0]) if grids else 8), 1)
 
@@ -217,7 +219,7 @@ def sloped(found: Trace[Any], asked: AnalysisRequest) -> dict[str, Any]:
     site, call = find_site(found, name)
     axes = dict(zip(axes_of(site.name, found.table), (site.rows, site.columns), strict=True))
     one = gradient.graded(found.net, site.name, about.run, about.sure, table=found.table, axes=axes)[site.name][call]
-    one = one if site.rows.cut is None else gradient.joined_gradient(one)
+    one = one if site.rows.windows is None else gradient.joined_gradient(one)
     told = {"what": about.what, "site": name, "head": asked.head}
     if asked.head is None:
         return told | {"map": one.relevance[0].tolist()}

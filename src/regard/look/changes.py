@@ -75,7 +75,7 @@ def apply_changes(
 def everywhere(change: Change, axes: Mapping[str, Axis], table: Mapping[str, tuple[str, str]]) -> Sequence[Change]:
     """A patch may stand on several axes, after a class token on one of them: crossed out on one it is on all."""
     own = axes.get(change.axis) if isinstance(change, Token) else None
-    if not isinstance(change, Token) or own is None or own.grid is None or own.cut is not None:
+    if not isinstance(change, Token) or own is None or own.grid is None or own.windows is not None:
         return [change]
     if not is_integer(change.position) or not own.special <= change.position < own.size:
         return [change]
@@ -86,7 +86,7 @@ def everywhere(change: Change, axes: Mapping[str, Axis], table: Mapping[str, tup
         *(
             Token(name, change.position - own.special + axis.special)
             for name, axis in others.items()
-            if (axis.kind, axis.grid, axis.cut) == (own.kind, own.grid, None)
+            if (axis.kind, axis.grid, axis.windows) == (own.kind, own.grid, None)
         ),
     ]
 
@@ -130,7 +130,7 @@ def number(x: object) -> bool:
 def without(change: Token, axes: Mapping[str, Axis]) -> Hear:
     """While a decoder has not come so far, nothing changes.  (b, h, q, k)"""
     axis = axes.get(change.axis)
-    cut = None if axis is None else axis.cut
+    cut = None if axis is None else axis.windows
     if axis is not None and cut is None and change.axis != "target" and change.position >= axis.size:
         raise InputError("position out of range", got=str(change.position)[:60], expected=f"below {axis.size}")
     if cut is None:

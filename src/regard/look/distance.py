@@ -29,7 +29,7 @@ def mean_distance(found: Map, patch: float = 1.0) -> Tensor:
 
     (b, h, n, n) -> (b, h)
     """
-    if found.rows.cut is not None:
+    if found.rows.windows is not None:
         found = joined_map(found)
     grid = common_grid(found)
     weights = found.weights[..., found.rows.special :, found.columns.special :]

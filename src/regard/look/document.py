@@ -61,7 +61,9 @@ def document_data(found: Trace[Any], about: About, before: Answer | None = None)
     axes: dict[str, dict[str, Any]] = {}
     time = example_of_trace(found).time
     rows = [
-        site_data(name, call, found.sites[name], axes) | moment(found.sites[name], call, time)
+        site_data(name, call, found.sites[name], axes)
+        | moment(found.sites[name], call, time)
+        | position(found.sites[name], call)
         for name, call in sites(found)
     ]
     model = asdict(about) | {"title": about.title or about.name}
@@ -84,7 +86,17 @@ def document_data(found: Trace[Any], about: About, before: Answer | None = None)
 
 def moment(site: TracedSite, call: int, time: TimeAxis | None) -> dict[str, int]:
     """When a call was, of a site that ran once in each moment; of others nothing is told."""
-    return {} if time is None or len(site.records) != time.count else {"time": call}
+    each = 1 if site.over is None else site.over.size
+    return {} if time is None or len(site.records) != each * time.count else {"time": call // each}
+
+
+def position(site: TracedSite, call: int) -> dict[str, Any]:
+    """Of a site that ran along one axis for each position of another: which position of which axis this call is of."""
+    if site.over is None:
+        return {}
+    number = call % site.over.size
+    label = str(number) if site.over.labels is None else site.over.labels[number]
+    return {"over": {"kind": site.over.kind, "number": number, "label": label}}
 
 
 def example_of_trace(found: Trace[Any]) -> Example:
@@ -148,7 +160,8 @@ def part_of(name: str, numbers: Sequence[int]) -> str:
 
 def joined_windows(axis: Axis) -> Axis:
     """Of windows, the whole that they were cut from."""
-    return axis if axis.cut is None else Axis(axis.kind, axis.cut.grid[0] * axis.cut.grid[1], grid=axis.cut.grid)
+    cut = axis.windows
+    return axis if cut is None else Axis(axis.kind, cut.grid[0] * cut.grid[1], grid=cut.grid)
 
 
 def entered(axes: dict[str, dict[str, Any]], name: str, axis: Axis) -> str:
@@ -178,19 +191,19 @@ def map_weights(found: Trace[Any], name: str) -> Tensor:
     """Of the first input, all heads: windows as one map of the whole.  -> (h, q, k)"""
     site, call = find_site(found, name)
     one = found.maps[site.name] if call == len(site.records) - 1 else site.map(call)
-    return (joined_map(one) if one.rows.cut is not None else one).weights[0]
+    return (joined_map(one) if one.rows.windows is not None else one).weights[0]
 
 
 def map_sides(site: TracedSite, call: int) -> tuple[int, int]:
     """Rows and columns of a map, of windows those of the whole."""
     rows, columns = site.records[call].shape[-2:]
-    return (rows, columns) if site.rows.cut is None else 2 * (joined_windows(site.rows).size,)
+    return (rows, columns) if site.rows.windows is None else 2 * (joined_windows(site.rows).size,)
 
 
 def map_row(found: Trace[Any], name: str, row: int) -> Tensor:
     """One row of all heads, without the others where it can be.  -> (h, k)"""
     site, call = find_site(found, name)
-    if site.rows.cut is None and site.name not in found.maps.kept:
+    if site.rows.windows is None and site.name not in found.maps.kept:
         return site.records[call].tile(slice(row, row + 1))[0, :, 0]
     return map_weights(found, name)[:, row]
 
@@ -238,7 +251,7 @@ def downsampled_heads(found: Trace[Any], name: str, often: int) -> Tensor:
     -> (h, q, k)"""
     site, call = find_site(found, name)
     record, (rows, columns) = site.records[call], map_sides(site, call)
-    if often and site.kind == "weights" and site.rows.cut is None and rows * columns > DENSE:
+    if often and site.kind == "weights" and site.rows.windows is None and rows * columns > DENSE:
         tall = max(TALL, 2**often)
         tiles = (slice(top, min(top + tall, rows)) for top in range(0, rows, tall))
         return torch.cat([downsample(record.tile(tile)[0], often) for tile in tiles], -2)
@@ -290,7 +303,7 @@ def embedded_document(found: Trace[Any], about: About, before: Answer | None = N
         record = call_of(site.records[call], site.rows)
         if row["arithmetic"] and record is not None:
             parts = {"queries": record.q, "keys": record.k, "values": record.v}
-            cut = site.rows.cut
+            cut = site.rows.windows
             vectors[row["name"]] = {
                 name: encoded((x if cut is None else unwound(x, cut))[0].float()) for name, x in parts.items()
             }

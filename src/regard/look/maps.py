@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import InputError
-from regard.nn.axis import Axis
+from regard.nn.axis import Axis, AxisCut
 from regard.nn.tap import Tap, capture, plain_name
 
 T = TypeVar("T")
@@ -74,16 +74,16 @@ def map_of_records(
 ) -> list[Map]:
     """What passed at one attention, call by call, with the meaning of its axes."""
     rows, columns = axes_of(name, table)
+    along = axes.get(rows)
+    count = along.cut.count if along is not None and isinstance(along.cut, AxisCut) else 1
     return [
         Map(
-            name,
-            x,
-            fitted_axis(axes.get(rows), rows, x.shape[-2]),
-            fitted_axis(axes.get(columns), columns, x.shape[-1]),
-            kind,
+            name, x[i::count], fitted_axis(along, rows, x.shape[-2]),
+            fitted_axis(axes.get(columns), columns, x.shape[-1]), kind,
         )
-        for x in joined_calls(records, axes.get(rows))
-    ]
+        for x in joined_calls(records, along)
+        for i in range(count)
+    ]  # fmt: skip
 
 
 def matching_taps(net: nn.Module, pattern: str) -> dict[str, Kind]:

@@ -62,7 +62,7 @@ def check_stochastic(layer: Map) -> None:
     if layer.kind != "weights":
         what = "rollout needs attention weights, and this layer only has an influence map"
         raise InputError(what, where=layer.name, got=layer.kind, expected="weights")
-    if layer.rows.cut is not None:
+    if layer.rows.windows is not None:
         raise InputError(
             "rollout needs one map of the whole image, not maps of windows",
             where=layer.name,

@@ -25,7 +25,7 @@ from .document import (
 )
 from .examples import input_kind
 from .sheet import all_heads, position_names
-from .standalone import standalone
+from .standalone import standalone_page
 from .trace import Trace
 
 KINDS = (".html", ".png", ".svg", ".npz")
@@ -75,7 +75,9 @@ def page(found: Trace[Any]) -> Callable[[IO[bytes]], None]:
 
     def write(file: IO[bytes]) -> None:
         file.write(
-            standalone(embedded_document(found, about(found)), f"{headline(found)} · regard").encode("utf-8", "replace")
+            standalone_page(embedded_document(found, about(found)), f"{headline(found)} · regard").encode(
+                "utf-8", "replace"
+            )
         )
 
     return write

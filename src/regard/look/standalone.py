@@ -76,7 +76,7 @@ def style() -> str:
     return (PAGE / "style.css").read_text(encoding="utf8")
 
 
-def standalone(data: Mapping[str, Any], title: str = "regard · look inside") -> str:
+def standalone_page(data: Mapping[str, Any], title: str = "regard · look inside") -> str:
     """One HTML file that shows a look, as ``document.embedded`` gives it, with no server, no request."""
     inside = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
     script = module("js/standalone.js").replace("</script", "<\\/script")

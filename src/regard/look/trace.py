@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from regard.errors import InputError
 from regard.nn.attention import Kernel, MultiHeadAttention, Softmax, repeat_heads
-from regard.nn.axis import Axis, Cut
+from regard.nn.axis import Axis, AxisCut, WindowCut
 from regard.nn.mask import ALL, Bias, Mask
 from regard.nn.tap import Hear, in_backward, listen, listeners_here, plain_name
 
@@ -60,6 +60,19 @@ class Call:
         with torch.inference_mode():
             return self.kernel.weights(self.q[..., rows, :], self.k, self.mask.tile(rows, columns), bias)
 
+    def part(self, rows: slice) -> "Call":
+        """The same for some of its batch."""
+        count = len(self.q)
+        mask = self.mask
+        start = mask.start if isinstance(mask.start, int) else of_batch(mask.start, 1, count, rows)
+        keys, pairs = (
+            None if x is None else of_batch(x, axes, count, rows) for x, axes in ((mask.keys, 2), (mask.pairs, 4))
+        )
+        bias = None if self.bias is None else BatchBias(self.bias, count, rows)
+        return Call(
+            self.kernel, self.q[rows], self.k[rows], self.v[rows], Mask(mask.causal, start, keys, pairs), bias
+        )  # fmt: skip
+
     @property
     def shape(self) -> torch.Size:
         """of its map"""
@@ -71,10 +84,33 @@ class Call:
 
 
 @dataclass(frozen=True, eq=False)
+class BatchBias:
+    """A bias for some of a batch."""
+
+    bias: Bias
+    count: int  # of the whole batch
+    rows: slice
+
+    def dense(self, rows: int, columns: int, device: torch.device) -> Tensor:
+        return of_batch(self.bias.dense(rows, columns, device), 4, self.count, self.rows)
+
+    def tile(self, rows: slice, columns: int) -> "BatchBias":
+        return BatchBias(self.bias.tile(rows, columns), self.count, self.rows)
+
+
+def of_batch(x: Tensor, axes: int, count: int, rows: slice) -> Tensor:
+    """Some rows of what has one for each of a batch; what serves all stays as it is."""
+    return x[rows] if x.ndim == axes and len(x) == count else x
+
+
+@dataclass(frozen=True, eq=False)
 class Finished:
     """A map that was kept as it was."""
 
     map: Tensor
+
+    def part(self, rows: slice) -> "Finished":
+        return Finished(self.map[rows])
 
     def weights(self) -> Tensor:
         return self.map
@@ -97,6 +133,9 @@ class Changed(Finished):
 
     call: Call
 
+    def part(self, rows: slice) -> "Changed":
+        return Changed(self.map[rows], self.call.part(rows))
+
     @property
     def bytes(self) -> int:
         return self.map.nbytes + self.call.bytes
@@ -107,7 +146,8 @@ Record = Call | Finished
 
 @dataclass(frozen=True, eq=False)
 class TracedSite:
-    """A module that mixes positions and its recorded calls, in order."""
+    """A module that mixes positions and its recorded calls, in order. One that ran along an axis for each position of
+    another, ``over``, has a call for each of these."""
 
     name: str
     kind: Kind
@@ -115,6 +155,7 @@ class TracedSite:
     rows: Axis
     columns: Axis
     records: tuple[Record, ...]
+    over: Axis | None = None
 
     @property
     def heads(self) -> int:
@@ -135,7 +176,7 @@ class TracedSite:
         call = call_of(record, self.rows)
         if call is None:
             raise InputError("cell needs plain softmax attention, softmax(q · k * scale)", where=self.name)
-        cut = self.rows.cut
+        cut = self.rows.windows
         rows, columns = call.shape[-2:] if cut is None else 2 * (cut.grid[0] * cut.grid[1],)
         for what, got, size in (("head", head, call.shape[-3]), ("row", row, rows), ("column", column, columns)):
             if not 0 <= got < size:
@@ -150,7 +191,7 @@ class TracedSite:
 
 def call_of(record: Record, rows: Axis) -> Call | None:
     """The call whose weights can be taken apart: one of plain attention, and not of windows that were changed."""
-    call = record.call if isinstance(record, Changed) and rows.cut is None else record
+    call = record.call if isinstance(record, Changed) and rows.windows is None else record
     return call if isinstance(call, Call) and type(call.kernel) is Softmax else None
 
 
@@ -202,7 +243,7 @@ def taken_apart(call: Call, head: int, row: int, column: int, example: int = 0) 
     )  # fmt: skip
 
 
-def in_windows(call: Call, cut: Cut, head: int, row: int, column: int) -> Cell:
+def in_windows(call: Call, cut: WindowCut, head: int, row: int, column: int) -> Cell:
     """Rows and columns are those of the whole grid; what lies in another window is hidden, and has no bias."""
     (window, inside), (other, there) = cut.where(row), cut.where(column)
     one = taken_apart(call, head, inside, there if window == other else inside, window)
@@ -416,11 +457,15 @@ def site_of(
 ) -> TracedSite:
     rows, columns = axes_of(name, table)
     rows = "written" if rows == "target" and "written" in axes else rows  # what a decoder wrote there, not was given
-    several = joined_records(records, axes.get(rows))
+    along, over = axes.get(rows), None
+    several = joined_records(records, along)
+    if along is not None and isinstance(along.cut, AxisCut):
+        count, over = along.cut.count, along.cut.over
+        several = tuple(record.part(slice(i, None, count)) for record in several for i in range(count))
     shape = several[-1].shape
     return TracedSite(
-        name, kind, (rows, columns), fitted_axis(axes.get(rows), rows, shape[-2]),
-        fitted_axis(axes.get(columns), columns, shape[-1]), several,
+        name, kind, (rows, columns), fitted_axis(along, rows, shape[-2]),
+        fitted_axis(axes.get(columns), columns, shape[-1]), several, over,
     )  # fmt: skip
 
 

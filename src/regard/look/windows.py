@@ -9,21 +9,21 @@ import torch
 from torch import Tensor
 
 from regard.errors import InputError
-from regard.nn.axis import Axis, Cut
+from regard.nn.axis import Axis, WindowCut
 
 from .maps import Map
 
 
 def joined_map(found: Map) -> Map:
     """Join the maps of windows into one map of the whole image; weights across windows are 0."""
-    cut = found.rows.cut
-    if cut is None or cut != found.columns.cut:
+    cut = found.rows.windows
+    if cut is None or cut != found.columns.windows:
         raise InputError("the map is not a map of windows", got=found.name)
     axis = Axis(found.rows.kind, cut.grid[0] * cut.grid[1], grid=cut.grid)
     return replace(found, weights=joined_weights(found.weights, cut), rows=axis, columns=axis)
 
 
-def joined_weights(weights: Tensor, cut: Cut) -> Tensor:
+def joined_weights(weights: Tensor, cut: WindowCut) -> Tensor:
     """(b*w, h, n, n) -> (b, h, m, m)"""
     size = cut.grid[0] * cut.grid[1]
     weights = weights.unflatten(0, (-1, cut.count))
@@ -33,7 +33,7 @@ def joined_weights(weights: Tensor, cut: Cut) -> Tensor:
     return all_rows
 
 
-def unwound(x: Tensor, cut: Cut) -> Tensor:
+def unwound(x: Tensor, cut: WindowCut) -> Tensor:
     """What each position has, in the order of the whole grid.  (b*w, h, n, e) -> (b, h, m, e)"""
     x = x.unflatten(0, (-1, cut.count))
     found = x.new_zeros(len(x), x.shape[2], cut.grid[0] * cut.grid[1], x.shape[-1])
@@ -42,6 +42,6 @@ def unwound(x: Tensor, cut: Cut) -> Tensor:
     return found
 
 
-def indices(cut: Cut) -> list[tuple[Tensor, Tensor]]:
+def indices(cut: WindowCut) -> list[tuple[Tensor, Tensor]]:
     """Of each window, the places that are no filling, and where these are in the whole grid."""
     return [(torch.tensor(real), torch.tensor(there)) for real, there in cut.inside()]

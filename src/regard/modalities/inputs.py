@@ -53,10 +53,10 @@ def as_list(given: Any) -> list[Any]:
         return [given]
     if isinstance(given, Mapping) or hasattr(given, "__array__") or not isinstance(given, Iterable):
         raise InputError(
-            "this is neither an image or a text nor a list of them",
+            "unsupported input type",
             got=type(given).__name__,
-            expected="a path, a text, an image of Pillow, or a list of these",
-            fix="of an array of pixels, make an image: PIL.Image.fromarray(pixels)",
+            expected="a path, a text, a PIL image, or a list of these",
+            fix="convert an array of pixels to an image with PIL.Image.fromarray(pixels)",
         )
     return list(given)
 
@@ -64,7 +64,7 @@ def as_list(given: Any) -> list[Any]:
 def input_text(given: object) -> str:
     """A text, where images may stand too."""
     if not isinstance(given, str):
-        raise InputError("this model reads texts, and sees no images", got=type(given).__name__)
+        raise InputError("this model takes text, not images", got=type(given).__name__)
     return given
 
 
@@ -72,4 +72,4 @@ def check_count(model: ModelView, given: Sequence[Picture], *wanted: int) -> Non
     """As many inputs as are looked at together."""
     if len(given) not in wanted:
         many = " or ".join(map(str, wanted))
-        raise InputError(f"a {model.family} is shown {many} at a time", got=f"{len(given)}")
+        raise InputError(f"wrong number of inputs for a {model.family}", got=f"{len(given)}", expected=many)

@@ -19,7 +19,7 @@ PAGE_ANSWERS = Table[type[BaseModel]](
         "next": "regard.modalities.text.page:NextAnswer",
         "filled": "regard.modalities.text.page:FilledAnswer",
         "boxes": "regard.modalities.boxes.page:BoxesAnswer",
-        "forecast": "regard.modalities.series.page:ForecastAnswer",
+        "forecast": "regard.modalities.series.page:ForecastDocument",
         "none": "regard.modalities.page_answers:NoAnswer",
     },
 )

@@ -25,7 +25,7 @@ class StrictModel(BaseModel):
 
 
 def nothing_uploaded(name: str) -> bytes:
-    raise InputError("nothing was uploaded here", got=name)
+    raise InputError("there is no uploaded file with this id", got=name)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,8 @@ def look_inputs(asked: PageGiven, border: InputContext) -> LookInput:
     row = PAGE_INPUTS[input_kind(border.model.takes)]
     if not isinstance(asked, row.accepts):
         raise InputError(
-            "this model takes something else", got=asked.kind, expected=" or ".join(map(kind_of, row.accepts))
+            "this model does not take this kind of input",
+            got=asked.kind,
+            expected=" or ".join(map(kind_of, row.accepts)),
         )
     return asked.given(border)

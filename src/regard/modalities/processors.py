@@ -33,14 +33,14 @@ def check_kind(data: Any, folder: Path) -> None:
         return
     if not isinstance(kind, str) or kind not in PROCESSORS:
         raise CheckpointError(
-            "this processor is not known",
+            "unknown processor",
             where=str(folder / "regard.json"),
             got=str(data)[:200],
             expected=f"kind: one of {', '.join(PROCESSORS)}",
         )
     for name in PROCESSORS[kind].needs:
         if not (folder / name).is_file():
-            raise CheckpointError("a file of the processor is missing", where=str(folder), expected=name)
+            raise CheckpointError("the processor is missing a file", where=str(folder), expected=name)
 
 
 def read_processor(data: Mapping[str, Any] | None, home: ProcessorFolder) -> Any:

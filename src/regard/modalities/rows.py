@@ -74,7 +74,7 @@ class Size:
 
     needed: int
     usual: int  # what it is unless the run file says more
-    what: str  # "tokens of the vocabulary"
+    what: str  # "vocabulary size"
 
 
 def nothing_learned(plan: RunPlan, opened: OpenedData) -> dict[str, bytes]:

@@ -47,8 +47,8 @@ def check_disjoint(splits: Mapping[str, Rows]) -> None:
     for split, rows in splits.items():
         if split != "train" and (same := [place for i in range(len(rows)) if (place := rows.where(i)) in known]):
             raise InputError(
-                f"images of train stand in {split} too: what was learned from measures nothing",
+                f"training images are also in the split {split}, which must have other images",
                 where=f"data.{split}",
-                got=f"{len(same)} of {len(rows)}, such as {same[0]}",
-                fix=f"name others, or leave data.{split} out",
+                got=f"{len(same)} of {len(rows)} images, such as {same[0]}",
+                fix=f"use other images, or leave out data.{split}",
             )

@@ -4,13 +4,13 @@ from regard.errors import InputError
 
 from .inputs import ModelView
 
-TEACHER = "a run's or model's folder to learn from too; it must read the same tokens and know the same labels"
-SHARE = "of the loss, for the teacher"
-TEMPERATURE = "at which teacher and student are compared"
+TEACHER = "distillation: run or model folder of the teacher, with the same labels and (for text) the same vocabulary"
+SHARE = "distillation: weight of the teacher in the loss"
+TEMPERATURE = "distillation temperature of teacher and student"
 
 
 def not_share(share: float | None) -> list[str]:
-    return [f"share = {share} is not from 0 to 1"] if share is not None and not 0 <= share <= 1 else []
+    return [f"share = {share} is not between 0 and 1"] if share is not None and not 0 <= share <= 1 else []
 
 
 def check_teacher(name: str, teacher: ModelView, student: ModelView, heads: tuple[str, ...] = ()) -> None:
@@ -18,7 +18,7 @@ def check_teacher(name: str, teacher: ModelView, student: ModelView, heads: tupl
     head, own = (str(x.get("head") or "") for x in (teacher, student))
     if teacher.labels != student.labels or (heads and head not in heads):
         raise InputError(
-            "this teacher does not do what the student shall learn",
+            "the head or the labels of the teacher differ from those of the student",
             where=name,
             got=f"head = {head!r}, labels {', '.join(teacher.labels) or 'none'}",
             expected=f"head = {own!r}, labels {', '.join(student.labels) or 'none'}",

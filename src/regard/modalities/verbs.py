@@ -27,7 +27,7 @@ def require_verb(model: ModelView, name: str) -> None:
 
 def got(model: ModelView) -> str:
     can = ", ".join(model.verbs()) or "no verb"
-    return f"a model for: {can}" + (f"; it was trained to {model.task}" if model.task else "")
+    return f"a model that supports: {can}" + (f"; its training task is {model.task}" if model.task else "")
 
 
 def example_maker(model: ModelView) -> Any:

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from regard.models.family import Family, Lens, blocks
 from regard.nn.axis import Axis
 from regard.nn.block import Block
-from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse, stage_fields
+from regard.nn.config import not_above_zero, not_at_least, not_divided, not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
 from regard.nn.embed import Lookup
 from regard.nn.feedforward import ACTIVATIONS, FeedForward, activation
@@ -70,7 +70,7 @@ class Config:
         turns = isinstance(self.attention, list | tuple) and len(self.attention) > 1
         refuse(
             not_positive(self, "vocab", "length", "narrow", "dim", "depth", "heads", "hidden", "classes"),
-            stage_fields(0, self, "segments"),
+            not_at_least(0, self, "segments"),
             not_above_zero(self, "eps"),
             not_shares(self, "dropout", "attention_dropout"),
             not_divided(self, "dim", "heads"),

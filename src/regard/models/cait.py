@@ -20,7 +20,7 @@ from regard.models.family import Family, Lens, classes, classifies, has_head, lo
 from regard.nn.attention import MultiHeadAttention, Softmax
 from regard.nn.axis import Axis, image_axis
 from regard.nn.classattention import ClassBlock
-from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse, stage_fields
+from regard.nn.config import not_above_zero, not_at_least, not_divided, not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
 from regard.nn.embed import Patches
 from regard.nn.feedforward import ACTIVATIONS, FeedForward, activation
@@ -53,7 +53,7 @@ class Config:
     def __post_init__(self) -> None:
         refuse(
             not_positive(self, "image", "patch", "channels", "dim", "depth", "looks", "heads", "hidden"),
-            stage_fields(0, self, "classes"),
+            not_at_least(0, self, "classes"),
             not_above_zero(self, "eps"),
             not_shares(self, "dropout", "attention_dropout", "drop_path"),
             not_divided(self, "dim", "heads"),

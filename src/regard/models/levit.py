@@ -23,7 +23,7 @@ from regard.nn.axis import Axis
 from regard.nn.batchnorm import BatchNorm
 from regard.nn.block import Block
 from regard.nn.cache import Cache
-from regard.nn.config import not_divided, not_positive, not_shares, refuse, stage_fields, uneven
+from regard.nn.config import not_at_least, not_divided, not_positive, not_shares, refuse, uneven
 from regard.nn.convolution import Convolution
 from regard.nn.feedforward import FeedForward
 from regard.nn.folding import NormThenLinear, with_norms
@@ -54,7 +54,7 @@ class Config:
     def __post_init__(self) -> None:
         refuse(
             not_positive(self, "image", "patch", "channels", "dim", "depth", "heads", "head_dim", "hidden"),
-            stage_fields(0, self, "classes"),
+            not_at_least(0, self, "classes"),
             not_shares(self, "drop_path"),
             uneven(self, "dim", "depth", "heads", "hidden"),
             not_divided(self, "image", "patch"),

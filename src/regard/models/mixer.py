@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from regard.models.family import Family, Lens, blocks, classes, classifies, has_head
 from regard.nn.axis import Axis
 from regard.nn.block import Block
-from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse, stage_fields
-from regard.nn.embed import Patches, check_images
+from regard.nn.config import not_above_zero, not_at_least, not_divided, not_one_of, not_positive, not_shares, refuse
+from regard.nn.embed import Patches, check_image_shape
 from regard.nn.feedforward import ACTIVATIONS, FeedForward, activation
 from regard.nn.mixers.tokens import TokenMLP
 from regard.nn.residual import Branch, PreNorm
@@ -39,7 +39,7 @@ class Config:
     def __post_init__(self) -> None:
         refuse(
             not_positive(self, "image", "patch", "channels", "dim", "depth", "tokens", "hidden"),
-            stage_fields(0, self, "classes"),
+            not_at_least(0, self, "classes"),
             not_above_zero(self, "eps"),
             not_shares(self, "dropout", "drop_path"),
             not_divided(self, "image", "patch"),
@@ -98,7 +98,7 @@ class MLPMixer(nn.Module):
 
     def features(self, images: Tensor) -> Tensor:
         """(b, channels, height, width) -> (b, s, d)"""
-        x = self.patch(check_images(images, self.config.channels, self.config.image)).flatten(1, 2)
+        x = self.patch(check_image_shape(images, self.config.channels, self.config.image)).flatten(1, 2)
         for block in self.blocks:
             x = block(x)
         return self.norm(x)

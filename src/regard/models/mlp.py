@@ -19,7 +19,7 @@ from regard.models.family import Family, classifies
 from regard.nn.axis import Axis
 from regard.nn.config import not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
-from regard.nn.embed import check_images
+from regard.nn.embed import check_image_shape
 from regard.nn.feedforward import ACTIVATIONS, Activation, activation
 
 
@@ -71,7 +71,7 @@ class MLP(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """(b, channels, height, width) -> (b, c)"""
-        images = check_images(images, self.config.channels, self.config.image)
+        images = check_image_shape(images, self.config.channels, self.config.image)
         logits: Tensor = self.layers(images.flatten(1))
         return logits
 

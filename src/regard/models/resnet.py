@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from regard.models.family import Family, classifies
 from regard.nn.axis import Axis
 from regard.nn.batchnorm import BatchNorm
-from regard.nn.config import not_positive, refuse, stage_fields, uneven
+from regard.nn.config import not_at_least, not_positive, refuse, uneven
 from regard.nn.convolution import Convolution, LayerWindow, Norm, fitted_sizes, halved_sizes, zero_beyond
 from regard.nn.mixers.non_local import Form, NonLocal
 
@@ -74,7 +74,7 @@ class Config(ResNetSizes):
             found.append(
                 f"nonlocals = {list(self.nonlocals)} names stages that are not there, from 1 to {len(self.depths)}"
             )
-        refuse(found, stage_fields(0, self, "classes"), not_positive(self, "subsample"))
+        refuse(found, not_at_least(0, self, "classes"), not_positive(self, "subsample"))
 
 
 PRESETS = {

@@ -20,12 +20,12 @@ from regard.nn.axis import Axis
 from regard.nn.block import Block
 from regard.nn.config import (
     not_above_zero,
+    not_at_least,
     not_divided,
     not_one_of,
     not_positive,
     not_shares,
     refuse,
-    stage_fields,
     uneven,
 )
 from regard.nn.dropout import Dropout
@@ -62,7 +62,7 @@ class Config:
     def __post_init__(self) -> None:
         refuse(
             not_positive(self, "image", "patch", "channels", "dim", "depth", "heads", "hidden", "window"),
-            stage_fields(0, self, "classes"),
+            not_at_least(0, self, "classes"),
             not_above_zero(self, "eps"),
             not_shares(self, "dropout", "attention_dropout", "drop_path"),
             uneven(self, "depth", "heads"),

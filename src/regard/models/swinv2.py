@@ -21,12 +21,12 @@ from regard.nn.axis import Axis
 from regard.nn.block import Block
 from regard.nn.config import (
     not_above_zero,
+    not_at_least,
     not_divided,
     not_one_of,
     not_positive,
     not_shares,
     refuse,
-    stage_fields,
     uneven,
 )
 from regard.nn.dropout import Dropout
@@ -66,7 +66,7 @@ class Config:
         refuse(
             not_positive(self, "image", "patch", "channels", "dim", "depth", "heads", "hidden", "window"),
             not_positive(self, "trained", "every"),
-            stage_fields(0, self, "classes"),
+            not_at_least(0, self, "classes"),
             not_above_zero(self, "eps"),
             not_shares(self, "dropout", "attention_dropout", "drop_path"),
             uneven(self, "depth", "heads", "trained"),

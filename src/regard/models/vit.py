@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from regard.models.family import Family, Lens, blocks, classes, classifies, has_head
 from regard.nn.axis import Axis, image_axis
-from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse, stage_fields
+from regard.nn.config import not_above_zero, not_at_least, not_divided, not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
 from regard.nn.embed import Patches
 from regard.nn.feedforward import ACTIVATIONS
@@ -48,7 +48,7 @@ class Config:
     def __post_init__(self) -> None:
         refuse(
             not_positive(self, "image", "patch", "channels", "dim", "depth", "heads", "hidden", "representation"),
-            stage_fields(0, self, "classes"),
+            not_at_least(0, self, "classes"),
             not_above_zero(self, "eps"),
             not_shares(self, "dropout", "attention_dropout", "drop_path"),
             not_divided(self, "dim", "heads"),

@@ -24,7 +24,7 @@ from regard.nn.axis import Axis, image_axis
 from regard.nn.batchnorm import BatchNorm
 from regard.nn.block import Block
 from regard.nn.classattention import ClassBlock
-from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse, stage_fields
+from regard.nn.config import not_above_zero, not_at_least, not_divided, not_one_of, not_positive, not_shares, refuse
 from regard.nn.convolution import Convolution
 from regard.nn.embed import Patches
 from regard.nn.feedforward import ACTIVATIONS, FeedForward, activation
@@ -66,7 +66,7 @@ class Config:
         refuse(
             not_positive(self, "image", "patch", "channels", "stem_dim", "fine_dim", "outlookers", "fine_heads"),
             not_positive(self, "fine_hidden", "dim", "depth", "heads", "hidden", "looks"),
-            stage_fields(0, self, "classes"),
+            not_at_least(0, self, "classes"),
             not_above_zero(self, "eps"),
             not_shares(self, "attention_dropout", "drop_path"),
             not_divided(self, "dim", "heads"),

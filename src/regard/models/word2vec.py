@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from regard.nn.config import not_above_zero, not_positive, refuse, stage_fields
+from regard.nn.config import not_above_zero, not_at_least, not_positive, refuse
 
 Ids = NDArray[np.int64]
 
@@ -39,7 +39,7 @@ class Config:
         refuse(
             not_positive(self, "vocab", "dim", "window", "negatives", "epochs", "batch"),
             not_above_zero(self, "often", "rate"),
-            stage_fields(0, self, "seed"),
+            not_at_least(0, self, "seed"),
         )
 
 

@@ -18,7 +18,7 @@ from .cache import Cache, Slot
 from .dropout import Dropout
 from .mask import ALL, Bias, Mask, add_bias, masked_softmax
 from .positions import Rotary
-from .recompute import RowPart, in_parts
+from .recomputation import RowPart, in_parts
 from .tap import Tap
 
 DENSE = 1 << 20  # scores of one head that may stand in memory at once; beyond, attention goes tile by tile

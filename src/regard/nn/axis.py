@@ -7,9 +7,9 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class Cut:
-    """How a grid was cut into windows: rolled up and to the left by ``shift``, filled up below and on the right to
-    whole windows, which then follow each other row by row."""
+class WindowCut:
+    """A grid that was cut into windows, and attention within each: rolled up and to the left by ``shift``, filled up
+    below and on the right to whole windows, which then follow each other row by row."""
 
     grid: tuple[int, int]
     window: tuple[int, int]
@@ -28,6 +28,10 @@ class Cut:
     @property
     def count(self) -> int:
         return self.windows[0] * self.windows[1]
+
+    @property
+    def over(self) -> "Axis":
+        return Axis("window", self.count, grid=self.windows)
 
     def places(self) -> list[list[tuple[int, int] | None]]:
         """The row and column of each position of each window in the whole grid; None where there is only filling."""
@@ -57,14 +61,30 @@ class Cut:
 
 
 @dataclass(frozen=True)
+class AxisCut:
+    """Attention along one axis, for each position of another one: along the residues of an alignment for each of its
+    sequences, along its sequences for each residue, along the heads of a U-Net's level for each pixel."""
+
+    over: "Axis"
+
+    @property
+    def count(self) -> int:
+        return self.over.size
+
+
+# What the first axis of a map stands for beside the inputs: (b * count, h, q, k), one map for each position of
+# ``over``. The windows of a grid are shown as one map of the whole; of another axis each position has its own map.
+Cut = WindowCut | AxisCut
+
+
+@dataclass(frozen=True)
 class Axis:
     """kind:   "text", "image" ...
     size:   positions in all
     labels: one word for each position, where there are words
     grid:   the shape of the space that the positions walk through, row by row; those before it (a class token) have
             no place in it
-    cut:    where the grid is one of many windows of a larger one, all of them; a map then has the windows of an image
-            after each other on its first axis
+    cut:    where each input has several maps, after each other on their first axis: what that axis stands for
     """
 
     kind: str
@@ -78,6 +98,11 @@ class Axis:
             raise ValueError(f"{len(self.labels)} labels for an axis of {self.size} positions")
         if self.grid is not None and prod(self.grid) > self.size:
             raise ValueError(f"a grid of {self.grid} does not fit an axis of {self.size} positions")
+
+    @property
+    def windows(self) -> WindowCut | None:
+        """The windows that its grid was cut into, if it was."""
+        return self.cut if isinstance(self.cut, WindowCut) else None
 
     @property
     def special(self) -> int:

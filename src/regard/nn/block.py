@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from .attention import Mixer
 from .cache import Cache
 from .mask import ALL, Bias, Mask
-from .recompute import recompute
+from .recomputation import recompute_forward
 from .residual import Residual
 from .tap import Tap
 
@@ -47,7 +47,7 @@ class Attending(nn.Module):
     ) -> T:
         """All that a block does, and if it shall be replayed, only what it was given is kept."""
         if self.replayed and self.training and cache is None and torch.is_grad_enabled():
-            return recompute(run, x, context)
+            return recompute_forward(run, x, context)
         return run(x, context)
 
 

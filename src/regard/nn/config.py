@@ -129,10 +129,10 @@ def type_words(hint: Any) -> str:
 
 
 def not_positive(config: object, *names: str) -> list[str]:
-    return stage_fields(1, config, *names)
+    return not_at_least(1, config, *names)
 
 
-def stage_fields(least: int, config: object, *names: str) -> list[str]:
+def not_at_least(least: int, config: object, *names: str) -> list[str]:
     """A tuple is of sizes, one for each stage, at least one."""
     return [
         f"{name} = {size} is not at least {least}"

@@ -36,7 +36,7 @@ class Patches(nn.Module):
         return self.projection(images).movedim(1, -1)
 
 
-def check_images(images: Tensor, channels: int, side: int) -> Tensor:
+def check_image_shape(images: Tensor, channels: int, side: int) -> Tensor:
     """These images, if they are of the one size for which there are weights."""
     if images.shape[1:] != (channels, side, side):
         got = " x ".join(map(str, images.shape[1:]))

@@ -23,7 +23,7 @@ from torch.autograd.forward_ad import unpack_dual
 
 from . import attention
 from .dropout import dropped
-from .recompute import Moment, slopes
+from .recomputation import Moment, slopes
 
 FAR = 1 << 29  # a place that is near to no other
 

@@ -10,7 +10,7 @@ from .attention import Mixer, Softmax
 from .config import closest_name, not_above_zero, not_finite, parse, refuse, show_value
 from .kernels import chunked, linformer, lsh, performer, rfa, sparse, synthesizer
 from .kernels.additive import Additive
-from .kernels.cosine import CosineAttention
+from .kernels.cosine import Cosine
 from .kernels.local import Local
 from .kernels.luong import Concat, General, LocalP
 from .kernels.pairwise import MeanConcat, MeanDot
@@ -142,9 +142,7 @@ MECHANISMS = Mechanisms(
             synthesizer.RandomSettings, synthesizer.random, "scores learned, the same for all inputs (Tay 2021)", SEATED
         ),
         "local-p": Mechanism(WindowSettings, local_p, "near a predicted place (Luong 2015)", FADING),
-        "cosine": Mechanism(
-            Plain, lambda c, s: s.attention(CosineAttention(s.heads, s.dropout)), "cos(q, k) / tau (Swin v2)"
-        ),
+        "cosine": Mechanism(Plain, lambda c, s: s.attention(Cosine(s.heads, s.dropout)), "cos(q, k) / tau (Swin v2)"),
         "top-k": Mechanism(Keep, lambda c, s: s.attention(TopK(c.keep, s.dropout)), "the k best keys (Zhao 2019)"),
         "performer": Mechanism(performer.Settings, performer.build, "positive random features (Choromanski 2021)"),
         "random-features": Mechanism(rfa.Settings, rfa.build, "random sines and cosines (Peng 2021)", FREE),

@@ -24,7 +24,7 @@ from torch.autograd.function import once_differentiable
 from .attention import Mixer
 from .cache import Cache
 from .mask import ALL, Mask
-from .recompute import Moment, Notes, RowPart, in_parts, slopes
+from .recomputation import Moment, Notes, RowPart, in_parts, slopes
 from .residual import Branch
 from .tap import Tap, listeners_here
 

@@ -109,8 +109,8 @@ def listen(model: nn.Module, pattern: str, hear: Hear, *, records: bool = False)
     it must have.
 
     Layers whose activations are computed again in the backward pass call their listeners again, but not those with
-    ``records``. ``replay.recompute`` takes the listeners along. ``torch.utils.checkpoint`` does not: what is replaced
-    inside it must stay replaced until the backward pass is done. If it does not, that pass fails with PyTorch's
+    ``records``. ``recomputation.recompute_forward`` takes the listeners along. ``torch.utils.checkpoint`` does not: a
+    replacement inside it must last until the backward pass is done. If it does not, that pass fails with PyTorch's
     CheckpointError; its reentrant form could not notice, and is refused.
     """
     taps = {name: module for name, module in model.named_modules() if isinstance(module, Tap)}
@@ -134,7 +134,8 @@ def capture(model: nn.Module, pattern: str = "*.weights", *, grad: bool = False)
 
     Nothing is kept in a backward pass, where layers may be computed again; so each call is kept once. Under
     ``torch.utils.checkpoint``, looking at ``weights`` takes another path than not looking, so it must go on until the
-    backward pass is done, or PyTorch raises its CheckpointError. With ``replay.recompute`` it may end before.
+    backward pass is done, or PyTorch raises its CheckpointError. With ``recomputation.recompute_forward`` it may end
+    before.
     """
     seen: dict[str, list[Tensor]] = {}
 
@@ -169,7 +170,7 @@ def bookmark() -> None:
         if frame.f_code in REENTRANT:
             raise RuntimeError(
                 "a tensor was replaced inside of torch.utils.checkpoint in its reentrant form, whose second run might "
-                "not replace it; use regard.nn.recompute.recompute, or use_reentrant=False"
+                "not replace it; use regard.nn.recomputation.recompute_forward, or use_reentrant=False"
             )
         frame = frame.f_back
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from regard.modalities.goals import GOALS, batch_maker, can_learn, goal_of
 from regard.modalities.sources import SOURCES, source_of
-from regard.nn.config import closest_name, config_problems, not_above_zero, not_positive, refuse, stage_fields
+from regard.nn.config import closest_name, config_problems, not_above_zero, not_at_least, not_positive, refuse
 from regard.train.optimizers import SGD, Adafactor, Adam, AdamW
 from regard.train.runfile import Kinds, Parts, PerPart, read_file, required_setting, setting, settings_of_part
-from regard.train.schedules import Constant, Cosine, InverseSqrt, Linear
+from regard.train.schedules import ConstantSchedule, CosineSchedule, InverseSqrtSchedule, LinearSchedule
 from regard.train.settings import Train
 from regard.zoo import FAMILIES, PRESETS, config_misfits
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     TaskSettings = Any
     DataSettings = Any
     Optimizers = AdamW | Adam | SGD | Adafactor | Parts
-    Schedules = InverseSqrt | Cosine | Linear | Constant | Parts
+    Schedules = InverseSqrtSchedule | CosineSchedule | LinearSchedule | ConstantSchedule | Parts
 else:
     Optimizers = PerPart(AdamW | Adam | SGD | Adafactor)
-    Schedules = PerPart(InverseSqrt | Cosine | Linear | Constant)
+    Schedules = PerPart(InverseSqrtSchedule | CosineSchedule | LinearSchedule | ConstantSchedule)
     TaskSettings = Kinds(lambda: iter(GOALS), lambda name: GOALS[name].settings)
     DataSettings = Kinds(lambda: iter(SOURCES), lambda name: SOURCES[name].settings)
 
@@ -65,12 +65,12 @@ class RunSettings:
     seed: int = setting(0, "of the weights, the order of the data and dropout: the same seed, the same numbers")
     train: Train = setting(Train(), "how long, and what happens on the way")
     optimizer: Optimizers = setting(AdamW(), "how weights follow their gradients")
-    schedule: Schedules = setting(InverseSqrt(), "the rate as a function of the step")
+    schedule: Schedules = setting(InverseSqrtSchedule(), "the rate as a function of the step")
     smoke: Smoke | None = setting(None, "a short variant that tests run")
 
     def __post_init__(self) -> None:
         refuse(
-            stage_fields(0, self, "seed"),
+            not_at_least(0, self, "seed"),
             misfit_of_data(self.task, self.data),
             misfit_of_model(self),
             misfit_of_start(self),

@@ -1,7 +1,7 @@
 """A look as one HTML file that opens without a server."""
 
 from regard.look.document import embedded_document
-from regard.look.standalone import standalone
+from regard.look.standalone import standalone_page
 
 from .looks import StoredLook
 from .refusals import RefusedError
@@ -16,4 +16,4 @@ def exported(look: StoredLook) -> bytes:
         raise RefusedError(422, "the look is too large for a single file", expected=f"at most {MOST >> 20} MB of maps")
     with look.lock:
         data = embedded_document(look.trace, look.about) | {"document": look.document}
-    return standalone(data).encode("utf-8", "replace")
+    return standalone_page(data).encode("utf-8", "replace")

@@ -55,11 +55,11 @@ def atomic_folder(folder: Path, total: int, occupied: bool = False) -> Iterator[
             os.replace(fresh, folder)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(
-            "the folder could not be written, and what was there before is untouched",
+            "the folder could not be written; its previous content is unchanged",
             where=str(folder),
             got=error.strerror if isinstance(error, OSError) and error.strerror else str(error),
-            expected=f"a place that can be written to, with {total} bytes free",
-            fix="free some space or choose another folder, then do it again",
+            expected=f"a writable location with {total} bytes free",
+            fix="free disk space or choose another folder, then try again",
         ) from error
     finally:
         if hidden is not None:
@@ -126,8 +126,8 @@ def exchange(one: Path, two: Path) -> None:
     """Swap two folders in one step. Two renames would leave nothing in place if the machine stopped between them."""
     call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if sys.platform == "linux" else None
     if call is None:
-        raise OSError(0, "this system cannot replace a folder in one step: remove it first")
+        raise OSError(0, "this system cannot replace a folder atomically: remove it first")
     here, swap = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
     if call(here, os.fsencode(one), here, os.fsencode(two), swap) != 0:
         code = ctypes.get_errno()
-        raise OSError(code, f"the folder could not be replaced in one step ({os.strerror(code)}): remove it first")
+        raise OSError(code, f"the folder could not be replaced atomically ({os.strerror(code)}): remove it first")

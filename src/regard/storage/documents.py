@@ -43,13 +43,13 @@ def parsed(raw: bytes, path: Path) -> dict[str, Any]:
         if b"\\u" in raw:  # half of a surrogate pair is no text, and could not be written again
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeError:
-        refuse_file(path, "the JSON is not valid UTF-8 text")
+        refuse_file(path, "the JSON is not valid UTF-8")
     except RecursionError:
         refuse_file(path, f"the JSON is nested deeper than {JSON_DEPTH} levels")
     except ValueError as error:
-        refuse_file(path, f"the JSON is not valid: {error}")
+        refuse_file(path, f"invalid JSON: {error}")
     if not isinstance(value, dict):
-        refuse_file(path, "the JSON is not an object", expected="a text that begins with '{'")
+        refuse_file(path, "the JSON is not an object", expected="a JSON object, which begins with '{'")
     level: list[Any] = [value]
     for _ in range(JSON_DEPTH):
         inner = [y for x in level for y in (x.values() if isinstance(x, dict) else x)]
@@ -63,7 +63,7 @@ def reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table = dict(pairs)
     if len(table) < len(pairs):
         ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
-        raise ValueError(f"the key {quote_name(twice)} stands twice")
+        raise ValueError(f"duplicate key {quote_name(twice)}")
     return table
 
 
@@ -84,5 +84,5 @@ def json_bytes(value: Mapping[str, Any]) -> bytes:
         return (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8")
     except (ValueError, TypeError) as error:
         raise InputError(
-            f"this cannot be written as JSON: {error}", expected="finite numbers, texts, lists, tables"
+            f"the value cannot be written as JSON: {error}", expected="finite numbers, strings, lists and objects"
         ) from None

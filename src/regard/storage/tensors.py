@@ -107,19 +107,19 @@ def open_weights(folder: Path) -> Weights:
         return weights_in(folder / single[0])
     if single:
         raise CheckpointError(
-            "the folder has several weights files and none is called model.safetensors",
+            "the folder has several weights files, and none is named model.safetensors",
             where=str(folder),
             got=list_names(single),
             expected="model.safetensors, or model.safetensors.index.json with its shards, or one *.safetensors",
-            fix="rename the one to use to model.safetensors, or put it into a folder of its own",
+            fix="rename the file to use to model.safetensors, or move it to its own folder",
         )
     if pickled := [name for name in names if name.endswith(PICKLED)]:
         raise CheckpointError(
-            "the folder holds weights only in a form that can run code, which is never read silently",
+            "the folder has weights only in a format that can execute code, which is never loaded automatically",
             where=str(folder),
             got=list_names(pickled),
             expected="*.safetensors",
-            fix=f"`regard convert {folder} OUT` reads .bin and .pt files with a restricted reader, on request only",
+            fix=f"run `regard convert {folder} OUT`, which reads .bin and .pt files with a restricted reader",
         )
     refuse_file(folder, "the folder has no weights", expected="model.safetensors")
 
@@ -134,7 +134,7 @@ def weights_in(path: Path) -> Weights:
                 refuse_file(path, f"the file has {size} bytes, too few for a header")
             if length > min(HEADER_BYTES, size - 8):
                 refuse_file(
-                    path, f"the header claims {length} bytes, the file has {size} and the limit is {HEADER_BYTES}"
+                    path, f"the header claims {length} bytes, but the file has {size} and the limit is {HEADER_BYTES}"
                 )
             raw = file.read(length)
     except OSError as error:
@@ -144,7 +144,7 @@ def weights_in(path: Path) -> Weights:
     fields = parsed(raw, path)
     metadata = fields.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
-        refuse_file(path, "__metadata__ is not a table of texts")
+        refuse_file(path, "__metadata__ is not an object of strings")
     spans: list[tuple[int, int, str]] = []
     header: dict[str, Info] = {}
     for name, entry in fields.items():
@@ -155,13 +155,14 @@ def weights_in(path: Path) -> Weights:
     reached = 0
     for start, end, name in sorted(spans):
         if start != reached:
-            kind = "overlaps another" if start < reached else "leaves a hole before it"
+            kind = "overlaps another tensor" if start < reached else "leaves a gap before it"
             refuse_file(
-                path, f"tensor {quote_name(name)} {kind}: it starts at byte {start}, the data before ends at {reached}"
+                path,
+                f"tensor {quote_name(name)} {kind}: it starts at byte {start}, the data before it ends at {reached}",
             )
         reached = end
     if reached != size - 8 - length:
-        refuse_file(path, f"the tensors take {reached} bytes, the file has {size - 8 - length} for them")
+        refuse_file(path, f"the tensors need {reached} bytes, but the file has {size - 8 - length} for them")
     return Weights(header, metadata, dict.fromkeys(header, path))
 
 
@@ -172,19 +173,19 @@ def info_of(name: str, entry: Any, path: Path) -> Info:
         refuse_file(path, f"tensor {quote_name(name)} {what}", expected=expected)
 
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
-        wrong("needs exactly dtype, shape and data_offsets")
+        wrong("must have exactly the keys dtype, shape and data_offsets")
     kind, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(kind, str) or kind not in DTYPES:
-        wrong(f"has the unknown dtype {quote_name(kind)}", ", ".join(DTYPES))
+        wrong(f"has an unknown dtype {quote_name(kind)}", ", ".join(DTYPES))
     if not isinstance(shape, list) or len(shape) > AXES or not all(map(is_integer, shape)):
-        wrong("has no valid shape", f"at most {AXES} whole numbers, none negative")
+        wrong("has an invalid shape", f"at most {AXES} non-negative integers")
     if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(is_integer, offsets)):
-        wrong("has no valid data_offsets", "two whole numbers, none negative")
+        wrong("has invalid data_offsets", "two non-negative integers")
     # With zeros left out, so that an empty tensor cannot carry a size whose strides overflow.
     if prod(filter(None, shape)) * DTYPES[kind].itemsize >= 2**63:
-        wrong(f"has the impossible shape {tuple(shape)}")
+        wrong(f"has an impossible shape {tuple(shape)}")
     if offsets[1] - offsets[0] != (need := prod(shape) * DTYPES[kind].itemsize):
-        wrong(f"needs {need} bytes for {kind} {tuple(shape)}, its offsets give {offsets[1] - offsets[0]}")
+        wrong(f"needs {need} bytes for {kind} {tuple(shape)}, but its offsets give {offsets[1] - offsets[0]}")
     return Info(DTYPES[kind], tuple(shape))
 
 
@@ -202,7 +203,7 @@ def shards(index: Path, suffix: str) -> dict[str, Path]:
     """Tensor -> shard, as an index says, every shard a regular file that really lies in the index's folder."""
     homes = read_json(index).get("weight_map")
     if not isinstance(homes, dict) or not homes or not all(isinstance(name, str) for name in homes.values()):
-        refuse_file(index, "weight_map is not a table of tensor and file names")
+        refuse_file(index, "weight_map does not map tensor names to file names")
     checked = {name: inside(index, name, suffix) for name in dict.fromkeys(homes.values())}
     return {tensor: checked[name] for tensor, name in homes.items()}
 
@@ -210,16 +211,16 @@ def shards(index: Path, suffix: str) -> dict[str, Path]:
 def inside(index: Path, name: str, suffix: str) -> Path:
     folder, fix = index.parent, ""
     if not plain(name) or not name.endswith(suffix):
-        reason = "is not the plain name of a weights file"
+        reason = "is not a plain name of a weights file"
     else:
         try:
             real = (folder / name).resolve()
             if real.is_relative_to(folder.resolve()):
                 if real.is_file():
                     return folder / name
-                reason = "is not there, or is no regular file"
+                reason = "is missing or is not a regular file"
             else:
-                reason = "is a link that leaves the folder"
+                reason = "is a link that points outside the folder"
                 fix = "copy the files themselves into the folder (cp -L)"
         except (OSError, RuntimeError, ValueError):  # a loop of links, or a name that the system cannot take
             reason = "cannot be resolved"
@@ -240,12 +241,12 @@ def agree(index: Path, homes: Mapping[str, Path], found: Mapping[Path, list[str]
             if name not in homes:
                 problems.append(f"{quote_name(name)}: in {path.name}, but not in the index")
             elif homes[name] != path:
-                problems.append(f"{quote_name(name)}: in {path.name}, but the index puts it into {homes[name].name}")
+                problems.append(f"{quote_name(name)}: in {path.name}, but the index says {homes[name].name}")
     if problems:
         raise CheckpointError(
             f"the index and its shards disagree: {len(problems)} problem{'s' if len(problems) > 1 else ''}",
             where=str(index),
             got=problem_lines(problems),
-            expected="each tensor in the one shard that the index names",
-            fix="fetch the folder again: its files are not of one checkpoint",
+            expected="each tensor in the shard that the index names, and in no other",
+            fix="download the folder again: its files are from different checkpoints",
         )

@@ -62,7 +62,7 @@ def adversarial_losses(
 def climbed(change: Tensor, step: Tensor, box: Tensor) -> Tensor:
     """One step up the loss, whose slope was just pulled back."""
     if change.grad is None:
-        raise RuntimeError("the loss of this pass was not pulled back before the next one was asked for")
+        raise RuntimeError("backward() was not called on the loss of this pass before the next pass")
     with torch.no_grad():
         found = change + step * change.grad.sign()
         return torch.minimum(torch.maximum(found, -box), box).requires_grad_()

@@ -18,22 +18,22 @@ SHOWN = 8
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledBatch:
+class ClassifyBatch:
     """A batch of images, or of whatever else is one tensor."""
 
     inputs: Tensor  # (b, ...)
     labels: Tensor  # (b,); or a share for each class, (b, classes)
 
     def logits(self, net: Any) -> Tensor:
-        """What a net says to it.  -> (b, classes)"""
+        """The logits of a net for this batch.  -> (b, classes)"""
         found: Tensor = net(self.inputs)
         return found
 
 
 class Classify(Task):
-    """A batch has ``labels``, and ``logits(net)``: it knows how a net is asked about it.
+    """Classification. A batch has ``labels``, and ``logits(net)``.
 
-    ``harder`` is the step up to which images are made harder (``tasks.adversarial``)."""
+    ``harder`` is the step up to which training is adversarial (``tasks.adversarial``)."""
 
     goal = "-accuracy"
 
@@ -106,4 +106,4 @@ class Classify(Task):
             f"{self.names[int(label)]} -> {self.names[int(guess)]}"
             for label, guess in zip(batch.labels[:SHOWN], guesses, strict=True)
         ]
-        return "label -> guess: " + ", ".join(told)
+        return "label -> prediction: " + ", ".join(told)

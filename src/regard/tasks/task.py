@@ -1,4 +1,4 @@
-"""What is learned: a task turns a batch into losses, and into sums for its metrics. It knows no files and no logs."""
+"""Training tasks: a task turns a batch into losses, and into sums for its metrics. It knows no files and no logs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """One summand of a loss: a sum over the examples at hand, and the name of the count that it is divided by.
+    """One term of a loss: a sum over the given examples, and the name of the count that it is divided by.
 
-    The count is that of the whole batch, however it is split: see ``Task.counts``.
+    The count is that of the full batch, however it is split: see ``Task.counts``.
     """
 
     sum: Tensor
@@ -22,8 +22,8 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class Loss:
-    """What one part of the task shall make small. The part's optimizer steps before the next loss is asked for, unless
-    ``update`` is False: then the gradient is only added up."""
+    """A loss that one part of the task minimizes. The part's optimizer steps before the next loss is computed, unless
+    ``update`` is False: then the gradient is only accumulated."""
 
     part: str
     terms: Mapping[str, Term]
@@ -31,46 +31,44 @@ class Loss:
 
 
 class Task:
-    """The seam between what is learned and the engine that trains it."""
+    """Base class of training tasks: the interface between a task and the training engine."""
 
-    parts: Mapping[str, nn.Module]  # what each optimizer trains; most tasks have one, "net"
+    parts: Mapping[str, nn.Module]  # modules, each trained by its own optimizer; most tasks have one, "net"
     indivisible: tuple[str, ...] = ()  # terms that do not add up over a split of the batch, such as a load balance
-    goal: str = (
-        "loss"  # the metric by which the best checkpoint is known: the smallest, or with "-" before it the largest
-    )
+    goal: str = "loss"  # metric that selects the best checkpoint: the smallest value, or with "-" before it the largest
 
     def counts(self, batch: Any) -> Mapping[str, float]:
-        """From the batch alone, before anything is computed: the engine adds them over all of a batch's pieces."""
+        """Counts that loss terms are divided by, from the batch alone. The engine adds them over its parts."""
         raise NotImplementedError
 
     def losses(self, batch: Any, step: int) -> Iterator[Loss]:
-        """Supervised tasks yield once, a GAN twice. All schedules are functions of ``step``."""
+        """The losses of a training step: one for a supervised task, two for a GAN."""
         raise NotImplementedError
 
     def evaluate(self, batch: Any) -> Mapping[str, Tensor]:
-        """Sums (of any shape) that add up over batches and processes."""
+        """Sums (of any shape) for the metrics; they are added over batches and processes."""
         raise NotImplementedError
 
     def metrics(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
-        """What the sums over all examples mean."""
+        """Metrics from the sums over all examples."""
         raise NotImplementedError
 
     def show(self, batch: Any) -> str:
-        """A few examples for people to look at; empty when there is nothing to see."""
+        """A few examples with predictions as text; empty if there is nothing to show."""
         return ""
 
     def gather(self, step: int, there: int) -> Sequence[Mapping[str, Any]]:
-        """New rows for a task that fills its own data (``data.replay``), before each step, when ``there`` are some
-        already: what it did with the weights as they are. All chance in it is drawn from torch's generator."""
+        """New rows for a task that generates its own data (``data.replay``), collected with the current weights before
+        each step; ``there`` is the number of existing rows. Random numbers must come from torch's generator."""
         raise NotImplementedError
 
     def state(self) -> dict[str, Tensor]:
-        """What is no module and must outlive a crash: a replay memory, an environment."""
+        """State outside of modules that checkpoints must keep: a replay buffer, an environment."""
         return {}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         if state:
-            raise ValueError(f"this task keeps no state, but was given {', '.join(sorted(state))}")
+            raise ValueError(f"this task has no state, but got {', '.join(sorted(state))}")
 
     def to(self, device: torch.device) -> None:
         for part in self.parts.values():

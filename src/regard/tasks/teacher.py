@@ -14,12 +14,12 @@ from .task import Term
 
 @dataclass(frozen=True, eq=False)
 class Teacher:
-    """A net that is only asked, and how much its word counts."""
+    """A frozen teacher net, and the weight of its loss."""
 
     net: Any
     share: float
     temperature: float
-    lesson: Literal["soft", "hard"] = "soft"  # all that it thinks, or only its best guess
+    lesson: Literal["soft", "hard"] = "soft"  # all of its probabilities, or only its most likely class
 
     def __post_init__(self) -> None:
         self.net.eval().requires_grad_(False)

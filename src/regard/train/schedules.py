@@ -4,13 +4,13 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from regard.nn.config import not_positive, not_shares, refuse, stage_fields
+from regard.nn.config import not_at_least, not_positive, not_shares, refuse
 
 from .runfile import setting
 
 
 @dataclass(frozen=True)
-class InverseSqrt:
+class InverseSqrtSchedule:
     """Vaswani et al. (2017), section 5.3: up in a line, then down with the root of the step. The paper's peak is
     (dim * warmup) ** -0.5."""
 
@@ -25,7 +25,7 @@ class InverseSqrt:
 
 
 @dataclass(frozen=True)
-class Cosine:
+class CosineSchedule:
     """Half a cosine down to ``floor`` of the rate (Loshchilov & Hutter, 2017)."""
 
     kind: Literal["cosine"] = "cosine"
@@ -33,7 +33,7 @@ class Cosine:
     floor: float = setting(0.0, "what is left of the learning rate at the end, as a share")
 
     def __post_init__(self) -> None:
-        refuse(stage_fields(0, self, "warmup"), not_shares(self, "floor"))
+        refuse(not_at_least(0, self, "warmup"), not_shares(self, "floor"))
 
     def factor(self, step: int, steps: int) -> float:
         down = 0.5 + 0.5 * math.cos(math.pi * descent(step, steps, self.warmup))
@@ -41,31 +41,31 @@ class Cosine:
 
 
 @dataclass(frozen=True)
-class Linear:
+class LinearSchedule:
     kind: Literal["linear"] = "linear"
     warmup: int = setting(0, "warm-up: steps until the full learning rate")
     floor: float = setting(0.0, "what is left of the learning rate at the end, as a share")
 
     def __post_init__(self) -> None:
-        refuse(stage_fields(0, self, "warmup"), not_shares(self, "floor"))
+        refuse(not_at_least(0, self, "warmup"), not_shares(self, "floor"))
 
     def factor(self, step: int, steps: int) -> float:
         return rise(step, self.warmup) * (1 - (1 - self.floor) * descent(step, steps, self.warmup))
 
 
 @dataclass(frozen=True)
-class Constant:
+class ConstantSchedule:
     kind: Literal["constant"] = "constant"
     warmup: int = setting(0, "warm-up: steps until the full learning rate")
 
     def __post_init__(self) -> None:
-        refuse(stage_fields(0, self, "warmup"))
+        refuse(not_at_least(0, self, "warmup"))
 
     def factor(self, step: int, steps: int) -> float:
         return rise(step, self.warmup)
 
 
-Schedule = InverseSqrt | Cosine | Linear | Constant
+Schedule = InverseSqrtSchedule | CosineSchedule | LinearSchedule | ConstantSchedule
 
 
 def rise(step: int, warmup: int) -> float:

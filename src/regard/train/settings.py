@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from regard.nn.config import not_above_zero, not_positive, not_shares, refuse, stage_fields
+from regard.nn.config import not_above_zero, not_at_least, not_positive, not_shares, refuse
 
 from .runfile import setting
 
@@ -53,5 +53,5 @@ class Train:
             not_positive(self, "steps", "split", "log", "evaluate", "save", "keep", "patience", "average"),
             not_above_zero(self, "clip"),
             not_shares(self, "moving"),
-            stage_fields(0, self, "threads", "workers"),
+            not_at_least(0, self, "threads", "workers"),
         )

@@ -42,6 +42,9 @@ test('sites in words', () => {
   assert.equal(gridName(calls[1], calls, 1), '1');
   assert.equal(gridName(calls[1], [...calls, site('b')], 1), '0.1');
   assert.equal(siteCalled(lookAt(documentOf(calls)), 'a').name, 'a@1');
+  const row = site('row@2', { over: { kind: 'sequence', number: 2, label: 'yeast' }, time: 0 });
+  assert.equal(siteName(row), 'layer 0, sequence yeast');
+  assert.equal(gridName(row, [row, site('b')], 0), '0.yeast');
 });
 
 test('sites that belong together stand together, and axes are counted by their kind', () => {

@@ -19,7 +19,7 @@ from regard.model import Model
 from regard.run.settings import RunSettings
 from regard.storage.atomic import write_file
 from regard.train.optimizers import Adam
-from regard.train.schedules import Cosine
+from regard.train.schedules import CosineSchedule
 from regard.train.settings import Train
 from regard_lectures.figure import Check, Numbers, above, aside
 from regard_lectures.recurrent.captioned import Pair, files, pairs_of, translated
@@ -89,7 +89,7 @@ def run_of(lesson: Lesson) -> RunSettings:
         model={"name": "transformer-small", "dim": 128, "depth": 1, "heads": 4, "hidden": 256, "norm": "pre"},
         train=Train(steps=1200, log=50, evaluate=250, save=125, average=4, keep=4, threads=1),
         optimizer=Adam(rate=4e-3),
-        schedule=Cosine(warmup=200),
+        schedule=CosineSchedule(warmup=200),
         seed=SEED,
     )
 

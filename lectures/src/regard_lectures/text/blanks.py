@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from regard import style
-from regard.data.counter_rng import COLLATE, counter_rng
+from regard.data.counter_rng import COLLATE, philox
 from regard.data.files import find_file as found
 from regard.data.tables import open_plain
 from regard.modalities.text.masking import MaskedBatch, Masking
@@ -105,7 +105,7 @@ def concealed(text: Text, texts: Sequence[str], steps: Sequence[Sequence[int]], 
     """The captions of each step with some of their words hidden."""
     hide = Masking(text, LENGTH, SHARE)
     return [
-        hide([(texts[i],) for i in some], [counter_rng(COLLATE, seed, step, i) for i in some])
+        hide([(texts[i],) for i in some], [philox(COLLATE, seed, step, i) for i in some])
         for step, some in enumerate(steps)
     ]
 

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from tokenizers import Tokenizer
 
 from regard import style
-from regard.data.counter_rng import COLLATE, counter_rng
+from regard.data.counter_rng import COLLATE, philox
 from regard.data.files import find_file as found
 from regard.data.tables import open_plain
 from regard.modalities.text.masking import MaskedBatch, Masking
@@ -50,7 +50,7 @@ def compute() -> Numbers:
     numbers: Numbers = {"rows": []}
     step, fates = 0, list[list[int]]()
     while len(fates) < DRAWS:
-        batch = masking([(SENTENCE,)], [counter_rng(COLLATE, SEED, step)])
+        batch = masking([(SENTENCE,)], [philox(COLLATE, SEED, step)])
         own, step = told(batch, masking.mask)[0].tolist(), step + 1
         if (fate := sorted(filter(None, own))) not in fates:
             fates.append(fate)
@@ -62,9 +62,7 @@ def compute() -> Numbers:
     counts, free, drawn = np.zeros(4, np.int64), 0, []
     for i in range(0, len(joined), 64):
         some = joined[i : i + 64]
-        batch = masking(
-            [(one,) for one in some], [counter_rng(COLLATE, SEED, COUNTED, i + j) for j in range(len(some))]
-        )
+        batch = masking([(one,) for one in some], [philox(COLLATE, SEED, COUNTED, i + j) for j in range(len(some))])
         kinds = told(batch, masking.mask)
         counts += np.bincount(kinds.flatten().numpy(), minlength=4)
         real = batch.ids.numel() if batch.keys is None else int(batch.keys.sum())
@@ -88,7 +86,7 @@ def told(batch: MaskedBatch, mask: int) -> torch.Tensor:
 
 def untouched(masking: Masking, text: str) -> bool:
     """Whether all places that were not chosen are given as they stood, [CLS] and [SEP] among them."""
-    batch = masking([(text,)], [counter_rng(COLLATE, SEED, COUNTED + 1)])
+    batch = masking([(text,)], [philox(COLLATE, SEED, COUNTED + 1)])
     ends = batch.chosen[0, [0, -1]]
     return bool((batch.ids == batch.wanted)[~batch.chosen].all()) and not bool(ends.any())
 

@@ -18,7 +18,7 @@ from regard.modalities.boxes.shapes import SHAPE_NAMES, Shapes
 from regard.modalities.images.processor import Images
 from regard.models.detr import DETR, PRESETS
 from regard.train.optimizers import AdamW, build_optimizer, set_rate
-from regard.train.schedules import Cosine
+from regard.train.schedules import CosineSchedule
 from regard_lectures.curves import named
 from regard_lectures.figure import Check, Numbers, above, aside, seeded, starts_above, starts_below
 from regard_lectures.toys import means
@@ -65,7 +65,7 @@ def compute() -> Numbers:
 def taught(weights: LossWeights, held_out: BoxedBatch, seed: int) -> dict[str, list[float]]:
     """AP50 and the things told of a scene, at each mark."""
     rows = Shapes(STEPS * BATCH, 10 + seed)
-    schedule, curve = Cosine(warmup=WARM), {"AP50": [0.0], "told": []}
+    schedule, curve = CosineSchedule(warmup=WARM), {"AP50": [0.0], "told": []}
     with seeded(seed):
         net = DETR(PRESETS["detr-small"])
         task = Detect(net, SHAPE_NAMES, weights)

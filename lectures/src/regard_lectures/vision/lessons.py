@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from regard.data.files import find_file as found
 from regard.modalities.images.sheets import cut_sheet, read_sheet_labels
 from regard.train.optimizers import AdamW, build_optimizer, set_rate
-from regard.train.schedules import Cosine
+from regard.train.schedules import CosineSchedule
 from regard.zoo import count_parameters
 from regard_lectures.figure import Numbers, seeded
 from regard_lectures.labelled_images import garments, said
@@ -110,7 +110,7 @@ def taught(net: nn.Module, course: Course, seed: int, loss: Loss = by_labels) ->
     """
     images, labels = known(course, seed)
     settings = AdamW(rate=course.rate, betas=(0.9, 0.999), eps=1e-8, decay=DECAY)
-    optimizer, schedule = build_optimizer(settings, net.train()), Cosine(warmup=round(WARM * course.steps))
+    optimizer, schedule = build_optimizer(settings, net.train()), CosineSchedule(warmup=round(WARM * course.steps))
     history = []
     with seeded(seed):
         for step in range(course.steps):

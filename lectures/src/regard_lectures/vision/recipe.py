@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from regard import style
-from regard.data.counter_rng import AUGMENT, MIX, counter_rng
+from regard.data.counter_rng import AUGMENT, MIX, philox
 from regard.modalities.images.erasing import random_erase
 from regard.modalities.images.mixing import draw_mix, mix_images, mix_labels
 from regard.modalities.images.randaugment import RandAugment
@@ -110,12 +110,12 @@ def served(recipe: Recipe, images: Tensor, labels: Tensor, seed: int, step: int)
     if recipe.randaugment:
         change = RandAugment()
         whole = (255 * (images * spread + mean)).round().clamp(0, 255).byte()
-        changed = [change(one, counter_rng(AUGMENT, seed, step, i)) for i, one in enumerate(whole)]
+        changed = [change(one, philox(AUGMENT, seed, step, i)) for i, one in enumerate(whole)]
         images = (torch.stack(changed) / 255 - mean) / spread
     if recipe.erasing:
-        numbers = [counter_rng(AUGMENT, seed + 1, step, i) for i in range(count)]
+        numbers = [philox(AUGMENT, seed + 1, step, i) for i in range(count)]
         images = torch.stack([random_erase(*both, chance=recipe.erasing) for both in zip(images, numbers, strict=True)])
-    mix = draw_mix(counter_rng(MIX, seed, step), (SIDE, SIDE), mixup=recipe.mixup, cutmix=recipe.cutmix)
+    mix = draw_mix(philox(MIX, seed, step), (SIDE, SIDE), mixup=recipe.mixup, cutmix=recipe.cutmix)
     wanted = mix_labels(labels, labels.flip(0), mix, len(CLASSES), recipe.smoothing)
     return mix_images(images, images.flip(0), mix), wanted
 

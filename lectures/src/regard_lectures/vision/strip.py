@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from regard import style
-from regard.data.counter_rng import AUGMENT, MIX, counter_rng
+from regard.data.counter_rng import AUGMENT, MIX, philox
 from regard.modalities.images.erasing import cutout, random_erase
 from regard.modalities.images.mixing import Mix, draw_mix, mix_images, mix_labels
 from regard.modalities.images.randaugment import RandAugment
@@ -52,8 +52,8 @@ def compute() -> Numbers:
     ink = {
         "mixup": mix_images(images[:1], images[1:], mix_of("mixup", SHOWN["mixup"])),
         "cutmix": mix_images(images[:1], images[1:], mix_of("cutmix", SHOWN["cutmix"])),
-        "cutout": SPREAD * cutout(normal[0], counter_rng(AUGMENT, SEED, SHOWN["cutout"]), SIDE) + MEAN,
-        "erasing": SPREAD * random_erase(normal[0], counter_rng(AUGMENT, SEED, SHOWN["erasing"]), chance=1.0) + MEAN,
+        "cutout": SPREAD * cutout(normal[0], philox(AUGMENT, SEED, SHOWN["cutout"]), SIDE) + MEAN,
+        "erasing": SPREAD * random_erase(normal[0], philox(AUGMENT, SEED, SHOWN["erasing"]), chance=1.0) + MEAN,
         "randaugment": augmented(images[0], SHOWN["randaugment"]),
     }
     numbers: Numbers = {
@@ -68,14 +68,14 @@ def compute() -> Numbers:
 
 def mix_of(kind: str, step: int) -> Mix:
     """One of a kind alone."""
-    numbers = counter_rng(MIX, SEED, step)
+    numbers = philox(MIX, SEED, step)
     return draw_mix(numbers, (28, 28), mixup=0.8 * (kind == "mixup"), cutmix=float(kind == "cutmix"))
 
 
 def augmented(image: Tensor, step: int) -> Tensor:
     """(1, h, w) from 0 to 1 -> the same, every drawn way taken"""
     strong = RandAugment(chance=1.0)
-    return strong((255 * image).byte(), counter_rng(AUGMENT, SEED, step)) / 255
+    return strong((255 * image).byte(), philox(AUGMENT, SEED, step)) / 255
 
 
 def measured(images: Tensor, labels: Tensor) -> Numbers:
@@ -92,9 +92,9 @@ def measured(images: Tensor, labels: Tensor) -> Numbers:
             off[kind] = max(off[kind], abs(share - float(soft[labels[0]])))
             sums = max(sums, abs(float(soft.sum()) - 1))
     for step in range(DRAWS):
-        numbers = counter_rng(AUGMENT, SEED, step)
+        numbers = philox(AUGMENT, SEED, step)
         areas.append(float((random_erase(images[0], numbers, chance=1.0) != images[0]).double().mean()))
-        squares.append(float((cutout(theirs[0], counter_rng(AUGMENT, SEED, step), SIDE) == 0).sum()))
+        squares.append(float((cutout(theirs[0], philox(AUGMENT, SEED, step), SIDE) == 0).sum()))
     return {
         "off": off,
         "sums": sums,

@@ -8,11 +8,11 @@ import numpy as np
 from regard.data.rows import Rows, Subset
 from regard.modalities.inputs import ModelView
 from regard.modalities.rows import Goal, RunPlan, SplitBatches, Template
-from regard.nn.config import not_above_zero, refuse, stage_fields
+from regard.nn.config import not_above_zero, not_at_least, refuse
 from regard.tasks.task import Task
 from regard.train.optimizers import AdamW
 from regard.train.runfile import setting
-from regard.train.schedules import Cosine
+from regard.train.schedules import CosineSchedule
 from regard.train.settings import Train
 
 from .annotations import BoxedImages
@@ -32,7 +32,7 @@ class Detection:
     earlier: float = setting(1.0, "weight of the auxiliary losses of earlier decoder layers; 0: only the last layer")
 
     def __post_init__(self) -> None:
-        refuse(stage_fields(0, self, "label", "box", "overlap", "earlier"), not_above_zero(self, "nothing"))
+        refuse(not_at_least(0, self, "label", "box", "overlap", "earlier"), not_above_zero(self, "nothing"))
 
 
 def task_of(plan: RunPlan, model: ModelView, sources: SplitBatches) -> Task:
@@ -66,7 +66,7 @@ TEMPLATE = Template(
     model={"name": "detr-small", "queries": 50, "depths": [1, 1, 1], "dims": [32, 64, 128], "dim": 128},
     train=Train(steps=20000, clip=0.1, evaluate=500, save=500, log=50),
     optimizer=AdamW(rate=5e-4, betas=(0.9, 0.999), decay=1e-4),
-    schedule=Cosine(warmup=500),
+    schedule=CosineSchedule(warmup=500),
 )
 BATCHES = "regard.modalities.boxes.batching"
 GOAL = Goal(

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.data.counter_rng import SHAPES, counter_rng, uniform_samples
+from regard.data.counter_rng import SHAPES, philox, uniform_samples
 from regard.data.faults import Fault
 from regard.data.rows import Numbers
 from regard.errors import InputError
@@ -50,7 +50,7 @@ class Shapes:
     def __getitem__(self, i: int) -> Boxed:
         if not 0 <= i < len(self):
             raise IndexError(f"image index {i} is out of range for {len(self)} images")
-        numbers = counter_rng(SHAPES, self.seed, 0, i)
+        numbers = philox(SHAPES, self.seed, 0, i)
         image = background(self.side, numbers)
         boxes: list[tuple[float, float, float, float]] = []
         classes = []

@@ -6,7 +6,7 @@ import numpy as np
 from torch import Tensor
 
 from regard.data.batches import Batches
-from regard.data.counter_rng import AUGMENT, counter_rng
+from regard.data.counter_rng import AUGMENT, philox
 from regard.data.order import Order
 from regard.data.rows import Rows
 from regard.modalities.images.augmentation import BatchAugmentation, CaptionedAugmentation
@@ -57,7 +57,7 @@ class ChangedCaptions(Batches):
         self.together, self.change, self.seed = make.together, change, seed
 
     def collate(self, rows: Sequence[int], step: int) -> Pairs:
-        numbers = [counter_rng(AUGMENT, self.seed, step, int(row)) for row in rows]
+        numbers = [philox(AUGMENT, self.seed, step, int(row)) for row in rows]
         captions: list[str] = []
 
         def read() -> Iterator[Tensor]:

@@ -22,7 +22,7 @@ from regard.modalities.images.processor import Images
 
 from .processor import Described
 
-LEARNED = "the image is one of data.train, and what was learned from measures nothing"
+LEARNED = "the image is also in data.train, and evaluation needs other images"
 
 
 class CaptionedImages:
@@ -52,7 +52,7 @@ class CaptionedImages:
 
     def caption(self, i: int) -> str:
         if not 0 <= i < len(self):
-            raise IndexError(f"there are {len(self)} captions, and none is numbered {i} from 0")
+            raise IndexError(f"caption index {i} is out of range for {len(self)} captions")
         return str(self.table[int(self.kept[i])][1]).strip()
 
     def where(self, i: int) -> str:

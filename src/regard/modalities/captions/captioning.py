@@ -36,8 +36,8 @@ class Describe(Translate):
         )
         lines = []
         for wanted, guess, real in zip(batch.wanted, guesses, batch.keys, strict=False):
-            lines.append(f"caption  {self.text.decode(wanted[real].tolist()).strip()}")
-            lines.append(f"guesses  {self.text.decode(guess[real].tolist()).strip()}")
+            lines.append(f"caption     {self.text.decode(wanted[real].tolist()).strip()}")
+            lines.append(f"prediction  {self.text.decode(guess[real].tolist()).strip()}")
         return "\n".join(lines)
 
 

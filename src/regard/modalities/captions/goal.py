@@ -1,4 +1,4 @@
-"""Foretell each word of a caption from its image and the words before it."""
+"""Predict each word of a caption from its image and the words before it."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,7 +10,7 @@ from regard.nn.config import not_shares, refuse
 from regard.tasks.task import Task
 from regard.train.optimizers import AdamW
 from regard.train.runfile import setting
-from regard.train.schedules import Cosine
+from regard.train.schedules import CosineSchedule
 from regard.train.settings import Train
 
 from .captioning import Describe
@@ -20,7 +20,7 @@ from .sources.files import CaptionFiles
 
 @dataclass(frozen=True)
 class Description:
-    """Foretell each word of a caption from its image and the words before it."""
+    """Predict each word of a caption from its image and the words before it."""
 
     kind: Literal["describe"] = "describe"
     smoothing: float = setting(0.0, "label smoothing")
@@ -48,7 +48,7 @@ TEMPLATE = Template(
     },
     train=Train(steps=5000, evaluate=250, save=250, log=25),
     optimizer=AdamW(rate=1e-3, betas=(0.9, 0.98), decay=0.01),
-    schedule=Cosine(warmup=200),
+    schedule=CosineSchedule(warmup=200),
 )
 BATCHES = "regard.modalities.captions.batching"
 GOAL = Goal(

@@ -8,7 +8,7 @@ from regard.modalities.text.page import LimitedText, check_length
 
 
 class CaptionInput(PageGiven):
-    """An image and a sentence about it; without a target the model writes it."""
+    """An image and its caption; without a target the model writes the caption."""
 
     kind: Literal["caption"]
     image: ImageInput

@@ -15,10 +15,10 @@ from .processor import Captions
 def read(data: Mapping[str, Any], home: ProcessorFolder) -> Captions:
     where = str(home.folder / "regard.json")
     if set(data) != {"kind", "images"} or not isinstance(data["images"], dict):
-        raise ConfigError("this is no processor of captions", where=where, got=f"keys {', '.join(data)}"[:200])
+        raise ConfigError("invalid captions processor", where=where, got=f"keys {', '.join(data)}"[:200])
     words = text.read_tokenizer(home, "")
     if words is None:
-        raise CheckpointError("a file of the processor is missing", where=str(home.folder), expected=text.FILE)
+        raise CheckpointError("the processor is missing a file", where=str(home.folder), expected=text.FILE)
     return Captions(images.read(data["images"], home), words)
 
 

@@ -19,12 +19,12 @@ from .examples import captioned_image
 
 @dataclass(frozen=True, eq=False)
 class ImageDescription:
-    """An image and what is said of it."""
+    """An image and its caption."""
 
     image: str  # the file's path; empty for an image in memory
     text: str
-    nbest: list[GeneratedText]  # as many as were asked for, the best first
-    maps: dict[str, Map]  # where it looked, of the layers that were asked for: (1, heads, words, patches)
+    nbest: list[GeneratedText]  # the nbest captions, best first
+    maps: dict[str, Map]  # attention maps of the requested layers: (1, heads, words, patches)
 
 
 def describer(model: ModelView) -> Describing:

@@ -38,7 +38,7 @@ class Scenes:
 
     def __getitem__(self, i: int) -> Described:
         if not 0 <= i < self.count:
-            raise IndexError(f"there are {self.count} scenes, and none is numbered {i} from 0")
+            raise IndexError(f"scene index {i} is out of range for {self.count} scenes")
         image, caption = draw_scene(np.random.Philox(key=np.array([self.seed, i], np.uint64)))
         return Described(self.images.prepare(image), caption)
 

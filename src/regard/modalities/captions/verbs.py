@@ -4,11 +4,11 @@ from regard.modalities.verb import Verb
 
 DESCRIBE = Verb(
     "describe",
-    "Say in a sentence what is on each image.",
+    "Write a caption for each image.",
     {"image": "regard.modalities.captions.runners:describe"},
     answer="regard.modalities.captions.runners:ImageDescription",
     command="regard.cli.describe:run",
     cannot="cannot describe images",
-    use="a captioner",
+    use="an image captioning model such as captioner",
     example="regard.modalities.captions.runners:example",
 )

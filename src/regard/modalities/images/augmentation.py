@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from regard.data.batches import Batches
-from regard.data.counter_rng import AUGMENT, MIX, counter_rng
+from regard.data.counter_rng import AUGMENT, MIX, philox
 from regard.data.order import Order
 from regard.data.repeated import Repeated, RepeatedOrder
 from regard.data.rows import Rows
-from regard.nn.config import not_above_zero, not_positive, refuse, stage_fields
-from regard.tasks.classify import LabelledBatch
+from regard.nn.config import not_above_zero, not_at_least, not_positive, refuse
+from regard.tasks.classify import ClassifyBatch
 from regard.train.runfile import setting
 
 from .cropping import random_crop, random_mirror
@@ -49,7 +49,7 @@ class Augment:
     copies: int = setting(1, "number of copies of each image in a batch, each augmented differently")
 
     def __post_init__(self) -> None:
-        wrong = stage_fields(0, self, "mixup", "cutmix") + not_positive(self, "copies")
+        wrong = not_at_least(0, self, "mixup", "cutmix") + not_positive(self, "copies")
         refuse(not_changes(self), wrong, not_chances(self, "switch"))
 
     @property
@@ -73,7 +73,7 @@ class CaptionedAugmentation:
 
 def not_changes(given: Augment | CaptionedAugmentation) -> list[str]:
     """What is wrong with how single images change."""
-    wrong = stage_fields(0, given, "ways", "strength") + not_chances(given, "area", "mirror", "erasing")
+    wrong = not_at_least(0, given, "ways", "strength") + not_chances(given, "area", "mirror", "erasing")
     if (given.strength or 0) > STRONGEST:
         wrong += [f"strength = {given.strength} is above {STRONGEST:g}"]
     return wrong + not_above_zero(given, "area")
@@ -131,7 +131,7 @@ class Augmented(Batches):
         self.classes, self.seed = classes, seed
         self.change = BatchAugmentation(images, augment)
 
-    def collate(self, rows: Sequence[int], step: int) -> LabelledBatch:
+    def collate(self, rows: Sequence[int], step: int) -> ClassifyBatch:
         if not self.augment.mixes:
             return self.together(rows, step)
         others = partners(rows, self.rows(step).tolist())
@@ -140,20 +140,20 @@ class Augmented(Batches):
         own, theirs = (torch.tensor([place[row] for row in some]) for some in (rows, others))
         size = (made.inputs.shape[-2], made.inputs.shape[-1])
         mix = draw_mix(
-            counter_rng(MIX, self.seed, step),
+            philox(MIX, self.seed, step),
             size,
             mixup=self.augment.mixup,
             cutmix=self.augment.cutmix,
             switch=self.augment.switch,
         )
-        return LabelledBatch(
+        return ClassifyBatch(
             mix_images(made.inputs[own], made.inputs[theirs], mix),
             mix_labels(made.labels[own], made.labels[theirs], mix, self.classes),
         )
 
-    def together(self, rows: Sequence[int], step: int) -> LabelledBatch:
+    def together(self, rows: Sequence[int], step: int) -> ClassifyBatch:
         """All that is done with a single row."""
-        numbers = [counter_rng(AUGMENT, self.seed, step, int(row)) for row in rows]
+        numbers = [philox(AUGMENT, self.seed, step, int(row)) for row in rows]
         labels: list[int] = []
 
         def read() -> Iterator[Tensor]:
@@ -163,4 +163,4 @@ class Augmented(Batches):
                 yield one.image
 
         images = self.change(read(), numbers)
-        return LabelledBatch(images, torch.tensor(labels))
+        return ClassifyBatch(images, torch.tensor(labels))

@@ -10,7 +10,7 @@ from regard.data.faults import Fault
 from regard.data.order import Order
 from regard.data.rows import Numbers, Rows
 from regard.modalities.rows import OpenedData, ReadingLimits, RunPlan, SplitBatches
-from regard.tasks.classify import LabelledBatch
+from regard.tasks.classify import ClassifyBatch
 
 from .augmentation import NONE, Augment, augmented
 from .preparation import not_deviations
@@ -40,9 +40,9 @@ class ImageMaker:
     def __init__(self, images: Images) -> None:
         self.images = images
 
-    def __call__(self, rows: Sequence[Any]) -> LabelledBatch:
+    def __call__(self, rows: Sequence[Any]) -> ClassifyBatch:
         pixels = torch.stack([self.images.normalise(row.image) for row in rows])
-        return LabelledBatch(pixels, torch.tensor([row.label for row in rows]))
+        return ClassifyBatch(pixels, torch.tensor([row.label for row in rows]))
 
 
 class Prepared:

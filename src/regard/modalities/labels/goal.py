@@ -17,13 +17,13 @@ from regard.modalities.text.lengths import tokens_to_read
 from regard.modalities.text.sources.labelled import LabelledFiles
 from regard.modalities.text.teaching import same_words
 from regard.modalities.text.vocabulary import with_frame
-from regard.nn.config import not_above_zero, not_shares, refuse, stage_fields
+from regard.nn.config import not_above_zero, not_at_least, not_shares, refuse
 from regard.tasks.classify import Classify
 from regard.tasks.task import Task
 from regard.tasks.teacher import Teacher
 from regard.train.optimizers import AdamW
 from regard.train.runfile import setting
-from regard.train.schedules import Cosine, Linear
+from regard.train.schedules import CosineSchedule, LinearSchedule
 from regard.train.settings import Train
 
 
@@ -37,20 +37,22 @@ class Classification:
     share: float = setting(0.5, SHARE)
     lesson: Literal["usual", "soft", "hard"] = setting(
         "usual",
-        "soft: all that the teacher thinks; hard: its best guess; usual: soft, but hard for the token of a deit",
+        "distillation targets; soft: the teacher's probabilities; hard: its most likely class; usual: hard for a deit, "
+        "else soft",
     )
-    temperature: float = setting(2.0, TEMPERATURE + ", by a soft lesson")
+    temperature: float = setting(2.0, TEMPERATURE + ", for soft targets")
     adversarial: float = setting(
         0.0,
-        "HAT: share of the steps, the first ones, in which images are made harder; each then costs three times as much",
+        "adversarial training (HAT): fraction of the steps, the first ones, on adversarial images; each costs three "
+        "times as much",
     )
 
     def __post_init__(self) -> None:
-        wrong = not_share(self.share) + stage_fields(0, self, "adversarial")
+        wrong = not_share(self.share) + not_at_least(0, self, "adversarial")
         if self.adversarial is not None and self.adversarial > 1:
-            wrong += [f"adversarial = {self.adversarial} is above 1"]
+            wrong += [f"adversarial = {self.adversarial} is greater than 1"]
         if self.adversarial and self.teacher:
-            wrong += ["adversarial and teacher: a run has one or the other"]
+            wrong += ["adversarial and teacher cannot be combined"]
         refuse(not_shares(self, "smoothing"), not_above_zero(self, "temperature"), wrong)
 
 
@@ -64,7 +66,7 @@ def text_batches(plan: RunPlan, opened: OpenedData, reading: ReadingLimits) -> S
 
 def problems(task: Any, data: Any) -> list[str]:
     if task.adversarial and source_of(data).media != ("image",):
-        return [f"task.adversarial: data of kind {data.kind!r} has no pixels that could be made harder"]
+        return [f"task.adversarial: adversarial training needs images, and data of kind {data.kind!r} has none"]
     return []
 
 
@@ -101,7 +103,7 @@ IMAGES = Template(
     },
     train=Train(steps=5000, evaluate=250, save=250, log=25),
     optimizer=AdamW(rate=1e-3, betas=(0.9, 0.999), decay=0.05),
-    schedule=Cosine(warmup=200),
+    schedule=CosineSchedule(warmup=200),
 )
 TEXTS = Template(
     task=Classification(),
@@ -109,7 +111,7 @@ TEXTS = Template(
     model={"name": "bert-mini", "length": 128},
     train=Train(steps=2000, evaluate=100, save=100, log=10),
     optimizer=AdamW(rate=3e-4, betas=(0.9, 0.999), decay=0.01),
-    schedule=Cosine(warmup=200),
+    schedule=CosineSchedule(warmup=200),
 )
 FINE_TUNE = Template(
     task=Classification(),
@@ -117,7 +119,7 @@ FINE_TUNE = Template(
     start="./model",
     train=Train(steps=1000, evaluate=100, save=100, log=10),
     optimizer=AdamW(rate=5e-5, betas=(0.9, 0.999), decay=0.01),
-    schedule=Linear(warmup=100),
+    schedule=LinearSchedule(warmup=100),
 )
 PIXELS = "regard.modalities.images.batching:image_batches"
 GOAL = Goal(

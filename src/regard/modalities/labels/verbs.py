@@ -4,10 +4,10 @@ from regard.modalities.verb import Verb
 
 CLASSIFY = Verb(
     "classify",
-    "Give texts or images a label: texts as they are or as lines of standard input, images by their files.",
+    "Classify texts or images: texts as arguments or lines of standard input, images as files.",
     {"image": "regard.modalities.images.runners:classify", "text": "regard.modalities.text.runners:classify"},
     answer="regard.look.answers:Labels",
     command="regard.cli.classify:run",
     cannot="cannot classify",
-    use="a model with classes, or with head = 'label'",
+    use="a classification model: one with classes, or with head = 'label'",
 )

@@ -11,7 +11,7 @@ from regard.nn.series import not_quantiles
 from regard.tasks.task import Task
 from regard.train.optimizers import AdamW
 from regard.train.runfile import setting
-from regard.train.schedules import Cosine
+from regard.train.schedules import CosineSchedule
 from regard.train.settings import Train
 from regard.zoo import FAMILIES
 
@@ -58,7 +58,7 @@ TEMPLATE = Template(
     model={"name": "forecaster-small"},
     train=Train(steps=2000, evaluate=200, save=200, log=20),
     optimizer=AdamW(rate=1e-3, betas=(0.9, 0.999), decay=0.01),
-    schedule=Cosine(warmup=100),
+    schedule=CosineSchedule(warmup=100),
 )
 BATCHES = "regard.modalities.series.batching:window_batches"
 GOAL = Goal(

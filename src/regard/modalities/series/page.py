@@ -68,7 +68,7 @@ def series_example(name: str) -> dict[str, Any]:
 SERIES = PageInput((SeriesInput,), series_example)
 
 
-class ForecastAnswer(BaseModel):
+class ForecastDocument(BaseModel):
     """The forecast values of each quantile, by quantile, at each future time."""
 
     kind: Literal["forecast"]

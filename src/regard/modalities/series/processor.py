@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import ConfigError, InputError
-from regard.nn.config import config_problems, not_positive, parse, refuse, stage_fields
+from regard.nn.config import config_problems, not_at_least, not_positive, parse, refuse
 
 from .reading import SeriesColumns, Values
 
@@ -113,4 +113,4 @@ class Shape:
     spacing: str = ""
 
     def __post_init__(self) -> None:
-        refuse(stage_fields(1, self, "window"))
+        refuse(not_at_least(1, self, "window"))

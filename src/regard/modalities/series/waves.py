@@ -6,7 +6,7 @@ Level, size, trend, period and form are each series' own, so that what to look b
 
 import numpy as np
 
-from regard.data.counter_rng import counter_rng, normal_samples, uniform_samples
+from regard.data.counter_rng import normal_samples, philox, uniform_samples
 
 from .reading import TimeSeries
 from .times import numbered
@@ -18,7 +18,7 @@ def wave(
     seed: int, number: int, length: int, periods: tuple[int, int], harmonics: int, noise: float, trend: float
 ) -> TimeSeries:
     """The series of a number; its form has the deviation 1."""
-    numbers = counter_rng(WAVES, seed, number)
+    numbers = philox(WAVES, seed, number)
     level, size, slope, place = uniform_samples(numbers, 4)
     sizes, phases = uniform_samples(numbers, harmonics), uniform_samples(numbers, harmonics)
     noises = normal_samples(numbers, length)

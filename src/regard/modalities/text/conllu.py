@@ -51,7 +51,7 @@ class Sentence:
         fields = is_text(line).decode("utf-8").split("\t")
         if line.startswith(b"#"):
             if self.last or self.nodes or self.reach:
-                raise UnfitError("a comment inside a sentence: is the blank line before it missing?")
+                raise UnfitError("a comment inside a sentence; the blank line before it may be missing")
             return
         if len(fields) != COLUMNS:
             raise UnfitError(f"{len(fields)} columns instead of {COLUMNS}")
@@ -62,7 +62,7 @@ class Sentence:
         elif found := EMPTY.fullmatch(fields[0]):
             self.node(int(found[1]), int(found[2]))
         else:
-            raise UnfitError(f"the id {fields[0][:40]!r} is no number")
+            raise UnfitError(f"the id {fields[0][:40]!r} is not a number")
 
     def word(self, number: int, form: str, tag: str) -> None:
         if number != self.last + 1:
@@ -77,7 +77,7 @@ class Sentence:
 
     def range(self, first: int, last: int) -> None:
         if first != self.last + 1 or first <= self.reach or last < first:
-            raise UnfitError(f"the range {first}-{last} does not begin at the next word, which is {self.last + 1}")
+            raise UnfitError(f"the range {first}-{last} does not start at the next word, {self.last + 1}")
         self.reach = last
 
     def node(self, number: int, place: int) -> None:
@@ -87,9 +87,9 @@ class Sentence:
 
     def done(self) -> TaggedSentence:
         if not self.words:
-            raise UnfitError("a sentence without words")
+            raise UnfitError("the sentence has no words")
         if self.reach > self.last:
-            raise UnfitError(f"a range reaches to word {self.reach}, but the last is {self.last}")
+            raise UnfitError(f"a range ends at word {self.reach}, but the last word is {self.last}")
         return TaggedSentence(tuple(self.words), tuple(self.tags))
 
 
@@ -118,7 +118,7 @@ class Sentences:
 
     def __getitem__(self, i: int) -> TaggedSentence:
         if not 0 <= i < len(self):
-            raise IndexError(f"there are {len(self)} sentences, and none is numbered {i} from 0")
+            raise IndexError(f"sentence index {i} is out of range for {len(self)} sentences")
         first, last = self.bounds[i].tolist()
         sentence = Sentence(self.kind)
         try:
@@ -173,5 +173,5 @@ def split(block: bytes) -> list[bytes]:
 def open_conllu(path: Path, kind: Kind = "upos") -> Sentences:
     """Also packed (.gz, .xz)."""
     if kind not in PLACES:
-        raise InputError("there are no such tags", got=f"{kind!r}", expected=" or ".join(PLACES))
+        raise InputError("unknown kind of tags", got=f"{kind!r}", expected=" or ".join(PLACES))
     return Sentences(Lines(unpacked_file(path), str(path)), kind)

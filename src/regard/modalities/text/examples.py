@@ -28,7 +28,9 @@ def continued_text(generating: Generating, text: str) -> Example:
     ids = generating.encode(text)
     if surplus := generating.surplus(text):
         raise InputError(
-            "the text is longer than the model reads", got=f"{len(ids) + surplus} tokens", expected=f"{len(ids)}"
+            "the text is longer than the model's context",
+            got=f"{len(ids) + surplus} tokens",
+            expected=f"at most {len(ids)} tokens",
         )
 
     def tell(output: Any) -> NextToken:
@@ -85,7 +87,9 @@ def translated_text(translating: TranslationModel, source: str, target: str | No
     source = check_text(source).strip()
     read = translating.encode([source])[0] if source else []
     if not 0 < len(read) <= LONGEST:
-        raise InputError("this cannot be read at once", got=f"{len(read)} tokens", expected=f"1 to {LONGEST}")
+        raise InputError(
+            "the source text is empty or too long", got=f"{len(read)} tokens", expected=f"1 to {LONGEST} tokens"
+        )
     if target is None:
         best = translating.short([source], [0], GREEDY, no_progress)[0][0]
         target, ids = best.text, list(best.ids)

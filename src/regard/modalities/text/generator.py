@@ -37,7 +37,7 @@ class Generating:
         if begin is not None and row[:1] != [begin] and (begin not in self.symbols.end or not row):
             row = [begin, *row]
         if not row:
-            raise InputError("the prompt is empty, and this model has no token that a text begins with")
+            raise InputError("the prompt is empty, and this model has no begin-of-text token")
         return row
 
     def surplus(self, prompt: str) -> int:
@@ -100,7 +100,7 @@ class Generating:
         given, whole = self.whole(prompt), self.whole(prompt + text)
         start = next((i for i, (a, b) in enumerate(zip(given, whole, strict=False)) if a != b), len(given))
         if start >= len(whole):
-            raise InputError("there is no token to be judged", got=repr(text[:40]))
+            raise InputError("the text has no tokens to score", got=repr(text[:40]))
         cut = 0 if self.length is None else max(len(whole) - 1 - self.length, 0)
         start, whole = start - cut, whole[cut:]
         states = self.net.read(torch.tensor([whole[:-1]]))

@@ -15,7 +15,7 @@ def head_changes(plan: RunPlan, head: str) -> dict[str, Any]:
     asked = plan.asked.get("head", head)
     if asked != head:
         raise InputError(
-            f"the task {plan.task.kind!r} needs another head", got=f"model.head = {asked!r}", expected=repr(head)
+            f"the task {plan.task.kind!r} needs a different head", got=f"model.head = {asked!r}", expected=repr(head)
         )
     return {"head": head}
 

@@ -29,11 +29,11 @@ class LabelledTexts:
         self.names = tuple(names) or tuple(sorted(set(found), key=in_order))
         if len(self.names) > MANY:
             raise InputError(
-                "there are too many different labels",
+                "too many distinct labels",
                 where=rows.where(0),
-                got=f"{len(self.names)} in {len(rows)} rows, such as {found[0][:40]!r}",
+                got=f"{len(self.names)} labels in {len(rows)} rows, such as {found[0][:40]!r}",
                 expected=f"at most {MANY}",
-                fix="see that data.label names the column of the labels",
+                fix="check that data.label names the column of the labels",
             )
         numbers = {name: i for i, name in enumerate(self.names)}
         self.labels = np.array([numbers.get(name, -1) for name in found], np.int64)
@@ -47,7 +47,7 @@ class LabelledTexts:
 
     def __getitem__(self, i: int) -> LabelledText:
         if not 0 <= i < len(self):
-            raise IndexError(f"there are {len(self)} rows, and none is numbered {i} from 0")
+            raise IndexError(f"row index {i} is out of range for {len(self)} rows")
         row = int(self.kept[i])
         return LabelledText(tuple(self.source[row][:-1]), int(self.labels[row]))
 

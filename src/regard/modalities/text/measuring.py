@@ -26,7 +26,10 @@ def measure_translations(model: ModelView, rows: Rows, decoding: Decoding) -> Sc
     found = TranslationModel(model.net.eval(), text_processor(model), model.symbols).translate(sources, decoding)
     hypotheses = [own[0].text if own else "" for own in found]
     every, parts = bleu_and_chrf(hypotheses, references), bleu_by_length(sources, hypotheses, references, EDGES)
-    told = [f"bleu of {words} words\t{part.bleu:.2f}\t{part.sentences} sentences" for words, part in parts.items()]
+    told = [
+        f"bleu for sources of {words} words\t{part.bleu:.2f}\t{part.sentences} sentences"
+        for words, part in parts.items()
+    ]
     data = {"translated": asdict(every), "lengths": {words: asdict(part) for words, part in parts.items()}}
     return Scores(data, (*bleu_lines(every), *told))
 
@@ -43,9 +46,9 @@ def measure_files(model: ModelView, files: Sequence[str], columns: Sequence[int 
     """Of any translator, on any sources with their translations: one file of two columns, or two files."""
     if not model.can("translate"):
         raise InputError(
-            "only a translator can be measured on files of its own",
-            got=f"a {model.family} whose task is {model.task}",
-            fix="name the folder of a run, without --data",
+            "only a translation model can be evaluated with --data",
+            got=f"a {model.family} trained for the task {model.task}",
+            fix="give the folder of a run, without --data",
         )
     rows = pair_rows([find_file(name, Path()) for name in files], columns)
     check_fault_share(rows.faults, len(rows) + len(rows.faults), name="--data")

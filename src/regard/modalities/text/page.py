@@ -49,7 +49,7 @@ class TextInput(PageGiven):
 
 
 class PairInput(PageGiven):
-    """A text and what it became; without a target the model writes it."""
+    """A source text and its translation; without a target the model writes the translation."""
 
     kind: Literal["pair"]
     source: LimitedText
@@ -72,7 +72,7 @@ def check_length(border: InputContext, text: str) -> str:
 def check_tokens(border: InputContext, text: str, most: int) -> None:
     count = len(text_processor(border.model).literal().ids([check_text(text)])[0])
     if count > most:
-        raise InputError("the text has too many tokens", got=str(count), expected=f"at most {most}")
+        raise InputError("the text has too many tokens", got=str(count), expected=f"at most {most} tokens")
 
 
 def opening(name: str) -> str:
@@ -104,7 +104,7 @@ class WrittenToken(BaseModel):
 
 
 class WrittenAnswer(BaseModel):
-    """Of a translator, a captioner, a decoder that goes on."""
+    """The output of a translation model, a captioner or a language model."""
 
     kind: Literal["text"]
     text: str

@@ -41,9 +41,11 @@ class Passages:
         place = line or place
         if not 0 < place < len(text):
             raise InputError(
-                "the text is too short to hold a part of it out", where=self.name, got=f"{len(text)} characters"
+                "the text is too short to hold out a part for validation",
+                where=self.name,
+                got=f"{len(text)} characters",
             )
-        return passages_of(text[:place], self.name), passages_of(text[place:], f"{self.name}, its end")
+        return passages_of(text[:place], self.name), passages_of(text[place:], f"{self.name}, held-out end")
 
 
 def passages_of(text: str, name: str) -> Passages:

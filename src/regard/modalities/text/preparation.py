@@ -15,7 +15,7 @@ from regard.modalities.rows import OpenedData, Preparation, RunPlan, Size, Split
 from regard.modalities.sources import source_of
 from regard.models.word2vec import Config as Word2Vec
 from regard.models.word2vec import word_vectors
-from regard.nn.config import refuse, stage_fields
+from regard.nn.config import not_at_least, refuse
 from regard.storage.documents import read_bytes
 from regard.train.runfile import setting
 from regard.zoo import FAMILIES
@@ -26,21 +26,25 @@ from .runners import text_processor
 from .vocabulary import BYTE_VOCABULARY, Kind, Vocabulary, tokenizer_symbols
 
 ENOUGH = 20_000_000  # characters to learn a vocabulary from
-HOW = "how text is cut into tokens, learned from train"
+HOW = "tokenizer, trained on the training data"
 
 
 @dataclass(frozen=True)
 class VocabularySettings:
-    kind: Kind = setting("bpe", "bpe loses no text; wordpiece may differ between two runs with one seed")
-    size: int = setting(8000, "how many tokens at most")
-    file: str = setting("", "a tokenizer.json to use instead of learning one; it needs the tokens <begin> and <end>")
+    kind: Kind = setting(
+        "bpe", "tokenizer type; bpe can encode any text, wordpiece may differ between two runs with the same seed"
+    )
+    size: int = setting(8000, "maximum vocabulary size")
+    file: str = setting(
+        "", "tokenizer.json to use instead of training a tokenizer; it needs the tokens <begin> and <end>"
+    )
     vectors: Literal["random", "word2vec"] = setting(
-        "random", "of the words at the start; word2vec: learned from train"
+        "random", "initial word embeddings; word2vec: trained on the training data"
     )
 
     def __post_init__(self) -> None:
         least = BYTE_VOCABULARY if self.kind == "bpe" and not self.file else 1
-        refuse(stage_fields(least, self, "size"))
+        refuse(not_at_least(least, self, "size"))
 
 
 def whose_words(plan: RunPlan) -> ModelView | None:
@@ -97,7 +101,7 @@ def sizes(plan: RunPlan, text: Text) -> dict[str, Size]:
     for key in ("vocab", "target_vocab"):
         if family.get(plan.config, key) is not None:  # without one of its own the target has the other's
             usual = needed if other is None else other.get(key) or other.get("vocab")  # or room for more
-            found[key] = Size(needed, usual, "tokens of the vocabulary")
+            found[key] = Size(needed, usual, "vocabulary size")
     return found
 
 
@@ -122,7 +126,7 @@ def start_from_vectors(plan: RunPlan, model: ModelView, sources: SplitBatches) -
 
 def not_with_start(data: Any) -> list[str]:
     if data.vocabulary != VocabularySettings():
-        return ["data.vocabulary: the tokens are those of the model of [start]"]
+        return ["data.vocabulary: not allowed with [start], whose model has its own vocabulary"]
     return []
 
 

@@ -62,10 +62,10 @@ class Text:
         rows = self.ids(texts)
         if few := [i for i, row in enumerate(rows) if len(row) < shortest]:
             raise InputError(
-                "a text is too short for this",
+                "a text is too short",
                 where=f"text {few[0]}: {texts[few[0]][:40]!r}",
                 got=f"{len(rows[few[0]])} tokens",
-                expected=f"at least {shortest}",
+                expected=f"at least {shortest} tokens",
             )
         width = max((len(row) for row in rows), default=0)
         if longest is not None and width > longest:
@@ -74,8 +74,8 @@ class Text:
                 "a text is too long for this model",
                 where=f"text {where}: {texts[where][:40]!r}",
                 got=f"{width} tokens",
-                expected=f"at most {longest}",
-                fix="cut it into shorter texts",
+                expected=f"at most {longest} tokens",
+                fix="split it into shorter texts",
             )
         return rows
 
@@ -100,7 +100,7 @@ class Text:
             for text in texts:
                 text.encode("utf-8")
         except UnicodeEncodeError:
-            raise InputError("a text holds half of a surrogate pair, which is no character") from None
+            raise InputError("a text has an unpaired surrogate, which is not a character") from None
 
     def framed(self, rows: Sequence[Sequence[str]], longest: int | None = None) -> list[Framed]:
         """One text or two of each row as the tokenizer frames them, cut to ``longest`` in all: of two, the longer."""
@@ -118,9 +118,9 @@ class Text:
             asked = len(first.ids) + self.tokenizer.num_special_tokens_to_add(True)
             if (room := longest - asked) < 1:
                 raise InputError(
-                    "beside the first of two texts there is no room for the second",
+                    "the first of two texts leaves no room for the second",
                     got=f"{asked} tokens",
-                    expected=f"less than {longest}",
+                    expected=f"fewer than {longest} tokens",
                 )
             second.truncate(room, stride=room - max(room // 2, 1))  # their stride is what two parts have in common
         return [self.frame([first, part], None) for part in (second, *second.overflowing)]
@@ -179,20 +179,21 @@ class Text:
     def id_of(self, token: str) -> int:
         found = self.tokenizer.token_to_id(token)
         if found is None:
-            raise InputError(f"this tokenizer has no token {token!r}", fix="use one that `regard train` has made")
+            raise InputError(f"the tokenizer has no token {token!r}", fix="use a tokenizer made by `regard train`")
         return found
 
     def unreadable(self, texts: Sequence[str], error: str) -> InputError:
         """A tokenizer without a token for unknown words fails at them, and does not say which they are."""
         words = dict.fromkeys(word for text in texts for word in self.words(text) if not self.knows(word))
         if not words:
-            return InputError("a text cannot be read by this tokenizer", got=error[:200])
+            return InputError("the tokenizer cannot encode a text", got=error[:200])
         vocabulary = self.tokenizer.get_vocab()
         return InputError(
-            "the model does not know these words",
+            "the text has words outside the model's vocabulary",
             got=some_words([repr(word[:40]) for word in words], 20),
-            expected="words of its own: " + some_words(sorted(vocabulary, key=lambda word: vocabulary[word]), 50),
-            fix="its tokenizer has no token that stands for unknown words: write the text with words that it knows",
+            expected="words of the vocabulary: "
+            + some_words(sorted(vocabulary, key=lambda word: vocabulary[word]), 50),
+            fix="use only words of the vocabulary: this tokenizer has no token for unknown words",
         )
 
     def words(self, text: str) -> list[str]:
@@ -246,7 +247,7 @@ class Text:
         try:
             return cls(Tokenizer.from_buffer(raw))
         except Exception as error:  # the library raises bare Exceptions
-            raise CheckpointError("this tokenizer cannot be read", where=where, got=str(error)[:200]) from None
+            raise CheckpointError("the tokenizer cannot be read", where=where, got=str(error)[:200]) from None
 
 
 def from_bytes(piece: str) -> str:

@@ -19,7 +19,7 @@ FILE = "tokenizer.json"
 def read(data: Mapping[str, Any], home: ProcessorFolder) -> Text | None:
     if set(data) != {"kind"}:
         where = str(home.folder / "regard.json")
-        raise CheckpointError("a text processor has no settings", where=where, got=", ".join(data)[:200])
+        raise CheckpointError("a text processor takes no settings", where=where, got=", ".join(data)[:200])
     return read_tokenizer(home, "")
 
 
@@ -33,7 +33,9 @@ def read_tokenizer(home: ProcessorFolder, kind: str) -> Text | None:
     if os.path.lexists(path):
         if not path.is_file():
             raise CheckpointError(
-                "the tokenizer is no regular file", where=str(path), fix="remove it, or put the file there"
+                "the tokenizer is not a regular file",
+                where=str(path),
+                fix="remove it, or put the tokenizer file in its place",
             )
         raw = read_bytes(path)
     elif not kind or (other := foreign_tokenizer(home.folder, kind)) is None:
@@ -44,10 +46,10 @@ def read_tokenizer(home: ProcessorFolder, kind: str) -> Text | None:
     last, vocab = max(text.tokenizer.get_vocab().values(), default=-1), home.get("vocab") or 0
     if last >= vocab:
         raise CheckpointError(
-            "the tokenizer has ids that the model has no embedding for",
+            "the tokenizer has token ids without an embedding in the model",
             where=str(path),
-            got=f"an id of {last}",
-            expected=f"below {vocab}",
+            got=f"token id {last}",
+            expected=f"token ids below {vocab}",
         )
     return text
 

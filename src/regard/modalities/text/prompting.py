@@ -21,7 +21,7 @@ ARROW = " =>"
 
 @dataclass(frozen=True)
 class Choice:
-    """One of the answers to choose from: how likely its tokens are on average, the larger the better."""
+    """One of the given choices and its score: the mean log-probability of its tokens; higher is better."""
 
     text: str
     score: float
@@ -30,10 +30,10 @@ class Choice:
 @dataclass(frozen=True)
 class PromptedAnswer:
     prompt: str
-    answer: str  # up to the end of the line, or the best choice
-    choices: tuple[Choice, ...]  # the best first; empty where the answer is free
-    weights: str  # SHA-256 of all weights, the same before and after
-    unknown: tuple[str, ...] = ()  # letters, of the choices too, that the model has no token for
+    answer: str  # generated text up to the end of the line, or the best choice
+    choices: tuple[Choice, ...]  # best first; empty without choices
+    weights: str  # SHA-256 of all weights, equal before and after
+    unknown: tuple[str, ...] = ()  # characters of the prompt and the choices that are not in the vocabulary
 
 
 def few_shot(instruction: str, examples: Sequence[tuple[str, str]], query: str) -> str:
@@ -49,10 +49,10 @@ def answered(
     tokens. ``calibrated``: less what it has without the examples, so that frequent answers have no advantage."""
     if surplus := generating.surplus(prompt):
         raise InputError(
-            "these examples are more than this model can read at once",
+            "the prompt is longer than the model's context",
             got=f"{surplus} tokens too many",
-            expected=f"below {generating.length} tokens, the answer's among them",
-            fix="give fewer or shorter examples",
+            expected=f"fewer than {generating.length} tokens, including the answer",
+            fix="use fewer or shorter examples",
         )
     if not all(text.strip() for text in choices):
         raise InputError("a choice is empty")
@@ -69,5 +69,5 @@ def answered(
         answer = generating.generate([prompt], decoding)[0][0].text.lstrip(" ").partition("\n")[0].rstrip()
     after = weights_digest(generating.net.state_dict())
     if before != after:
-        raise RuntimeError("the weights have changed while the model was only asked")
+        raise RuntimeError("the weights changed during inference")
     return PromptedAnswer(prompt, answer, tuple(found), after, generating.unknown(prompt, *choices))

@@ -45,7 +45,7 @@ class Questions:
 
     def __getitem__(self, i: int) -> Question:
         if not 0 <= i < len(self):
-            raise IndexError(f"there are {len(self)} rows, and none is numbered {i} from 0")
+            raise IndexError(f"row index {i} is out of range for {len(self)} rows")
         return placed(self.source[int(self.kept[i])])
 
     def where(self, i: int) -> str:
@@ -58,13 +58,15 @@ def placed(fields: Sequence[str]) -> Question:
     wanted = answer.strip()
     if not given:
         if (found := context.find(wanted)) < 0:
-            raise UnfitError(f"the answer {wanted[:SHOWN]!r} does not stand in its context")
+            raise UnfitError(f"the answer {wanted[:SHOWN]!r} does not occur in its context")
         return Question(question, context, wanted, found)
     text = given[0].strip()
     if not text.isdecimal() or len(text) > 9:
-        raise UnfitError(f"the place {text[:SHOWN]!r} of the answer is no whole number from 0 on")
+        raise UnfitError(f"the start position {text[:SHOWN]!r} of the answer is not a non-negative whole number")
     start = int(text) + answer.index(wanted)
     if not context.startswith(wanted, start):
         there = context[start : start + len(wanted)]
-        raise UnfitError(f"the answer {wanted[:SHOWN]!r} does not stand at {text}: there is {there[:SHOWN]!r}")
+        raise UnfitError(
+            f"the answer {wanted[:SHOWN]!r} is not at position {text}, where the context has {there[:SHOWN]!r}"
+        )
     return Question(question, context, wanted, start)

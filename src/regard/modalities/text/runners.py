@@ -24,32 +24,34 @@ from .writing import GeneratedText
 
 @dataclass(frozen=True, eq=False)
 class Translation:
-    """A text and what it became."""
+    """A text and its translation."""
 
     source: str
     text: str
-    nbest: list[GeneratedText]  # as many as were asked for, the best first; none where what was asked for cannot be
-    maps: dict[str, Map]  # where it looked, of the layers that were asked for: (1, heads, target, source)
+    nbest: list[GeneratedText]  # the nbest translations, best first; empty if the constraints cannot be met
+    maps: dict[str, Map]  # attention maps of the requested layers: (1, heads, target, source)
 
 
 @dataclass(frozen=True, eq=False)
 class Generation:
-    """What a prompt goes on with."""
+    """A prompt and its continuation."""
 
     prompt: str
     text: str  # without the prompt
-    nbest: list[GeneratedText]  # as many as were asked for, the best first
-    unread: int = 0  # of the prompt's first tokens, that were more than can be read
-    unknown: tuple[str, ...] = ()  # letters of the prompt that the model has no token for
+    nbest: list[GeneratedText]  # the nbest continuations, best first
+    unread: int = 0  # number of tokens cut from the start of a prompt that is too long
+    unknown: tuple[str, ...] = ()  # characters of the prompt that are not in the vocabulary
 
 
 def text_processor(model: ModelView) -> Text:
     """Its tokenizer."""
     if "text" not in model.takes:
-        raise InputError(f"a {model.family} sees images, and reads no texts")
+        raise InputError(f"a {model.family} takes images, not text")
     text = None if model.processor is None else model.processor.media.get("text")
     if not isinstance(text, Text):
-        raise InputError("this model has no tokenizer", fix="put its tokenizer.json into the folder it is loaded from")
+        raise InputError(
+            "this model has no tokenizer", fix="put a tokenizer.json into the folder that the model is loaded from"
+        )
     return text
 
 
@@ -140,7 +142,7 @@ def answer(model: ModelView, question: str, context: str) -> AnswerSpan:
 
 def embed(model: ModelView, texts: str | Sequence[str], batch: int) -> Tensor:
     if batch < 1:
-        raise InputError("a batch holds at least one text", got=str(batch))
+        raise InputError("batch size must be at least 1", got=str(batch))
     return reader_of(model).embed([texts] if isinstance(texts, str) else list(texts), batch)
 
 

@@ -13,8 +13,8 @@ def same_words(plan: RunPlan, name: str, student: ModelView) -> ModelView:
     teacher = plan.load(name)
     if text_processor(teacher).to_bytes() != text_processor(student).to_bytes():
         raise InputError(
-            "teacher and student cut text into different tokens",
+            "teacher and student have different tokenizers",
             where=name,
-            fix=f"set data.vocabulary.file to the teacher's: {Path(name) / 'tokenizer.json'}",
+            fix=f"set data.vocabulary.file to the teacher's tokenizer: {Path(name) / 'tokenizer.json'}",
         )
     return teacher

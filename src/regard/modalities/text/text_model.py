@@ -24,28 +24,28 @@ LEAST = 8  # tokens of a context that must fit beside a question
 
 @dataclass(frozen=True)
 class TextClassification:
-    """A text, or two, and how likely each label is, the likeliest first."""
+    """A text, or two, with the probability of each label, most likely first."""
 
     texts: tuple[str, ...]
     label: str
     probability: float
     ranked: tuple[tuple[str, float], ...]
-    unread: int = 0  # tokens at the end that were more than the model reads
-    unknown: tuple[str, ...] = ()  # letters that it has no token for
+    unread: int = 0  # number of tokens cut from the end of a text that is too long
+    unknown: tuple[str, ...] = ()  # characters that are not in the vocabulary
 
 
 @dataclass(frozen=True)
 class TaggedText:
     words: tuple[str, ...]
-    tags: tuple[str, ...]  # empty for a word of which the tokenizer left nothing
+    tags: tuple[str, ...]  # empty for a word without tokens
     probabilities: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class AnswerSpan:
-    text: str  # as it stands in the context
-    start: int  # the place of its first letter there
-    end: int  # the place behind its last: context[start:end] is the text
+    text: str  # as it occurs in the context
+    start: int  # position of its first character in the context
+    end: int  # position after its last character: context[start:end] is the text
     probability: float
 
 
@@ -122,12 +122,12 @@ class TextReader:
         asked, read = (len(own.ids) for own in self.literal.pieces([question, context]))
         for name, text, size in (("question", question, asked), ("context", context, read)):
             if not text.strip() or not size:
-                fix = f"give a {name} of at least one word that the model can read"
+                fix = f"give a {name} with at least one word that the tokenizer can encode"
                 raise InputError(f"the {name} is empty", got=f"{text[:40]!r}", fix=fix)
         asked += self.literal.tokenizer.num_special_tokens_to_add(True)
         if self.length is not None and self.length - asked < LEAST:
             got, most = f"{asked} tokens", self.length - LEAST
-            raise InputError("the question leaves no room for a text", got=got, expected=f"at most {most}")
+            raise InputError("the question leaves no room for the context", got=got, expected=f"at most {most} tokens")
         (parts,) = self.literal.framed_parts([(question, context)], self.length)
         return parts
 

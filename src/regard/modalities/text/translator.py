@@ -69,9 +69,9 @@ class TranslationModel:
     def __init__(self, net: Any, text: Text, symbols: Symbols) -> None:
         if symbols.begin is None or not symbols.end:
             raise InputError(
-                "this model does not tell where a text begins and ends",
+                "this model has no begin token or no end token",
                 got=f"begin = {symbols.begin}, end = {list(symbols.end)}",
-                fix="convert it anew from a folder whose config.json or generation_config.json tells",
+                fix="convert it again from a folder whose config.json or generation_config.json sets them",
             )
         self.net, self.text, self.symbols, self.begin = net, text, symbols, symbols.begin
         self.literal = text.literal()
@@ -95,7 +95,9 @@ class TranslationModel:
     def forced(self, decoding: Decoding) -> bool:
         """Whether something is asked of a text as a whole; what no text can be is refused."""
         if (most := max(decoding.longest or 0, decoding.shortest)) > MOST:
-            raise InputError("a translation is not so long", got=f"{most} tokens", expected=f"at most {MOST}")
+            raise InputError(
+                "the length of the translation is too large", got=f"{most} tokens", expected=f"at most {MOST} tokens"
+            )
         return bool(decoding.prefix or decoding.phrases)
 
     def stream(self, text: str, decoding: Decoding) -> Iterator[str]:
@@ -132,9 +134,9 @@ class TranslationModel:
             return []
         if together and (size := len(self.encode([text])[0])) > LONGEST:
             raise InputError(
-                "a text that is read in parts cannot be told what to begin with or to hold",
+                "the text is too long for a prefix or required phrases",
                 got=f"{size} tokens",
-                expected=f"at most {LONGEST}",
+                expected=f"at most {LONGEST} tokens, so that it is translated in one piece",
             )
         some = [TextPiece(text.strip(), "")] if together else list(sentences(text))
         return [

@@ -4,7 +4,7 @@ from regard.modalities.verb import Verb
 
 TRANSLATE = Verb(
     "translate",
-    "Translate texts, or the lines of standard input in their order.",
+    "Translate texts, or the lines of standard input.",
     {"text": "regard.modalities.text.runners:translate"},
     answer="regard.modalities.text.runners:Translation",
     command="regard.cli.translate:run",
@@ -17,21 +17,21 @@ TRANSLATE = Verb(
 )
 GENERATE = Verb(
     "generate",
-    "Go on with a text, token by token as it is written.",
+    "Generate text from a prompt, and print it token by token.",
     {"text": "regard.modalities.text.runners:generate"},
     answer="regard.modalities.text.runners:Generation",
     command="regard.cli.generate:run",
     cannot="cannot generate text",
     use="a causal language model such as gpt",
     example="regard.modalities.text.runners:continued_example",
-    instead={"translate": "`regard translate` makes texts from texts"},
+    instead={"translate": "use `regard translate` with this model"},
     reply="regard.modalities.text.text_answers:continuations",
     stream="regard.modalities.text.runners:stream_text",
     written="regard.modalities.text.text_answers:continuation_of",
 )
 TAG = Verb(
     "tag",
-    "Give each word a tag: a word, a tab and its tag in each line, a blank line after each text.",
+    "Tag the words of texts: one word, a tab and its tag per line, and a blank line after each text.",
     {"text": "regard.modalities.text.runners:tag"},
     answer="regard.modalities.text.text_model:TaggedText",
     command="regard.cli.tag:run",
@@ -49,10 +49,10 @@ ANSWER = Verb(
 )
 EMBED = Verb(
     "embed",
-    "Turn texts into vectors of length 1: alike texts point the same way. Few texts are compared in a table.",
+    "Embed texts as vectors of length 1. For a few texts, print a table of their cosine similarities.",
     {"text": "regard.modalities.text.runners:embed"},
     answer="torch:Tensor",
     command="regard.cli.embed:run",
     cannot="has no sentence embeddings",
-    use="a bert",
+    use="a text encoder such as bert",
 )

@@ -96,10 +96,10 @@ class Vocabulary:
         found = {character for text in texts for character in text}
         if len(found) + len(SPECIAL_TOKENS) > self.size:
             raise InputError(
-                "the text has more different characters than the vocabulary may hold",
+                "the text has more distinct characters than the vocabulary size allows",
                 got=f"{len(found)} characters",
                 expected=f"at most {self.size - len(SPECIAL_TOKENS)}",
-                fix="raise the vocabulary's size, or use bpe",
+                fix="raise the vocabulary size, or use bpe",
             )
         names = [*SPECIAL_TOKENS, *sorted(found)]
         tokenizer = Tokenizer(models.WordLevel({name: i for i, name in enumerate(names)}, unk_token=UNKNOWN))
@@ -139,7 +139,7 @@ def framing_tokens(text: Text, symbols: Symbols | None = None) -> tuple[int, int
     """What a text begins and ends with: as a model's symbols say, or by the names that are ours."""
     found = tokenizer_symbols(text) if symbols is None else symbols
     if found.begin is None or not found.end:
-        raise InputError("this model has no token that texts begin with, or none that ends them")
+        raise InputError("this model has no begin token or no end token")
     return found.begin, found.end[0]
 
 
@@ -163,7 +163,7 @@ def mask_token(text: Text) -> int:
     for name in MASKS:
         if (found := text.tokenizer.token_to_id(name)) is not None:
             return found
-    raise InputError("this tokenizer has no token that hides another", expected=" or ".join(MASKS))
+    raise InputError("the tokenizer has no mask token", expected=" or ".join(MASKS))
 
 
 def sentinel(i: int) -> str:
@@ -184,5 +184,7 @@ def sentinels_of(text: Text) -> list[int]:
     while (one := text.tokenizer.token_to_id(sentinel(len(found)))) is not None:
         found.append(one)
     if not found:
-        raise InputError("this tokenizer has no tokens for missing spans", expected=f"{sentinel(0)}, {sentinel(1)} ...")
+        raise InputError(
+            "the tokenizer has no sentinel tokens for missing spans", expected=f"{sentinel(0)}, {sentinel(1)} ..."
+        )
     return found

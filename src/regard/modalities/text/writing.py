@@ -20,14 +20,14 @@ from .processor import Text
 
 @dataclass(frozen=True)
 class GeneratedText:
-    """One of the texts that an input may become."""
+    """A generated text and its scores."""
 
     text: str
-    score: float  # what it was ranked by
+    score: float  # score that texts are ranked by
     logp: float  # its log-probability
     ids: tuple[int, ...]
-    ended: bool  # by itself; else it was cut at the longest length
-    parts: tuple["GeneratedText", ...] = ()  # of a text that was read in parts
+    ended: bool  # True if the model ended it, False if it was cut at the maximum length
+    parts: tuple["GeneratedText", ...] = ()  # the parts of a text that was processed in parts
 
 
 def generated_text(written: GeneratedTokens, text: Text) -> GeneratedText:
@@ -53,7 +53,7 @@ def required_length(decoding: Decoding, literal: Text) -> int:
     forced = sum(map(len, literal.unframed([x for x in (decoding.prefix, *needed(decoding)) if x])))
     if decoding.longest is not None and forced > decoding.longest:
         raise InputError(
-            "what a text shall begin with and hold is longer than it may be",
+            "the prefix and the required phrases are longer than the maximum length",
             got=f"{forced} tokens",
             expected=f"at most longest = {decoding.longest}",
         )
@@ -101,9 +101,9 @@ def check_stream(decoding: Decoding) -> None:
     if searched or decoding.phrases or decoding.nbest > 1:
         got = f"{decoding.beam.beams} beams" if searched else f"nbest = {decoding.nbest}, phrases {decoding.phrases}"
         raise InputError(
-            "a search knows its text only at the end, so it cannot be told piece by piece",
+            "beam search, several texts and required phrases cannot be streamed",
             got=got,
-            expected="one beam, or sampling; one text; no phrases",
+            expected="one beam or sampling, nbest = 1, and no phrases",
         )
 
 

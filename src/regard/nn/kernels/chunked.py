@@ -17,7 +17,7 @@ from torch import Tensor
 from .. import attention
 from ..attention import Kernel, Mixer, Softmax, by_rows, repeat_heads
 from ..mask import ALL, Bias, Mask, count, masked_softmax, over_heads
-from ..recompute import RowPart, in_parts
+from ..recomputation import RowPart, in_parts
 from ..site import Site
 
 NAME = "attention in chunks"

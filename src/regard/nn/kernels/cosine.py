@@ -15,7 +15,7 @@ from ..attention import Kernel, Softmax
 from ..mask import ALL, Bias, Mask
 
 
-class CosineAttention(Kernel):
+class Cosine(Kernel):
     """The logarithm of 1/tau is learned, starts at log 10 and is held below log 100."""
 
     def __init__(self, heads: int, dropout: float = 0.0) -> None:

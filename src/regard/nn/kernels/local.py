@@ -11,7 +11,7 @@ from torch import Tensor
 from .. import attention
 from ..attention import Kernel, Softmax
 from ..mask import ALL, Bias, Mask, cut, over_heads
-from ..recompute import RowPart, in_parts
+from ..recomputation import RowPart, in_parts
 
 SMALL = 64  # queries of a tile, where the window is smaller still: fewer products, each larger
 

@@ -33,10 +33,10 @@ from torch import Tensor
 from .. import attention
 from ..attention import Kernel, Mixer, by_rows, repeat_heads
 from ..cache import Slot
-from ..config import not_positive, refuse, show_value, stage_fields
+from ..config import not_at_least, not_positive, refuse, show_value
 from ..hash_rounds import FAR, BucketBand, HashPlan, Near, Ring, as_given, in_rounds
 from ..mask import ALL, Bias, Mask, masked_softmax, over_heads
-from ..recompute import kept
+from ..recomputation import kept
 from ..site import Site
 
 Hash = Literal["angular", "planes"]
@@ -65,7 +65,7 @@ class Settings:
         wrong = self.buckets is not None and (not several or not 1 <= math.prod(several) <= MOST)
         refuse(
             not_positive(self, "chunk", "rounds"),
-            stage_fields(0, self, "redraw"),
+            not_at_least(0, self, "redraw"),
             [f"buckets = {show_value(self.buckets)} is not from 1 to {MOST}"] if wrong else [],
         )
 

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ..attention import Kernel, Mixer
 from ..cache import Slot
-from ..config import refuse, stage_fields
+from ..config import not_at_least, refuse
 from ..mask import ALL, Bias, Mask
 from ..site import Site
 from .directions import Directions, Layout, Norms
@@ -43,7 +43,7 @@ class Settings:
     redraw: int = 1000  # calls in training until others are drawn; 0 is never
 
     def __post_init__(self) -> None:
-        refuse(stage_fields(0, self, "added"))
+        refuse(not_at_least(0, self, "added"))
 
 
 def build(settings: Settings, site: Site) -> Mixer:

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from .. import attention
 from ..attention import Kernel, Mixer, Softmax, by_rows, repeat_heads
 from ..mask import ALL, Bias, Mask, count, masked_softmax, over_heads
-from ..recompute import RowPart
+from ..recomputation import RowPart
 from ..site import Site
 from .local import SMALL, Local, away, earlier, one_or_more, within
 

@@ -27,7 +27,7 @@ from .. import attention
 from ..attention import repeat_heads
 from ..cache import Slot
 from ..mask import Bias, Mask
-from ..recompute import RowPart, followed, in_parts, recompute, same, some
+from ..recomputation import RowPart, followed, in_parts, recompute_forward, same, some
 from ..site import DropoutError, Site
 
 CHUNK = 64  # positions that are compared pair by pair; all before them is read from sums
@@ -292,7 +292,7 @@ def apart(make: Make, parts: Sequence[slice], sums: Sums, *inputs: Tensor) -> Mi
     rows = []
     for tile in parts:
         cuts = [some(x, tile) for x in inputs]
-        mixed = recompute(run, *sums, *cuts) if torch.is_grad_enabled() else run(*sums, *cuts)
+        mixed = recompute_forward(run, *sums, *cuts) if torch.is_grad_enabled() else run(*sums, *cuts)
         sums = mixed.sums
         rows.append(mixed.rows)
     return Mixed(torch.cat(rows, -2), sums)

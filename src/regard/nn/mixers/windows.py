@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..attention import Mixer
-from ..axis import Axis, Cut
+from ..axis import Axis, WindowCut
 from ..cache import Cache
 from ..mask import ALL, Bias, Mask, TensorBias
 from ..pyramid import halved_side
@@ -58,13 +58,13 @@ class WindowAttention(Mixer):
         y = self.attention(cut_windows(x, cut), mask=mask, bias=TensorBias(offsets(*cut.window)))
         return put_back(y, cut)
 
-    def cut(self, rows: int, columns: int) -> Cut:
+    def cut(self, rows: int, columns: int) -> WindowCut:
         """A grid that is no larger than a window is one, and there is nothing to shift."""
         down, right = (self.shift if side > self.window else 0 for side in (rows, columns))
-        return Cut((rows, columns), (min(self.window, rows), min(self.window, columns)), (down, right))
+        return WindowCut((rows, columns), (min(self.window, rows), min(self.window, columns)), (down, right))
 
 
-def cut_windows(x: Tensor, cut: Cut) -> Tensor:
+def cut_windows(x: Tensor, cut: WindowCut) -> Tensor:
     """(b, r, c, d) -> (b*w, n, d)"""
     below, beside = (side - given for side, given in zip(cut.sides, cut.grid, strict=True))
     if below or beside:
@@ -75,7 +75,7 @@ def cut_windows(x: Tensor, cut: Cut) -> Tensor:
     return x.transpose(2, 3).flatten(3, 4).flatten(0, 2)
 
 
-def put_back(y: Tensor, cut: Cut) -> Tensor:
+def put_back(y: Tensor, cut: WindowCut) -> Tensor:
     """(b*w, n, d) -> (b, r, c, d)"""
     y = y.unflatten(1, cut.window).unflatten(0, (-1, *cut.windows))
     y = y.transpose(2, 3).flatten(3, 4).flatten(1, 2)
@@ -85,7 +85,7 @@ def put_back(y: Tensor, cut: Cut) -> Tensor:
 
 
 @lru_cache(maxsize=64)
-def window_neighbours(cut: Cut, device: torch.device) -> Tensor | None:
+def window_neighbours(cut: WindowCut, device: torch.device) -> Tensor | None:
     """Which positions of a window are neighbours in the grid too, not brought together by the roll, nor filling.
 
     -> (w, n, n), or None where all are
@@ -98,7 +98,7 @@ def window_neighbours(cut: Cut, device: torch.device) -> Tensor | None:
         over = 2 * (rows < cut.shift[0])[:, None] + (columns < cut.shift[1]).long()
         real = (rows < cut.grid[0])[:, None] & (columns < cut.grid[1])
         regions = torch.where(real, over, -1)
-        whole = Cut(cut.sides, cut.window, cut.shift)
+        whole = WindowCut(cut.sides, cut.window, cut.shift)
         labels = cut_windows(regions[None, :, :, None], whole)[..., 0]
         return (labels[:, :, None] == labels[:, None, :]).to(device)
 

@@ -17,7 +17,7 @@ from regard.modalities.images.preparation import base_processor, not_deviations
 from regard.modalities.images.processor import Images
 from regard.modalities.rows import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import SPLITS, check_disjoint, check_splits
-from regard.nn.config import not_above_zero, not_positive, not_shares, refuse, stage_fields
+from regard.nn.config import not_above_zero, not_at_least, not_positive, not_shares, refuse
 from regard.train.runfile import required_setting, setting
 
 PHOTO_MEAN, PHOTO_DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, as DETR has it
@@ -30,8 +30,10 @@ class BoxFiles:
 
     kind: Literal["boxes"] = "boxes"
     train: str = required_setting("training annotations: COCO JSON, a JSON list, or a folder of Pascal VOC XML files")
-    held_out: str = setting("", "held-out (validation) annotations, in the same form; empty: a fraction of train")
-    test: str = setting("", "test annotations for `regard evaluate --split test`, in the same form")
+    held_out: str = setting(
+        "", "validation annotations in the same form, evaluated during training; empty: a fraction of train"
+    )
+    test: str = setting("", "test annotations in the same form for `regard evaluate --split test`")
     images: tuple[str, ...] = required_setting(
         "folder or zip archive of the images: one for all, or one each for train, held_out and test"
     )
@@ -39,7 +41,7 @@ class BoxFiles:
         (), "names of the splits for train, held_out and test, in a JSON list or Pascal VOC"
     )
     longest: int = setting(320, "image size: pixels of the longer side")
-    share: float = setting(0.1, "fraction of train that is held out, if held_out is not set")
+    share: float = setting(0.1, "fraction of train to hold out for validation if held_out is empty")
     bad: float = setting(
         0.01, "maximum fraction of unreadable images, and of invalid boxes; above it the run does not start"
     )
@@ -69,7 +71,7 @@ class BoxFiles:
             for name in ("mirror", "cut", "part", "scale")
             if (value := getattr(self, name)) is not None and value > 1
         ]
-        refuse(wrong, stage_fields(16, self, "longest"), stage_fields(0, self, "mirror", "cut"))
+        refuse(wrong, not_at_least(16, self, "longest"), not_at_least(0, self, "mirror", "cut"))
         refuse(not_shares(self, "share", "bad"), not_above_zero(self, "share", "part", "scale"))
 
     def as_usual(self) -> bool:

@@ -9,7 +9,7 @@ from regard.modalities.boxes.shapes import SHAPE_NAMES, Shapes
 from regard.modalities.images.processor import Images
 from regard.modalities.rows import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import SPLITS
-from regard.nn.config import not_positive, refuse, stage_fields
+from regard.nn.config import not_at_least, not_positive, refuse
 from regard.train.runfile import setting
 
 from .files import as_known
@@ -28,7 +28,7 @@ class DrawnShapes:
     batch: int = setting(32, "batch size in images")
 
     def __post_init__(self) -> None:
-        refuse(not_positive(self, "rows", "most", "batch"), stage_fields(16, self, "side"))
+        refuse(not_positive(self, "rows", "most", "batch"), not_at_least(16, self, "side"))
 
 
 def open_shapes(plan: RunPlan) -> OpenedData:

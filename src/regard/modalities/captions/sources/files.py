@@ -27,7 +27,7 @@ from regard.modalities.images.preparation import (
 from regard.modalities.rows import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import SPLITS, check_tolerated
 from regard.modalities.text.preparation import VocabularySettings
-from regard.nn.config import not_above_zero, not_positive, not_shares, refuse, stage_fields
+from regard.nn.config import not_above_zero, not_at_least, not_positive, not_shares, refuse
 from regard.train.runfile import required_setting, setting
 
 
@@ -36,35 +36,41 @@ class CaptionFiles:
     """Images with captions: a table with the path of an image and a caption in each row, and the images."""
 
     kind: Literal["captions"] = "captions"
-    train: str = required_setting("a csv, tsv or jsonl file; an image with several captions has several rows")
-    held_out: str = setting("", "the same to evaluate on while training; none: a share of train's images")
-    test: str = setting("", "the same for `regard evaluate --split test`")
+    train: str = required_setting(
+        "training data: a csv, tsv or jsonl file; an image with several captions has several rows"
+    )
+    held_out: str = setting(
+        "", "validation data in the same form, evaluated during training; empty: a fraction of the images of train"
+    )
+    test: str = setting("", "test data in the same form for `regard evaluate --split test`")
     images: tuple[str, ...] = setting(
         (),
-        "the folder or zip archive where the paths begin: one for all, or one each for train, held_out and test; "
-        "none: the folder of each file",
+        "folder or zip archive that image paths are relative to: one for all, or one each for train, held_out and "
+        "test; empty: the folder of each file",
     )
-    image: int | str = setting("image", "the column of the image's path, by name or number; of jsonl: the key")
-    caption: int | str = setting("caption", "the column or key of the caption")
-    share: float = setting(0.1, "of train's images, held out with all of their captions where no file is given")
-    bad: float = setting(0.01, "more than this share of bad rows stops the run before it begins")
+    image: int | str = setting("image", "column of the image path, by name or number; for jsonl: the key")
+    caption: int | str = setting("caption", "column or key of the caption")
+    share: float = setting(
+        0.1, "fraction of the images of train to hold out for validation, with all their captions, if held_out is empty"
+    )
+    bad: float = setting(0.01, "maximum fraction of bad rows; above it the run does not start")
     batch: int = setting(32, "batch size in captions, each with its image")
-    longest: int = setting(64, "tokens of a caption; the rest is cut off")
+    longest: int = setting(64, "maximum length of a caption in tokens; longer captions are truncated")
     fit: Literal["stretch", "crop"] = setting("stretch", FIT)
     mean: tuple[float, ...] = setting(HALF, MEAN)
     deviation: tuple[float, ...] = setting(HALF, DEVIATION)
     augment: CaptionedAugmentation = setting(CaptionedAugmentation(), AUGMENT)
     vocabulary: VocabularySettings = setting(
-        VocabularySettings(), "how captions are cut into tokens, learned from train"
+        VocabularySettings(), "tokenizer of the captions, trained on the training data"
     )
 
     def __post_init__(self) -> None:
-        wrong = not_positive(self, "batch") + ([] if self.train or self.train is None else ["train names no file"])
-        wrong += stage_fields(2, self, "longest") + not_deviations(self.deviation)
+        wrong = not_positive(self, "batch") + ([] if self.train or self.train is None else ["train is empty"])
+        wrong += not_at_least(2, self, "longest") + not_deviations(self.deviation)
         if self.images is not None and len(self.images) not in (0, 1, 3):
-            wrong += [f"images = {list(self.images)} names neither no folder nor one nor three"]
+            wrong += [f"images = {list(self.images)} must have 0, 1 or 3 entries"]
         if self.image is not None and self.image == self.caption:
-            wrong += [f"caption = {self.caption!r} is the column of the image"]
+            wrong += [f"caption = {self.caption!r} is also the column of the image"]
         refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
 
     def as_usual(self) -> bool:

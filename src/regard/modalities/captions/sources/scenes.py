@@ -11,7 +11,7 @@ from regard.modalities.captions.scenes import Scenes
 from regard.modalities.images.processor import Images
 from regard.modalities.rows import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import SPLITS
-from regard.nn.config import not_positive, refuse, stage_fields
+from regard.nn.config import not_at_least, not_positive, refuse
 from regard.train.runfile import setting
 
 MEASURED = 200  # images that are held out, and as many to test on
@@ -22,12 +22,12 @@ class DrawnScenes:
     """Generated: one or two coloured shapes, and a sentence that says so."""
 
     kind: Literal["scenes"] = "scenes"
-    rows: int = setting(4000, "how many to train on")
+    rows: int = setting(4000, "number of training examples")
     batch: int = setting(32, "batch size in images")
-    longest: int = setting(32, "tokens of a caption; the rest is cut off")
+    longest: int = setting(32, "maximum length of a caption in tokens; longer captions are truncated")
 
     def __post_init__(self) -> None:
-        refuse(not_positive(self, "rows", "batch"), stage_fields(2, self, "longest"))
+        refuse(not_positive(self, "rows", "batch"), not_at_least(2, self, "longest"))
 
 
 def open_scenes(plan: RunPlan) -> OpenedData:

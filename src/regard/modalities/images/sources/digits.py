@@ -11,7 +11,7 @@ from regard.modalities.images.digits import COUNT, TEST, Digits
 from regard.modalities.images.preparation import AUGMENT, DEVIATION, HALF, MEAN, SIZE, image_settings, source_processor
 from regard.modalities.rows import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import check_splits
-from regard.nn.config import not_above_zero, not_positive, not_shares, refuse, stage_fields
+from regard.nn.config import not_above_zero, not_at_least, not_positive, not_shares, refuse
 from regard.train.runfile import setting
 
 
@@ -23,7 +23,7 @@ class DigitImages:
     bad: ClassVar[float] = 0.0
 
     kind: Literal["digits"] = "digits"
-    share: float = setting(0.1, "fraction of the remaining digits held out for validation")
+    share: float = setting(0.1, "fraction of the other digits to hold out for validation")
     batch: int = setting(64, "batch size in images")
     size: int = setting(0, SIZE)
     mean: tuple[float, ...] = setting(HALF, MEAN)
@@ -31,7 +31,7 @@ class DigitImages:
     augment: Augment = setting(Augment(), AUGMENT)
 
     def __post_init__(self) -> None:
-        wrong = not_positive(self, "batch") + stage_fields(0, self, "size")
+        wrong = not_positive(self, "batch") + not_at_least(0, self, "size")
         wrong += not_batches(self.deviation, self.batch, self.augment)
         refuse(wrong, not_shares(self, "share"), not_above_zero(self, "share"))
 

@@ -30,7 +30,7 @@ from regard.modalities.images.processor import Images, open_images
 from regard.modalities.images.sheets import open_sheet
 from regard.modalities.rows import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import SPLITS, check_disjoint, check_splits
-from regard.nn.config import not_above_zero, not_positive, not_shares, refuse, stage_fields
+from regard.nn.config import not_above_zero, not_at_least, not_positive, not_shares, refuse
 from regard.train.runfile import required_setting, setting
 
 
@@ -42,14 +42,16 @@ class ImageFiles:
     train: str = required_setting(
         "training data: a folder, or an image of tiles with its labels in NAME_labels.npy beside it"
     )
-    held_out: str = setting("", "held-out (validation) data, in the same form as train; empty: a fraction of train")
+    held_out: str = setting(
+        "", "validation data in the same form, evaluated during training; empty: a fraction of train"
+    )
     test: str = setting(
         "",
-        "test data for `regard evaluate --split test`, in the same form; empty: none, or the test split of idx files",
+        "test data in the same form for `regard evaluate --split test`; empty: none, or the test split of idx files",
     )
     labels: tuple[str, ...] = setting((), "names of the labels, if the data has only numbers")
     tile: int = setting(0, "side of a tile in pixels, if train is an image of tiles")
-    share: float = setting(0.1, "fraction of train that is held out, if held_out is not set")
+    share: float = setting(0.1, "fraction of train to hold out for validation if held_out is empty")
     bad: float = setting(0.01, "maximum fraction of unreadable images; above it the run does not start")
     batch: int = setting(64, "batch size in images")
     size: int = setting(0, SIZE)
@@ -62,7 +64,7 @@ class ImageFiles:
         wrong = not_positive(self, "batch") + (
             [] if self.train or self.train is None else ["train is empty: expected a folder"]
         )
-        wrong += stage_fields(0, self, "tile", "size") + not_batches(self.deviation, self.batch, self.augment)
+        wrong += not_at_least(0, self, "tile", "size") + not_batches(self.deviation, self.batch, self.augment)
         if twice := [name for name, count in Counter(self.labels or ()).items() if count > 1]:
             wrong += [f"duplicate labels: {', '.join(map(repr, twice[:3]))}"]
         refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))

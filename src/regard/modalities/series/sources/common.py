@@ -8,12 +8,12 @@ from regard.modalities.rows import OpenedData, RunPlan
 from regard.modalities.series.processor import Series, scale_of
 from regard.modalities.series.reading import SeriesColumns, TimeSeries
 from regard.modalities.series.windows import WindowLayout, in_parts, parts
-from regard.nn.config import not_above_zero, not_positive, stage_fields
+from regard.nn.config import not_above_zero, not_at_least, not_positive
 
 WINDOW = "context length: number of past values in a window"
 HORIZON = "forecast horizon: number of future steps"
 LEAST = "minimum number of past values; shorter windows are padded; 0: half of the window"
-SHARE = "fraction of each series that is held out after train, and again for test at its end"
+SHARE = "fraction of each series to hold out for validation after train, and again for test at its end"
 STRIDE = "stride: steps between training windows"
 ROLLING = "steps between evaluation windows; 0: the horizon, so that each value is forecast once"
 PERIOD = "seasonal period in steps, such as 24 for hourly data, for the seasonal baseline; 0: none"
@@ -23,7 +23,7 @@ BATCH = "batch size in windows"
 
 def not_cut(data: Any) -> list[str]:
     """For a [data] table: what cannot be."""
-    wrong = not_positive(data, "window", "horizon", "stride", "batch") + stage_fields(
+    wrong = not_positive(data, "window", "horizon", "stride", "batch") + not_at_least(
         0, data, "least", "rolling", "period"
     )
     wrong += not_above_zero(data, "share")

@@ -8,7 +8,7 @@ from regard.modalities.rows import DataKind, OpenedData, RunPlan
 from regard.modalities.series.processor import Scaling
 from regard.modalities.series.reading import SeriesColumns
 from regard.modalities.series.waves import wave
-from regard.nn.config import not_positive, refuse, stage_fields
+from regard.nn.config import not_at_least, not_positive, refuse
 from regard.train.runfile import setting
 
 from .common import BATCH, HORIZON, LEAST, PERIOD, ROLLING, SCALING, SHARE, STRIDE, WINDOW, not_cut, opened
@@ -37,10 +37,10 @@ class GeneratedWaves:
     batch: int = setting(64, BATCH)
 
     def __post_init__(self) -> None:
-        wrong = not_positive(self, "count", "length", "harmonics") + stage_fields(2, self, "shortest")
+        wrong = not_positive(self, "count", "length", "harmonics") + not_at_least(2, self, "shortest")
         if None not in (self.shortest, self.longest) and self.longest < self.shortest:
             wrong += [f"longest = {self.longest} is below shortest = {self.shortest}"]
-        refuse(wrong, stage_fields(0, self, "noise", "trend"), not_cut(self))
+        refuse(wrong, not_at_least(0, self, "noise", "trend"), not_cut(self))
 
 
 def open_waves(plan: RunPlan) -> OpenedData:

@@ -19,7 +19,7 @@ from regard.modalities.text.tasks.answering import FindAnswer
 from regard.modalities.text.vocabulary import with_frame
 from regard.tasks.task import Task
 from regard.train.optimizers import AdamW
-from regard.train.schedules import Linear
+from regard.train.schedules import LinearSchedule
 from regard.train.settings import Train
 
 
@@ -60,7 +60,7 @@ TEMPLATE = Template(
     model={"name": "bert-mini", "length": 256},
     train=Train(steps=5000, evaluate=250, save=250, log=25),
     optimizer=AdamW(rate=3e-4, betas=(0.9, 0.999), decay=0.01),
-    schedule=Linear(warmup=250),
+    schedule=LinearSchedule(warmup=250),
 )
 GOAL = Goal(
     Answering,

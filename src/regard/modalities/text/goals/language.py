@@ -1,4 +1,4 @@
-"""Foretell each token from those before it."""
+"""Predict each token from those before it."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -15,24 +15,24 @@ from regard.modalities.text.sources.plain import TextFiles
 from regard.modalities.text.tasks.language import Language
 from regard.modalities.text.tasks.words import LOAD
 from regard.modalities.text.windows import PassageMaker, window_batches
-from regard.nn.config import not_shares, refuse, stage_fields
+from regard.nn.config import not_at_least, not_shares, refuse
 from regard.tasks.task import Task
 from regard.train.optimizers import AdamW
 from regard.train.runfile import setting
-from regard.train.schedules import Cosine
+from regard.train.schedules import CosineSchedule
 from regard.train.settings import Train
 
 
 @dataclass(frozen=True)
 class LanguageModel:
-    """Foretell each token from those before it."""
+    """Predict each token from those before it."""
 
     kind: Literal["language"] = "language"
     smoothing: float = setting(0.0, "label smoothing")
-    load: float = setting(LOAD, "weight of the load loss, where a model routes its tokens to experts")
+    load: float = setting(LOAD, "weight of the load-balancing loss of models with experts")
 
     def __post_init__(self) -> None:
-        refuse(not_shares(self, "smoothing"), stage_fields(0, self, "load"))
+        refuse(not_shares(self, "smoothing"), not_at_least(0, self, "load"))
 
 
 def text_batches(plan: RunPlan, opened: OpenedData, reading: ReadingLimits) -> SplitBatches:
@@ -54,7 +54,7 @@ TEMPLATE = Template(
     model={"name": "gpt-small", "length": 256, "dim": 256, "depth": 6, "heads": 4, "hidden": 1024},
     train=Train(steps=5000, evaluate=250, save=250, log=25),
     optimizer=AdamW(),
-    schedule=Cosine(warmup=200),
+    schedule=CosineSchedule(warmup=200),
 )
 GOAL = Goal(
     LanguageModel,

@@ -1,4 +1,4 @@
-"""Guess hidden tokens from all that surrounds them."""
+"""Predict masked tokens from their context."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -24,17 +24,21 @@ from regard.tasks.task import Task
 from regard.tasks.teacher import Teacher
 from regard.train.optimizers import AdamW
 from regard.train.runfile import setting
-from regard.train.schedules import Linear
+from regard.train.schedules import LinearSchedule
 from regard.train.settings import Train
 
 
 @dataclass(frozen=True)
 class MaskedModel:
-    """Guess hidden tokens from all that surrounds them."""
+    """Predict masked tokens from their context."""
 
     kind: Literal["masked"] = "masked"
-    chosen: float = setting(0.15, "share of tokens to be guessed: 80 % are hidden, 10 % become any other, 10 % stay")
-    follows: bool = setting(False, "tell, too, whether a second line follows the first, or is any other")
+    chosen: float = setting(
+        0.15, "fraction of tokens to predict: 80 % of them are masked, 10 % replaced at random, 10 % unchanged"
+    )
+    follows: bool = setting(
+        False, "next-sentence prediction: also predict whether the second line follows the first or is a random one"
+    )
     teacher: str = setting("", TEACHER)
     share: float = setting(0.5, SHARE)
     temperature: float = setting(2.0, TEMPERATURE)
@@ -67,7 +71,7 @@ def head(plan: RunPlan) -> dict[str, Any]:
 
 def problems(task: Any, data: Any) -> list[str]:
     if data.kind == "text" and data.unit == "text":
-        return ["data.unit = 'text' cannot serve the task 'masked', which hides words of lines"]
+        return ["data.unit = 'text' cannot be used with the task 'masked': set data.unit = 'line'"]
     return []
 
 
@@ -86,7 +90,7 @@ TEMPLATE = Template(
     model={"name": "bert-mini", "length": 128},
     train=Train(steps=10000, evaluate=500, save=500, log=50),
     optimizer=AdamW(rate=1e-3, betas=(0.9, 0.98), decay=0.01),
-    schedule=Linear(warmup=500),
+    schedule=LinearSchedule(warmup=500),
 )
 GOAL = Goal(
     MaskedModel,

@@ -1,4 +1,4 @@
-"""Two texts that mean the same shall have embeddings that point the same way."""
+"""Learn similar embeddings for two texts with the same meaning."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -17,16 +17,16 @@ from regard.nn.config import not_above_zero, refuse
 from regard.tasks.task import Task
 from regard.train.optimizers import AdamW
 from regard.train.runfile import setting
-from regard.train.schedules import Linear
+from regard.train.schedules import LinearSchedule
 from regard.train.settings import Train
 
 
 @dataclass(frozen=True)
 class Similarity:
-    """Two texts that mean the same shall have embeddings that point the same way."""
+    """Learn similar embeddings for two texts with the same meaning."""
 
     kind: Literal["similar"] = "similar"
-    temperature: float = setting(0.05, "that cosines are divided by")
+    temperature: float = setting(0.05, "softmax temperature: cosine similarities are divided by it")
 
     def __post_init__(self) -> None:
         refuse(not_above_zero(self, "temperature"))
@@ -48,7 +48,7 @@ TEMPLATE = Template(
     model={"name": "bert-mini", "length": 64},
     train=Train(steps=2000, evaluate=100, save=100, log=10),
     optimizer=AdamW(rate=3e-4, betas=(0.9, 0.999), decay=0.01),
-    schedule=Linear(warmup=100),
+    schedule=LinearSchedule(warmup=100),
 )
 GOAL = Goal(
     Similarity,

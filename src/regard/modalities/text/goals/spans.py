@@ -1,4 +1,4 @@
-"""Write the spans of tokens that are missing in a text."""
+"""Predict the spans of tokens that were removed from a text."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -14,11 +14,11 @@ from regard.modalities.text.tasks.translation import Translate
 from regard.modalities.text.tasks.words import LOAD
 from regard.modalities.text.vocabulary import with_sentinels
 from regard.modalities.text.windows import window_batches
-from regard.nn.config import not_above_zero, not_shares, refuse, stage_fields
+from regard.nn.config import not_above_zero, not_at_least, not_shares, refuse
 from regard.tasks.task import Task
 from regard.train.optimizers import AdamW
 from regard.train.runfile import setting
-from regard.train.schedules import InverseSqrt
+from regard.train.schedules import InverseSqrtSchedule
 from regard.train.settings import Train
 
 SENTINELS = 100  # tokens that stand for missing spans
@@ -26,16 +26,16 @@ SENTINELS = 100  # tokens that stand for missing spans
 
 @dataclass(frozen=True)
 class MissingSpans:
-    """Write the spans of tokens that are missing in a text."""
+    """Predict the spans of tokens that were removed from a text."""
 
     kind: Literal["spans"] = "spans"
-    missing: float = setting(0.15, "share of the tokens that are taken away")
-    mean: float = setting(3.0, "tokens of a span, on average")
+    missing: float = setting(0.15, "fraction of the tokens to remove")
+    mean: float = setting(3.0, "mean length of a removed span in tokens")
     smoothing: float = setting(0.0, "label smoothing")
-    load: float = setting(LOAD, "weight of the load loss, where a model routes its tokens to experts")
+    load: float = setting(LOAD, "weight of the load-balancing loss of models with experts")
 
     def __post_init__(self) -> None:
-        wrong = stage_fields(1, self, "mean") + stage_fields(0, self, "load")
+        wrong = not_at_least(1, self, "mean") + not_at_least(0, self, "load")
         refuse(wrong, not_shares(self, "missing", "smoothing"), not_above_zero(self, "missing"))
 
 
@@ -52,7 +52,7 @@ def tokens(text: Text) -> Text:
 
 def problems(task: Any, data: Any) -> list[str]:
     if data.kind == "text" and data.unit == "line":
-        return ["data.unit = 'line' cannot serve the task 'spans': set data.unit = 'text'"]
+        return ["data.unit = 'line' cannot be used with the task 'spans': set data.unit = 'text'"]
     return []
 
 
@@ -66,7 +66,7 @@ TEMPLATE = Template(
     model={"name": "t5-small", "dim": 256, "depth": 3, "heads": 4, "hidden": 1024},
     train=Train(steps=10000, evaluate=500, save=500, log=50),
     optimizer=AdamW(rate=1e-3, betas=(0.9, 0.98), decay=0.01),
-    schedule=InverseSqrt(warmup=1000),
+    schedule=InverseSqrtSchedule(warmup=1000),
 )
 GOAL = Goal(
     MissingSpans,

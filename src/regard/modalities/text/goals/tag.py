@@ -16,7 +16,7 @@ from regard.modalities.text.tasks.tagging import Tag
 from regard.modalities.text.vocabulary import with_frame
 from regard.tasks.task import Task
 from regard.train.optimizers import Adam
-from regard.train.schedules import Cosine
+from regard.train.schedules import CosineSchedule
 from regard.train.settings import Train
 from regard.zoo import FAMILIES
 
@@ -44,7 +44,7 @@ TEMPLATE = Template(
     model={"name": "bilstm", "dropout": 0.3},
     train=Train(steps=2000, evaluate=200, save=200, log=20),
     optimizer=Adam(rate=3e-3),
-    schedule=Cosine(warmup=50),
+    schedule=CosineSchedule(warmup=50),
 )
 GOAL = Goal(
     Tagging,

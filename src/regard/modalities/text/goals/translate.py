@@ -1,4 +1,4 @@
-"""Foretell each word of the target from the source and the words before it."""
+"""Predict each word of the target from the source and the words before it."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -17,33 +17,37 @@ from regard.modalities.text.tasks.distillation import Distil
 from regard.modalities.text.tasks.translation import Feeding, Translate
 from regard.modalities.text.tasks.words import LOAD
 from regard.modalities.text.teaching import same_words
-from regard.nn.config import not_above_zero, not_shares, refuse, stage_fields
+from regard.nn.config import not_above_zero, not_at_least, not_shares, refuse
 from regard.tasks.task import Task
 from regard.train.optimizers import Adam
 from regard.train.runfile import setting
-from regard.train.schedules import InverseSqrt
+from regard.train.schedules import InverseSqrtSchedule
 from regard.train.settings import Train
 
 
 @dataclass(frozen=True)
 class TranslationSettings:
-    """Foretell each word of the target from the source and the words before it."""
+    """Predict each word of the target from the source and the words before it."""
 
     kind: Literal["translate"] = "translate"
     smoothing: float = setting(0.1, "label smoothing")
-    given: float = setting(1.0, "share of words given as they should be; the others as the model itself says them")
-    decay: float = setting(0.0, "k of scheduled sampling: that share falls as k / (k + exp(step / k)); 0: it stays")
+    given: float = setting(
+        1.0, "teacher forcing: fraction of target words taken from the data; the others are the model's predictions"
+    )
+    decay: float = setting(
+        0.0, "k of scheduled sampling: that fraction falls as k / (k + exp(step / k)); 0: it stays constant"
+    )
     teacher: str = setting("", TEACHER)
     share: float = setting(0.5, SHARE)
     temperature: float = setting(1.0, TEMPERATURE)
-    load: float = setting(LOAD, "weight of the load loss, where a model routes its tokens to experts")
+    load: float = setting(LOAD, "weight of the load-balancing loss of models with experts")
 
     def __post_init__(self) -> None:
         refuse(
             not_shares(self, "smoothing"),
-            stage_fields(0, self, "given", "decay", "load"),
+            not_at_least(0, self, "given", "decay", "load"),
             not_above_zero(self, "temperature"),
-            [f"given = {self.given} is above 1"] if (self.given or 0) > 1 else [],
+            [f"given = {self.given} is greater than 1"] if (self.given or 0) > 1 else [],
             not_share(self.share),
         )
 
@@ -80,7 +84,7 @@ TEMPLATE = Template(
     model={"name": "transformer-small"},
     train=Train(steps=10000, evaluate=500, save=500, log=50),
     optimizer=Adam(rate=2e-3),
-    schedule=InverseSqrt(warmup=1000),
+    schedule=InverseSqrtSchedule(warmup=1000),
 )
 HERE = "regard.modalities.text.goals.translate"
 GOAL = Goal(

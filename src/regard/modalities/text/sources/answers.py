@@ -11,7 +11,7 @@ from regard.modalities.rows import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import check_splits
 from regard.modalities.text.preparation import HOW, TEXT, VocabularySettings
 from regard.modalities.text.questions import Questions
-from regard.nn.config import not_above_zero, not_positive, not_shares, refuse, stage_fields
+from regard.nn.config import not_above_zero, not_at_least, not_positive, not_shares, refuse
 from regard.train.runfile import required_setting, setting
 
 from .files import ANIMALS, PATHS, WORDS, no_files, paths_of
@@ -24,27 +24,31 @@ class AnswerFiles:
     """Questions, each with a text in which its answer stands."""
 
     kind: Literal["answers"] = "answers"
-    train: tuple[str, ...] = required_setting("one tsv, csv or jsonl file")
-    held_out: tuple[str, ...] = setting((), "a file to evaluate on while training; none: a share of train")
-    test: tuple[str, ...] = setting((), "a file for `regard evaluate --split test`")
-    question: int | str = setting(1, "the column of the question, by number or name; of jsonl: the key")
-    context: int | str = setting(2, "the column or key of the text that answers it")
-    answer: int | str = setting(3, "the column or key of the answer, as it stands in that text")
-    start: int | str = setting(
-        "", "the column or key of the place where the answer begins there, in letters from 0; none: where it first is"
+    train: tuple[str, ...] = required_setting("training data: one tsv, csv or jsonl file")
+    held_out: tuple[str, ...] = setting(
+        (), "validation data: one file, evaluated during training; empty: a fraction of train"
     )
-    share: float = setting(0.1, "what is held out of train, where no file is given")
-    bad: float = setting(0.01, "more than this share of bad rows stops the run before it begins")
-    budget: int = setting(4096, "batch size in tokens, padding included")
+    test: tuple[str, ...] = setting((), "test data for `regard evaluate --split test`: one file")
+    question: int | str = setting(1, "column of the question, by number or name; for jsonl: the key")
+    context: int | str = setting(2, "column or key of the context that holds the answer")
+    answer: int | str = setting(3, "column or key of the answer, exactly as it occurs in the context")
+    start: int | str = setting(
+        "", "column or key of the answer's start in the context, in characters from 0; empty: its first occurrence"
+    )
+    share: float = setting(0.1, "fraction of train to hold out for validation if held_out is empty")
+    bad: float = setting(0.01, "maximum fraction of bad rows; above it the run does not start")
+    budget: int = setting(4096, "batch size in tokens, including padding")
     longest: int = setting(
-        0, "tokens of question and text: of a longer text, a part with the answer; 0: what the model reads, at most 512"
+        0,
+        "maximum length of question and context in tokens; longer contexts are cut around the answer; 0: the "
+        "model's limit, at most 512",
     )
     vocabulary: VocabularySettings = setting(VocabularySettings(), HOW)
 
     def __post_init__(self) -> None:
-        wrong = not_positive(self, "budget") + stage_fields(0, self, "longest") + no_files(self.train)
+        wrong = not_positive(self, "budget") + not_at_least(0, self, "longest") + no_files(self.train)
         if self.longest is not None and 0 < self.longest < LEAST:
-            wrong += [f"longest = {self.longest} is neither 0 nor at least {LEAST}"]
+            wrong += [f"longest = {self.longest} is not 0 or at least {LEAST}"]
         refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
 
 

@@ -15,7 +15,7 @@ WORDS = {"kind": "words", "size": 64}
 
 
 def no_files(train: tuple[str, ...] | None) -> list[str]:
-    return ["train names no file"] if train is not None and not train else []
+    return ["train is empty"] if train is not None and not train else []
 
 
 def paths_of(plan: RunPlan) -> dict[str, list[Path]]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from regard.data.counter_rng import HOLDOUT, counter_rng, permutation
+from regard.data.counter_rng import HOLDOUT, permutation, philox
 from regard.data.files import only_file, table_rows
 from regard.data.rows import Rows, Subset
 from regard.errors import InputError
@@ -13,7 +13,7 @@ from regard.modalities.rows import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import check_splits
 from regard.modalities.text.labelled import LabelledTexts
 from regard.modalities.text.preparation import HOW, TEXT, VocabularySettings
-from regard.nn.config import not_above_zero, not_positive, not_shares, refuse, stage_fields
+from regard.nn.config import not_above_zero, not_at_least, not_positive, not_shares, refuse
 from regard.train.runfile import required_setting, setting
 
 from .files import ANIMALS, PATHS, WORDS, no_files, paths_of
@@ -24,22 +24,28 @@ class LabelledFiles:
     """Texts, or pairs of texts, with a label."""
 
     kind: Literal["labelled"] = "labelled"
-    train: tuple[str, ...] = required_setting("one tsv, csv or jsonl file")
-    held_out: tuple[str, ...] = setting((), "a file to evaluate on while training; none: a share of train")
-    test: tuple[str, ...] = setting((), "a file for `regard evaluate --split test`")
-    text: tuple[int | str, ...] = setting((1,), "the column of the text, or two, by number or name; of jsonl: the keys")
-    label: int | str = setting(2, "the column or key of the label")
-    rows: int = setting(0, "how many of train to learn from, drawn by the seed; 0: all")
-    share: float = setting(0.1, "what is held out of train, where no file is given")
-    bad: float = setting(0.01, "more than this share of bad rows stops the run before it begins")
-    budget: int = setting(4096, "batch size in tokens, padding included")
-    longest: int = setting(0, "tokens of a text, the rest is cut off; 0: as many as the model reads, at most 512")
+    train: tuple[str, ...] = required_setting("training data: one tsv, csv or jsonl file")
+    held_out: tuple[str, ...] = setting(
+        (), "validation data: one file, evaluated during training; empty: a fraction of train"
+    )
+    test: tuple[str, ...] = setting((), "test data for `regard evaluate --split test`: one file")
+    text: tuple[int | str, ...] = setting(
+        (1,), "column of the text, or two columns, by number or name; for jsonl: keys"
+    )
+    label: int | str = setting(2, "column or key of the label")
+    rows: int = setting(0, "number of rows of train to use, sampled with the seed; 0: all")
+    share: float = setting(0.1, "fraction of train to hold out for validation if held_out is empty")
+    bad: float = setting(0.01, "maximum fraction of bad rows; above it the run does not start")
+    budget: int = setting(4096, "batch size in tokens, including padding")
+    longest: int = setting(
+        0, "maximum sequence length in tokens; longer texts are truncated; 0: the model's limit, at most 512"
+    )
     vocabulary: VocabularySettings = setting(VocabularySettings(), HOW)
 
     def __post_init__(self) -> None:
-        wrong = not_positive(self, "budget") + stage_fields(0, self, "longest", "rows") + no_files(self.train)
+        wrong = not_positive(self, "budget") + not_at_least(0, self, "longest", "rows") + no_files(self.train)
         if self.text is not None and len(self.text) not in (1, 2):
-            wrong += [f"text = {list(self.text)} names neither one column nor two"]
+            wrong += [f"text = {list(self.text)} must name one or two columns"]
         refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
 
 
@@ -53,7 +59,7 @@ def open_labelled(plan: RunPlan) -> OpenedData:
             "all texts have the same label, so there is nothing to learn",
             where=str(only_file(paths["train"])),
             got=", ".join(map(repr, train.names)) or "none",
-            fix="see that data.label names the column of the labels",
+            fix="check that data.label names the column of the labels",
         )
     splits: dict[str, Rows] = {"train": train}
     for split in paths.keys() - {"train"}:
@@ -61,7 +67,7 @@ def open_labelled(plan: RunPlan) -> OpenedData:
     opened = check_splits(splits, data.bad, data.share, plan.seed, names=train.names)
     if 0 < data.rows < len(opened.splits["train"]):
         rows = opened.splits["train"]
-        few = permutation(counter_rng(HOLDOUT, plan.seed, 1), len(rows))[: data.rows]
+        few = permutation(philox(HOLDOUT, plan.seed, 1), len(rows))[: data.rows]
         opened.splits["train"] = Subset(rows, few, rows.faults)
     return opened
 

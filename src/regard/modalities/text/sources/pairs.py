@@ -9,7 +9,7 @@ from regard.data.rows import Rows
 from regard.modalities.rows import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import check_splits
 from regard.modalities.text.preparation import HOW, TEXT, VocabularySettings
-from regard.nn.config import not_above_zero, not_positive, not_shares, refuse, stage_fields
+from regard.nn.config import not_above_zero, not_at_least, not_positive, not_shares, refuse
 from regard.train.runfile import required_setting, setting
 
 from .files import ANIMALS, PATHS, WORDS, no_files, paths_of
@@ -21,23 +21,23 @@ class PairFiles:
 
     kind: Literal["pairs"] = "pairs"
     train: tuple[str, ...] = required_setting(
-        "one tsv, csv or jsonl file, or two plain files of which line i belongs to line i"
+        "training data: one tsv, csv or jsonl file, or two plain text files aligned line by line"
     )
     held_out: tuple[str, ...] = setting(
-        (), "files of the same form to evaluate on while training; none: a share of train"
+        (), "validation data in the same form, evaluated during training; empty: a fraction of train"
     )
-    test: tuple[str, ...] = setting((), "files of the same form for `regard evaluate --split test`")
+    test: tuple[str, ...] = setting((), "test data in the same form for `regard evaluate --split test`")
     columns: tuple[int | str, ...] = setting(
-        (1, 2), "of a tsv or csv: source and target, by number or name; of jsonl: the keys"
+        (1, 2), "columns of source and target in a tsv or csv, by number or name; for jsonl: the keys"
     )
-    share: float = setting(0.01, "what is held out of train, where no files are given")
-    bad: float = setting(0.01, "more than this share of bad rows stops the run before it begins")
-    budget: int = setting(4096, "batch size in tokens, source and target, padding included")
-    longest: int = setting(128, "tokens of a sentence; the rest is cut off")
+    share: float = setting(0.01, "fraction of train to hold out for validation if held_out is empty")
+    bad: float = setting(0.01, "maximum fraction of bad rows; above it the run does not start")
+    budget: int = setting(4096, "batch size in tokens of source and target, including padding")
+    longest: int = setting(128, "maximum length of a sentence in tokens; longer sentences are truncated")
     vocabulary: VocabularySettings = setting(VocabularySettings(), HOW)
 
     def __post_init__(self) -> None:
-        wrong = not_positive(self, "budget") + stage_fields(2, self, "longest")
+        wrong = not_positive(self, "budget") + not_at_least(2, self, "longest")
         refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"), no_files(self.train))
 
 

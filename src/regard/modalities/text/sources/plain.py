@@ -10,7 +10,7 @@ from regard.modalities.rows import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import check_splits
 from regard.modalities.text.passages import open_passages
 from regard.modalities.text.preparation import HOW, TEXT, VocabularySettings
-from regard.nn.config import not_above_zero, not_positive, not_shares, refuse, stage_fields
+from regard.nn.config import not_above_zero, not_at_least, not_positive, not_shares, refuse
 from regard.train.runfile import required_setting, setting
 
 from .files import ANIMALS, PATHS, WORDS, no_files, paths_of
@@ -21,21 +21,23 @@ class TextFiles:
     """Plain text. Where an example is a line, what is longer than the model reads is cut off."""
 
     kind: Literal["text"] = "text"
-    train: tuple[str, ...] = required_setting("one file of plain text, jsonl, tsv or csv")
-    held_out: tuple[str, ...] = setting((), "files to evaluate on while training; none: a share of train")
-    test: tuple[str, ...] = setting((), "files for `regard evaluate --split test`")
-    key: int | str = setting("text", "of jsonl: the key of the text; of tsv or csv: its column, by name or number")
-    unit: Literal["line", "text"] = setting(
-        "line", "an example is a line; or text: the file is read through a window as long as the model reads"
+    train: tuple[str, ...] = required_setting("training data: one file of plain text, jsonl, tsv or csv")
+    held_out: tuple[str, ...] = setting(
+        (), "validation data: one file, evaluated during training; empty: a fraction of train"
     )
-    share: float = setting(0.01, "what is held out of train, where no files are given")
-    bad: float = setting(0.01, "more than this share of bad rows stops the run before it begins")
-    budget: int = setting(4096, "batch size in tokens, padding included")
-    longest: int = setting(0, "tokens of a row or window; 0: as many as the model reads, or 512")
+    test: tuple[str, ...] = setting((), "test data for `regard evaluate --split test`: one file")
+    key: int | str = setting("text", "key of the text in jsonl, or its column in tsv or csv, by name or number")
+    unit: Literal["line", "text"] = setting(
+        "line", "line: each line is an example; text: the file is split into windows of the model's length"
+    )
+    share: float = setting(0.01, "fraction of train to hold out for validation if held_out is empty")
+    bad: float = setting(0.01, "maximum fraction of bad rows; above it the run does not start")
+    budget: int = setting(4096, "batch size in tokens, including padding")
+    longest: int = setting(0, "maximum length of a line or window in tokens; 0: the model's limit, or 512")
     vocabulary: VocabularySettings = setting(VocabularySettings(), HOW)
 
     def __post_init__(self) -> None:
-        wrong = not_positive(self, "budget") + stage_fields(0, self, "longest") + no_files(self.train)
+        wrong = not_positive(self, "budget") + not_at_least(0, self, "longest") + no_files(self.train)
         refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
 
 

@@ -1,4 +1,4 @@
-"""Generated: numbers in words, to be said backwards."""
+"""Generated: sequences of number words and their reversals."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any, Literal
 from regard.modalities.rows import DataKind, OpenedData, RunPlan
 from regard.modalities.text.preparation import GENERATED
 from regard.modalities.text.reversal import Reversal
-from regard.nn.config import not_positive, refuse, stage_fields
+from regard.nn.config import not_at_least, not_positive, refuse
 from regard.train.runfile import setting
 
 MEASURED = 200  # rows that are held out, and as many to test on
@@ -15,15 +15,15 @@ MEASURED = 200  # rows that are held out, and as many to test on
 
 @dataclass(frozen=True)
 class Reverse:
-    """Generated: numbers in words, to be said backwards."""
+    """Generated: sequences of number words and their reversals."""
 
     kind: Literal["reverse"] = "reverse"
-    rows: int = setting(4000, "how many to train on")
-    longest: int = setting(8, "words of the longest")
-    budget: int = setting(1024, "batch size in tokens, source and target, padding included")
+    rows: int = setting(4000, "number of training examples")
+    longest: int = setting(8, "maximum length in words")
+    budget: int = setting(1024, "batch size in tokens of source and target, including padding")
 
     def __post_init__(self) -> None:
-        refuse(not_positive(self, "rows", "budget"), stage_fields(2, self, "longest"))
+        refuse(not_positive(self, "rows", "budget"), not_at_least(2, self, "longest"))
 
 
 def open_reversed(plan: RunPlan) -> OpenedData:

@@ -11,7 +11,7 @@ from regard.modalities.rows import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import check_splits
 from regard.modalities.text.conllu import open_conllu
 from regard.modalities.text.preparation import TEXT, VocabularySettings
-from regard.nn.config import not_above_zero, not_positive, not_shares, refuse, stage_fields
+from regard.nn.config import not_above_zero, not_at_least, not_positive, not_shares, refuse
 from regard.train.runfile import required_setting, setting
 
 from .files import ANIMALS, PATHS, WORDS, no_files, paths_of
@@ -22,18 +22,26 @@ class TaggedFiles:
     """Sentences with a tag for each word, as Universal Dependencies has them (CoNLL-U)."""
 
     kind: Literal["tagged"] = "tagged"
-    train: tuple[str, ...] = required_setting("one conllu file")
-    held_out: tuple[str, ...] = setting((), "a file to evaluate on while training; none: a share of train")
-    test: tuple[str, ...] = setting((), "a file for `regard evaluate --split test`")
-    tags: Literal["upos", "xpos"] = setting("upos", "the universal tags, or the language's own")
-    share: float = setting(0.1, "what is held out of train, where no file is given")
-    bad: float = setting(0.01, "more than this share of bad sentences stops the run before it begins")
-    budget: int = setting(4096, "batch size in tokens, padding included")
-    longest: int = setting(0, "tokens of a sentence, the rest is cut off; 0: as many as the model reads, at most 512")
-    vocabulary: VocabularySettings = setting(VocabularySettings(), "how words are cut into tokens, learned from train")
+    train: tuple[str, ...] = required_setting("training data: one CoNLL-U file")
+    held_out: tuple[str, ...] = setting(
+        (), "validation data: one file, evaluated during training; empty: a fraction of train"
+    )
+    test: tuple[str, ...] = setting((), "test data for `regard evaluate --split test`: one file")
+    tags: Literal["upos", "xpos"] = setting(
+        "upos", "universal part-of-speech tags, or the language-specific ones (xpos)"
+    )
+    share: float = setting(0.1, "fraction of train to hold out for validation if held_out is empty")
+    bad: float = setting(0.01, "maximum fraction of bad sentences; above it the run does not start")
+    budget: int = setting(4096, "batch size in tokens, including padding")
+    longest: int = setting(
+        0, "maximum sequence length in tokens; longer sentences are truncated; 0: the model's limit, at most 512"
+    )
+    vocabulary: VocabularySettings = setting(
+        VocabularySettings(), "tokenizer of the words, trained on the training data"
+    )
 
     def __post_init__(self) -> None:
-        wrong = not_positive(self, "budget") + stage_fields(0, self, "longest") + no_files(self.train)
+        wrong = not_positive(self, "budget") + not_at_least(0, self, "longest") + no_files(self.train)
         refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
 
 

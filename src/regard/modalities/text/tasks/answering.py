@@ -103,5 +103,5 @@ class FindAnswer(Task):
     def show(self, batch: AnswerBatch) -> str:
         lines = []
         for row, said in list(zip(batch.questions, self.said(self.logits(batch), batch), strict=True))[:SHOWN]:
-            lines += [f"question  {row.question}", f"answer    {row.answer}", f"guess     {said}"]
+            lines += [f"question    {row.question}", f"answer      {row.answer}", f"prediction  {said}"]
         return "\n".join(lines)

@@ -80,5 +80,5 @@ class Masked(Task):
             told = [
                 f"{a.strip()}" if a == b else f"{a.strip()} -> {b.strip()}" for a, b in zip(right, said, strict=True)
             ]
-            lines.append("hidden (-> guess, if another): " + ", ".join(told))
+            lines.append("masked (-> prediction, if different): " + ", ".join(told))
         return "\n".join(lines)

@@ -58,4 +58,4 @@ class Tag(Task):
             for piece, tag, guess in zip(pieces, tags, said, strict=True)
             if tag >= 0
         ]
-        return "word tag (-> guess, if another): " + ", ".join(told)
+        return "word tag (-> prediction, if different): " + ", ".join(told)

@@ -101,9 +101,9 @@ class Translate(Task):
         for i in range(len(guesses)):
             real = batch.keys[i]
             lines += [
-                f"source   {self.text.decode(batch.source[i].tolist()).strip()}",
-                f"target   {self.text.decode(batch.wanted[i][real].tolist()).strip()}",
-                f"guesses  {self.text.decode(guesses[i][real].tolist()).strip()}",
+                f"source      {self.text.decode(batch.source[i].tolist()).strip()}",
+                f"target      {self.text.decode(batch.wanted[i][real].tolist()).strip()}",
+                f"prediction  {self.text.decode(guesses[i][real].tolist()).strip()}",
             ]
         return "\n".join(lines)
 

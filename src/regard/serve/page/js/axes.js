@@ -73,20 +73,29 @@ const callOf = (name) => name.split('@')[1];
 export const siteCalled = (look, name) =>
   look.sites.get(name) ?? look.document.sites.findLast((site) => moduleOf(site.name) === name);
 
-/** A site in words: "encoder 2", "decoder 1, cross", "stage 0, layer 1", "layer 0, call 3". @param {Site} site */
+/** Which of its maps a site is: a call, or a position of the axis that it has a map for each of.
+    @param {Site} site @returns {string | undefined} */
+function mapOf(site) {
+  if (site.over) return `${site.over.kind} ${site.over.label}`;
+  const call = callOf(site.name);
+  return call === undefined ? undefined : `call ${call}`;
+}
+
+/** A site in words: "encoder 2", "decoder 1, cross", "stage 0, layer 1", "layer 0, call 3", "layer 0, sequence yeast".
+    @param {Site} site */
 export function siteName(site) {
   const numbered = /\d$/.test(site.part) ? `${site.part}, layer` : site.part;
   const part = numbered || (site.layer === null || site.layer === undefined ? site.name : 'layer');
   const layer = site.layer === null || site.layer === undefined ? '' : ` ${site.layer}`;
-  const call = callOf(site.name);
-  return `${part}${layer}${site.role === 'cross' ? ', cross' : ''}${call === undefined ? '' : `, call ${call}`}`;
+  const map = mapOf(site);
+  return `${part}${layer}${site.role === 'cross' ? ', cross' : ''}${map === undefined ? '' : `, ${map}`}`;
 }
 
 /** The name of a row of the grid: the layer; where one module ran several times, also the call, or the call alone.
     @param {Site} site @param {Site[]} sites @param {number} place */
 export function gridName(site, sites, place) {
-  const call = callOf(site.name);
-  if (call === undefined || site.time !== undefined) return String(site.layer ?? place); // the slider tells the moment
+  const call = site.over?.label ?? callOf(site.name);
+  if (call === undefined || (site.time !== undefined && !site.over)) return String(site.layer ?? place); // the slider tells the moment
   const alone = sites.every((other) => moduleOf(other.name) === moduleOf(site.name));
   return alone ? call : `${site.layer ?? place}.${call}`;
 }

@@ -3,12 +3,13 @@
 import { tickOf } from './matrix.js';
 import { Tiles } from './tiles.js';
 
-const escaped = (text) => String(text).replace(/[&<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`);
+const escaped = (/** @type {unknown} */ text) => String(text).replace(/[&<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`);
 
 const FONT = 'Helvetica, Arial, sans-serif';
 const CELLS = 96; // positions; above, the cells are one embedded picture
 
-/** `note` says what was changed: under the title, where there is something. */
+/** `note` says what was changed: under the title, where there is something.
+    @param {number} width @param {number} height @param {FigureWords} words @param {string[]} body */
 function framed(width, height, { title, note, colours }, body) {
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="${FONT}" font-size="12">
 <title>${escaped(title)}</title><rect width="100%" height="100%" fill="${colours.surface}"/>
@@ -18,7 +19,8 @@ ${body.join('\n')}
 </svg>`;
 }
 
-/** The colour scale under a map, with its ticks. */
+/** The colour scale under a map, with its ticks.
+    @param {{ scale: Scale, ramp: Ramp, colours: Colours, left: number, top: number }} place */
 function drawnLegend({ scale, ramp, colours, left, top }) {
   const [width, steps] = [200, 40];
   const bar = Array.from({ length: steps }, (_, step) => {
@@ -32,12 +34,15 @@ function drawnLegend({ scale, ramp, colours, left, top }) {
   return [...bar, ...ticks];
 }
 
-const longestOf = (texts) => Math.max(...texts.map((text) => text.length)) * 6.6;
+const longestOf = (/** @type {string[]} */ texts) => Math.max(...texts.map((text) => text.length)) * 6.6;
 
+/** @param {{ sheet: SheetLike, scale: Scale, colours: Colours, left: number, top: number, side: number }} facts */
 async function cellsAsImage({ sheet, scale, colours, left, top, side }) {
   const canvas = new OffscreenCanvas(1024, Math.round((1024 * sheet.rows) / sheet.columns));
   const tiles = new Tiles(sheet, colours[scale.ramp], scale.place);
-  tiles.paint(canvas.getContext('2d'), { x: 0, y: 0, size: 1024 / sheet.columns, width: 1024, height: canvas.height });
+  const size = 1024 / sheet.columns;
+  const context = /** @type {OffscreenCanvasRenderingContext2D} */ (canvas.getContext('2d'));
+  tiles.paint(context, { x: 0, y: 0, size, tall: size, width: 1024, height: canvas.height });
   const bytes = new Uint8Array(await (await canvas.convertToBlob({ type: 'image/png' })).arrayBuffer());
   let text = '';
   for (const byte of bytes) text += String.fromCharCode(byte);
@@ -45,21 +50,22 @@ async function cellsAsImage({ sheet, scale, colours, left, top, side }) {
   return `<image x="${left}" y="${top}" width="${side}" height="${tall}" href="data:image/png;base64,${btoa(text)}"/>`;
 }
 
-/** As wide as its words need. */
+/** As wide as its words need. @param {FigureWords} words */
 const widthOf = ({ title, note }) => 32 + Math.max(title.length * 8, note.length * 6.6);
 
+/** @param {FigureFacts} facts */
 export async function mapFigure({ rows, columns, sheet, scale, title, note, colours }) {
   const large = Math.max(rows.length, columns.length) > CELLS;
   const cell = large ? 640 / columns.length : 26;
   const left = large ? 60 : Math.max(60, longestOf(rows) + 24);
   const top = (note ? 18 : 0) + (large ? 60 : Math.max(60, longestOf(columns) * 0.75 + 56));
   const ramp = colours[scale.ramp];
-  const body = [];
+  const body = /** @type {string[]} */ ([]);
   if (large) body.push(await cellsAsImage({ sheet, scale, colours, left, top, side: 640 }));
   else
     rows.forEach((label, row) => {
       columns.forEach((_, column) => {
-        const fill = ramp.css(scale.place(sheet.value(row, column)));
+        const fill = ramp.css(scale.place(sheet.value(row, column) ?? 0));
         body.push(
           `<rect x="${left + column * cell}" y="${top + row * cell}" width="${cell - 1}" height="${cell - 1}" fill="${fill}"/>`,
         );
@@ -81,10 +87,11 @@ export async function mapFigure({ rows, columns, sheet, scale, title, note, colo
   return framed(Math.max(left + columns.length * cell + 60, widthOf(words)), bottom + 60, words, body);
 }
 
+/** @param {FigureFacts} facts */
 export function linesFigure({ rows, columns, sheet, title, note, colours }) {
   const [step, top, start, end] = [26, note ? 66 : 48, 170, 470];
   const tallest = Math.max(rows.length, columns.length);
-  const y = (index, count) => top + ((tallest - count) / 2 + index + 0.5) * step;
+  const y = (/** @type {number} */ index, /** @type {number} */ count) => top + ((tallest - count) / 2 + index + 0.5) * step;
   const body = rows.map(
     (label, row) =>
       `<text x="${start - 10}" y="${y(row, rows.length) + 4}" text-anchor="end" fill="${colours.ink}">${escaped(label)}</text>`,
@@ -106,9 +113,9 @@ export function linesFigure({ rows, columns, sheet, title, note, colours }) {
   return framed(Math.max(640, widthOf(words)), top + tallest * step + 24, words, body);
 }
 
-/** The matrix as CSV; of one that is not here as a whole, the chosen row. */
+/** The matrix as CSV; of one that is not here as a whole, the chosen row. @param {Matrix} matrix */
 export function matrixText({ rows, columns, sheet, query }) {
-  const quoted = (text) => `"${text.replaceAll('"', '""')}"`;
+  const quoted = (/** @type {string} */ text) => `"${text.replaceAll('"', '""')}"`;
   const places = sheet.exact ? rows.keys() : [query];
   const lines = Array.from(places, (row) =>
     [quoted(rows[row]), ...columns.map((_, column) => sheet.value(row, column)?.toFixed(6) ?? '')].join(','),
@@ -116,12 +123,14 @@ export function matrixText({ rows, columns, sheet, query }) {
   return `${[['"query"', ...columns.map(quoted)].join(','), ...lines].join('\n')}\n`;
 }
 
+/** @param {string} text */
 export async function rasterise(text, density = 3) {
   const image = new Image();
   image.src = URL.createObjectURL(new Blob([text], { type: 'image/svg+xml' }));
   await image.decode();
   const canvas = new OffscreenCanvas(image.width * density, image.height * density);
-  canvas.getContext('2d').drawImage(image, 0, 0, canvas.width, canvas.height);
+  const context = /** @type {OffscreenCanvasRenderingContext2D} */ (canvas.getContext('2d'));
+  context.drawImage(image, 0, 0, canvas.width, canvas.height);
   URL.revokeObjectURL(image.src);
   return canvas.convertToBlob({ type: 'image/png' });
 }

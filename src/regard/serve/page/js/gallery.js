@@ -6,6 +6,7 @@ const FIRST = 12;
 const ENDS = 'conclusions';
 const VERDICTS = ['confirmed', 'partly', 'contradicted', 'quoted'];
 
+/** @param {FigureCheck} check */
 function checkLine({ name, got, expected, ok }) {
   const number = typeof got === 'number' && !Number.isInteger(got) ? Number(got.toPrecision(4)) : got;
   return element(
@@ -18,7 +19,8 @@ function checkLine({ name, got, expected, ok }) {
   );
 }
 
-/** What was never computed in full has no picture: nothing is asked for. */
+/** What was never computed in full has no picture: nothing is asked for.
+    @param {LectureFigure} figure @param {FigureSource} source */
 function drawnFigure({ id, title, claim, verdict }, source) {
   if (verdict === null) return element('p', { class: 'figure-none hint' }, 'Not computed yet.');
   const image = element('img', {
@@ -42,14 +44,15 @@ function drawnFigure({ id, title, claim, verdict }, source) {
   );
 }
 
-const TINTS = { confirmed: 'holds', contradicted: 'fails' };
+const TINTS = /** @type {Record<string, string>} */ ({ confirmed: 'holds', contradicted: 'fails' });
 
-/** "confirmed", with the random seeds that agree if there were several. */
+/** "confirmed", with the random seeds that agree if there were several. @param {LectureFigure} figure */
 function badgeOf({ verdict, agreement }) {
   const words = agreement ? `${verdict} (${agreement} seeds)` : (verdict ?? 'not computed');
-  return element('span', { class: `badge ${TINTS[verdict] ?? ''}` }, words);
+  return element('span', { class: `badge ${TINTS[verdict ?? ''] ?? ''}` }, words);
 }
 
+/** @param {LectureFigure} figure @param {FigureSource} source */
 function cardOf(figure, source) {
   const { deck, title, claim, command, conclusion, expected, found, stale, checks } = figure;
   return element(
@@ -86,6 +89,7 @@ function cardOf(figure, source) {
   );
 }
 
+/** @param {FigureSource} source */
 export function gallery(source) {
   const search = element('input', {
     type: 'search',
@@ -109,12 +113,12 @@ export function gallery(source) {
     grid,
     element('div', { class: 'row gallery-more' }, more),
   );
-  let figures = [];
+  let figures = /** @type {LectureFigure[]} */ ([]);
   more.hidden = true;
 
   function fill(limit = FIRST) {
     const words = search.value.trim().toLowerCase().split(/\s+/);
-    const fits = (one) =>
+    const fits = (/** @type {LectureFigure} */ one) =>
       words.every((word) => `${one.id} ${one.title} ${one.claim}`.toLowerCase().includes(word)) &&
       (!decks.value || (decks.value === ENDS ? one.conclusion : one.deck.split(' ').includes(decks.value)));
     const found = figures.filter(fits);
@@ -138,7 +142,7 @@ export function gallery(source) {
       try {
         figures = await source.figures();
       } catch (error) {
-        told.textContent = error.message;
+        told.textContent = /** @type {Error} */ (error).message;
         return;
       }
       const names = [...new Set(figures.flatMap((one) => one.deck.split(' ')))].filter(Boolean).sort();

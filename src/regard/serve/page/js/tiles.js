@@ -42,7 +42,7 @@ export class Tiles {
   }
 
   /** Paint cells that are `size` pixels wide and `tall` high, the corner of cell (0, 0) at (x, y), inside width x height.
-      @param {CanvasRenderingContext2D} context @param {TileFacts} given */
+      @param {CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D} context @param {TileFacts} given */
   paint(context, { x, y, size, tall, width, height, density = 1 }) {
     const least = Math.min(size, tall) * density;
     const best = this.sheet?.level(Math.max(0, Math.floor(Math.log2(1 / least))));

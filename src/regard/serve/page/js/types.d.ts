@@ -74,6 +74,7 @@ interface Site {
   scale: number | null;
   calls: number;
   time?: number;
+  over?: { kind: string; number: number; label: string };
 }
 
 interface Model {
@@ -709,4 +710,41 @@ interface WidgetModel {
   on(name: string, run: () => void): void;
   off(name: string, run: () => void): void;
   save_changes(): void;
+}
+
+// Figures: those that are exported, and those of the lectures.
+
+interface FigureWords {
+  title: string;
+  note: string;
+  colours: Colours;
+}
+
+type FigureFacts = Matrix & FigureWords;
+
+interface FigureCheck {
+  name: string;
+  got: string | number | boolean;
+  expected: string;
+  ok: boolean;
+}
+
+interface LectureFigure {
+  id: string;
+  deck: string;
+  title: string;
+  claim: string;
+  command: string;
+  conclusion: string | null;
+  expected: string;
+  found: string | null;
+  stale: boolean;
+  verdict: string | null;
+  agreement: string | null;
+  checks: FigureCheck[] | null;
+}
+
+interface FigureSource {
+  figures: () => Promise<LectureFigure[]>;
+  figureAddress: (id: string) => string;
 }

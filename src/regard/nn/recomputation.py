@@ -18,7 +18,7 @@ from .tap import heard_by, listeners_here, repeated
 T = TypeVar("T")
 
 
-def recompute(f: Callable[..., T], *inputs: Tensor | None) -> T:
+def recompute_forward(f: Callable[..., T], *inputs: Tensor | None) -> T:
     """``f(*inputs)``, of which only the inputs are kept; random states are replayed, and what was decided stays.
 
     Whoever listened during the forward pass is taken along, so that the second run takes the same path, also after
@@ -159,7 +159,7 @@ def together(parts: Sequence[RowPart], inputs: Sequence[Tensor]) -> Tensor:
 
 def apart(parts: Sequence[RowPart], inputs: Sequence[Tensor]) -> Tensor:
     """The same, in the same order, but each part has a graph of its own."""
-    run = recompute if torch.is_grad_enabled() else call
+    run = recompute_forward if torch.is_grad_enabled() else call
     return torch.cat([run(part.make, *part.cut(inputs)) for part in reversed(parts)][::-1], -2)
 
 
