@@ -168,9 +168,9 @@ def test_positions_are_counted_not_places(name: str) -> None:
     attention, x = layer(ALL_FORMS[name]), numbers(1, N + 3, DIM)
     keys = torch.arange(N + 3)[None] >= 3
     close(attention(x, mask=Mask(causal=True, keys=keys))[:, 3:], attention(x[:, 3:], mask=CAUSAL))
-    told = f"position {N} asked of a synthesizer with {N} positions"
+    told = f"position {N} is out of range for a synthesizer with {N} positions"
     for mask in (CAUSAL, Mask(), Mask(keys=torch.arange(N + 3)[None] >= 2), Mask(True, torch.tensor([3]))):
-        with pytest.raises(ValueError, match=r"position 1[2-7] asked of a synthesizer with 12 positions"):
+        with pytest.raises(ValueError, match=r"position 1[2-7] is out of range for a synthesizer with 12 positions"):
             attention(x, mask=mask)
     cache = Cache()
     attention(x[:, :N], mask=cache.take(N), cache=cache)

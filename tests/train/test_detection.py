@@ -104,7 +104,7 @@ def test_run_files_that_make_no_sense(tmp_path: Path, capsys: pytest.CaptureFixt
     for change, reason in {
         "model.name=vit-base": "a vit cannot detect; it takes a model of the detr family",
         "task={kind='classify'}": "data of kind 'shapes' cannot serve the task 'classify'",
-        "data.side=4": "side = 4 is not at least 16",
+        "data.side=4": "side must be at least 16, got 4",
         "task.nothing=0": "nothing = 0",
         'train.rates={"backbone.*"="slow"}': "is no number from 0 on",
         "model.classes=2": "model.classes is too small",

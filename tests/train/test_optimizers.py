@@ -210,7 +210,7 @@ def test_the_state_goes_where_the_weight_is() -> None:
 @pytest.mark.parametrize(
     ("kind", "wrong", "told"),
     [
-        (AdamW, {"rate": 0.0}, "rate = 0.0 is not above 0"),
+        (AdamW, {"rate": 0.0}, "rate must be greater than 0, got 0.0"),
         (AdamW, {"decay": 1.0}, "decay = 1.0"),
         (Adam, {"eps": -1e-9}, "eps = -1e-09"),
         (Adam, {"betas": (0.9,)}, "betas"),
@@ -219,7 +219,7 @@ def test_the_state_goes_where_the_weight_is() -> None:
         (SGD, {"momentum": 1.5}, "momentum"),
         (SGD, {"rate": -1.0}, "rate"),
         (Adafactor, {"decay": -0.1}, "decay"),
-        (InverseSqrt, {"warmup": 0}, "warmup = 0 is not at least 1"),
+        (InverseSqrt, {"warmup": 0}, "warmup must be at least 1, got 0"),
         (Cosine, {"warmup": -1}, "warmup"),
         (Cosine, {"floor": 1.0}, "floor"),
         (Linear, {"floor": -0.1}, "floor"),

@@ -100,7 +100,9 @@ def classified(ours: Config) -> dict[str, Any]:
 def export_config(ours: Config) -> dict[str, Any]:
     if ours.head in ("words", "tags", "span") and ours.pooler:
         raise InputError(
-            "their model with this head alone has no pooler", got=ours.head, fix="build it with pooler=False"
+            "the Hugging Face model with this head has no pooler",
+            got=ours.head,
+            fix="build the model with pooler=False",
         )
     return export_sizes(ours, "bert", ARCHITECTURES[ours.head])
 

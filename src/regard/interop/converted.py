@@ -30,8 +30,8 @@ def check_plausible(config: Any, tensors: int, where: str) -> None:
         depth = getattr(config, key, None)
         if depth is not None and sum(staged(depth)) > tensors:
             raise CheckpointError(
-                "the config promises more layers than there are tensors",
+                "the config has more layers than the checkpoint has tensors",
                 where=where,
-                got=f"{key} = {depth}, {tensors} tensors",
-                expected="a config that belongs to these weights",
+                got=f"{key} = {depth}, and {tensors} tensors",
+                expected="the config of these weights",
             )

@@ -114,7 +114,7 @@ class ForeignConfig:
         """How many layers there are. To build more than the file can hold would take for ever."""
         value = self.size(key, default)
         if self.tensors is not None and value > self.tensors:
-            self.guess(f"{key} = {value} promises more layers than there are tensors, {self.tensors}")
+            self.guess(f"{key} = {value} is more layers than the checkpoint has tensors, {self.tensors}")
         return value
 
     def several(self, key: str, default: tuple[int, ...], stages: int | None = None) -> tuple[int, ...]:
@@ -124,7 +124,7 @@ class ForeignConfig:
         plain = isinstance(value, list | tuple) and 0 < len(value) <= 100 and stages in (None, len(value))
         if not plain or not all(type(x) is int and 1 <= x < 1 << 40 for x in value):
             self.wrong.add(key)
-            many = "whole numbers" if stages is None else f"{stages} whole numbers"
+            many = "integers" if stages is None else f"{stages} integers"
             self.guess(f"{key} = {value!r}"[:100] + f" is not a list of {many}, each at least 1")
             return default
         return tuple(value)
@@ -133,14 +133,16 @@ class ForeignConfig:
         """How many layers each stage has: in all no more than the file can hold."""
         value = self.several(key, default, stages)
         if self.tensors is not None and sum(value) > self.tensors:
-            self.guess(f"{key} = {list(value)}"[:100] + f" promises more layers than there are tensors, {self.tensors}")
+            self.guess(
+                f"{key} = {list(value)}"[:100] + f" is more layers than the checkpoint has tensors, {self.tensors}"
+            )
         return value
 
     def times(self, key: str, default: float, dim: int) -> int:
         """Hidden units, which they tell as a multiple of the width: a whole number of them."""
         found = self.above_zero(key, default) * dim
         if not 1 <= found < 1 << 40 or found != int(found):
-            self.guess(f"{key} = {self.data.get(key)!r}"[:100] + f" does not give a whole number times {dim}")
+            self.guess(f"{key} = {self.data.get(key)!r}"[:100] + f" times {dim} is not an integer")
             return 1
         return int(found)
 
@@ -152,10 +154,10 @@ class ForeignConfig:
 
     def share(self, key: str, default: float) -> float:
         """A probability."""
-        return self.checked(key, float, default, lambda value: 0 <= value < 1, "a share from 0 to below 1")
+        return self.checked(key, float, default, lambda value: 0 <= value < 1, "at least 0 and less than 1")
 
     def above_zero(self, key: str, default: float) -> float:
-        return self.checked(key, float, default, lambda value: value > 0, "above 0")
+        return self.checked(key, float, default, lambda value: value > 0, "greater than 0")
 
     def divides(self, part: str, whole: str) -> None:
         """The size ``whole`` must be a multiple of ``part``; looked at when both were read."""
@@ -168,7 +170,8 @@ class ForeignConfig:
         if fitting and right(kind(value)):
             return kind(value)
         self.wrong.add(key)
-        told = f"{key} = {value!r}"[:100] + f" is not {wanted if fitting else type_words(kind)}"
+        misfit = f"{key} = {value!r}"[:100] + f" is not {type_words(kind)}"
+        told = f"{key} must be {wanted}, got {value!r}"[:150] if fitting else misfit
         self.guess(f"{key} is missing" if value is None else told)
         return kind(1)  # never used: an error follows
 
@@ -181,7 +184,7 @@ class ForeignConfig:
         self.read.add(key)
         if key in self.data and self.data[key] not in values:
             allowed = " or ".join(repr(value) for value in values)
-            self.problems.append(f"{key} = {self.data[key]!r}"[:100] + f" is not supported, only {allowed}")
+            self.problems.append(f"{key} = {self.data[key]!r}"[:100] + f" is not supported, expected {allowed}")
 
     def same(self, key: str, other: str, *values: object) -> None:
         """A key that, like ``expect``, must have the size that was read from another one."""
@@ -190,7 +193,7 @@ class ForeignConfig:
     def activation(self, key: str) -> str:
         theirs = self.take(key, str)
         if theirs not in ACTIVATIONS and key not in self.wrong:
-            self.problems.append(f"{key} = {theirs[:60]!r} is not supported, only {', '.join(ACTIVATIONS)}")
+            self.problems.append(f"{key} = {theirs[:60]!r} is not supported, expected {', '.join(ACTIVATIONS)}")
         return ACTIVATIONS.get(theirs, "gelu")
 
     def ignore(self, *keys: str) -> None:
@@ -205,7 +208,7 @@ class ForeignConfig:
             if not self.wrong & {part, whole} and self.sizes[whole] % self.sizes[part]:
                 self.guess(f"{whole} = {self.sizes[whole]} is not a multiple of {part} = {self.sizes[part]}")
         unknown = [key for key in self.data if key not in self.read and key not in IRRELEVANT]
-        return self.problems + [f"{quote_name(key)} = {str(self.data[key])[:60]!r} is not known" for key in unknown]
+        return self.problems + [f"unknown key {quote_name(key)} = {str(self.data[key])[:60]!r}" for key in unknown]
 
 
 def numbered(classes: int) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def qwen2(theirs: ForeignConfig) -> Config:
     theirs.expect("use_sliding_window", False)
     theirs.ignore("sliding_window", "max_window_layers", "layer_types")
     if set(theirs.data.get("layer_types") or ()) - {"full_attention"}:
-        theirs.guess("layer_types are supported only where all are 'full_attention'")
+        theirs.guess("layer_types is supported only if all are 'full_attention'")
     return common(theirs, "qkv", "softmax")
 
 

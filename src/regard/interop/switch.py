@@ -43,7 +43,7 @@ def experts(theirs: ForeignConfig) -> int:
     """Each is a tensor there. To name more than the file can hold would take for ever."""
     value = theirs.size("num_experts", 8)
     if theirs.tensors is not None and value > theirs.tensors:
-        theirs.guess(f"num_experts = {value} promises more experts than there are tensors, {theirs.tensors}")
+        theirs.guess(f"num_experts = {value} is more experts than the checkpoint has tensors, {theirs.tensors}")
     return value
 
 
@@ -52,7 +52,7 @@ def every(theirs: ForeignConfig, side: str, depth: int) -> int:
     key = f"num_sparse_{side}_layers"
     count = theirs.size(key, 3, least=0)
     if count > depth:
-        theirs.guess(f"{key} = {count} is more than there are layers, {depth}")
+        theirs.guess(f"{key} = {count} is more than the number of layers, {depth}")
     step = max(depth // count if count else depth, 1)
     theirs.expect(f"{side}_sparse_step", step)
     return step

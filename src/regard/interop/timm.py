@@ -37,7 +37,7 @@ def opened(theirs: ForeignConfig, sizes: Mapping[str, C], *pools: str) -> TimmCo
     """A config whose architecture is one of ``sizes``, and whose pooling, where it is told, one of ``pools``."""
     architecture = theirs.take("architecture", str)
     if architecture not in sizes:
-        theirs.guess(f"architecture = {architecture[:60]!r} is not supported, only {', '.join(sizes)}")
+        theirs.guess(f"architecture = {architecture[:60]!r} is not supported, expected {', '.join(sizes)}")
     usual: Any = sizes.get(architecture, next(iter(sizes.values())))
     theirs.expect("global_pool", *pools)
     theirs.ignore("num_features")  # it tells nothing that the tensors do not
@@ -78,7 +78,7 @@ def hidden_units(args: ForeignConfig, key: str, dim: int, usual: int) -> int:
     if ratio is None:
         return usual
     if type(ratio) not in (int, float) or not 1 <= ratio * dim < 1 << 40:
-        args.guess(f"{key} = {ratio!r}"[:100] + " is not a multiple of the width")
+        args.guess(f"{key} = {ratio!r}"[:100] + " is not a ratio that gives at least 1 hidden unit")
         return 1
     return int(ratio * dim)
 
@@ -88,7 +88,7 @@ def one_dropout(args: ForeignConfig) -> float:
     dropout = args.share("proj_drop_rate", 0.0)
     args.expect("pos_drop_rate", dropout)
     if dropout and "pos_drop_rate" not in args.data:
-        args.problems.append(f"pos_drop_rate is 0 beside proj_drop_rate = {dropout}, here they are one")
+        args.problems.append(f"pos_drop_rate must be equal to proj_drop_rate = {dropout}, got 0")
     return dropout
 
 

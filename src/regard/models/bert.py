@@ -76,8 +76,8 @@ class Config:
             not_divided(self, "dim", "heads"),
             not_one_of(ACTIVATIONS, self, "activation"),
             unknown_choices(self, "attention"),
-            [f"head = {self.head!r} reads the pooler, but pooler = false"] if blind else [],
-            ["attention cannot take turns where one layer is shared"] if turns and self.shared else [],
+            [f"head = {self.head!r} needs pooler = true"] if blind else [],
+            ["attention cannot alternate between layers when shared = true"] if turns and self.shared else [],
         )
 
 
@@ -229,7 +229,7 @@ class BERT(nn.Module):
         if self.segments is not None:
             x = x + self.segments(torch.zeros_like(ids) if segments is None else segments)
         elif segments is not None:
-            raise ValueError("this model knows no segments")
+            raise ValueError("this model has no segment embeddings")
         x = self.dropout(self.norm(x))
         x = x if self.widen is None else self.widen(x)
         for i in range(self.config.depth):
@@ -246,7 +246,7 @@ class BERT(nn.Module):
         """(b, n, d) -> (b, 2): whether the second text follows the first"""
         pooled = self.pooled(states, keys)
         if self.follows is None or pooled is None:
-            raise ValueError(f"head = {self.config.head!r} does not tell whether a text follows")
+            raise ValueError(f"head = {self.config.head!r} does not support next-sentence prediction")
         return self.follows(pooled)
 
     def labelled(self, ids: Tensor, *, segments: Tensor | None = None, keys: Tensor | None = None) -> Tensor:
@@ -268,14 +268,14 @@ class BERT(nn.Module):
     def guessed(self, states: Tensor) -> Tensor:
         """(m, d) -> (m, v): which words the states of hidden tokens stand for"""
         if self.words is None:
-            raise ValueError(f"head = {self.config.head!r} guesses no words")
+            raise ValueError(f"head = {self.config.head!r} does not support masked language modelling")
         found: Tensor = self.words(states, self.embed.weight)
         return found
 
     def score(self, states: Tensor, wanted: Tensor) -> CrossEntropy:
         """(m, d), (m,): how well the states of hidden tokens tell which they are, without forming all logits"""
         if self.words is None:
-            raise ValueError(f"head = {self.config.head!r} guesses no words")
+            raise ValueError(f"head = {self.config.head!r} does not support masked language modelling")
         return cross_entropy(self.words.ready(states), self.embed.weight, wanted, bias=self.words.bias)
 
     def axes(self, ids: Tensor) -> dict[str, Axis]:
@@ -284,7 +284,7 @@ class BERT(nn.Module):
 
 def present(found: Tensor | None, head: str, wanted: str) -> Tensor:
     if found is None:
-        raise ValueError(f"this needs a model with head = {wanted!r}; this one has head = {head!r}")
+        raise ValueError(f"this requires a model with head = {wanted!r}, got head = {head!r}")
     return found
 
 

@@ -134,7 +134,7 @@ class Captioner(EncoderDecoder):
     def encode(self, source: Tensor, keys: Tensor | None = None) -> Tensor:
         """(b, channels, height, width) -> (b, m, d)"""
         if keys is not None:
-            raise ValueError("an image is seen as a whole: it has no padding")
+            raise ValueError("the image input does not support padding (keys)")
         return self.encoder.features(source)
 
     def read(

@@ -123,7 +123,7 @@ class DeiT(nn.Module):
     def answers(self, images: Tensor) -> DeiTOutput:
         """(b, channels, height, width) -> what both heads say, for training: each has a teacher of its own"""
         if self.head is None or self.teacher_head is None:
-            raise ValueError(f"two heads are asked for, and this model has {int(self.head is not None)}")
+            raise ValueError(f"this requires a model with two heads, got {int(self.head is not None)}")
         x = self.features(images)
         return DeiTOutput(self.head(x[:, 0]), self.teacher_head(x[:, 1]))
 

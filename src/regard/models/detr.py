@@ -55,7 +55,7 @@ class Config(ResNetSizes):
             not_above_zero(self, "eps"),
             not_shares(self, "dropout", "attention_dropout", "hidden_dropout"),
             not_divided(self, "dim", "heads"),
-            [f"dim = {self.dim} is not a multiple of 4, as sines and cosines of two axes must be"] if odd else [],
+            [f"dim = {self.dim} is not a multiple of 4, which the 2-D sine positions require"] if odd else [],
             not_one_of(ACTIVATIONS, self, "activation"),
         )
         if self.decoder_depth == self.depth:  # one way to say it

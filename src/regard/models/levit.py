@@ -65,7 +65,7 @@ class Config:
 
 def not_halved(patch: int | None) -> list[str]:
     right = patch is None or patch < 1 or (patch > 1 and patch & (patch - 1) == 0)
-    return [] if right else [f"patch = {patch} is not a power of 2, from 2 on"]
+    return [] if right else [f"patch = {patch} is not a power of 2 of at least 2"]
 
 
 PRESETS = {
@@ -117,7 +117,9 @@ class Looking(Mixer):
         cache: Cache | None = None,
     ) -> Tensor:
         if context is not None or mask is not ALL or bias is not None or cache is not None:
-            raise ValueError("LeViT's attention is over one whole grid: it takes no context, mask, bias or cache")
+            raise ValueError(
+                "LeViT attention runs over one complete grid: it does not support a context, mask, bias or cache"
+            )
         asking, rows, columns = x[:, :: self.stride, :: self.stride], x.shape[1], x.shape[2]
         keys, bias = x.flatten(1, 2), TensorBias(self.offsets(rows, columns, self.stride))
         if not isinstance(self.attention, MultiHeadAttention):
@@ -145,7 +147,9 @@ class LeViT(nn.Module):
         self.config = config
         halvings = config.patch.bit_length() - 1
         if config.dim[0] % 2 ** (halvings - 1):
-            raise ValueError(f"dim[0] = {config.dim[0]} cannot be halved {halvings - 1} times, for its convolutions")
+            raise ValueError(
+                f"dim[0] = {config.dim[0]} cannot be halved {halvings - 1} times, as the convolutional stem requires"
+            )
         widths = [config.channels, *(config.dim[0] >> i for i in reversed(range(halvings)))]
         self.stem = nn.ModuleList(Convolution(a, b, 3, BatchNorm, stride=2) for a, b in pairwise(widths))
         self.stages = nn.ModuleList(
@@ -230,7 +234,7 @@ class LeViT(nn.Module):
     def answers(self, images: Tensor) -> DeiTOutput:
         """What each head says, to train them apart."""
         if self.head is None or self.teacher_head is None:
-            raise ValueError("this LeViT was not made to learn from a teacher: it has no second head")
+            raise ValueError("this LeViT was built without distillation: it has no second head")
         x = self.features(images).mean(dim=1)
         return DeiTOutput(self.head(x), self.teacher_head(x))
 

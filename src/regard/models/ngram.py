@@ -99,7 +99,10 @@ class NGram:
 
     def __init__(self, order: int, vocab: int, end: int, smoothing: AddK | KneserNey) -> None:
         if order < 1 or not 0 <= end < vocab:
-            raise ValueError(f"an order of {order} with the end {end} of {vocab} symbols makes no sense")
+            raise ValueError(
+                f"expected order >= 1, vocab >= 1 and end from 0 to vocab - 1, got order = {order}, vocab = "
+                f"{vocab}, end = {end}"
+            )
         self.order, self.vocab, self.end, self.smoothing = order, vocab, end, smoothing
         self.begin, self.base = vocab, vocab + 1
         self.tables: list[CountTable] = []  # by the length of the history; none if there was nothing to learn
@@ -126,7 +129,7 @@ class NGram:
         places, size = [np.zeros(0, np.int64)], 0
         for text in texts:
             if len(text) and not 0 <= min(text) <= max(text) < self.vocab:
-                raise ValueError(f"symbols are from 0 to {self.vocab - 1}, not from {min(text)} to {max(text)}")
+                raise ValueError(f"symbols must be from 0 to {self.vocab - 1}, got {min(text)} to {max(text)}")
             parts += [[self.begin] * (self.order - 1), text, [self.end]]
             places.append(np.arange(size + self.order - 1, size := size + self.order + len(text)))
         row = np.concatenate([np.asarray(part, np.int64) for part in parts]) if parts else np.zeros(0, np.int64)

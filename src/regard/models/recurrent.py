@@ -50,9 +50,11 @@ class Config:
             not_positive(self, "vocab", "dim", "hidden", "depth", "condition", "classes"),
             not_shares(self, "dropout"),
             not_one_of(CELLS, self, "cell"),
-            ["head = 'words' foretells what comes next, but bidirectional = true has seen it"] if ahead else [],
-            ["tied needs hidden = dim, for states are held against embeddings"] if self.tied and not alike else [],
-            ["tied is for head = 'words'"] if self.tied and self.head != "words" else [],
+            ["head = 'words' predicts the next token, so it requires bidirectional = false"] if ahead else [],
+            ["tied = true requires hidden = dim, as the embedding is the output matrix"]
+            if self.tied and not alike
+            else [],
+            ["tied = true requires head = 'words'"] if self.tied and self.head != "words" else [],
         )
 
 
@@ -117,7 +119,7 @@ class RecurrentReader(nn.Module):
         if (condition is None) != (self.start is None):
             expected = "none" if self.start is None else f"(b, {self.start.in_features})"
             got = "none" if condition is None else tuple(condition.shape)
-            raise ValueError(f"the condition that this model begins with is {expected}; got {got}")
+            raise ValueError(f"condition, the input of the initial state, must be {expected}, got {got}")
         if condition is None or self.start is None:
             return None
         names = self.layers.cells()[0].names

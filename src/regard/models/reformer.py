@@ -69,11 +69,11 @@ class Config:
     def checks(self) -> list[list[str]]:
         grid, wrong = self.grid, []
         if grid is not None and (len(grid) != 2 or min(grid) < 1):
-            wrong.append(f"grid = {list(grid)} is not two sizes, rows and columns")
+            wrong.append(f"grid = {list(grid)} must be two sizes, rows and columns")
         elif grid is not None and self.length is not None and prod(grid) < self.length:
-            wrong.append(f"grid = {list(grid)} has room for fewer positions than length = {self.length}")
+            wrong.append(f"grid = {list(grid)} has fewer positions than length = {self.length}")
         if self.row_dim is not None and self.dim is not None and not 0 < self.row_dim < self.dim:
-            wrong.append(f"row_dim = {self.row_dim} is not a part of dim = {self.dim}")
+            wrong.append(f"row_dim = {self.row_dim} must be less than dim = {self.dim}")
         return [
             not_positive(self, "vocab", "length", "dim", "depth", "heads", "head_dim", "hidden"),
             not_above_zero(self, "eps"),
@@ -173,7 +173,7 @@ class Reformer(nn.Module):
     def read(self, ids: Tensor, *, keys: Tensor | None = None, cache: Cache | None = None) -> Any:
         """(b, n) -> (b, n, 2d): both streams, before they become words"""
         if cache is not None and not self.config.causal:
-            raise ValueError("a model that looks both ways reads a text as a whole: it has no use for a cache")
+            raise ValueError("a bidirectional model reads the full sequence, so it does not support a cache")
         mask = decoder_mask(ids, keys, cache) if self.config.causal else Mask(keys=fitted_keys(keys, ids))
         x = self.dropout(self.embed(ids) + self.positions(mask.positions(ids.shape[1], ids.device)))
         y = run_reversible(list(self.blocks), Streams(x, x), mask=mask, cache=cache)
@@ -181,7 +181,7 @@ class Reformer(nn.Module):
 
     def words(self) -> tuple[Tensor, Tensor]:
         if self.head is None:
-            raise ValueError("this model was built without a head, so it has no words: head = 'words' gives it one")
+            raise ValueError("this model has no language-model head; build it with head = 'words'")
         return self.head.weight, self.head.bias
 
     def logits(self, states: Any) -> Tensor:

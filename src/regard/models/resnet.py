@@ -71,9 +71,7 @@ class Config(ResNetSizes):
     def __post_init__(self) -> None:
         found = self.wrong()
         if self.nonlocals and self.depths and not set(self.nonlocals) <= set(range(1, len(self.depths) + 1)):
-            found.append(
-                f"nonlocals = {list(self.nonlocals)} names stages that are not there, from 1 to {len(self.depths)}"
-            )
+            found.append(f"nonlocals = {list(self.nonlocals)} must name stages from 1 to {len(self.depths)}")
         refuse(found, stage_fields(0, self, "classes"), not_positive(self, "subsample"))
 
 
@@ -168,7 +166,7 @@ class Backbone(nn.Module):
         """(b, channels, height, width) -> (b, d, h, w), zeros where there was padding"""
         if images.shape[1] != self.config.channels or 0 in images.shape[2:]:
             got = " x ".join(map(str, images.shape[1:]))
-            raise ValueError(f"an image of {got} cannot be read, expected {self.config.channels} channels of pixels")
+            raise ValueError(f"an image of {got} is not supported, expected {self.config.channels} channels")
         sizes = fitted_sizes(sizes, images)
         x = F.relu(self.stem(zero_beyond(images, sizes), sizes))
         sizes = halved_sizes(sizes, self.stem.window.stride)

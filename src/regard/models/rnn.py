@@ -168,7 +168,7 @@ class RNNDecoder(nn.Module):
     def forward(self, words: Tensor, memory: EncoderStates, mask: Mask, beyond: Mask, cache: Cache) -> Tensor:
         """(b, n, d) -> (b, n, r)"""
         if not words.shape[1]:
-            raise ValueError("a recurrent network takes a step for each word: got none, expected at least 1")
+            raise ValueError("the decoder of a recurrent network needs at least 1 token, got 0")
         state = recall_state(cache, self) or self.begin(memory)
         run = {"sutskever": self.sutskever, "cho": self.cho, "bahdanau": self.bahdanau, "luong": self.luong}
         y, state = run[self.kind](words, memory, state, mask, beyond, cache)

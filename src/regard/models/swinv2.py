@@ -194,7 +194,7 @@ def unbroken(net: SwinV2) -> str:
     config = net.config
     if config.every is not None and config.depth[-1] >= config.every:
         raise InputError(
-            "in the last stage of this net a norm stands after some blocks, which a logit lens would leave out",
+            "the logit lens does not support a norm after some blocks of the last stage, as this model has",
             got=f"every = {config.every}, {config.depth[-1]} blocks",
         )
     return last_stage(net)

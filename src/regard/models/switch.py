@@ -45,7 +45,7 @@ class Routing:
             not_positive(self, "experts", "every", "room"),
             not_above_zero(self, "capacity", "capacity_eval"),
             not_shares(self, "jitter"),
-            [f"{key} = {value} means nothing where room is given" for key, value in idle if value is not None],
+            [f"{key} = {value} has no effect when room is set" for key, value in idle if value is not None],
         ]
 
     def switch(self, dim: int, experts: Experts) -> Switch:

@@ -69,9 +69,11 @@ class Config:
             not_shares(self, "dropout"),
             not_one_of(ACTIVATIONS, self, "activation"),
             unknown_choices(self, "attention", "cross"),
-            [f"buckets = {self.buckets} is not at least 4"] if few else [],
-            [f"farthest = {self.farthest} is within the distances that have buckets of their own"] if near else [],
-            ["scaled = false means nothing where tied = false: nothing is made smaller there"] if idle else [],
+            [f"buckets must be at least 4, got {self.buckets}"] if few else [],
+            [f"farthest = {self.farthest} must be greater than buckets / 2, the distances with a bucket each"]
+            if near
+            else [],
+            ["scaled = false has no effect when tied = false: untied outputs are never scaled"] if idle else [],
         ]
 
 

@@ -133,7 +133,7 @@ class Stem(nn.Module):
         height, width = images.shape[-2:]
         if height % self.coarse or width % self.coarse or not height or not width:
             side = f"{self.coarse} x {self.coarse}"
-            raise ValueError(f"an image of {height} x {width} cannot be cut into patches of {side}")
+            raise ValueError(f"an image of {height} x {width} cannot be divided into patches of {side}")
         x = F.relu(self.second(F.relu(self.first(images))))
         return self.patch(F.relu(self.third(x)))
 
@@ -213,7 +213,7 @@ class VOLO(nn.Module):
     def answers(self, images: Tensor) -> VOLOOutput:
         """(b, channels, height, width) -> what both heads say, for training by token labels"""
         if self.head is None or self.token_head is None:
-            raise ValueError(f"two heads are asked for, and this model has {int(self.head is not None)}")
+            raise ValueError(f"this requires a model with two heads, got {int(self.head is not None)}")
         x = self.features(images)
         return VOLOOutput(self.head(x[:, 0]), self.token_head(x[:, 1:]))
 

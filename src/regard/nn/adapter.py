@@ -24,7 +24,10 @@ class Adapted(nn.Module):
     def __init__(self, linear: nn.Linear, rank: int, alpha: float) -> None:
         super().__init__()
         if not 1 <= rank <= min(linear.weight.shape):
-            raise ValueError(f"a rank of {rank} is not from 1 to {min(linear.weight.shape)}, the map's own")
+            raise ValueError(
+                f"the LoRA rank must be from 1 to {min(linear.weight.shape)}, the smaller side of the "
+                f"weight, got {rank}"
+            )
         self.linear, self.scale = linear.requires_grad_(False), alpha / rank
         self.down = nn.Parameter(linear.weight.new_empty(rank, linear.in_features))
         self.up = nn.Parameter(linear.weight.new_zeros(linear.out_features, rank))
@@ -46,7 +49,7 @@ def adapt(net: nn.Module, patterns: Sequence[str], rank: int, alpha: float) -> l
     linear = {name: module for name, module in net.named_modules() if isinstance(module, nn.Linear)}
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in linear):
-            raise ValueError(f"no linear map of this model is called {pattern!r}{closest_name(pattern, linear)}")
+            raise ValueError(f"no linear layer of this model matches {pattern!r}{closest_name(pattern, linear)}")
     net.requires_grad_(False)
     found = [name for name in linear if any(fnmatchcase(name, pattern) for pattern in patterns)]
     for name in found:

@@ -204,15 +204,22 @@ class MultiHeadAttention(Mixer):
         super().__init__()
         groups, context_dim = groups or heads, context_dim or dim
         if head_dim is None and dim % heads:
-            raise ValueError(f"the width {dim} is not a multiple of {heads} heads; give head_dim")
+            raise ValueError(f"the hidden size {dim} is not a multiple of {heads} heads; pass head_dim")
         if heads % groups:
-            raise ValueError(f"{heads} heads cannot be split into {groups} equal groups")
+            raise ValueError(
+                f"the number of heads ({heads}) must be a multiple of the number of key-value groups ({groups})"
+            )
         head_dim = head_dim or dim // heads
         value_dim = value_dim or head_dim
         if shared == "kv" and value_dim != head_dim:
-            raise ValueError(f"keys and values of widths {head_dim} and {value_dim} cannot share one projection")
+            raise ValueError(
+                f"keys and values can share one projection only if they have the same size, got {head_dim} "
+                f"and {value_dim}"
+            )
         if shared == "qk" and (groups != heads or context_dim != dim):
-            raise ValueError("queries and keys can share one projection only with equal widths and numbers of heads")
+            raise ValueError(
+                "queries and keys can share one projection only if they have the same sizes and numbers of heads"
+            )
         self.heads, self.groups = heads, groups
         self.q = nn.Linear(dim, heads * head_dim, bias="q" in biases)
         self.k = None if shared == "qk" else nn.Linear(context_dim, groups * head_dim, bias="k" in biases)
@@ -247,7 +254,10 @@ class MultiHeadAttention(Mixer):
     def cross(self, x: Tensor, context: Tensor, mask: Mask, bias: Bias | None, cache: Cache | None) -> Tensor:
         """The context never changes while decoding: its keys and values are made once per sentence."""
         if self.rotary is not None:
-            raise ValueError("rotary positions compare places in one sequence, so they cannot serve a context")
+            raise ValueError(
+                "rotary positions compare positions within one sequence, so they do not support "
+                "cross-attention to a context"
+            )
         slot = Slot(0) if cache is None else cache.context(self)
         if "k" not in slot:
             real = zero_padding(context, mask.keys)
@@ -256,11 +266,15 @@ class MultiHeadAttention(Mixer):
         q, k, v = split_heads(self.q(x), self.heads), slot["k"], slot["v"]
         beams, left = divmod(len(q), max(len(k), 1))
         if left or bool(beams) != bool(len(k)):
-            raise ValueError(f"{len(q)} rows of queries cannot share {len(k)} contexts equally")
+            raise ValueError(
+                f"the number of query rows ({len(q)}) must be a multiple of the number of contexts ({len(k)})"
+            )
         if beams <= 1:
             return self.merge(self.attend(q, k, v, mask, bias))
         if bias is not None or mask.pairs is not None or mask.causal:
-            raise ValueError("beams that share a context can honour Mask.keys alone, not a bias, pairs or causal")
+            raise ValueError(
+                "beams that share a context support only Mask.keys, not a bias, Mask.pairs or a causal mask"
+            )
         if self.weights.live:  # whoever looks wants a map for each beam
             keys = None if mask.keys is None else mask.keys.repeat_interleave(beams, 0)
             k, v = k.repeat_interleave(beams, 0), v.repeat_interleave(beams, 0)
@@ -311,7 +325,9 @@ class MultiHeadAttention(Mixer):
             return slot["k"], slot["v"]
         keys, values = slot.append("heard k", k), slot.append("heard v", v)
         if keys.shape[-2] != total:
-            raise ValueError("this attention keeps sums, not keys: to look at it, listen from the first step on")
+            raise ValueError(
+                "this attention caches sums instead of keys: to record its weights, start listening at the first step"
+            )
         return keys, values
 
     def merge(self, y: Tensor) -> Tensor:

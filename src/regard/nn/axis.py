@@ -75,7 +75,7 @@ class Axis:
 
     def __post_init__(self) -> None:
         if self.labels is not None and len(self.labels) != self.size:
-            raise ValueError(f"{len(self.labels)} labels for an axis of {self.size} positions")
+            raise ValueError(f"got {len(self.labels)} labels for an axis of {self.size} positions")
         if self.grid is not None and prod(self.grid) > self.size:
             raise ValueError(f"a grid of {self.grid} does not fit an axis of {self.size} positions")
 

@@ -33,9 +33,9 @@ class Attending(nn.Module):
     ) -> Tensor:
         """(b, n, d), (b, m, d) -> (b, n, d)"""
         if context is None and self.cross is not None:
-            raise ValueError("this block has cross-attention, so it needs a context to look at")
+            raise ValueError("this block has cross-attention, so it needs a context to attend to")
         if context is not None and self.cross is None:
-            raise ValueError("this block has no cross-attention, so it cannot look at a context")
+            raise ValueError("this block has no cross-attention, so it cannot attend to a context")
         x = self.mixer_residual(x, lambda y: self.mixer(y, mask=mask, bias=bias, cache=cache))
         if self.cross is not None and self.cross_residual is not None:
             cross = self.cross

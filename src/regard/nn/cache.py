@@ -33,7 +33,9 @@ class Slot:
         """Add (..., n, e) behind what is there, in place, and return all of it as a view."""
         length, buffer = self.lengths.get(name, 0), self.tensors.get(name)
         if buffer is not None and buffer.shape[:-2] != new.shape[:-2]:  # else one row would be written to all
-            raise ValueError(f"a cache of {len(buffer)} rows got tokens of {len(new)}: reorder it to the rows at hand")
+            raise ValueError(
+                f"a cache of {len(buffer)} rows got {len(new)} rows of tokens: reorder the cache to match these rows"
+            )
         total = length + new.shape[-2]
         self.lengths[name] = total
         if torch.is_grad_enabled() and (new.requires_grad or (buffer is not None and buffer.requires_grad)):
@@ -58,8 +60,8 @@ class Slot:
             self.origin = ref(context)
         elif self.origin() is not context:
             raise ValueError(
-                "this cache was filled from another context: got a tensor that is not the one of the first step; "
-                "pass that one at every step, or start with a new Cache"
+                "this cache was filled from another context: got a different tensor than at the first step; "
+                "pass the same tensor at every step, or start with a new Cache"
             )
 
     def reorder(self, rows: Tensor) -> None:

@@ -13,6 +13,7 @@ T = TypeVar("T")
 
 LARGEST = 1 << 40  # no honest size is larger; a lie should fail here, not in an allocation
 MANY = 100  # problems that need not all be told
+PLURALS = {int: "integers", float: "numbers", str: "strings"}
 
 
 def parse(kind: type[T], data: Mapping[str, Any]) -> T:
@@ -32,7 +33,11 @@ def config_problems(kind: type, data: Mapping[str, Any]) -> list[str]:
     problems, read = [], {}
     for key, value in data.items():
         if key not in known:
-            hint = meant_in_model(str(key), known) or closest_name(str(key), known) or f"; known are {', '.join(known)}"
+            hint = (
+                meant_in_model(str(key), known)
+                or closest_name(str(key), known)
+                or f"; valid keys are {', '.join(known)}"
+            )
             problems.append(f"unknown key {show_value(str(key))}{hint}")
         elif not fits_type(value, hints[key]):
             problems.append(
@@ -104,7 +109,7 @@ def fits_type(value: object, hint: Any) -> bool:
 def describe_misfit(value: object, wanted: str) -> str:
     """In words, why a value does not fit."""
     large = isinstance(value, int) and abs(value) > LARGEST
-    return "is too large a number" if large else f"is not {wanted}"
+    return "is too large" if large else f"is not {wanted}"
 
 
 def show_value(value: object) -> str:
@@ -113,14 +118,14 @@ def show_value(value: object) -> str:
 
 
 def type_words(hint: Any) -> str:
-    names = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", NoneType: "null"}
+    names = {int: "an integer", float: "a number", str: "a string", bool: "true or false", NoneType: "null"}
     origin = get_origin(hint)
     if origin in (Union, UnionType):
         return " or ".join(type_words(option) for option in get_args(hint))
     if origin is Literal:
         return "one of " + ", ".join(map(repr, get_args(hint)))
     if origin is tuple:
-        return f"a list of {type_words(get_args(hint)[0])}"
+        return f"a list of {PLURALS.get(get_args(hint)[0], 'values, each ' + type_words(get_args(hint)[0]))}"
     return names.get(hint, "a table")
 
 
@@ -135,7 +140,7 @@ def not_positive(config: object, *names: str) -> list[str]:
 def stage_fields(least: int, config: object, *names: str) -> list[str]:
     """A tuple is of sizes, one for each stage, at least one."""
     return [
-        f"{name} = {size} is not at least {least}"
+        f"{name} must be at least {least}, got {size}"
         for name in names
         if (size := getattr(config, name)) is not None and not min(staged(size), default=least - 1) >= least
     ]
@@ -148,7 +153,7 @@ def staged(size: Any) -> tuple[int, ...]:
 
 def not_above_zero(config: object, *names: str) -> list[str]:
     return [
-        f"{name} = {value} is not above 0"
+        f"{name} must be greater than 0, got {value}"
         for name in names
         if (value := getattr(config, name)) is not None and not value > 0
     ]
@@ -156,7 +161,7 @@ def not_above_zero(config: object, *names: str) -> list[str]:
 
 def not_finite(config: object, *names: str) -> list[str]:
     return [
-        f"{name} = {value} is not finite"
+        f"{name} must be finite, got {value}"
         for name in names
         if (value := getattr(config, name)) is not None and math.isinf(value)
     ]
@@ -165,7 +170,7 @@ def not_finite(config: object, *names: str) -> list[str]:
 def not_shares(config: object, *names: str) -> list[str]:
     """A share, such as a probability of dropout, is 0 <= p < 1."""
     return [
-        f"{name} = {value} is not a share from 0 to below 1"
+        f"{name} must be at least 0 and less than 1, got {value}"
         for name in names
         if (value := getattr(config, name)) is not None and not 0 <= value < 1
     ]
@@ -192,7 +197,7 @@ def uneven(config: object, *names: str) -> list[str]:
     if len({len(sizes) for sizes in found.values()}) < 2:
         return []
     told = ", ".join(f"{name} = {list(sizes)}" for name, sizes in found.items())
-    return [f"{told} are not of one number of stages"]
+    return [f"{told} must have the same number of stages"]
 
 
 def not_one_of(known: Collection[str], config: object, *names: str) -> list[str]:

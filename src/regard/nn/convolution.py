@@ -66,7 +66,9 @@ def fitted_sizes(sizes: Tensor | None, images: Tensor) -> Tensor | None:
     if sizes is None:
         return None
     if sizes.shape != (len(images), 2):
-        raise ValueError(f"sizes of {tuple(sizes.shape)} do not fit {len(images)} images, expected a pair for each")
+        raise ValueError(
+            f"sizes must have the shape ({len(images)}, 2), one pair for each image, got {tuple(sizes.shape)}"
+        )
     if not torch.compiler.is_compiling() and not sizes.is_meta and sizes.numel():
         most = torch.tensor(images.shape[-2:], device=sizes.device)
         if not bool(((sizes >= 1) & (sizes <= most)).all()):

@@ -19,7 +19,7 @@ class Dropout(nn.Module):
     def __init__(self, p: float) -> None:
         super().__init__()
         if not 0 <= p <= 1:
-            raise ValueError(f"the share to drop is {p}, not from 0 to 1")
+            raise ValueError(f"dropout probability must be from 0 to 1, got {p}")
         self.p = p
 
     def forward(self, x: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ class Lookup(nn.Embedding):
         except IndexError:
             low, high = int(ids.min()), int(ids.max())
             raise ValueError(
-                f"an id is outside of the vocabulary: got {low if low < 0 else high}, "
+                f"token id out of range of the vocabulary: got {low if low < 0 else high}, "
                 f"expected from 0 to {self.num_embeddings - 1}"
             ) from None
 
@@ -32,7 +32,9 @@ class Patches(nn.Module):
         """(b, channels, height, width) -> (b, rows, columns, d)"""
         height, width = images.shape[-2:]
         if height % self.size or width % self.size or not height or not width:
-            raise ValueError(f"an image of {height} x {width} cannot be cut into patches of {self.size} x {self.size}")
+            raise ValueError(
+                f"an image of {height} x {width} cannot be divided into patches of {self.size} x {self.size}"
+            )
         return self.projection(images).movedim(1, -1)
 
 
@@ -40,7 +42,7 @@ def check_images(images: Tensor, channels: int, side: int) -> Tensor:
     """These images, if they are of the one size for which there are weights."""
     if images.shape[1:] != (channels, side, side):
         got = " x ".join(map(str, images.shape[1:]))
-        raise ValueError(f"an image of {got} is not {channels} x {side} x {side}, for which the weights are")
+        raise ValueError(f"the weights are for images of {channels} x {side} x {side}, got an image of {got}")
     return images
 
 

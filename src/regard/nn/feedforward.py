@@ -32,7 +32,7 @@ IN_PLACE: dict[Activation, Activation] = {F.relu: F.relu_, F.gelu: torch.ops.ate
 def activation(name: str) -> Activation:
     if name not in ACTIVATIONS:
         raise ValueError(
-            f"unknown activation {name!r}{closest_name(name, ACTIVATIONS)}; known are {', '.join(ACTIVATIONS)}"
+            f"unknown activation {name!r}{closest_name(name, ACTIVATIONS)}; valid names are {', '.join(ACTIVATIONS)}"
         )
     return ACTIVATIONS[name]
 

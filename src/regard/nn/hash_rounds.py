@@ -265,7 +265,7 @@ class Rounds(torch.autograd.Function):
         with again:
             if torch.is_grad_enabled():  # create_graph=True
                 if dropout:
-                    raise RuntimeError("attention by hashing with dropout cannot be differentiated twice")
+                    raise RuntimeError("LSH attention with dropout does not support second derivatives")
                 views = [x.view_as(x) for x in (q, k, v)]
                 found = ordinary(views[0], views[1], views[2], plan, 0.0)
                 return *slopes(found, views, slope, twice=True), None, None

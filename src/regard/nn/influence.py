@@ -29,7 +29,7 @@ def record(tap: Tap, mix: Mix, x: Tensor, real: Tensor | None) -> None:
     if tap.live:
         told = jacobian_norms(mix, x, real)
         if tap(told) is not told:
-            raise ValueError("an influence is only told: what would replace it is used by nobody")
+            raise ValueError("an influence cannot be replaced: it is only reported, and no computation uses it")
 
 
 def jacobian_norms(mix: Mix, x: Tensor, real: Tensor | None) -> Tensor:

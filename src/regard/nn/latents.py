@@ -45,7 +45,7 @@ class LatentSizes:
 
     def wrong(self) -> list[str]:
         typed = isinstance(self.looks, int) and isinstance(self.repeats, int)
-        many = f"looks = {self.looks} are more than repeats = {self.repeats}"
+        many = f"looks = {self.looks} is larger than repeats = {self.repeats}"
         return [
             *not_positive(self, "latents", "dim", "depth", "repeats", "looks", "heads", "cross_heads"),
             *not_positive(self, "key_dim", "value_dim", "hidden", "cross_hidden"),
@@ -99,7 +99,7 @@ class LatentBlock(nn.Module):
 def shared(width: int, heads: int) -> int:
     """of one head"""
     if width % heads:
-        raise ValueError(f"keys or values of width {width} cannot be split into {heads} equal heads")
+        raise ValueError(f"the size of keys and values must be a multiple of {heads} heads, got {width}")
     return width // heads
 
 

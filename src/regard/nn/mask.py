@@ -26,7 +26,7 @@ class Mask:
     def __post_init__(self) -> None:
         for name, part in (("keys", self.keys), ("pairs", self.pairs)):
             if part is not None and part.dtype != torch.bool:
-                raise ValueError(f"Mask.{name} is {part.dtype}, not bool; True means: may be looked at")
+                raise ValueError(f"Mask.{name} must be bool (True: may be attended to), got {part.dtype}")
 
     def dense(self, rows: int, columns: int, device: torch.device) -> Tensor | None:
         """All parts as one bool tensor that broadcasts to (..., h, q, k); None when everything is allowed."""
@@ -76,7 +76,7 @@ class Mask:
     def structured(self, mechanism: str) -> "Mask":
         """This mask for a kernel that never forms the score matrix; it raises what such a kernel cannot honour."""
         if self.pairs is not None:
-            raise ValueError(f"{mechanism} never forms the score matrix, so it cannot honour Mask.pairs")
+            raise ValueError(f"{mechanism} never forms the score matrix, so it does not support Mask.pairs")
         return self
 
 
@@ -88,8 +88,8 @@ def fitted_keys(keys: Tensor | None, tokens: Tensor) -> Tensor | None:
     """The padding mask of these tokens, (b, n) or (b, n, d); one that belongs to others is refused."""
     if keys is not None and keys.shape != tokens.shape[:2]:
         raise ValueError(
-            f"keys, the padding mask, do not fit the tokens: got the shape {tuple(keys.shape)}, "
-            f"expected {tuple(tokens.shape[:2])}, False at padding"
+            f"keys (the padding mask, False at padding) must have the shape of the tokens: got {tuple(keys.shape)}, "
+            f"expected {tuple(tokens.shape[:2])}"
         )
     return keys
 

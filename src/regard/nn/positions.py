@@ -47,7 +47,7 @@ class Learned(nn.Module):
             last = int(positions.max())
             if last >= len(self.weight):
                 raise ValueError(
-                    f"position {last} asked of a model with {len(self.weight)} positions; shorten the input"
+                    f"position {last} is out of range for a model with {len(self.weight)} positions; shorten the input"
                 )
         return F.embedding(positions, self.weight)
 
@@ -70,7 +70,9 @@ class Axial(nn.Module):
         if positions.numel() and not torch.compiler.is_compiling() and not positions.is_meta:
             last = int(positions.max())
             if last >= rows * columns:
-                raise ValueError(f"position {last} asked of a model with {rows * columns} positions; shorten the input")
+                raise ValueError(
+                    f"position {last} is out of range for a model with {rows * columns} positions; shorten the input"
+                )
         there = F.embedding(positions // columns, self.rows), F.embedding(positions % columns, self.columns)
         return torch.cat(there, -1)
 
@@ -86,7 +88,7 @@ class Rotary(nn.Module):
     def __init__(self, turned: int, *, base: float = 10000.0, layout: Layout = "interleaved") -> None:
         super().__init__()
         if turned % 2:
-            raise ValueError(f"rotary positions turn pairs of features, so their number cannot be odd: {turned}")
+            raise ValueError(f"rotary positions rotate pairs of features, so their number must be even, got {turned}")
         self.turned, self.base, self.layout = turned, base, layout
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
@@ -200,7 +202,7 @@ class WindowBias(nn.Module):
         height, width = height or self.height, width or self.width
         if height > self.height or width > self.width:
             raise ValueError(
-                f"a table of offsets in windows of {self.height} x {self.width} cannot serve one of {height} x {width}"
+                f"the position bias is for windows of at most {self.height} x {self.width}, got {height} x {width}"
             )
         table: Tensor = self.weight
         if (height, width) != (self.height, self.width):
@@ -306,7 +308,7 @@ def interpolate(table: Tensor, old: tuple[int, int], new: tuple[int, int]) -> Te
         return table
     special = table.shape[1] - old[0] * old[1]
     if special < 0:
-        raise ValueError(f"a table of {table.shape[1]} positions cannot hold a grid of {old[0]} x {old[1]}")
+        raise ValueError(f"{table.shape[1]} position embeddings are too few for a grid of {old[0]} x {old[1]}")
     grid = table[:, special:].unflatten(1, old).movedim(-1, 1)
     grid = F.interpolate(grid, size=new, mode="bicubic", align_corners=False)
     return torch.cat((table[:, :special], grid.movedim(1, -1).flatten(1, 2)), 1)

@@ -231,8 +231,8 @@ class RecomputedParts(torch.autograd.Function):
         if torch.is_grad_enabled():  # create_graph=True
             if borrowed:  # they may also have made the inputs, and nothing here could tell the two ways apart
                 raise RuntimeError(
-                    "what is computed in parts with weights or a learned bias cannot be differentiated twice; "
-                    "for attention, let regard.nn.attention.DENSE be queries x keys, so that it is computed whole"
+                    "a computation in parts with weights or a learned bias does not support second derivatives; "
+                    "for attention, set regard.nn.attention.DENSE to queries x keys, so that it runs in one part"
                 )
             with ctx.moment.again():
                 views = [x.view_as(x) for x in inputs]

@@ -63,7 +63,7 @@ class GRUCell(nn.Module):
     def __init__(self, dim: int, hidden: int, *, reset: Literal["after", "before"] = "after") -> None:
         super().__init__()
         if reset not in ("after", "before"):
-            raise ValueError(f"unknown reset {reset!r} of a GRU; known are after, before")
+            raise ValueError(f"unknown GRU reset {reset!r}; valid values are after, before")
         self.input, self.recurrent, self.reset = nn.Linear(dim, 3 * hidden), nn.Linear(hidden, 3 * hidden), reset
         self.r, self.z, self.n, self.h = Tap(), Tap(), Tap(), Tap()
         settle(self, hidden)
@@ -131,7 +131,7 @@ CELLS: dict[str, Kind] = {
 
 def cell_kind(name: str) -> Kind:
     if name not in CELLS:
-        raise ValueError(f"unknown recurrent cell {name!r}; known are {', '.join(CELLS)}")
+        raise ValueError(f"unknown recurrent cell {name!r}; valid names are {', '.join(CELLS)}")
     return CELLS[name]
 
 
@@ -180,7 +180,7 @@ class Recurrent(nn.Module):
     ) -> None:
         super().__init__()
         if depth < 1:
-            raise ValueError(f"a recurrent network has at least one layer, not {depth}")
+            raise ValueError(f"depth of a recurrent network must be at least 1, got {depth}")
         self.sides = 2 if bidirectional else 1
         self.dim, self.width = dim, self.sides * hidden
         widths = [dim, *[self.width] * (depth - 1)]
@@ -197,7 +197,7 @@ class Recurrent(nn.Module):
         Once a cache holds a state, decoding goes on from there and ``state`` is no longer read.
         """
         if cache is not None and self.sides == 2:
-            raise ValueError("a network that reads from both ends needs the whole sequence, so it cannot use a cache")
+            raise ValueError("a bidirectional network needs the full sequence, so it cannot use a cache")
         if x.dtype == torch.float32 and not x.is_meta and torch.is_autocast_enabled(x.device.type):
             x = x.to(torch.get_autocast_dtype(x.device.type))  # not every fused kernel does this by itself
         start = self.start(x, keys, recall_state(cache, self) or state)
@@ -219,15 +219,20 @@ class Recurrent(nn.Module):
     def start(self, x: Tensor, keys: Tensor | None, state: State | None) -> State:
         """What came in is looked at here; -> the state to start from, each (l * s, b, e)"""
         if x.ndim != 3 or x.shape[1] == 0 or x.shape[2] != self.dim:
-            raise ValueError(f"a recurrent network takes (batch, at least 1, {self.dim}); got {tuple(x.shape)}")
+            raise ValueError(
+                f"the input of a recurrent network must have the shape (batch, at least 1, {self.dim}), got "
+                f"{tuple(x.shape)}"
+            )
         if keys is not None and (keys.shape != x.shape[:2] or keys.dtype != torch.bool):
             got = f"{keys.dtype} {tuple(keys.shape)}"
-            raise ValueError(f"keys are bool {tuple(x.shape[:2])} for this input, True at real tokens; got {got}")
+            raise ValueError(
+                f"keys (the padding mask, True at real tokens) must be bool {tuple(x.shape[:2])}, got {got}"
+            )
         wanted = dict.fromkeys(self.cells()[0].names, (len(x), len(self.ahead), self.width))
         state = state or {name: x.new_zeros(shape) for name, shape in wanted.items()}
         shapes = {name: tuple(part.shape) for name, part in state.items()}
         if shapes != wanted:
-            raise ValueError(f"the state to start from has the shapes {wanted}; got {shapes}")
+            raise ValueError(f"the initial state must have the shapes {wanted}, got {shapes}")
         parts = {name: state[name].to(x.dtype).unflatten(2, (self.sides, -1)) for name in wanted}  # (b, l, s, e)
         return {name: part.permute(1, 2, 0, 3).flatten(0, 1).contiguous() for name, part in parts.items()}
 

@@ -103,7 +103,7 @@ def build_residual(placement: Placement, norm: nn.Module, branch: Branch, dim: i
         return PostNorm(norm, branch)
     if placement == "res-post":
         return ResPost(norm, branch)
-    raise ValueError(f"unknown placement of the norm {placement!r}; known are {', '.join(get_args(Placement))}")
+    raise ValueError(f"unknown norm placement {placement!r}; valid values are {', '.join(get_args(Placement))}")
 
 
 @torch.no_grad()

@@ -16,7 +16,7 @@ def known_last(values: Tensor, keys: Tensor | None) -> tuple[Tensor, Tensor | No
     (b, n), bool (b, n) -> (b, n), bool (b, n)
     """
     if values.shape[1] == 0:
-        raise ValueError(f"a window has at least 1 value; got {values.shape[0]} windows of 0")
+        raise ValueError(f"each window needs at least 1 value, got {values.shape[0]} windows of 0")
     keys = fitted_keys(keys, values)
     if keys is None:
         return values, None
@@ -43,5 +43,5 @@ def not_quantiles(config: object) -> list[str]:
     told = f"quantiles = {list(found)}"
     rising = all(one < other for one, other in pairwise(found))
     if not found or not rising or not 0 < found[0] <= found[-1] < 1:
-        return [f"{told} do not rise from above 0 to below 1"]
-    return [] if 0.5 in found else [f"{told} lack 0.5, the median, which is what is told as the forecast"]
+        return [f"{told} must increase and lie between 0 and 1"]
+    return [] if 0.5 in found else [f"{told} must contain 0.5, the median, which is the point forecast"]

@@ -135,7 +135,7 @@ class Switch(nn.Module):
         if self.room is None and factor is None:
             return torch.ones_like(expert, dtype=torch.bool)
         if rows % self.groups:
-            raise ValueError(f"{rows} rows cannot be dealt to {self.groups} equal groups")
+            raise ValueError(f"{rows} rows cannot be divided into {self.groups} equal groups")
         groups, group = (rows, row) if self.room is not None else (self.groups, row // max(rows // self.groups, 1))
         before = standing_before(expert * groups + group)
         if self.room is not None or factor is None:
@@ -232,9 +232,9 @@ def spread_experts(net: nn.Module, rank: int, size: int) -> None:
     for switch in switches(net):
         experts = len(switch.experts.up.weight)
         if switch.processes > 1:
-            raise ValueError("the experts are spread over processes already")
+            raise ValueError("the experts are already distributed over processes")
         if experts % size:
-            raise ValueError(f"{experts} experts cannot be spread over {size} processes equally")
+            raise ValueError(f"{experts} experts cannot be divided equally among {size} processes")
         switch.processes = size
         for stack in stacks(switch):
             stack.weight = nn.Parameter(stack.weight.chunk(size)[rank].clone())

@@ -51,7 +51,8 @@ def fitting(replacement: Tensor, x: Tensor, name: str) -> Tensor:
     """A replacement of the same shape: another might be spread over the original's place, and nobody would notice."""
     if replacement.shape != x.shape:
         raise ValueError(
-            f"what replaces {name} has another shape: got {tuple(replacement.shape)}, expected {tuple(x.shape)}"
+            f"the replacement of {name} must have the same shape: got {tuple(replacement.shape)}, "
+            f"expected {tuple(x.shape)}"
         )
     return replacement
 
@@ -116,7 +117,9 @@ def listen(model: nn.Module, pattern: str, hear: Hear, *, records: bool = False)
     taps = {name: module for name, module in model.named_modules() if isinstance(module, Tap)}
     names = [name for name in taps if named(plain_name(name), pattern)]
     if not names:
-        raise KeyError(f"no tap matches {pattern!r}; this model has {', '.join(map(plain_name, taps)) or 'none'}")
+        raise KeyError(
+            f"no tap matches {pattern!r}; the taps of this model are {', '.join(map(plain_name, taps)) or 'none'}"
+        )
     own = {name: Listener(plain_name(name), hear, records) for name in names}
     new = dict(listeners_here())
     for name, listener in own.items():
@@ -168,7 +171,7 @@ def bookmark() -> None:
     while frame is not None:
         if frame.f_code in REENTRANT:
             raise RuntimeError(
-                "a tensor was replaced inside of torch.utils.checkpoint in its reentrant form, whose second run might "
+                "a tensor was replaced inside of reentrant torch.utils.checkpoint, whose second forward pass may "
                 "not replace it; use regard.nn.recompute.recompute, or use_reentrant=False"
             )
         frame = frame.f_back
@@ -203,7 +206,9 @@ def compiling() -> bool:
     if not torch.compiler.is_compiling():
         return False
     if _stance.listeners:
-        raise RuntimeError("a model cannot be compiled while someone listens: compile it, call it once, then listen")
+        raise RuntimeError(
+            "a model cannot be compiled while a listener is active: compile it, call it once, then listen"
+        )
     return True
 
 

@@ -20,7 +20,7 @@ from ..mask import ALL, Bias, Mask, count, masked_softmax, over_heads
 from ..recompute import RowPart, in_parts
 from ..site import Site
 
-NAME = "attention in chunks"
+NAME = "chunked attention"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,9 @@ class Settings:
 
 def build(settings: Settings, site: Site) -> Mixer:
     if site.cross:
-        raise ValueError(f"{NAME} compares places in one sequence, so it cannot serve a context")
+        raise ValueError(
+            f"{NAME} compares positions within one sequence, so it does not support cross-attention to a context"
+        )
     if site.biased:
         raise ValueError(f"{NAME} never forms the score matrix, so it cannot take a bias")
     return site.attention(Chunked(settings.chunk, settings.after, site.dropout))
@@ -41,7 +43,7 @@ class Chunked(Kernel):
     def __init__(self, chunk: int, after: int = 0, dropout: float = 0.0) -> None:
         super().__init__(dropout)
         if chunk < 1 or after not in (0, 1):
-            raise ValueError(f"a chunk has at least one position, and sees at most one after it: {chunk}, {after}")
+            raise ValueError(f"chunk must be at least 1 and after 0 or 1, got chunk = {chunk}, after = {after}")
         self.chunk, self.after, self.softmax = chunk, after, Softmax(dropout)
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:

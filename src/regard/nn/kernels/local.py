@@ -22,7 +22,7 @@ class Local(Kernel):
     def __init__(self, window: int, dropout: float = 0.0) -> None:
         super().__init__(dropout)
         if window < 1:
-            raise ValueError(f"local attention must see at least one key, got a window of {window}")
+            raise ValueError(f"the window of local attention must be at least 1, got {window}")
         self.window, self.softmax = window, Softmax(dropout)
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:

@@ -59,7 +59,7 @@ class LocalP(Kernel):
     def __init__(self, heads: int, head_dim: int, window: int, dropout: float = 0.0) -> None:
         super().__init__(dropout)
         if window < 1:
-            raise ValueError(f"local-p attention must see at least one key on either side, got {window}")
+            raise ValueError(f"the window of local-p attention must be at least 1, got {window}")
         self.window = window
         self.hidden = nn.Parameter(torch.empty(heads, head_dim, head_dim))
         self.place = nn.Parameter(torch.empty(heads, head_dim, 1))
@@ -68,7 +68,7 @@ class LocalP(Kernel):
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
         if mask.causal:
-            raise ValueError("local-p attention predicts a place in the whole sentence, so it cannot be causal")
+            raise ValueError("local-p attention predicts a position anywhere in the sequence, so it cannot be causal")
         length, places = self.places(k, mask)
         centre = length * torch.sigmoid(torch.tanh(q @ self.hidden) @ self.place)  # (b, h, q, 1)
         off = places - centre  # (b, h, q, k)

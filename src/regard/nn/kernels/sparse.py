@@ -62,7 +62,7 @@ class StridedColumns(Kernel):
     def __init__(self, stride: int, dropout: float = 0.0) -> None:
         super().__init__(dropout)
         if stride < 1:
-            raise ValueError(f"strided attention must step by at least one place, got {stride}")
+            raise ValueError(f"the stride of strided attention must be at least 1, got {stride}")
         self.stride, self.softmax = stride, Softmax(dropout)
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
@@ -100,7 +100,7 @@ class Merged(Kernel):
     def __init__(self, stride: int, dropout: float = 0.0) -> None:
         super().__init__(dropout)
         if stride < 1:
-            raise ValueError(f"strided attention must step by at least one place, got {stride}")
+            raise ValueError(f"the stride of strided attention must be at least 1, got {stride}")
         self.stride, self.softmax = stride, Softmax(dropout)
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
@@ -189,9 +189,9 @@ class Fixed(Kernel):
     def __init__(self, block: int, summary: int, looks: Literal["near", "far", "merged"], dropout: float = 0.0) -> None:
         super().__init__(dropout)
         if block < 1:
-            raise ValueError(f"fixed attention must have blocks of at least one place, got {block}")
+            raise ValueError(f"the block of fixed attention must be at least 1, got {block}")
         if not 1 <= summary <= block:
-            raise ValueError(f"of a block of {block} places, {summary} cannot be its summary; give 1 to {block}")
+            raise ValueError(f"summary must be from 1 to the block size {block}, got {summary}")
         self.block, self.summary, self.looks, self.softmax = block, summary, looks, Softmax(dropout)
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
@@ -363,7 +363,10 @@ def of_heads(x: Tensor, heads: int, part: slice) -> Tensor:
 
 def one_sequence(site: Site, name: str) -> None:
     if site.cross:
-        raise ValueError(f"{name} attention compares places in one sequence, so it cannot serve a context")
+        raise ValueError(
+            f"{name} attention compares positions within one sequence, so it does not support "
+            "cross-attention to a context"
+        )
 
 
 def root(site: Site) -> int:

@@ -189,7 +189,9 @@ def decode(
 def fresh(slot: Slot, mask: Mask, k: Tensor) -> Mask:
     """The part of a decoder's mask that is about the new positions (..., n, e), of the rows that are in the slot."""
     if "sums" in slot and len(slot["sums"]) != len(k):  # else one row would be added to all
-        raise ValueError(f"a cache of {len(slot['sums'])} rows got tokens of {len(k)}: reorder it to the rows at hand")
+        raise ValueError(
+            f"a cache of {len(slot['sums'])} rows got {len(k)} rows of tokens: reorder the cache to match these rows"
+        )
     return Mask(mask.causal, keys=mask.real(k.shape[-2], k.device))
 
 
@@ -205,7 +207,7 @@ def never_formed(site: Site) -> None:
     if site.biased:
         raise ValueError("linear attention never forms the score matrix, so it cannot take a bias")
     if site.dropout:
-        raise DropoutError("linear attention never forms the weights, so it cannot honour dropout of them")
+        raise DropoutError("linear attention never forms the weights, so it does not support attention dropout")
 
 
 def precise(x: Tensor) -> Tensor:

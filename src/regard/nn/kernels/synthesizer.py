@@ -64,7 +64,7 @@ def known(positions: Tensor, length: int) -> Tensor:
 
 
 def too_far(last: int, length: int) -> ValueError:
-    return ValueError(f"position {last} asked of a synthesizer with {length} positions; shorten the input")
+    return ValueError(f"position {last} is out of range for a synthesizer with {length} positions; shorten the input")
 
 
 def seated(table: Tensor, seats: slice | Tensor) -> Tensor:
@@ -188,18 +188,21 @@ class Synthesizer(Kernel):
 def synthesize(words: Sequence[Word], rank: int, length: int | None, site: Site) -> Mixer:
     """A synthesizer of these parts for a place in a model, with the projections that they need."""
     if site.cross:
-        raise ValueError("a synthesizer writes scores for the places of one sequence, so it cannot serve a context")
+        raise ValueError(
+            "a synthesizer predicts scores for the positions of one sequence, so it does not support "
+            "cross-attention to a context"
+        )
     if site.rotary is not None:
-        raise ValueError("a synthesizer compares no queries with keys, so it cannot take rotary positions")
+        raise ValueError("a synthesizer compares no queries with keys, so it does not support rotary positions")
     n = length or site.length
     if n is None:
         raise ValueError(
-            "a synthesizer has scores for each position, so it must know the longest input: give its `length`"
+            "a synthesizer has scores for each position, so it needs the maximum sequence length: set `length`"
         )
     if not words:
         raise ValueError("a synthesizer needs at least one part; parts is an empty list")
     if rank < 1:
-        raise ValueError(f"two matrices that are multiplied must be at least one wide, got rank = {rank}")
+        raise ValueError(f"rank must be at least 1, got {rank}")
 
     def part(word: Word) -> nn.Module:
         if word == "vanilla":

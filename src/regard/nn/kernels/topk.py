@@ -17,7 +17,7 @@ class TopK(Kernel):
     def __init__(self, keep: int, dropout: float = 0.0) -> None:
         super().__init__(dropout)
         if keep < 1:
-            raise ValueError(f"top-k attention must keep at least one key, got {keep}")
+            raise ValueError(f"keep of top-k attention must be at least 1, got {keep}")
         self.keep = keep
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:

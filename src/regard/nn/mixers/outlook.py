@@ -28,9 +28,9 @@ class Outlook(Mixer):
     ) -> None:
         super().__init__()
         if dim % heads:
-            raise ValueError(f"the width {dim} is not a multiple of {heads} heads")
+            raise ValueError(f"the hidden size {dim} is not a multiple of {heads} heads")
         if window % 2 == 0:
-            raise ValueError(f"a window of side {window} has no middle; give an odd one")
+            raise ValueError(f"the window size must be odd, got {window}")
         self.heads, self.window, self.stride = heads, window, stride
         self.scores = nn.Linear(dim, heads * window**4)
         self.v = nn.Linear(dim, dim, bias=bias)
@@ -52,9 +52,11 @@ class Outlook(Mixer):
     ) -> Tensor:
         """(b, r, c, d) -> (b, r, c, d)"""
         if context is not None or cache is not None:
-            raise ValueError("outlook attention mixes the places of one image, so it has no context and no cache")
+            raise ValueError(
+                "outlook attention mixes the positions of one image, so it does not support a context or a cache"
+            )
         if mask.causal or mask.keys is not None or mask.pairs is not None or bias is not None:
-            raise ValueError("outlook attention compares nothing, so it cannot honour a mask or a bias")
+            raise ValueError("outlook attention has no query-key scores, so it does not support a mask or a bias")
         grid = x.shape[1], x.shape[2]
         local = self.dropout(self.local(self.looks(x)))
         v = self.values(split_heads(self.v(x.flatten(1, 2)), self.heads))

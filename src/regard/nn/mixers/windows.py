@@ -49,7 +49,9 @@ class WindowAttention(Mixer):
         cache: Cache | None = None,
     ) -> Tensor:
         if context is not None or mask is not ALL or bias is not None or cache is not None:
-            raise ValueError("windows are cut from one whole grid: they take no context, mask, bias or cache")
+            raise ValueError(
+                "window attention runs over one complete grid: it does not support a context, mask, bias or cache"
+            )
         cut = self.cut(x.shape[1], x.shape[2])
         pairs = window_neighbours(cut, x.device)
         if pairs is not None:

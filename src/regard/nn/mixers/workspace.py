@@ -46,7 +46,7 @@ class Settings:
 
 
 def build(settings: Settings, site: Site) -> Mixer:
-    refuse_site("a workspace", site, dropout=False)
+    refuse_site("a shared workspace", site, dropout=False)
     return SharedWorkspace(site, settings.slots, settings.keep)
 
 
@@ -81,7 +81,7 @@ class SharedWorkspace(Mixer):
         bias: Bias | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        real = real_positions("a workspace", x, context, mask, bias, cache)
+        real = real_positions("a shared workspace", x, context, mask, bias, cache)
         return self.step(x, self.slots.expand(len(x), -1, -1), real).heard
 
     def step(self, x: Tensor, slots: Tensor, real: Tensor | None = None) -> WorkspaceOutput:
