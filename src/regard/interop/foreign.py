@@ -87,7 +87,7 @@ THEIR_ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu", "s
 
 
 class ForeignConfig:
-    """Reads a config.json key by key and collects every problem for one error, in the words of that file.
+    """Reads a foreign config.json key by key and collects every problem for one error.
 
     ``tensors`` is how many tensors there are beside it, if that is known: no config has more layers.
     """
@@ -106,19 +106,19 @@ class ForeignConfig:
         return self.checked(key, kind, default, lambda value: True, "")
 
     def size(self, key: str, default: int | None = None, least: int = 1) -> int:
-        """A whole number that counts something."""
+        """A positive integer, at least ``least``."""
         self.sizes[key] = self.checked(key, int, default, lambda value: value >= least, f"at least {least}")
         return self.sizes[key]
 
     def depth(self, key: str, default: int) -> int:
-        """How many layers there are. To build more than the file can hold would take for ever."""
+        """The number of layers, at most the number of tensors of the checkpoint."""
         value = self.size(key, default)
         if self.tensors is not None and value > self.tensors:
             self.guess(f"{key} = {value} is more layers than the checkpoint has tensors, {self.tensors}")
         return value
 
     def several(self, key: str, default: tuple[int, ...], stages: int | None = None) -> tuple[int, ...]:
-        """Whole numbers that count something in each stage, of which there are so many, or some."""
+        """A list of positive integers, one for each of ``stages`` stages, or of any number of stages."""
         self.read.add(key)
         value = self.data.get(key, list(default))
         plain = isinstance(value, list | tuple) and 0 < len(value) <= 100 and stages in (None, len(value))
@@ -130,7 +130,7 @@ class ForeignConfig:
         return tuple(value)
 
     def depths(self, key: str, default: tuple[int, ...], stages: int | None = None) -> tuple[int, ...]:
-        """How many layers each stage has: in all no more than the file can hold."""
+        """The number of layers of each stage, in all at most the number of tensors of the checkpoint."""
         value = self.several(key, default, stages)
         if self.tensors is not None and sum(value) > self.tensors:
             self.guess(
@@ -139,7 +139,7 @@ class ForeignConfig:
         return value
 
     def times(self, key: str, default: float, dim: int) -> int:
-        """Hidden units, which they tell as a multiple of the width: a whole number of them."""
+        """The number of hidden units, given as a multiple of the hidden size."""
         found = self.above_zero(key, default) * dim
         if not 1 <= found < 1 << 40 or found != int(found):
             self.guess(f"{key} = {self.data.get(key)!r}"[:100] + f" times {dim} is not an integer")
@@ -147,7 +147,7 @@ class ForeignConfig:
         return int(found)
 
     def classes(self, least: int = 0) -> int:
-        """How many there are: theirs have each a name, or are counted."""
+        """The number of classes, from their names or their count."""
         self.ignore("id2label")
         labels = self.data.get("id2label")
         return len(labels) if isinstance(labels, dict) else self.size("num_labels", 2, least)
@@ -180,7 +180,7 @@ class ForeignConfig:
         self.guessed = True
 
     def expect(self, key: str, *values: object) -> None:
-        """A key that may be absent, or have one of the values under which the model is the one we have."""
+        """A key that must be absent or have one of the supported values."""
         self.read.add(key)
         if key in self.data and self.data[key] not in values:
             allowed = " or ".join(repr(value) for value in values)
@@ -201,7 +201,7 @@ class ForeignConfig:
         self.read.update(keys)
 
     def finish(self) -> list[str]:
-        """All problems, each by its key; to be called once, when all keys were read."""
+        """All problems, by key; call it once, when all keys were read."""
         self.expect("pruned_heads", {})
         self.expect("tie_encoder_decoder", False)
         for part, whole in self.pairs:

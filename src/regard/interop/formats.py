@@ -162,7 +162,8 @@ def read_checkpoint(
     read: Read,
     where: Path,
 ) -> ConvertedCheckpoint:
-    """Every key of the config and every tensor of the file, accounted for, or one error that lists what is not."""
+    """Convert a foreign checkpoint. Every key of the config and every tensor must be accounted for; one error lists the
+    rest."""
     told = checkpoint_kind(data)
     kind = KINDS.get(told)
     if kind is None:
@@ -232,7 +233,7 @@ def refuse(problems: Groups, where: Path) -> NoReturn:
 
 @dataclass(frozen=True, eq=False)
 class ExportedModel:
-    """One of our models as the other library keeps it."""
+    """One of our models in the format of another library."""
 
     config: dict[str, Any]
     generation: dict[str, Any]
@@ -250,7 +251,7 @@ def write_checkpoint(
     labels: Sequence[str] = (),
     to: str = "hf",
 ) -> ExportedModel:
-    """What their format cannot say is an error, not a loss."""
+    """Export a model. What the target format cannot represent is an error, not a loss."""
     kinds = kinds_of(family, to)
     if not kinds:
         known = [name for name in dict.fromkeys(kind.family for kind in KINDS.values()) if kinds_of(name, to)]

@@ -40,7 +40,7 @@ SUFFIXES = (".bin", ".pt", ".pth", ".ckpt")
 
 
 def read_pickled(path: Path) -> "dict[str, Tensor]":
-    """The tensors of a `.bin` or `.pt` file, of an index and its shards, or of a folder that holds one of these."""
+    """Read the tensors of a `.bin` or `.pt` file, of an index and its shards, or of a folder with one of these."""
     from regard.storage import tensors  # it needs torch, which the child must not
 
     path = Path(path)

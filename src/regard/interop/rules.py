@@ -56,7 +56,8 @@ class Tied:
 
 @dataclass(frozen=True)
 class Ours:
-    """A tensor of ours that they lack, such as a buffer that follows from the config. ``make`` gives its value."""
+    """A tensor of our model that the checkpoint lacks, such as a buffer computed from the config. ``make`` returns its
+    value."""
 
     name: str
     make: Callable[[], Tensor]
@@ -68,7 +69,7 @@ class Ours:
 
 @dataclass(frozen=True)
 class Dropped:
-    """A tensor of theirs that is knowingly not used, and why."""
+    """A tensor of the checkpoint that is not used, with the reason."""
 
     theirs: str
     why: str
@@ -81,7 +82,8 @@ class Dropped:
 
 @dataclass(frozen=True)
 class Known:
-    """A tensor of theirs that follows from the config, such as sinusoids: ``make`` computes it for a shape.
+    """A tensor of the checkpoint that can be computed from the config, such as sinusoids: ``make`` computes it for a
+    shape.
 
     It may be absent. If it holds other values, dropping it would change the model, so that is an error.
     """
@@ -92,7 +94,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Idle:
-    """A tensor of theirs that no output depends on, and why, but that they want to find: ``make`` gives its value.
+    """A tensor of the checkpoint that no output depends on, with the reason; ``make`` returns its value for the export.
 
     There is one beside each of our tensors that ``beside`` names.
     """
@@ -113,7 +115,7 @@ Entry = Rule | Tied | Ours | Dropped | Known | Idle
 
 
 def convert(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> dict[str, Tensor]:
-    """Their tensors -> ours. All problems come in one CheckpointError, each by the tensor's name."""
+    """Convert the tensors of a checkpoint to ours. All problems are raised in one CheckpointError, by tensor name."""
     return converted(state, rules).finish("the tensors cannot be converted")
 
 
@@ -184,7 +186,7 @@ Groups = dict[str, list[str]]
 
 
 def misfits(expected: Mapping[str, tuple[int, ...]], found: Mapping[str, tuple[int, ...]]) -> Groups:
-    """Every missing, unexpected and misshapen tensor."""
+    """Every tensor that is missing, unexpected or of the wrong shape."""
     both = [name for name in expected if name in found and tuple(expected[name]) != tuple(found[name])]
     return {
         "missing": [f"{name} {tuple(expected[name])}" for name in in_order(expected.keys() - found.keys())],
@@ -202,7 +204,7 @@ def listed(groups: Groups) -> str:
 
 
 def check_tensors(expected: Mapping[str, tuple[int, ...]], found: Mapping[str, tuple[int, ...]], where: str) -> None:
-    """Raise one CheckpointError that names every missing, unexpected and misshapen tensor."""
+    """Raise one CheckpointError that lists every tensor that is missing, unexpected or of the wrong shape."""
     groups = misfits(expected, found)
     if any(groups.values()):
         raise CheckpointError(

@@ -93,8 +93,8 @@ AXES = {
 
 
 class Looking(Mixer):
-    """Attention over a grid with a number for each distance: each projection has a batch norm, and what the heads bring
-    passes an activation (section 4.2).  (b, r, c, d) -> (b, r, c, d)
+    """Attention over a grid with a learned bias for each distance: each projection has a batch norm, and an activation
+    follows the heads (section 4.2). (b, r, c, d) -> (b, r, c, d)
 
     With a ``stride``, every so many rows and columns look at all: (b, r, c, d) -> (b, r/stride, c/stride, d')
     A mixer without queries, keys and values is taken as it is.
@@ -130,7 +130,8 @@ class Looking(Mixer):
 
 
 class Shrink(nn.Module):
-    """Every other row and column looks at all: an attention without a skip, then a network with one."""
+    """Shrinking attention: every other row and column attends to all, without a residual, then a feed-forward with
+    one."""
 
     def __init__(self, look: Looking, ffn: FeedForward, residual: PreNorm) -> None:
         super().__init__()
@@ -221,7 +222,7 @@ class LeViT(nn.Module):
         return x.flatten(1, 2)
 
     def forward(self, images: Tensor) -> Tensor:
-        """(b, channels, height, width) -> (b, classes); of two heads, the mean of what they say"""
+        """(b, channels, height, width) -> logits (b, classes); with two heads, their mean"""
         return self.classified(self.features(images))
 
     def classified(self, features: Tensor) -> Tensor:
@@ -232,7 +233,7 @@ class LeViT(nn.Module):
         return self.head(x) if self.teacher_head is None else (self.head(x) + self.teacher_head(x)) / 2
 
     def answers(self, images: Tensor) -> DeiTOutput:
-        """What each head says, to train them apart."""
+        """The logits of each head, for training with distillation."""
         if self.head is None or self.teacher_head is None:
             raise ValueError("this LeViT was built without distillation: it has no second head")
         x = self.features(images).mean(dim=1)

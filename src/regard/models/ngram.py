@@ -27,19 +27,19 @@ Text = Sequence[int] | Whole
 
 @dataclass(frozen=True)
 class AddK:
-    """(c(h w) + k) / (c(h .) + k v): every symbol is counted k times more than it was seen; 0 is the likeliest."""
+    """Add-k smoothing, (c(h w) + k) / (c(h .) + k v); k = 0 is the maximum likelihood estimate."""
 
     k: float = 1.0
 
 
 @dataclass(frozen=True)
 class KneserNey:
-    """Interpolated, with one discount for each length, n1 / (n1 + 2 n2)."""
+    """Interpolated Kneser-Ney smoothing, with one discount for each order, n1 / (n1 + 2 n2)."""
 
 
 @dataclass(frozen=True, eq=False)
 class CountTable:
-    """The histories of one length, and what was counted after them. All are pairs of numbers, first * base + second."""
+    """Counts of one order: the histories and the symbols after them, each pair encoded as first * base + second."""
 
     base: int
     histories: Whole  # (h,): the number of all symbols but the first, and the first; sorted
@@ -95,7 +95,8 @@ class CountTable:
 
 
 class NGram:
-    """Symbols are the numbers below ``vocab``, the end among them; the begin, which is never foretold, is not."""
+    """n-gram language model. Symbols are 0 to ``vocab`` - 1, including the end symbol, but not the begin symbol, which
+    is never predicted."""
 
     def __init__(self, order: int, vocab: int, end: int, smoothing: AddK | KneserNey) -> None:
         if order < 1 or not 0 <= end < vocab:
@@ -108,7 +109,7 @@ class NGram:
         self.tables: list[CountTable] = []  # by the length of the history; none if there was nothing to learn
 
     def learn(self, texts: Iterable[Text]) -> "NGram":
-        """Count. Once for all: a shorter history counts the longer ones, so nothing can be added later."""
+        """Count the n-grams of the texts. Call it once: no texts can be added later."""
         rows, places = self.laid(texts)
         if not len(places):
             return self
@@ -136,7 +137,7 @@ class NGram:
         return row, np.concatenate(places)
 
     def foretold(self, before: Sequence[int]) -> Real:
-        """The probability of every symbol after these.  -> (v,)"""
+        """The probability of every next symbol after these. -> (v,)"""
         known = self.known(before)
         if isinstance(self.smoothing, AddK):
             found = np.full(self.vocab, self.smoothing.k, np.float64)
@@ -165,7 +166,7 @@ class NGram:
         return found
 
     def probability(self, history: Sequence[int], symbol: int) -> float:
-        """Of one symbol after ``order - 1`` others; the same number as ``foretold`` has, without the others."""
+        """The probability of one symbol after ``order - 1`` others, as in ``foretold``."""
         return float(self.chances(np.array([*history, symbol]), np.array([self.order - 1]))[0])
 
     def chances(self, row: Whole, places: Whole) -> Real:
@@ -188,12 +189,12 @@ class NGram:
         return found
 
     def surprises(self, texts: Iterable[Text]) -> Real:
-        """-log2 of the probability of every symbol of the texts and of their ends."""
+        """-log2 of the probability of every symbol of the texts, end symbols included."""
         with np.errstate(divide="ignore"):
             return -np.log2(self.chances(*self.laid(texts)))
 
     def bits(self, texts: Iterable[Text]) -> float:
-        """The mean surprise of a symbol, the ends counted; 2 to the power of it is the perplexity."""
+        """Cross-entropy in bits per symbol, end symbols included; 2 to this power is the perplexity."""
         found = self.surprises(texts)
         return float(found.sum() / max(len(found), 1))
 

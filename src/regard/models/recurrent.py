@@ -102,8 +102,8 @@ class RecurrentReader(nn.Module):
         cache: Cache | None = None,
         condition: Tensor | None = None,
     ) -> Tensor:
-        """(b, n) -> (b, n, v) of words, (b, n, c) of tags or (b, c) of a label; keys is False at padding; with a cache,
-        ids holds only the new tokens; condition (b, k) is read where there is no past"""
+        """(b, n) -> logits (b, n, v) of tokens, (b, n, c) of tags or (b, c) of a label; keys is False at padding; with
+        a cache, ids holds only the new tokens; condition (b, k) is used without a past only"""
         found = self.recur(ids, keys, cache, condition)
         states = found.state["h"][:, -1] if self.config.head == "label" else found.outputs
         return self.logits(self.dropout(states))
@@ -134,7 +134,7 @@ class RecurrentReader(nn.Module):
         cache: Cache | None = None,
         condition: Tensor | None = None,
     ) -> Tensor:
-        """(b, n) -> (b, n, e): the states, before they become words"""
+        """(b, n) -> (b, n, e): the hidden states, before the output matrix"""
         return self.dropout(self.recur(ids, keys, cache, condition).outputs)
 
     def logits(self, states: Tensor) -> Tensor:
@@ -148,7 +148,7 @@ class RecurrentReader(nn.Module):
     def score(
         self, states: Tensor, wanted: Tensor, *, real: Tensor | None = None, smoothing: float = 0.0
     ) -> CrossEntropy:
-        """(b, n, e), (b, n): how well the states foretell the words, without forming all logits"""
+        """hidden states (b, n, e) and targets (b, n): the cross-entropy of the targets, without forming all logits"""
         weight, bias = self.words()
         return cross_entropy(states, weight, wanted, bias=bias, real=real, smoothing=smoothing)
 

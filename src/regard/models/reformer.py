@@ -153,7 +153,7 @@ class Reformer(nn.Module):
 
     @property
     def stepwise(self) -> bool:
-        """Whether it decodes with a cache: chunks are cut from the whole text."""
+        """Whether the model decodes with a cache: attention in chunks does not."""
         return not any(isinstance(part, LSH) and part.form == "chunks" for part in self.modules())
 
     def reset(self) -> None:
@@ -171,7 +171,7 @@ class Reformer(nn.Module):
         return states if self.head is None else self.logits(states)
 
     def read(self, ids: Tensor, *, keys: Tensor | None = None, cache: Cache | None = None) -> Any:
-        """(b, n) -> (b, n, 2d): both streams, before they become words"""
+        """(b, n) -> (b, n, 2d): both streams, before the output matrix"""
         if cache is not None and not self.config.causal:
             raise ValueError("a bidirectional model reads the full sequence, so it does not support a cache")
         mask = decoder_mask(ids, keys, cache) if self.config.causal else Mask(keys=fitted_keys(keys, ids))
@@ -189,7 +189,7 @@ class Reformer(nn.Module):
         return F.linear(states, *self.words())
 
     def score(self, states: Any, wanted: Tensor, *, real: Tensor | None = None, smoothing: float = 0.0) -> CrossEntropy:
-        """(b, n, 2d), (b, n): how well the states foretell the words, without forming all logits"""
+        """hidden states (b, n, 2d) and targets (b, n): the cross-entropy of the targets, without forming all logits"""
         weight, bias = self.words()
         return cross_entropy(states, weight, wanted, bias=bias, real=real, smoothing=smoothing)
 

@@ -105,7 +105,7 @@ AXES = {"stages.*.mixer.attention": ("{layer}", "{layer}")}
 
 
 class PatchMergingV2(nn.Module):
-    """2 x 2 neighbours become one of twice their width, which is normed at last."""
+    """Patch merging of Swin v2: 2 x 2 neighbours become one position of twice the size, followed by the norm."""
 
     def __init__(self, dim: int, eps: float) -> None:
         super().__init__()

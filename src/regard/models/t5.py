@@ -171,7 +171,7 @@ class T5(EncoderDecoder):
         keys: Tensor | None = None,
         cache: Cache | None = None,
     ) -> Any:
-        """(b, n), (b, m, d) -> (b, n, d): the decoder's states, before they become words"""
+        """(b, n), (b, m, d) -> (b, n, d): the hidden states of the decoder, before the output matrix"""
         mask, beyond = decoder_mask(target, keys, cache), Mask(keys=fitted_keys(source_keys, memory))
         bias = self.decoder_bias(mask)
 

@@ -118,7 +118,7 @@ AXES = {
 
 
 class Stem(nn.Module):
-    """Three convolutions, the first with a stride, then patches: a token sees more than its own pixels."""
+    """Stem: three convolutions, the first with a stride, then patches; a token sees more than its own pixels."""
 
     def __init__(self, channels: int, stem_dim: int, dim: int, patch: int) -> None:
         super().__init__()
@@ -140,7 +140,7 @@ class Stem(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class VOLOOutput:
-    """What each head says."""
+    """Logits of each head."""
 
     label: Tensor  # (b, c), from the class token
     tokens: Tensor  # (b, n, c), from each patch
@@ -211,7 +211,7 @@ class VOLO(nn.Module):
         return self.norm(torch.cat((token, x), dim=1))
 
     def answers(self, images: Tensor) -> VOLOOutput:
-        """(b, channels, height, width) -> what both heads say, for training by token labels"""
+        """(b, channels, height, width) -> the logits of both heads, for training with token labels"""
         if self.head is None or self.token_head is None:
             raise ValueError(f"this requires a model with two heads, got {int(self.head is not None)}")
         x = self.features(images)

@@ -19,7 +19,7 @@ from .config import closest_name
 
 
 class Adapted(nn.Module):
-    """A linear map that is frozen, and what is learned beside it."""
+    """A frozen linear layer and its trainable LoRA matrices."""
 
     def __init__(self, linear: nn.Linear, rank: int, alpha: float) -> None:
         super().__init__()
@@ -39,13 +39,14 @@ class Adapted(nn.Module):
 
     @torch.no_grad()
     def merged(self) -> nn.Linear:
-        """One linear map that does the same."""
+        """A single linear layer with the same output."""
         self.linear.weight += self.scale * (self.up @ self.down)
         return self.linear.requires_grad_(True)
 
 
 def adapt(net: nn.Module, patterns: Sequence[str], rank: int, alpha: float) -> list[str]:
-    """Put adapters beside all linear maps whose names match; everything else is frozen. -> these names"""
+    """Add LoRA adapters to all linear layers whose names match and freeze everything else. -> the names of these
+    layers"""
     linear = {name: module for name, module in net.named_modules() if isinstance(module, nn.Linear)}
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in linear):
@@ -58,14 +59,14 @@ def adapt(net: nn.Module, patterns: Sequence[str], rank: int, alpha: float) -> l
 
 
 def merge(net: nn.Module) -> None:
-    """Every adapter becomes part of the map that it stands beside; names and shapes are then as they were before."""
+    """Merge every adapter into its linear layer; names and shapes are then as before ``adapt``."""
     for name, module in list(net.named_modules()):
         if isinstance(module, Adapted):
             put(net, name, module.merged())
 
 
 def adapter_state(net: nn.Module) -> dict[str, Tensor]:
-    """The adapters' own weights, by name: "blocks.0.mixer.q.down"."""
+    """The weights of the adapters alone, by name: "blocks.0.mixer.q.down"."""
     places = [name for name, module in net.named_modules() if isinstance(module, Adapted)]
     state = net.state_dict()
     return {key: state[key] for name in places for key in (f"{name}.down", f"{name}.up")}

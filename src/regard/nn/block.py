@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Attending(nn.Module):
-    """What every block begins with: mix positions, optionally look at a context; each step is a residual.
+    """Base class of blocks: self-attention and optional cross-attention, each with a residual connection.
 
     Shapes: b batch, n positions, m positions of the context, d width.
     """
@@ -52,7 +52,7 @@ class Attending(nn.Module):
 
 
 class Block(Attending):
-    """Mix positions, optionally look at a context, transform each position."""
+    """Transformer block: self-attention, optional cross-attention, feed-forward."""
 
     def __init__(
         self, mixer: Mixer, ffn: nn.Module, residual: Callable[[], Residual], *, cross: Mixer | None = None
@@ -81,7 +81,8 @@ class Block(Attending):
 
 
 def replay_blocks(net: nn.Module) -> int:
-    """Have every block of a net compute its activations again: less memory, more time. -> how many blocks"""
+    """Enable activation recomputation (gradient checkpointing) in every block: less memory, more time. -> number of
+    blocks"""
     blocks = [module for module in net.modules() if isinstance(module, Attending)]
     for block in blocks:
         block.replayed = True

@@ -17,7 +17,7 @@ PLURALS = {int: "integers", float: "numbers", str: "strings"}
 
 
 def parse(kind: type[T], data: Mapping[str, Any]) -> T:
-    """Make a config of a mapping. All unknown keys, wrong types and impossible values are reported at once."""
+    """Build a config from a mapping. All unknown keys, wrong types and invalid values are reported in one error."""
     known = fields(kind)  # type: ignore[arg-type]
     defaults = {field.name: field.default for field in known if field.default is not MISSING}
     defaults |= {field.name: field.default_factory() for field in known if field.default_factory is not MISSING}
@@ -27,7 +27,7 @@ def parse(kind: type[T], data: Mapping[str, Any]) -> T:
 
 
 def config_problems(kind: type, data: Mapping[str, Any]) -> list[str]:
-    """What is wrong with the keys that are given."""
+    """List the problems of the given keys."""
     hints = get_type_hints(kind)
     known = [field.name for field in fields(kind)]
     problems, read = [], {}
@@ -66,7 +66,7 @@ def objections(kind: type, values: Mapping[str, Any], told: bool) -> list[str]:
 
 
 def refuse(*checks: list[str]) -> None:
-    """One error with all that several checks found, a line each."""
+    """Raise one ValueError that lists all problems, one per line, if there are any."""
     problems = [problem for check in checks for problem in check]
     if problems:
         more = [f"and {len(problems) - MANY} more"] if len(problems) > MANY else []
@@ -74,7 +74,7 @@ def refuse(*checks: list[str]) -> None:
 
 
 def closest_name(word: object, known: Collection[str]) -> str:
-    """The name that was perhaps meant."""
+    """A hint with the closest valid name, or an empty string."""
     found = get_close_matches(word, known, 1) if isinstance(word, str) else []
     return f"; did you mean {found[0]!r}?" if found else ""
 
@@ -107,7 +107,7 @@ def fits_type(value: object, hint: Any) -> bool:
 
 
 def describe_misfit(value: object, wanted: str) -> str:
-    """In words, why a value does not fit."""
+    """Describe why a value has the wrong type."""
     large = isinstance(value, int) and abs(value) > LARGEST
     return "is too large" if large else f"is not {wanted}"
 
@@ -168,7 +168,7 @@ def not_finite(config: object, *names: str) -> list[str]:
 
 
 def not_shares(config: object, *names: str) -> list[str]:
-    """A share, such as a probability of dropout, is 0 <= p < 1."""
+    """Problems of probabilities, such as dropout: 0 <= p < 1 is required."""
     return [
         f"{name} must be at least 0 and less than 1, got {value}"
         for name in names
@@ -177,7 +177,7 @@ def not_shares(config: object, *names: str) -> list[str]:
 
 
 def not_divided(config: object, whole: str, part: str) -> list[str]:
-    """Whether a size is no multiple of another; what is below 1 is told of by ``not_positive``.
+    """Problems of a size that must be a multiple of another; values below 1 are reported by ``not_positive``.
 
     Of several stages, one whole for all is that of the first, and doubles from each to the next.
     """
@@ -192,7 +192,7 @@ def not_divided(config: object, whole: str, part: str) -> list[str]:
 
 
 def uneven(config: object, *names: str) -> list[str]:
-    """Whether sizes of stages, each a tuple, tell of different numbers of stages."""
+    """Problems of per-stage sizes (tuples) that differ in their number of stages."""
     found = {name: getattr(config, name) for name in names if getattr(config, name) is not None}
     if len({len(sizes) for sizes in found.values()}) < 2:
         return []

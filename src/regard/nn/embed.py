@@ -6,7 +6,8 @@ from torch import Tensor, nn
 
 
 class Lookup(nn.Embedding):
-    """A vector for each id. One that is not there is told in words where PyTorch notices it at once: not on a GPU."""
+    """Embedding of token ids. An id out of range raises a ValueError, except on a GPU, where PyTorch reports it
+    later."""
 
     def forward(self, ids: Tensor) -> Tensor:
         """(b, n) -> (b, n, d)"""
@@ -21,7 +22,7 @@ class Lookup(nn.Embedding):
 
 
 class Patches(nn.Module):
-    """Cut an image into squares and map each to a vector: one convolution whose stride is its size."""
+    """Patch embedding: one convolution whose stride is its kernel size."""
 
     def __init__(self, size: int, channels: int, dim: int) -> None:
         super().__init__()
@@ -39,7 +40,7 @@ class Patches(nn.Module):
 
 
 def check_images(images: Tensor, channels: int, side: int) -> Tensor:
-    """These images, if they are of the one size for which there are weights."""
+    """Check that images have the size of the weights, and return them."""
     if images.shape[1:] != (channels, side, side):
         got = " x ".join(map(str, images.shape[1:]))
         raise ValueError(f"the weights are for images of {channels} x {side} x {side}, got an image of {got}")

@@ -29,7 +29,7 @@ FAR = 1 << 29  # a place that is near to no other
 
 
 class Near(Protocol):
-    """Who does not look at whom in a round."""
+    """Base class of the masks within a round."""
 
     def before(self, r: int, rows: slice) -> Tensor | None:
         """The round whose last chunk stands before the first of this one, by its orders (g, n); None: nothing does."""
@@ -47,7 +47,7 @@ class Near(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class HashPlan:
-    """The orders of all rounds, padding last; the number of real positions; and who looks at whom."""
+    """The order of positions in every round, padding last; the number of real positions; and the mask."""
 
     order: Tensor  # (r, g, n): the item at each place
     rank: Tensor  # (r, g, n): the place of each item
@@ -58,7 +58,7 @@ class HashPlan:
 
 @dataclass(frozen=True, eq=False)
 class Ring:
-    """The paper's chunks. Before the first one stands the last, as in a ring.
+    """The paper's chunks, each attending to itself and to the previous one; the last chunk precedes the first.
 
     With ``once`` a key counts once, in the first round that meets it. Otherwise it counts as often as it is met, and
     all rounds are one ring, as in the authors' code.
@@ -105,7 +105,7 @@ class Ring:
 
 @dataclass(frozen=True, eq=False)
 class BucketBand:
-    """The last ``width`` earlier keys of the same bucket: who is looked at hangs on the past alone.
+    """Each query attends to the last ``width`` earlier keys of its bucket, so that no query depends on later positions.
 
     Within a bucket the order is that of the text. Buckets stand more than a width apart, so one number tells both
     the bucket and the place in it.
@@ -142,7 +142,7 @@ def of(x: Tensor, items: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """One round of some rows: who asks and who is seen in each chunk."""
+    """One round of some rows: the queries and the keys of each chunk."""
 
     items: Tensor  # (g, c, m)
     seen: Tensor  # (g, c, w)

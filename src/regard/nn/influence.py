@@ -20,7 +20,8 @@ Mix = Callable[[Tensor, Tensor | None], Tensor]
 
 
 def tell(tap: Tap, mix: Mix, x: Tensor, real: Tensor | None) -> Tensor:
-    """What ``mix`` makes of x; who listens at the tap is told, in a second run, what moves what."""
+    """Compute ``mix`` of x; if the tap has a listener, a second run computes the influence of every input on every
+    output."""
     record(tap, mix, x, real)
     return mix(x, real)
 
@@ -33,7 +34,7 @@ def record(tap: Tap, mix: Mix, x: Tensor, real: Tensor | None) -> None:
 
 
 def jacobian_norms(mix: Mix, x: Tensor, real: Tensor | None) -> Tensor:
-    """(b, n, d) -> (b, 1, n, n), as the map of one head; rows of a batch do not touch each other"""
+    """Norms of dy_i/dx_j, (b, n, d) -> (b, 1, n, n), as the map of one head; rows of a batch are independent"""
     with torch.inference_mode(False), torch.enable_grad(), heard_by({}):
         x = x.detach().clone().requires_grad_()
         real = None if real is None else real.clone()

@@ -20,7 +20,7 @@ FEWEST = 128  # positions at a time: fewer would read the weights more often tha
 
 @dataclass(frozen=True, eq=False)
 class CrossEntropy:
-    """Sums over the real positions; a mean is what they give when divided by the number of these."""
+    """Summed cross-entropy over the real positions, with their number, for the mean."""
 
     sum: Tensor  # of -log p(target), smoothed: the only one with a gradient
     plain: Tensor  # the same without smoothing: exp(plain / n) is the perplexity
@@ -80,7 +80,7 @@ def check(
 def dense_cross_entropy(
     x: Tensor, weight: Tensor, target: Tensor, bias: Tensor | None, smoothing: float, real: Tensor | None
 ) -> CrossEntropy:
-    """All logits at once, for the compiler to arrange."""
+    """Cross-entropy with all logits at once, for torch.compile."""
     logits = F.linear(x, weight, bias).flatten(0, -2)
     target = (target if real is None else target.masked_fill(~real, -100)).flatten().long()
     loss = F.cross_entropy(logits, target, reduction="sum", label_smoothing=smoothing)
@@ -90,7 +90,7 @@ def dense_cross_entropy(
 
 
 class ChunkedCrossEntropy(torch.autograd.Function):
-    """The gradient is ready when the loss is; the backward pass only scales it."""
+    """Chunked cross-entropy: the gradient is computed with the loss; the backward pass only scales it."""
 
     @staticmethod
     def forward(

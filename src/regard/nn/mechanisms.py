@@ -24,7 +24,7 @@ Choice = str | Mapping[str, Any] | tuple[Any, ...]  # a name, a table with ``kin
 
 @dataclass(frozen=True)
 class Traits:
-    """What the weights of a mechanism promise beyond the law; contracts ask for it."""
+    """Properties of the attention weights of a mechanism, which the contracts test."""
 
     sums: Literal["one", "less", "free"] = "one"  # of a row: 1; at most 1, as some keys are left out; anything
     placed: bool = False  # queries stand among the keys, or know their places: padding before them moves them
@@ -39,7 +39,8 @@ class Mechanism:
 
 
 class Mechanisms(dict[str, Mechanism]):
-    """``elsewhere`` is called before a name is unknown: it may bring rows from outside of the library."""
+    """The table of attention mechanisms. ``elsewhere`` is called before a name is reported as unknown: it may load
+    plug-ins."""
 
     elsewhere: Callable[[], None] | None = None
 
@@ -49,7 +50,7 @@ class Mechanisms(dict[str, Mechanism]):
         return super().__contains__(name)
 
     def add(self, name: str, row: Mechanism) -> None:
-        """A row of one's own. None is replaced, so that a name means one thing."""
+        """Add a mechanism. An existing name is never replaced."""
         if name in self:
             raise ValueError(f"an attention named {name!r} already exists; choose another name")
         self[name] = row
@@ -185,7 +186,7 @@ class PickedMechanism:
 
 
 def pick_mechanism(choice: Choice) -> PickedMechanism:
-    """The mechanism that one choice names, with its settings; a ValueError says what is unknown."""
+    """The mechanism of one choice, with its settings; raises a ValueError for an unknown name or setting."""
     table = {"kind": choice} if isinstance(choice, str) else dict(choice) if isinstance(choice, Mapping) else {}
     kind = table.pop("kind", None)
     if not isinstance(kind, str) or kind not in MECHANISMS:
@@ -198,14 +199,14 @@ def pick_mechanism(choice: Choice) -> PickedMechanism:
 
 
 def simplest_choice(choice: Choice) -> Choice:
-    """The shortest way to say it: several that are one are that one, and a table that sets nothing is its name."""
+    """The shortest equivalent choice: equal choices become one, and a table with default settings becomes its name."""
     first, *others = map(pick_mechanism, choice if isinstance(choice, list | tuple) else [choice])
     plain = first.settings == MECHANISMS[first.kind].settings()
     return first.kind if plain and all(other == first for other in others) else choice
 
 
 def build_mixer(choice: Choice, site: Site) -> Mixer:
-    """The attention that was picked, for this place; a ValueError says what is unknown or cannot be served here."""
+    """Build the chosen attention for a site; raises a ValueError if it is unknown or not supported at this site."""
     picked = pick_mechanism(choice)
     try:
         return MECHANISMS[picked.kind].build(picked.settings, site)
@@ -214,7 +215,7 @@ def build_mixer(choice: Choice, site: Site) -> Mixer:
 
 
 def can_drop(choice: Choice) -> bool:
-    """Whether single weights can be dropped in training. What is unknown is told of elsewhere."""
+    """Whether the chosen attention supports attention dropout. Unknown names are reported elsewhere."""
     for one in choice if isinstance(choice, list | tuple) else [choice]:
         try:
             with torch.device("meta"):
@@ -226,7 +227,8 @@ def can_drop(choice: Choice) -> bool:
 
 
 def unknown_choices(config: object, *names: str) -> list[str]:
-    """For a config: what is unknown in the attentions that it picks. What cannot stand at a place, ``Site`` tells."""
+    """For a config: the problems of its attention choices. What is not supported at a site is reported when it is
+    built."""
     problems = []
     for name in names:
         choice = getattr(config, name)
@@ -242,7 +244,7 @@ def unknown_choices(config: object, *names: str) -> list[str]:
 
 
 def layer_choices(choice: Choice, depth: int) -> list[Choice]:
-    """One choice for each layer: several take turns (GPT-3 alternates dense and banded)."""
+    """One choice for each layer: several choices alternate (as the dense and banded layers of GPT-3)."""
     turns = list(choice) if isinstance(choice, list | tuple) else [choice]
     if not turns:
         raise ValueError("attention is an empty list; it needs at least one name")

@@ -34,7 +34,7 @@ def sinusoid(positions: Tensor, dim: int, layout: Layout = "interleaved", base: 
 
 
 class Learned(nn.Module):
-    """One free vector for each position; asking beyond the last one is an error, not a wrong answer."""
+    """Learned position embeddings; a position out of range raises a ValueError."""
 
     def __init__(self, length: int, dim: int) -> None:
         super().__init__()
@@ -215,7 +215,7 @@ class WindowBias(nn.Module):
         return self.weight.unflatten(0, (2 * self.height - 1, 2 * self.width - 1))
 
     def resized(self, height: int, width: int) -> Tensor:
-        """The table for windows of another size, bicubic, as the authors' code.  -> (offsets, h)"""
+        """The table interpolated for windows of another size, bicubic, as in the authors' code. -> (offsets, h)"""
         if (height, width) == (self.height, self.width):
             return self.weight
         grid, size = self.offsets().movedim(-1, 0)[None], (2 * height - 1, 2 * width - 1)
@@ -272,7 +272,7 @@ class OffsetBias(nn.Module):
         return table[:, distances(height, width, stride, table.device)]
 
     def resized(self, height: int, width: int) -> Tensor:
-        """The table for another grid, bilinear.  -> (h, height * width)"""
+        """The table interpolated for another grid, bilinear. -> (h, height * width)"""
         if (height, width) == (self.height, self.width):
             return self.weight
         grid = self.weight.unflatten(1, (self.height, self.width))[None]
@@ -281,7 +281,7 @@ class OffsetBias(nn.Module):
 
 @lru_cache(maxsize=64)
 def distances(height: int, width: int, stride: int, device: torch.device) -> Tensor:
-    """Rows and columns between a query and a key, as one number.  -> (q, k)"""
+    """The row and column distance between a query and a key, as one index. -> (q, k)"""
     with torch.inference_mode(False):  # remembered tensors must serve training too
         y, x = torch.meshgrid(*(torch.arange(side, device="cpu") for side in (height, width)), indexing="ij")
         rows = (y[::stride, ::stride].flatten()[:, None] - y.flatten()).abs()
@@ -290,7 +290,7 @@ def distances(height: int, width: int, stride: int, device: torch.device) -> Ten
 
 
 def refit_tables(old: nn.Module, new: nn.Module) -> dict[str, Tensor]:
-    """The weights of ``old``, its tables of offsets made for the windows and grids of ``new``, a net of its form."""
+    """The weights of ``old``, with the position-bias tables interpolated for the windows and grids of ``new``."""
     found, places = dict(old.state_dict()), dict(new.named_modules())
     for name, module in old.named_modules():
         other = places.get(name)

@@ -19,7 +19,8 @@ T = TypeVar("T")
 
 
 def recompute(f: Callable[..., T], *inputs: Tensor | None) -> T:
-    """``f(*inputs)``, of which only the inputs are kept; random states are replayed, and what was decided stays.
+    """Activation recomputation (gradient checkpointing) of ``f(*inputs)``: only the inputs are kept; random states and
+    decisions are replayed.
 
     Whoever listened during the forward pass is taken along, so that the second run takes the same path, also after
     the capture has closed.
@@ -99,7 +100,7 @@ def kept(decide: Callable[[], Tensor]) -> Tensor:
 
 @dataclass(frozen=True)
 class RowPart:
-    """Some rows of a result, its last axis but one: the rows that they need of each input, and how they are made."""
+    """Some rows (second-last axis) of a result: the input rows that they need, and how to compute them."""
 
     rows: slice
     needs: tuple[slice, ...]
@@ -115,7 +116,7 @@ def some(x: Tensor, rows: slice) -> Tensor:
 
 
 def in_parts(parts: Sequence[RowPart], *inputs: Tensor) -> Tensor:
-    """One part after another, and each again for its gradient. Only the inputs are kept.
+    """Compute a result part by part, and each part again for its gradient. Only the inputs are kept.
 
     A part leaves nothing behind. An output of its own or a node of a graph would come to stand in the memory that its
     large tensors gave back, and the allocator could not use that again for those of the next part. So there is one

@@ -45,7 +45,7 @@ class RNNCell(nn.Module):
         return torch.rnn_relu if self.act in (F.relu, torch.relu) else None
 
     def forward(self, x: Tensor, state: State | None = None) -> State:
-        """(b, d), the state before or none for zeros -> the state after"""
+        """(b, d), the previous state (None: zeros) -> the new state"""
         h = (state or blank_state(self, x))["h"]
         return {"h": self.h(self.act(self.input(x) + self.recurrent(h)))}
 
@@ -72,7 +72,7 @@ class GRUCell(nn.Module):
         return torch.gru if self.reset == "after" else None
 
     def forward(self, x: Tensor, state: State | None = None) -> State:
-        """(b, d), the state before or none for zeros -> the state after"""
+        """(b, d), the previous state (None: zeros) -> the new state"""
         h = (state or blank_state(self, x))["h"]
         e, after, new = h.shape[-1], self.reset == "after", self.input(x)
         u, c = self.recurrent.weight, self.recurrent.bias
@@ -103,7 +103,7 @@ class LSTMCell(nn.Module):
 
     @torch.no_grad()
     def set_forget(self, bias: float) -> None:
-        """The two biases add up, so one of them takes it all."""
+        """Set the forget-gate bias: the two biases add up, so one of them is set."""
         self.input.bias.chunk(4)[1].fill_(bias)
         self.recurrent.bias.chunk(4)[1].zero_()
 
@@ -111,7 +111,7 @@ class LSTMCell(nn.Module):
         return torch.lstm
 
     def forward(self, x: Tensor, state: State | None = None) -> State:
-        """(b, d), the state before or none for zeros -> the state after"""
+        """(b, d), the previous state (None: zeros) -> the new state"""
         state = state or blank_state(self, x)
         i, f, g, o = (self.input(x) + self.recurrent(state["h"])).chunk(4, -1)
         i, f, g, o = self.i(i.sigmoid()), self.f(f.sigmoid()), self.g(g.tanh()), self.o(o.sigmoid())
@@ -136,18 +136,18 @@ def cell_kind(name: str) -> Kind:
 
 
 def settle(cell: nn.Module, hidden: int) -> None:
-    """PyTorch's first weights and biases: uniform, at most 1 / sqrt(hidden)."""
+    """PyTorch's initialisation of weights and biases: uniform, at most 1 / sqrt(hidden)."""
     for weight in cell.parameters():
         nn.init.uniform_(weight, -(hidden**-0.5), hidden**-0.5)
 
 
 def blank_state(cell: Cell, x: Tensor) -> State:
-    """The state before anything was read."""
+    """The zero state, before the first step."""
     return {name: x.new_zeros(*x.shape[:-1], cell.recurrent.in_features) for name in cell.names}
 
 
 def detach(state: State) -> State:
-    """Cut the gradient, between the pieces of a sequence that is too long to learn from at once."""
+    """Detach a state from the graph, for truncated backpropagation through time."""
     return {name: part.detach() for name, part in state.items()}
 
 
@@ -168,7 +168,7 @@ class RecurrentOutput:
 
 
 class Recurrent(nn.Module):
-    """Layers of cells over whole sequences, each reading the layer below, from one end or from both.
+    """Stacked recurrent layers over sequences, unidirectional or bidirectional.
 
     Padding, on either side, does not exist for it: the state does not move there, so that the way back starts at a
     sequence's own last token. Dropout stands between layers, never between steps. The whole stack is one call of
@@ -192,7 +192,7 @@ class Recurrent(nn.Module):
     def forward(
         self, x: Tensor, *, keys: Tensor | None = None, state: State | None = None, cache: Cache | None = None
     ) -> RecurrentOutput:
-        """(b, n, d); keys bool (b, n), False at padding; the state before the first token, or none for zeros.
+        """(b, n, d); keys bool (b, n), False at padding; the initial state, None for zeros.
 
         Once a cache holds a state, decoding goes on from there and ``state`` is no longer read.
         """

@@ -33,7 +33,7 @@ HIDDEN = 1 << 22  # numbers of a feed-forward's inside that may stand in memory 
 
 @dataclass(frozen=True, eq=False)
 class Streams:
-    """The two halves of the state, each (b, n, d)."""
+    """The two streams of a reversible network, each (b, n, d)."""
 
     first: Tensor
     second: Tensor
@@ -79,7 +79,7 @@ class ReversibleBlock(nn.Module):
 
 
 def run_reversible(blocks: Sequence[nn.Module], x: Streams, *, mask: Mask = ALL, cache: Cache | None = None) -> Streams:
-    """All blocks, one after the other. In training nothing of them is kept but the end, unless someone listens."""
+    """Run all reversible blocks. In training only the final output is kept, unless a listener is active."""
     layers = [block for block in blocks if isinstance(block, ReversibleBlock)]
     parameters = [p for layer in layers for p in layer.parameters()]
     learning = torch.is_grad_enabled() and any(p.requires_grad for p in (*parameters, x.first, x.second))

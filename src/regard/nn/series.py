@@ -11,7 +11,7 @@ from .mask import fitted_keys
 
 
 def known_last(values: Tensor, keys: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """Padding goes to the left, whatever side it stood on, and becomes zeros: the last place is the last known value.
+    """Move padding to the left and set it to zero, so that the last position is the last known value.
 
     (b, n), bool (b, n) -> (b, n), bool (b, n)
     """
@@ -36,7 +36,7 @@ def quantile_losses(said: Tensor, wanted: Tensor, quantiles: Tensor) -> Tensor:
 
 
 def not_quantiles(config: object) -> list[str]:
-    """For a config: whether its quantiles do not rise from above 0 to below 1, or lack the median."""
+    """For a config: the problems of its quantiles, which must increase between 0 and 1 and contain the median."""
     found = getattr(config, "quantiles", None)
     if found is None:
         return []

@@ -23,7 +23,7 @@ class Listener:
 
 
 class Tap(nn.Module):
-    """The identity, until someone listens.
+    """A tap (hook point): the identity, unless a listener is active.
 
     A tap has no weights, so it never appears in a checkpoint; its name is its place in the module tree. ``live`` tells
     the owner whether the tensor is wanted at all, so that attention may use a fused kernel that never forms it.
@@ -106,8 +106,8 @@ def without(gone: Collection[Listener], there: tuple[Listener, ...]) -> tuple[Li
 
 @contextmanager
 def listen(model: nn.Module, pattern: str, hear: Hear, *, records: bool = False) -> Iterator[list[str]]:
-    """Call ``hear(name, tensor)`` at every tap whose name matches; a returned tensor replaces the original, whose shape
-    it must have.
+    """Call ``hear(name, tensor)`` at every tap whose name matches; a returned tensor of the same shape replaces the
+    original.
 
     Layers whose activations are computed again in the backward pass call their listeners again, but not those with
     ``records``. ``replay.recompute`` takes the listeners along. ``torch.utils.checkpoint`` does not: what is replaced
@@ -133,7 +133,7 @@ def listen(model: nn.Module, pattern: str, hear: Hear, *, records: bool = False)
 
 @contextmanager
 def capture(model: nn.Module, pattern: str = "*.weights", *, grad: bool = False) -> Iterator[dict[str, list[Tensor]]]:
-    """Keep what passes the matching taps, every call in order: ``with capture(model) as seen: model(x)``.
+    """Record what passes the matching taps, every call in order: ``with capture(model) as seen: model(x)``.
 
     Nothing is kept in a backward pass, where layers may be computed again; so each call is kept once. Under
     ``torch.utils.checkpoint``, looking at ``weights`` takes another path than not looking, so it must go on until the

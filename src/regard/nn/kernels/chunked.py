@@ -95,7 +95,7 @@ class Chunked(Kernel):
         return y[..., :n, :].take_along_dim(order.argsort(dim=-1)[..., None, :, None], -2)
 
     def blocks(self, n: int, filled: Tensor, causal: bool) -> "Blocks":
-        """Who asks and who is seen in each chunk, if the first ``filled`` of n places are real."""
+        """The queries and the keys of each chunk, if the first ``filled`` of n positions are real."""
         m, device = min(self.chunk, n), filled.device
         c, chunks = -(-n // m), (-(-filled // m)).clamp(min=1)[..., None]  # (..., 1, 1)
         own = torch.arange(c * m, device=device).view(c, m).expand(*filled.shape[:-1], c, m)
@@ -106,7 +106,7 @@ class Chunked(Kernel):
         return Blocks(own, torch.cat(seen, -1), filled[..., None], causal)
 
     def steps(self, c: int, causal: bool) -> tuple[int, ...]:
-        """To the chunks that are seen besides one's own."""
+        """Offsets of the chunks that are seen besides the own one."""
         return () if c == 1 else (-1, 1)[: 1 if causal else 1 + self.after]
 
     def part(self, blocks: "Blocks", chunks: slice, rows: slice) -> RowPart:

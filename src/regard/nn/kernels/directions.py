@@ -43,7 +43,7 @@ class Directions(nn.Module):
             self.draw()
 
     def forward(self) -> Tensor:
-        """The directions of this call. Every ``redraw`` calls in training they are others; in evaluation, never."""
+        """The random directions of this call, redrawn every ``redraw`` calls in training and never in evaluation."""
         if self.training and self.redraw and not self.matrix.is_meta:
             torch.compiler.disable(self.count)()  # a graph would keep the directions that it began with
         return self.matrix

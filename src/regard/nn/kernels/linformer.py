@@ -31,7 +31,7 @@ Sums = Literal["learned", "convolution", "mean"]
 
 
 class DenseProjection(nn.Module):
-    """A matrix r x n that is learned; one for each head, or one for all."""
+    """A learned projection matrix r x n; one for each head, or one for all."""
 
     def __init__(self, heads: int, rank: int, length: int) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class DenseProjection(nn.Module):
 
 
 class WindowProjection(nn.Module):
-    """A sum of each window of neighbours, the same for all windows: their mean, or as is learned."""
+    """A weighted sum over each window of positions, the same for all windows: the mean, or learned weights."""
 
     def __init__(self, heads: int, rank: int, length: int, *, learned: bool) -> None:
         super().__init__()
@@ -131,7 +131,7 @@ class Linformer(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """Each sentence brought to the front of its row, and zeros behind it, as if padding had never been there."""
+    """Move the real tokens of each row to the front, followed by zeros, so that padding has no effect."""
 
     keys: Tensor | None  # bool (..., n)
     n: int

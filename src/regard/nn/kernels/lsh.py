@@ -96,7 +96,7 @@ def build(settings: Settings, site: Site) -> Mixer:
 
 
 def sizes(settings: Settings, length: int | None) -> tuple[int, ...]:
-    """How many buckets: a power of two; many are the pairs of two hashes."""
+    """The number of buckets as powers of two; a large number is the product of two hashes."""
     if isinstance(settings.buckets, tuple):
         return settings.buckets
     if settings.buckets is not None:
@@ -190,12 +190,12 @@ class LSH(Kernel):
             raise ValueError("LSH attention with a band sees earlier keys only, so it must be causal")
 
     def codes(self, k: Tensor) -> Tensor:
-        """The bucket of each key in each round: (b, h, k, e) -> (b, h, r, k). What was hashed is not hashed again when
-        activations are: they may differ by a rounding, and a key might fall into another bucket."""
+        """The bucket of each key in each round: (b, h, k, e) -> (b, h, r, k). Buckets are kept when activations are
+        recomputed, as rounding differences could move a key to another bucket."""
         return kept(lambda: self.hash(k, self.draw()))
 
     def draw(self) -> int:
-        """How often other hashes have been drawn. What hangs on the number of calls is saved with it."""
+        """Count the redraws of the hashes; the count is saved with the model."""
         if self.calls is None or self.calls.is_meta:
             return 0
         if self.training:

@@ -79,7 +79,7 @@ class LocalP(Kernel):
         return inside * torch.exp(-2 * (off / self.window) ** 2).to(inside.dtype)
 
     def places(self, k: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
-        """Each sentence's own length, and the place of each key in it: padding counts for nothing, on either side."""
+        """Length of each sequence and the position of each key in it, without padding on either side."""
         precise = torch.promote_types(k.dtype, torch.float32)  # bfloat16 cannot count beyond 256
         if mask.keys is None:
             n = torch.tensor(k.shape[-2], dtype=precise, device=k.device)

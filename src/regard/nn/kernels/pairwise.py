@@ -49,7 +49,7 @@ class MeanConcat(Kernel):
 
 
 def averaged(scores: Tensor, mask: Mask, bias: Bias | None) -> Tensor:
-    """Over the keys that may be looked at.  (..., h, q, k) -> (..., h, q, k)"""
+    """Divide by the number of keys that may be attended to. (..., h, q, k) -> (..., h, q, k)"""
     allowed = mask.dense(scores.shape[-2], scores.shape[-1], scores.device)
     if bias is not None:  # minus infinity in it forbids
         possible = scores > -torch.inf

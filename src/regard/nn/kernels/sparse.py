@@ -205,7 +205,7 @@ class Fixed(Kernel):
         return earlier(mask, own if self.looks == "near" else own | over_heads(sums_up), steps)
 
     def surroundings(self, queries: Tensor, keys: Tensor, steps: Tensor) -> Tensor:
-        """What a query sees around itself: its block, or itself alone.  positions (..., q), (..., k) -> (..., q, k)"""
+        """Which keys near a query it sees: its block, or only itself. positions (..., q), (..., k) -> (..., q, k)"""
         if self.looks == "far":
             return steps == 0
         same = queries[..., :, None] // self.block == keys[..., None, :] // self.block
@@ -273,14 +273,14 @@ class Fixed(Kernel):
         return RowPart(rows, (rows, near, near, before, before), make)
 
     def summaries(self, n: int) -> int:
-        """How many of the first n positions sum up a block."""
+        """Number of summary positions among the first n."""
         whole, rest = divmod(n, self.block)
         return 0 if self.looks == "near" else whole * self.summary + max(rest - self.block + self.summary, 0)
 
 
 @dataclass(frozen=True, eq=False)
 class Summaries:
-    """The keys that sum up their blocks, where they stand, and whether they are there: short sentences have fewer."""
+    """The summary keys of the blocks, their positions, and whether they exist: short sequences have fewer."""
 
     positions: Tensor  # (s,), each in its own sentence
     places: Tensor  # (s,), or (..., s) where padding moves them
@@ -318,7 +318,7 @@ def side_by_side(a: Tensor, b: Tensor) -> Tensor:
 
 
 class SplitHeads(Kernel):
-    """Some heads look in one way, the others in another; of an odd number the first way has one more."""
+    """Some heads use one pattern, the others another; of an odd number of heads the first pattern has one more."""
 
     def __init__(self, first: Local | Fixed, second: StridedColumns | Fixed, dropout: float = 0.0) -> None:
         super().__init__(dropout)

@@ -56,7 +56,7 @@ class Keys:
 
 @dataclass(frozen=True)
 class Sums:
-    """All keys so far."""
+    """Sums over all keys so far."""
 
     total: Tensor  # (..., m, f+1)
     peak: Tensor  # (..., 1, 1): the level that the total is relative to
@@ -179,7 +179,7 @@ class LinearAttention:
 def decode(
     linear: LinearAttention, slot: Slot, q: Tensor, k: Tensor, v: Tensor, mask: Mask, level: Tensor | None = None
 ) -> Tensor:
-    """The new positions alone, with a mask of their own; of all before them the sums are in the slot."""
+    """One decoding step: the new positions only, with their own mask; the sums over the past are in the slot."""
     past = Sums(slot["sums"], slot["peak"]) if "sums" in slot else None
     mixed = linear.mix(q, k, v, mask, level, past)
     slot["sums"], slot["peak"] = mixed.sums
@@ -203,7 +203,7 @@ def possible(mask: Mask, bias: Bias | None) -> Mask:
 
 
 def never_formed(site: Site) -> None:
-    """Refuse a site that asks for what only scores can have."""
+    """Refuse a site that needs explicit scores."""
     if site.biased:
         raise ValueError("linear attention never forms the score matrix, so it cannot take a bias")
     if site.dropout:

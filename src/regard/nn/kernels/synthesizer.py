@@ -95,7 +95,7 @@ class DenseSynthesizer(nn.Module):
 
 
 class FactorisedDense(nn.Module):
-    """Guesses for each stretch of the keys, times guesses for each place within a stretch."""
+    """Predicted scores of each segment of the keys, times predicted scores within a segment."""
 
     def __init__(self, heads: int, width: int, length: int) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class FactorisedDense(nn.Module):
 
 
 class Random(nn.Module):
-    """A matrix for each head."""
+    """A learned score matrix for each head."""
 
     def __init__(self, heads: int, length: int, *, learned: bool) -> None:
         super().__init__()
@@ -152,7 +152,7 @@ class Vanilla(nn.Module):
 
 
 class Synthesizer(Kernel):
-    """The softmax of what the parts say, each as loud as it has learned to be."""
+    """Softmax of the weighted sum of the scores of all parts, with learned weights."""
 
     def __init__(self, parts: Sequence[nn.Module], length: int, dropout: float = 0.0) -> None:
         super().__init__(dropout)
@@ -186,7 +186,7 @@ class Synthesizer(Kernel):
 
 
 def synthesize(words: Sequence[Word], rank: int, length: int | None, site: Site) -> Mixer:
-    """A synthesizer of these parts for a place in a model, with the projections that they need."""
+    """Build a synthesizer with these parts for a site, with the projections that they need."""
     if site.cross:
         raise ValueError(
             "a synthesizer predicts scores for the positions of one sequence, so it does not support "

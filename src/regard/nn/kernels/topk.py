@@ -12,7 +12,8 @@ from ..mask import ALL, Bias, Mask, add_bias, masked_softmax
 
 
 class TopK(Kernel):
-    """Softmax over the ``keep`` largest scores of each row; of equal ones the earlier key is kept."""
+    """Top-k attention: softmax over the ``keep`` largest scores of each row; of equal scores the earlier key is
+    kept."""
 
     def __init__(self, keep: int, dropout: float = 0.0) -> None:
         super().__init__(dropout)

@@ -30,7 +30,8 @@ Form = Literal["gaussian", "embedded", "dot", "concat"]
 
 
 class NonLocal(Foldable):
-    """``pool`` is the paper's sub-sampling: of each square of so many pixels a side, the largest key and value."""
+    """The non-local block. ``pool`` is the paper's subsampling: max pooling of keys and values over squares of this
+    side."""
 
     def __init__(self, dim: int, form: Form = "embedded", pool: int = 1, norm: Norm = BatchNorm) -> None:
         super().__init__()

@@ -64,7 +64,7 @@ class Outlook(Mixer):
         return self.out(self.mixed(y).transpose(1, 2).flatten(2)).unflatten(1, grid)
 
     def looks(self, x: Tensor) -> Tensor:
-        """(b, r, c, d) -> (b, h, w, k*k, k*k), rows sum to 1"""
+        """The attention weights: (b, r, c, d) -> (b, h, w, k*k, k*k), rows sum to 1"""
         if self.stride > 1:
             x = F.avg_pool2d(x.movedim(-1, 1), self.stride, ceil_mode=True).movedim(1, -1)
         size = self.window**2
@@ -90,7 +90,7 @@ class Outlook(Mixer):
         return found.unflatten(-1, (n + 1, n + 1))[..., :n, :n]
 
     def places(self, grid: tuple[int, int], device: torch.device) -> Tensor:
-        """-> (w, k*k): the places of each window, n where there is none"""
+        """-> (w, k*k): the positions of each window, n where there is none"""
         n = grid[0] * grid[1]
         counted = torch.arange(1, n + 1, dtype=torch.float64, device=device).view(1, 1, *grid)
         found = F.unfold(counted, self.window, padding=self.window // 2, stride=self.stride)[0].T.long() - 1
