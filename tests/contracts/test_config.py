@@ -62,13 +62,13 @@ def test_good(data: dict[str, Any]) -> None:
         ({"dim": "8"}, "dim = '8' is not an integer"),
         ({"dim": None}, "dim = None is not an integer"),
         ({"dim": [8]}, "dim = .* is not an integer"),
-        ({"dim": 10**13}, "dim = 10000000000000 is too large a number"),
+        ({"dim": 10**13}, "dim = 10000000000000 is too large"),
         ({"dim": -(10**13)}, "dim"),
-        ({"dim": 10**500}, "dim = 1000.*[.][.][.] is too large a number"),
+        ({"dim": 10**500}, "dim = 1000.*[.][.][.] is too large"),
         ({"rate": float("nan")}, "rate = nan is not a number"),
         ({"rate": float("inf")}, "rate = inf is not a number"),
         ({"rate": -float("inf")}, "rate"),
-        ({"rate": 10**500}, "rate = 1000.*[.][.][.] is too large a number"),
+        ({"rate": 10**500}, "rate = 1000.*[.][.][.] is too large"),
         ({"rate": False}, "rate = False is not a number"),
         ({"rate": "0.1"}, "rate"),
         ({"name": 3}, "name = 3 is not a string"),
@@ -177,7 +177,7 @@ class Checked:
         ({"dropout": float("nan")}, ["dropout must be at least 0 and less than 1, got nan"]),
         ({"act": "gellu"}, ["act = 'gellu' is not one of relu, gelu; did you mean 'gelu'?"]),
         ({"act": "x"}, ["act = 'x' is not one of relu, gelu"]),
-        ({"attention": []}, ["attention is an empty list; give at least one name"]),
+        ({"attention": []}, ["attention is an empty list; it needs at least one name"]),
         (
             {"attention": ["dot", "dott", "dott", ("dot",)]},
             ["'dott'; did you mean 'dot'?", "unknown attention ('dot',)"],
@@ -205,7 +205,13 @@ def test_impossible_values_are_told_beside_unknown_keys_and_wrong_types() -> Non
     with pytest.raises(ValueError, match="unknown key") as error:
         parse(Checked, data)
     lines = str(error.value).split("\n")
-    told = ["'dimm'; did you mean 'dim'?", "dim = 'x'", "depth = 0", "did you mean 'relu'?", "did you mean 'softmax'?"]
+    told = [
+        "'dimm'; did you mean 'dim'?",
+        "dim = 'x'",
+        "depth must be at least 1, got 0",
+        "did you mean 'relu'?",
+        "did you mean 'softmax'?",
+    ]
     assert len(lines) == len(told)
     for part in told:
         assert sum(part in line for line in lines) == 1
@@ -260,7 +266,7 @@ def test_a_word_that_is_near() -> None:
     [
         ("sofmax", "unknown attention 'sofmax'; did you mean 'softmax'"),
         ({"kind": "top-k", "kep": 3}, "attention 'top-k': unknown key 'kep'; did you mean 'keep'"),
-        ({"kind": "top-k", "keep": 0}, "at least one key, got 0"),
+        ({"kind": "top-k", "keep": 0}, "must be at least 1, got 0"),
         ({"kind": "top-k", "keep": 2.0}, "keep = 2.0 is not an integer"),
         ({"kind": "local-p", "window": 0}, "got 0"),
         ({"kind": "local-p", "window": -2}, "got -2"),

@@ -195,24 +195,35 @@ def test_bad_names() -> None:
         (
             "gpt-small",
             {"attention": "softmaxx", "depht": 2, "dim": "wide", "heads": 0, "dropout": 2, "activation": "gellu"},
-            ["'softmax'", "'depth'", "dim = 'wide'", "heads = 0", "dropout = 2", "did you mean 'gelu'"],
+            [
+                "'softmax'",
+                "'depth'",
+                "dim = 'wide'",
+                "heads must be at least 1, got 0",
+                "dropout must be at least 0 and less than 1, got 2",
+                "did you mean 'gelu'",
+            ],
         ),
         ("gpt-tiny", {"attention": "local-p", "depht": 2}, ["cannot be causal", "'depth'"]),
         (
             "gpt-tiny",
             {"attention": {"kind": "top-k", "keep": 0}, "zz": 2},
-            ["must be at least 1, got 0", "'zz'; valid names are"],
+            ["must be at least 1, got 0", "'zz'; valid keys are"],
         ),
         (
             "transformer-base",
             {"norm": "prre", "cross": [], "attention": ["dott", {"kind": "top-k", "kep": 3}]},
             ["did you mean 'pre'", "cross is an empty list", "did you mean 'dot'", "did you mean 'keep'"],
         ),
-        ("bert-tiny", {"head": "pretraining", "pooler": False, "hed": 1}, ["reads the pooler", "did you mean 'head'"]),
+        (
+            "bert-tiny",
+            {"head": "pretraining", "pooler": False, "hed": 1},
+            ["needs pooler = true", "did you mean 'head'"],
+        ),
         (
             "vit-tiny",
             {"classes": -1, "patch": 5, "heads": 7},
-            ["classes = -1", "image = 224", "dim = 192 is not a mult"],
+            ["classes must be at least 0, got -1", "image = 224", "dim = 192 is not a mult"],
         ),
         (
             "gpt2",
@@ -439,7 +450,7 @@ def test_keys_of_other_tokens_are_refused(family: str) -> None:
         name, (rows, length) = "keys" if part == last else f"{part}_keys", ids.shape
         for shape in ((rows, length - 1), (rows, length + 1), (rows + 1, length), (length,)):
             keys = {name: torch.ones(shape, dtype=torch.bool)}
-            told = re.escape(f"got the shape {shape}, expected {(rows, length)}")
+            told = re.escape(f"shape of the tokens: got {shape}, expected {(rows, length)}")
             with pytest.raises(ValueError, match=told):
                 net(family)(**given, **keys)
 

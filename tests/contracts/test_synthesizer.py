@@ -206,11 +206,15 @@ def test_one_map_serves_the_whole_batch() -> None:
 def test_what_cannot_be_is_refused() -> None:
     site = Site(dim=DIM, heads=HEADS, length=N)
     for choice, place, told in [
-        ("synthesizer-dense", Site(dim=DIM, heads=HEADS), "must know the longest input: give its `length`"),
-        ("synthesizer", Site(dim=DIM, heads=HEADS, length=N, rotary=Rotary(4)), "cannot take rotary positions"),
-        ("synthesizer-random", Site(dim=DIM, heads=HEADS, length=N, cross=True), "cannot serve a context"),
+        ("synthesizer-dense", Site(dim=DIM, heads=HEADS), "needs the maximum sequence length: set `length`"),
+        ("synthesizer", Site(dim=DIM, heads=HEADS, length=N, rotary=Rotary(4)), "does not support rotary positions"),
+        (
+            "synthesizer-random",
+            Site(dim=DIM, heads=HEADS, length=N, cross=True),
+            "does not support cross-attention to a context",
+        ),
         ({"kind": "synthesizer", "parts": []}, site, "at least one part"),
-        ({"kind": "synthesizer-random", "form": "factorised", "rank": 0}, site, "at least one wide"),
+        ({"kind": "synthesizer-random", "form": "factorised", "rank": 0}, site, "rank must be at least 1, got 0"),
         ({"kind": "synthesizer", "parts": ["vanila"]}, site, "parts"),
     ]:
         with pytest.raises(ValueError, match=told):

@@ -168,10 +168,10 @@ def test_what_timm_cannot_say(changes: dict[str, object], tmp_path: Path) -> Non
     ("changes", "problem"),
     [
         ({"architecture": "cait_l24_224"}, "architecture = 'cait_l24_224'"),
-        ({"model_args": {"mlp_ratio": 1.5}}, "mlp_ratio_token_only differs from mlp_ratio"),
+        ({"model_args": {"mlp_ratio": 1.5}}, "mlp_ratio_token_only must be equal to mlp_ratio"),
         ({"model_args": {"global_pool": "avg"}}, "global_pool = 'avg'"),
         ({"model_args": {"pos_drop_rate": 0.1}}, "pos_drop_rate = 0.1 is not supported"),
-        ({"model_args": {"depth_token_only": 10**7}}, "more layers than there are tensors"),
+        ({"model_args": {"depth_token_only": 10**7}}, "more layers than the checkpoint has tensors"),
         ({"model_args": {"nonsense": 1}}, "nonsense"),
     ],
 )

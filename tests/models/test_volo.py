@@ -246,8 +246,8 @@ def test_timm_loads_it(folder: Path) -> None:
     [
         ({"architecture": "volo_d6_224"}, "architecture = 'volo_d6_224'"),
         ({"model_args": {"layers": [4, 4, 8]}}, "layers = [4, 4, 8] is not a list of 4 integers"),
-        ({"model_args": {"layers": [4, 4, 8, 10**9]}}, "more layers than there are tensors"),
-        ({"model_args": {"embed_dims": [192, 384, 192, 384]}}, "differ among the last three stages"),
+        ({"model_args": {"layers": [4, 4, 8, 10**9]}}, "more layers than the checkpoint has tensors"),
+        ({"model_args": {"embed_dims": [192, 384, 192, 384]}}, "must each be equal in the last three stages"),
         ({"model_args": {"post_layers": ["ca"]}}, "post_layers = ['ca'] is not supported"),
         ({"model_args": {"pooling_scale": 4}}, "pooling_scale = 4"),
         ({"model_args": {"nonsense": 1}}, "nonsense"),
