@@ -61,8 +61,8 @@ def index(folder: Path) -> None:
     lines = [
         "# The gallery",
         "",
-        "Every figure is computed with the library. The expectation of the lecture or the paper was fixed before the run; the",
-        "verdict follows from the results of the run, with the number of random starts that agree if there are several.",
+        "Every figure is computed with the library. The expectation of the lecture or the paper was fixed before the",
+        "run; the verdict follows from the results of the run, with the number of random starts that agree.",
         "",
         f"{', '.join(f'{count} {word}' for word, count in counts.items())}; {len(table)} figures in all.",
         "Stale: the code that computed the results has changed since.",
