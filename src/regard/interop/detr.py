@@ -18,7 +18,7 @@ NESTED = "backbone_config"
 
 
 def of_timm(data: Mapping[str, Any]) -> bool:
-    """Before they had a table for the backbone, timm's was meant unless another was asked for."""
+    """Whether the backbone is timm's, the default in older configs without a table for the backbone."""
     inner = data.get(NESTED)
     if isinstance(inner, dict):
         return inner.get("model_type") == "timm_backbone"

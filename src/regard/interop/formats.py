@@ -134,7 +134,7 @@ READ_ONLY = (detr.TIMM,)  # what goes out has another kind, which alone can say 
 
 
 def checkpoint_kind(data: Mapping[str, Any]) -> str:
-    """Its name in KINDS, if it has one; timm's configs have an architecture, no model_type; one of theirs is of two."""
+    """The name of the format in KINDS; timm's configs have an architecture instead of a model_type."""
     if "model_type" not in data and "architecture" in data:
         return timm_kind(str(data["architecture"]))
     if data.get("model_type") == "detr" and detr.of_timm(data):
@@ -294,7 +294,7 @@ def kinds_of(family: str, to: str) -> list[CheckpointFormat]:
 def try_export(
     kind: CheckpointFormat, config: Any, state: Mapping[str, Tensor]
 ) -> tuple[CheckpointFormat, dict[str, Any], RulePass, Lost]:
-    """One of our models in one of their formats, and what that cannot say: by key, our value and the one it says."""
+    """Export a model to a format, with what it cannot represent: by key, our value and the exported one."""
     data = kind.export_config(config)
     run = export_tensors(state, kind.rules(config, None))
     back = config_data(kind.complete(kind.config(ForeignConfig(data)), run.out))

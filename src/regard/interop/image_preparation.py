@@ -45,7 +45,7 @@ def type_of(data: Mapping[str, Any]) -> str:
 
 
 def obstacle(data: Mapping[str, Any]) -> str:
-    """The first thing that cannot be said in our words; empty where all can."""
+    """The first setting that is not supported, described; empty if all are supported."""
     kind = preparation_kind(data)
     if kind not in USUAL:
         return f"image_processor_type = {type_of(data)[:60]!r}; supported are {', '.join(USUAL)}, each with {NAMES[2]}"
@@ -147,7 +147,7 @@ def numbers(mean: object, std: object, channels: int, rest: dict[str, Any]) -> d
 
 
 def to_transformers(images: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Theirs, or None: they know colours alone, and sizes."""
+    """The transformers form, or None: it supports only RGB images with a size."""
     size, both = images["size"], images["shorter"] or images["size"]
     if size is None or images["channels"] != 3:
         return None
@@ -199,7 +199,7 @@ def from_timm(config: Mapping[str, Any], image: int | None = None) -> dict[str, 
 
 
 def to_timm(images: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What their ``pretrained_cfg`` says of it, or None: all their images are squares."""
+    """The timm form (``pretrained_cfg``), or None: it supports only square images."""
     size, both = images["size"], images["shorter"] or images["size"]
     if size is None or images["fit"] == "within" or floor(size / (share := size / both)) != both:
         return None

@@ -57,7 +57,8 @@ def config(theirs: ForeignConfig) -> Config:
 
 
 def shrinking(dim: Sequence[int], width: int, ratios: Sequence[int]) -> list[list[Any]]:
-    """The steps between stages, as they tell them: width of keys, heads, width of values, hidden units, stride."""
+    """The downsampling layers as their config lists them: width of keys, heads, width of values, hidden units,
+    stride."""
     return [["Subsample", width, d // width, 4, ratio, 2] for d, ratio in zip(dim[:-1], ratios[1:], strict=False)]
 
 

@@ -45,7 +45,7 @@ def config(theirs: ForeignConfig) -> Config:
 
 
 def widths(args: ForeignConfig, dim: int) -> tuple[int, int]:
-    """Hidden units over patches and over features, which they tell as shares of the width."""
+    """Hidden units over patches and over features, given as ratios of the hidden size."""
     shares = args.data.get("mlp_ratio", [0.5, 4.0])
     right = isinstance(shares, list) and len(shares) == 2 and all(type(x) in (int, float) for x in shares)
     if not right or not all(1 <= x * dim < 1 << 40 for x in shares):

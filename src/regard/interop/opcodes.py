@@ -199,7 +199,7 @@ class Machine:
         refuse_file(self.source, "the pickle program has an unknown form of storage reference")
 
     def call(self, function: object, arguments: object) -> object:
-        """What three known functions would return. None of them is called."""
+        """Return what three supported functions would return. None of them is called."""
         match function, arguments:
             case Global(name), () if name == ORDERED:
                 return OrderedDict()

@@ -28,7 +28,7 @@ def width(theirs: ForeignConfig, key: str) -> int | None:
 
 
 def sizes(theirs: ForeignConfig) -> dict[str, Any]:
-    """What every kind says alike; what is of other kinds (video, sound, flow) changes nothing here."""
+    """The config keys shared by all kinds; those of other kinds (video, audio, flow) are ignored."""
     theirs.ignore(*ELSEWHERE, "output_num_channels", "_label_trainable_num_channels")
     theirs.ignore("layer_norm_eps")  # their norms do not read it
     theirs.divides("num_self_attention_heads", "d_latents")

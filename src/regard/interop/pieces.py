@@ -31,7 +31,7 @@ class Piece:
 
 @dataclass
 class Pieces:
-    """What a model's file says."""
+    """The content of a tokenizer model file."""
 
     pieces: list[Piece] = field(default_factory=list)
     algorithm: int = UNIGRAM

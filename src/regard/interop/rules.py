@@ -120,7 +120,7 @@ def convert(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> dict[str, Te
 
 
 def converted(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> "RulePass":
-    """The same pass, whose problems nobody has been told yet."""
+    """The same pass, with its problems not raised yet."""
     run = RulePass(state)
     for entry in rules:
         match entry:
@@ -144,7 +144,7 @@ def export(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> dict[str, Ten
 
 
 def export_tensors(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> "RulePass":
-    """The same pass, whose problems nobody has been told yet."""
+    """The same pass, with its problems not raised yet."""
     run = RulePass(state)
     for entry in rules:
         match entry:

@@ -20,7 +20,7 @@ EPS = 1e-5  # some of their norms have it whatever the config says
 
 
 def sizes(theirs: ForeignConfig) -> dict[str, Any]:
-    """What both say alike."""
+    """The config keys shared by both versions."""
     theirs.divides("patch_size", "image_size")
     theirs.expect("use_absolute_embeddings", False)
     theirs.expect("path_norm", True)
@@ -74,7 +74,8 @@ def second(theirs: ForeignConfig) -> swinv2.Config:
 
 
 def earlier(theirs: ForeignConfig, stages: int, usual: Sequence[int] = ()) -> list[int]:
-    """The windows of an earlier training, one for each stage; theirs may tell of more stages than there are."""
+    """The window sizes of an earlier training, one for each stage; their list may be longer than the number of
+    stages."""
     theirs.ignore("pretrained_window_sizes")
     told = theirs.data.get("pretrained_window_sizes") or list(usual)
     if isinstance(told, list) and all(type(x) is int and x >= 0 for x in told[:stages]):
@@ -84,7 +85,7 @@ def earlier(theirs: ForeignConfig, stages: int, usual: Sequence[int] = ()) -> li
 
 
 def trained(config: swinv2.Config, windows: Sequence[int]) -> swinv2.Config:
-    """With the windows of an earlier training, where 0 stands for the present ones."""
+    """The config with the window sizes of an earlier training, where 0 means the current size."""
     if not any(windows):
         return config
     return replace(config, trained=tuple(side or config.side(stage) for stage, side in enumerate(windows)))
@@ -101,7 +102,8 @@ def odd(found: dict[str, Any]) -> bool:
 
 
 def uneven(found: dict[str, Any]) -> str:
-    """Why another library would give other numbers: a grid of no whole number of windows, if there is one."""
+    """Why another library would compute other outputs: a grid that is not a multiple of the window size, if there is
+    one."""
     sides = [halved_side(found["image"] // found["patch"], i) for i in range(len(found["depth"]))]
     side = next((side for side in sides if side % min(found["window"], side)), None)
     if side is None:

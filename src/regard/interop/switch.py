@@ -48,7 +48,7 @@ def experts(theirs: ForeignConfig) -> int:
 
 
 def every(theirs: ForeignConfig, side: str, depth: int) -> int:
-    """They say how many layers shall be switches, and find every which one that is; none is at least one there."""
+    """The interval of switch layers, which their config gives as the number of switch layers."""
     key = f"num_sparse_{side}_layers"
     count = theirs.size(key, 3, least=0)
     if count > depth:
@@ -74,7 +74,7 @@ def export_config(ours: Config) -> dict[str, Any]:
 
 
 def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
-    """Their experts are modules of their own, ours are stacked."""
+    """Their experts are separate modules, ours are stacked."""
     inner = {"wi": ("up", (ours.hidden, ours.dim)), "wo": ("down", (ours.dim, ours.hidden))}
 
     def feed_forward(layer: str, ffn: str) -> list[Entry]:

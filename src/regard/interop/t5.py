@@ -43,7 +43,7 @@ def complete(ours: Config, names: Collection[str]) -> Config:
 
 
 def shared(theirs: ForeignConfig, sizes: T5Sizes) -> dict[str, Any]:
-    """What T5 says, and whatever was made of it."""
+    """The config keys shared by T5 and its variants."""
     theirs.ignore("n_positions", "output_past", "classifier_dropout", "is_decoder", "num_decoder_layers")
     depth = theirs.depth("num_layers", sizes.depth)
     given = theirs.data.get("num_decoder_layers") is not None

@@ -8,7 +8,8 @@ from torch import Tensor
 
 
 class Op(Protocol):
-    """A reversible change of tensors, some of theirs -> some of ours. What it cannot change is a ValueError."""
+    """A reversible conversion of tensors, theirs -> ours. It raises a ValueError for tensors that it does not
+    support."""
 
     def __call__(self, tensors: list[Tensor]) -> list[Tensor]: ...
 

@@ -72,7 +72,7 @@ def second(theirs: ForeignConfig) -> swinv2.Config:
 
 
 def sizes(told: timm.TimmConfig[Any]) -> dict[str, Any]:
-    """What both say alike."""
+    """The config keys shared by both versions."""
     usual, args = told.usual, told.args
     args.divides("patch_size", "img_size")
     args.expect("always_partition", False)

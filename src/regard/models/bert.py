@@ -262,7 +262,8 @@ class BERT(nn.Module):
         return present(self(ids, segments=self.known(segments), keys=keys).span, self.config.head, "span")
 
     def known(self, segments: Tensor | None) -> Tensor | None:
-        """A model without segments tells two texts apart by the token between them."""
+        """The segments that the model uses; None for a model without segment embeddings, which separates two texts by a
+        token."""
         return None if self.segments is None else segments
 
     def guessed(self, states: Tensor) -> Tensor:

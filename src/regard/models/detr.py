@@ -112,7 +112,8 @@ class DETRLayer(nn.Module):
     def forward(
         self, x: Tensor, places: Tensor, mask: Mask, memory: Tensor | None = None, where: Tensor | None = None
     ) -> Tensor:
-        """(b, m, d), (b, m, d) -> (b, m, d); a decoder's layer looks at memory and where, (b, n, d), under the mask"""
+        """(b, m, d), (b, m, d) -> (b, m, d); a decoder layer attends to memory and its positions, (b, n, d), under the
+        mask"""
         if self.cross is None or self.cross_residual is None or memory is None or where is None:
             x = self.mixer_residual(x, lambda y: look(self.mixer, y, places, y, places, mask))
         else:

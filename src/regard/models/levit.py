@@ -199,7 +199,7 @@ class LeViT(nn.Module):
         return PreNorm(nn.Identity(), Branch(self.config.dim[stage], drop_path=self.config.drop_path))
 
     def reset(self) -> None:
-        """As the paper: at first no branch that is added to a skip says anything (section 4.2)."""
+        """Initialise as in the paper: every residual branch starts at zero (section 4.2)."""
         for module in self.modules():
             if isinstance(module, Looking) and module.stride == 1 and isinstance(module.attention, MultiHeadAttention):
                 nn.init.zeros_(module.get_parameter("attention.out.norm.weight"))

@@ -125,7 +125,7 @@ class NGram:
         return self
 
     def laid(self, texts: Iterable[Text]) -> tuple[Whole, Whole]:
-        """All texts in one row, begins and ends between them; and where what is to be foretold stands in it."""
+        """All texts in one row with begin and end symbols, and the positions of the symbols to predict."""
         parts: list[ArrayLike] = []
         places, size = [np.zeros(0, np.int64)], 0
         for text in texts:
@@ -154,7 +154,7 @@ class NGram:
         return found
 
     def known(self, before: Sequence[int]) -> list[int]:
-        """The numbers of the histories that end here, the shortest first, as long as they were seen."""
+        """The ids of the histories that end here, the shortest first, as far as they were seen."""
         last = [*[self.begin] * (self.order - 1), *before[-self.order :]][::-1]
         found = [0]
         for table, symbol in zip(self.tables[1:], last, strict=False):
@@ -170,7 +170,7 @@ class NGram:
         return float(self.chances(np.array([*history, symbol]), np.array([self.order - 1]))[0])
 
     def chances(self, row: Whole, places: Whole) -> Real:
-        """The probability of what stands at these places of a row, after what stands before them.  -> (n,)"""
+        """The probability of the symbols at these positions of a row, given those before. -> (n,)"""
         found = np.full(len(places), 1 / self.vocab)
         number, count, total = (np.zeros(len(places), np.int64) for _ in range(3))
         for length, table in enumerate(self.tables):

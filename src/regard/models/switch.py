@@ -142,7 +142,7 @@ class SwitchTransformer(t5.T5):
         keys: Tensor | None = None,
         cache: Cache | None = None,
     ) -> RoutedStates:
-        """(b, n), what the encoder said -> (b, n, d), load and dropped tokens of both stacks"""
+        """(b, n), encoder output -> (b, n, d), load and dropped tokens of both stacks"""
         found: RoutedStates = super().read(target, memory.x, source_keys=source_keys, keys=keys, cache=cache)
         return found.after(memory)
 

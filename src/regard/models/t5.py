@@ -140,7 +140,7 @@ class T5(EncoderDecoder):
         return PreNorm(nn.RMSNorm(config.dim, config.eps), Branch(config.dim, dropout=config.dropout))
 
     def reset(self) -> None:
-        """What stands for 1/sqrt(d) in the scores: smaller queries."""
+        """Initialise with smaller query weights in place of the factor 1/sqrt(d) of the scores."""
         config = self.config
         spread = {"q": (config.dim * config.head_dim) ** -0.5, "out": (config.heads * config.head_dim) ** -0.5}
         spread |= {name: config.dim**-0.5 for name in ("k", "v", "up", "gate", "head")}

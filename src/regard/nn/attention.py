@@ -175,7 +175,7 @@ def learned(bias: Tensor, allowed: Tensor | None) -> bool:
 
 
 def plain_causal(mask: Mask, q: Tensor, k: Tensor) -> bool:
-    """Whether this is the one mask that the fused kernel knows by itself."""
+    """Whether the mask is plain causal, which the fused kernel supports without a mask tensor."""
     square = q.shape[-2] == k.shape[-2] and isinstance(mask.start, int) and mask.start == 0
     return mask.causal and square and mask.keys is None and mask.pairs is None
 

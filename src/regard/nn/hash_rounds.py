@@ -32,7 +32,8 @@ class Near(Protocol):
     """Base class of the masks within a round."""
 
     def before(self, r: int, rows: slice) -> Tensor | None:
-        """The round whose last chunk stands before the first of this one, by its orders (g, n); None: nothing does."""
+        """The round whose last chunk precedes the first chunk of this round, by its orders (g, n); None: no round
+        does."""
         ...
 
     def apart(self, r: int, rows: slice, items: Tensor, seen: Tensor, gone: Tensor) -> Tensor:
@@ -202,7 +203,7 @@ def ordinary(q: Tensor, k: Tensor, v: Tensor, plan: HashPlan, dropout: float) ->
 
 
 def owned(v: Tensor, plan: HashPlan, dropout: float) -> Tensor:
-    """The weight of each at itself, should it meet nobody else: none at padding.  -> (g, n, 1)"""
+    """The weight of each position at itself if it has no other key; 0 at padding. -> (g, n, 1)"""
     weights = (plan.rank[0] < plan.real).unsqueeze(-1).to(v.dtype)
     return dropped(weights, dropout) if dropout else weights
 
@@ -244,7 +245,7 @@ class Outcome:
 
 
 class Rounds(torch.autograd.Function):
-    """Some rows and chunks at a time, so that few scores stand in memory at once."""
+    """Autograd function over some rows and chunks at a time, so that few scores are in memory at once."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, plan: HashPlan, dropout: float) -> Tensor:

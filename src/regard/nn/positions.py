@@ -223,8 +223,8 @@ class WindowBias(nn.Module):
 
 
 class LogBias(nn.Module):
-    """Swin v2 (Liu et al., 2022), https://arxiv.org/abs/2111.09883, section 3.3: a small network tells the number of
-    each head for an offset, whose logarithm it is given, so that a larger window asks for little that is new.
+    """Swin v2 (Liu et al., 2022), https://arxiv.org/abs/2111.09883, section 3.3: a small network computes the bias of
+    each head from the logarithm of an offset, so that it extrapolates little in larger windows.
 
         16 sigmoid(MLP(log y, log x)), log x = sign(x) log2(|8x / (window - 1)| + 1) / log2 8
 

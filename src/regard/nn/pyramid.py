@@ -40,7 +40,7 @@ def halved_side(side: int, times: int) -> int:
 
 
 def pad_to_patches(images: Tensor, patch: int) -> Tensor:
-    """Images, with zeros below and on the right up to whole patches; those without pixels others will refuse.
+    """Pad images with zeros at the bottom and right to a multiple of the patch size; empty images are refused later.
 
     (b, channels, height, width) -> (b, channels, height', width')
     """

@@ -87,7 +87,7 @@ _notes = threading.local()
 
 
 def kept(decide: Callable[[], Tensor]) -> Tensor:
-    """What was decided, and noted if someone takes notes; in a second run, what the notes say."""
+    """Make a decision and note it for the second run; in a second run, return the noted decision."""
     notes: Notes | None = None if torch.compiler.is_compiling() else getattr(_notes, "open", None)
     if notes is None:
         return decide()
@@ -139,8 +139,7 @@ def in_parts(parts: Sequence[RowPart], *inputs: Tensor) -> Tensor:
 
 
 def followed(inputs: Sequence[Tensor]) -> bool:
-    """Whether someone follows every step by himself and so must see all of them: a compiler, or a derivative that is
-    taken forward."""
+    """Whether every step must be traced: by a compiler, or by forward-mode differentiation."""
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
         return True
     return any(unpack_dual(x).tangent is not None for x in inputs)
@@ -184,19 +183,19 @@ class Borrowed(TorchFunctionMode):
 
 
 def viewed(x: Tensor) -> bool:
-    """Whether this is a view that was made without gradients: it says that it wants one because its base does."""
+    """Whether this is a view created without gradients, which reports requires_grad only because its base does."""
     return x.grad_fn is None and x._base is not None and x._base.requires_grad
 
 
 def separate(borrowed: Sequence[Tensor]) -> bool:
-    """Whether a part can be differentiated for these by itself: none is made of another, and none has a hook, which
-    would be called for every part."""
+    """Whether a part can be differentiated separately for these tensors: none depends on another, and none has a hook,
+    which would run for every part."""
     unrelated = len(borrowed) == 1 or all(x.is_leaf for x in borrowed)
     return unrelated and not any(x._backward_hooks or x.retains_grad for x in borrowed)
 
 
 class Moment:
-    """What a forward pass hangs on besides its inputs: random states, precision, and who listens."""
+    """The state of a forward pass besides its inputs: random states, precision, and listeners."""
 
     def __init__(self, x: Tensor) -> None:
         self.device, self.hearing = x.device.type, listeners_here()

@@ -242,7 +242,7 @@ class Recurrent(nn.Module):
         return cast("list[Cell]", [cell for layer in layers for cell in layer])
 
     def kernel(self, x: Tensor) -> Fused | None:
-        """The fused kernel, if all cells are exactly PyTorch's and nobody listens where it cannot be heard."""
+        """The fused kernel, if all cells are those of PyTorch and no listener needs the steps."""
         cells = self.cells()
         if x.is_meta or any(tap.live for cell in cells for tap in cell.children() if isinstance(tap, Tap)):
             return None

@@ -166,7 +166,7 @@ def then(moment: Moment) -> Iterator[None]:
 def again(
     layer: nn.Module, run: Callable[[Tensor], Tensor], x: Tensor, slope: Tensor, found: dict[int, Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """Run one half of a block once more: what it said, and the gradient of its input; those of weights are added."""
+    """Run one half of a block again: its output and the gradient of its input; gradients of weights are accumulated."""
     weights = [p for p in layer.parameters() if p.requires_grad]
     with torch.enable_grad():
         x = x.detach().requires_grad_()

@@ -26,8 +26,8 @@ def known_last(values: Tensor, keys: Tensor | None) -> tuple[Tensor, Tensor | No
 
 
 def quantile_losses(said: Tensor, wanted: Tensor, quantiles: Tensor) -> Tensor:
-    """Koenker and Bassett (1978), https://doi.org/10.2307/1913643: with e = wanted - said, max(q e, (q - 1) e). Its
-    mean is least where a share q of all that may come is below what was said.
+    """Quantile (pinball) loss, Koenker and Bassett (1978), https://doi.org/10.2307/1913643: max(q e, (q - 1) e) with e
+    = target - forecast. Its mean is minimal at the q-quantile of the target.
 
     (..., k), (...), (k,) -> (..., k)
     """

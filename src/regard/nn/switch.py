@@ -27,7 +27,7 @@ from .tap import Tap
 
 @dataclass(frozen=True, eq=False)
 class RoutedStates:
-    """States, and how the work on them was shared out."""
+    """Hidden states and routing statistics."""
 
     x: Tensor  # (b, n, d)
     load: Tensor  # for each layer that routes 1 where all experts have equal shares, e where one has all; summed
@@ -50,7 +50,8 @@ class StackedLinear(nn.Module):
         nn.init.uniform_(self.weight, -(dim**-0.5), dim**-0.5)
 
     def forward(self, x: Tensor, counts: list[int]) -> Tensor:
-        """(t, d) -> (t, h): the first rows by the first map, as many as counts says, and so on"""
+        """(t, d) -> (t, h): the first counts[0] rows by the first layer, the next counts[1] rows by the second, and so
+        on"""
         weight = self.weight.to_local() if hasattr(self.weight, "to_local") else self.weight  # this process's share
         return torch.cat([F.linear(part, own) for part, own in zip(x.split(counts), weight, strict=True)])
 

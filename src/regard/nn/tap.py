@@ -48,7 +48,7 @@ class Tap(nn.Module):
 
 
 def fitting(replacement: Tensor, x: Tensor, name: str) -> Tensor:
-    """A replacement of the same shape: another might be spread over the original's place, and nobody would notice."""
+    """Check that a replacement has the shape of the original, as broadcasting would hide an error."""
     if replacement.shape != x.shape:
         raise ValueError(
             f"the replacement of {name} must have the same shape: got {tuple(replacement.shape)}, "
@@ -160,7 +160,7 @@ def in_backward() -> bool:
 
 
 def bookmark() -> None:
-    """Make a replacement known to ``torch.utils.checkpoint``, so that wrong gradients cannot pass unnoticed.
+    """Record a replacement for ``torch.utils.checkpoint``, so that wrong gradients are detected.
 
     It compares the tensors that both of its runs save. One more of them, which nothing uses, tells a run with the
     replacement from a run without. Its reentrant form compares nothing.
@@ -202,7 +202,7 @@ _stance, _lock = Stance(), threading.Lock()
 
 
 def compiling() -> bool:
-    """Whether a graph is being made. It has no taps, so this is refused, not ignored, while someone listens."""
+    """Whether a graph is being compiled. It has no taps, so compilation raises an error while a listener is active."""
     if not torch.compiler.is_compiling():
         return False
     if _stance.listeners:
@@ -214,7 +214,7 @@ def compiling() -> bool:
 
 @contextmanager
 def eager() -> Iterator[None]:
-    """A compiled graph has no taps, so while anyone listens, compiled models run as their eager twins."""
+    """While a listener is active, compiled models run in eager mode, as a compiled graph has no taps."""
     with _lock:
         _stance.listeners += 1
         if _stance.forced is None and "torch._dynamo" in sys.modules:

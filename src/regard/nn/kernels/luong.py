@@ -31,7 +31,7 @@ class General(Kernel):
 
 
 class Concat(Kernel):
-    """v . tanh(W [q; k]); W's two halves act on queries and keys apart, so no pair is ever concatenated."""
+    """v . tanh(W [q; k]); the two halves of W act on queries and keys separately, so no pair is ever concatenated."""
 
     def __init__(self, heads: int, head_dim: int, dropout: float = 0.0) -> None:
         super().__init__(dropout)

@@ -34,7 +34,7 @@ class MeanDot(Kernel):
 
 
 class MeanConcat(Kernel):
-    """relu(w . [q; k]) / n; w's two halves act on queries and keys apart, so no pair is ever concatenated."""
+    """relu(w . [q; k]) / n; the two halves of w act on queries and keys separately, so no pair is ever concatenated."""
 
     def __init__(self, heads: int, head_dim: int, dropout: float = 0.0) -> None:
         super().__init__(dropout)

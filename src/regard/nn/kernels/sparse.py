@@ -33,7 +33,7 @@ STRIDE = 128  # the paper's, where no length is known of which to take the root
 
 
 def orderly(q: Tensor, mask: Mask, bias: Bias | None) -> bool:
-    """Whether the fast way serves: places are known as numbers, and nothing is told of single pairs."""
+    """Whether the fast path applies: positions are plain integers, and there is no mask of pairs."""
     return bias is None and mask.pairs is None and isinstance(mask.start, int) and q.shape[-2] > 0
 
 

@@ -73,8 +73,7 @@ class Mixed:
 
 @dataclass(frozen=True)
 class LinearAttention:
-    """One such attention: how features are made of (..., n, e), and the least, up to a sign, that a query's weights
-    sum to."""
+    """Linear attention with given features of (..., n, e), and the minimum absolute sum of the weights of a query."""
 
     lift: Callable[[Tensor], Lifted]
     least: float
