@@ -211,8 +211,8 @@ def test_the_state_goes_where_the_weight_is() -> None:
     ("kind", "wrong", "told"),
     [
         (AdamW, {"rate": 0.0}, "rate must be greater than 0, got 0.0"),
-        (AdamW, {"decay": 1.0}, "decay = 1.0"),
-        (Adam, {"eps": -1e-9}, "eps = -1e-09"),
+        (AdamW, {"decay": 1.0}, "decay must be at least 0 and less than 1, got 1.0"),
+        (Adam, {"eps": -1e-9}, "eps must be greater than 0, got -1e-09"),
         (Adam, {"betas": (0.9,)}, "betas"),
         (AdamW, {"betas": (0.9, 1.0)}, "betas"),
         (AdamW, {"betas": (0.9, 0.98, 0.9)}, "betas"),

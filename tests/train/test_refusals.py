@@ -63,7 +63,7 @@ threads = 1
         ('"reverse"', '"reserve"', "tiny.toml:LINE: data.kind: 'reserve' is not one of"),
         ("longest = 5", "longest = 1", "tiny.toml:LINE: data: longest must be at least 2, got 1"),
         ('kind = "translate"', 'kind = "classify"', "cannot serve the task 'classify', which takes 'images'"),
-        ("threads = 1", "threads = 1\npatience = 0", "tiny.toml:LINE: train: patience = 0"),
+        ("threads = 1", "threads = 1\npatience = 0", "tiny.toml:LINE: train: patience must be at least 1, got 0"),
         ("\n[task]", "seed = -1\n[task]", "tiny.toml:1: seed must be at least 0, got -1"),
         ('"adam"', '"adafactor"\n[train.x]', "train.x: unknown key"),
         ("[task]", "[task", "tiny.toml:LINE: this is no TOML"),

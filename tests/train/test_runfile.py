@@ -103,7 +103,7 @@ def test_all_problems_at_once_in_the_order_of_the_file() -> None:
         [trian]
         """
     assert problems(text, "train.clip=fast", "seeds=3") == [
-        "run.toml: data.train: missing: a text; the file to learn from",
+        "run.toml: data.train: missing: a string; the file to learn from",
         "run.toml:1: seed: 'x' is not an integer",
         "run.toml:3: train.stesp: unknown key; did you mean 'steps'?",
         "run.toml:4: train: steps must be at least 1, got 0",

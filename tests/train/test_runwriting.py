@@ -110,7 +110,7 @@ letters = ["a"]               # some letters
 [data]
 train = "a.tsv"               # the file to learn from
 attention = "softmax"         # a name, a table or a list
-# note = ...                  # anything (a text)
+# note = ...                  # anything (a string)
 
 # what differs from the named model
 [model]
