@@ -167,14 +167,14 @@ class Checked:
     [
         ({}, []),
         ({"dim": 9}, ["dim = 9 is not a multiple of heads = 2"]),
-        ({"dim": 0}, ["dim must be at least 1, got 0", "dim must be greater than 0, got 0"]),
-        ({"dim": -3}, ["dim must be at least 1, got -3", "dim must be greater than 0, got -3"]),
-        ({"heads": 0}, ["heads must be at least 1, got 0"]),
-        ({"heads": -3}, ["heads must be at least 1, got -3"]),
-        ({"depth": 0}, ["depth must be at least 1, got 0"]),
-        ({"dropout": 1.0}, ["dropout must be at least 0 and less than 1, got 1.0"]),
-        ({"dropout": -0.1}, ["dropout must be at least 0 and less than 1, got -0.1"]),
-        ({"dropout": float("nan")}, ["dropout must be at least 0 and less than 1, got nan"]),
+        ({"dim": 0}, ["dim = 0 must be at least 1", "dim = 0 must be greater than 0"]),
+        ({"dim": -3}, ["dim = -3 must be at least 1", "dim = -3 must be greater than 0"]),
+        ({"heads": 0}, ["heads = 0 must be at least 1"]),
+        ({"heads": -3}, ["heads = -3 must be at least 1"]),
+        ({"depth": 0}, ["depth = 0 must be at least 1"]),
+        ({"dropout": 1.0}, ["dropout = 1.0 must be at least 0 and less than 1"]),
+        ({"dropout": -0.1}, ["dropout = -0.1 must be at least 0 and less than 1"]),
+        ({"dropout": float("nan")}, ["dropout = nan must be at least 0 and less than 1"]),
         ({"act": "gellu"}, ["act = 'gellu' is not one of relu, gelu; did you mean 'gelu'?"]),
         ({"act": "x"}, ["act = 'x' is not one of relu, gelu"]),
         ({"attention": []}, ["attention is an empty list; it needs at least one name"]),
@@ -208,7 +208,7 @@ def test_impossible_values_are_told_beside_unknown_keys_and_wrong_types() -> Non
     told = [
         "'dimm'; did you mean 'dim'?",
         "dim = 'x'",
-        "depth must be at least 1, got 0",
+        "depth = 0 must be at least 1",
         "did you mean 'relu'?",
         "did you mean 'softmax'?",
     ]
@@ -252,7 +252,7 @@ def test_a_default_that_is_made() -> None:
 def test_single_checks_raise() -> None:
     for check, name in ((positive, "dim"), (above_zero, "dim"), (shares, "dropout")):
         check(Small(dim=1), "depth")  # None
-        with pytest.raises(ValueError, match=rf"{name} must be .*, got -1"):
+        with pytest.raises(ValueError, match=f"{name} = -1 must be"):
             check(SimpleNamespace(dim=-1, dropout=-1), name)
 
 

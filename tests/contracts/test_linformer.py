@@ -119,7 +119,7 @@ def test_a_length_is_needed_and_kept() -> None:
     layer(numbers(1, 6, DIM))
     with pytest.raises(ValueError, match="got 7 keys, expected at most 6"):
         layer(numbers(1, 7, DIM))
-    with pytest.raises(ValueError, match="rank must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="rank = 0 must be at least 1"):
         build_mixer({"kind": "linformer", "rank": 0}, Site(dim=DIM, heads=HEADS, length=6))
 
 

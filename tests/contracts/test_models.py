@@ -161,11 +161,11 @@ def test_bad_configs(family: str) -> None:
         if hasattr(config(family), key):
             for bad in (0, -1):
                 value = (1, bad) if staged(family, key) else bad
-                with pytest.raises(ConfigError, match=re.escape(f"{key} must be at least 1, got {value}")):
+                with pytest.raises(ConfigError, match=re.escape(f"{key} = {value} must be at least 1")):
                     read_config(family, good | {key: value}, "")
     for key in [key for key in good if "drop" in key]:
         for bad in (1.0, -0.5):
-            with pytest.raises(ConfigError, match=f"{key} must be at least 0 and less than 1, got {bad}"):
+            with pytest.raises(ConfigError, match=f"{key} = {bad} must be at least 0 and less than 1"):
                 read_config(family, good | {key: bad}, "")
     for bad in (0.0, -1e-5):
         with pytest.raises(ConfigError, match="eps"):
@@ -199,8 +199,8 @@ def test_bad_names() -> None:
                 "'softmax'",
                 "'depth'",
                 "dim = 'wide'",
-                "heads must be at least 1, got 0",
-                "dropout must be at least 0 and less than 1, got 2",
+                "heads = 0 must be at least 1",
+                "dropout = 2 must be at least 0 and less than 1",
                 "did you mean 'gelu'",
             ],
         ),
@@ -223,7 +223,7 @@ def test_bad_names() -> None:
         (
             "vit-tiny",
             {"classes": -1, "patch": 5, "heads": 7},
-            ["classes must be at least 0, got -1", "image = 224", "dim = 192 is not a mult"],
+            ["classes = -1 must be at least 0", "image = 224", "dim = 192 is not a mult"],
         ),
         (
             "gpt2",

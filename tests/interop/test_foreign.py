@@ -43,8 +43,8 @@ def refused(name: str, folder: Path, changes: dict[str, Any]) -> CheckpointError
             {"hidden_size": -4, "num_attention_heads": 0, "vocab_size": "many", "hidden_act": 3, "rope": 1},
             [
                 "vocab_size = 'many' is not an integer",
-                "hidden_size must be at least 1, got -4",
-                "num_attention_heads must be at least 1, got 0",
+                "hidden_size = -4 must be at least 1",
+                "num_attention_heads = 0 must be at least 1",
                 "hidden_act = 3 is not a string",
                 "unknown key 'rope' = '1'",
             ],
@@ -53,10 +53,10 @@ def refused(name: str, folder: Path, changes: dict[str, Any]) -> CheckpointError
             "gpt-tiny",
             {"n_embd": 10, "n_head": 3, "n_inner": 0, "attn_pdrop": 1.5, "layer_norm_epsilon": 0, "n_positions": -1},
             [
-                "n_positions must be at least 1, got -1",
-                "n_inner must be at least 1, got 0",
-                "attn_pdrop must be at least 0 and less than 1, got 1.5",
-                "layer_norm_epsilon must be greater than 0, got 0",
+                "n_positions = -1 must be at least 1",
+                "n_inner = 0 must be at least 1",
+                "attn_pdrop = 1.5 must be at least 0 and less than 1",
+                "layer_norm_epsilon = 0 must be greater than 0",
                 "n_embd = 10 is not a multiple of n_head = 3",
             ],
         ),
@@ -70,7 +70,7 @@ def refused(name: str, folder: Path, changes: dict[str, Any]) -> CheckpointError
             "vit-tiny",
             {"patch_size": 3, "hidden_size": 9, "id2label": None, "num_labels": -1},
             [
-                "num_labels must be at least 0, got -1",
+                "num_labels = -1 must be at least 0",
                 "hidden_size = 9 is not a multiple of num_attention_heads = 2",
                 "image_size = 8 is not a multiple of patch_size = 3",
             ],
@@ -79,12 +79,12 @@ def refused(name: str, folder: Path, changes: dict[str, Any]) -> CheckpointError
             "transformer-small",
             {"d_model": 9, "decoder_layers": 0, "dropout": -0.5},
             [
-                "decoder_layers must be at least 1, got 0",
-                "dropout must be at least 0 and less than 1, got -0.5",
+                "decoder_layers = 0 must be at least 1",
+                "dropout = -0.5 must be at least 0 and less than 1",
                 "d_model = 9 is not a multiple of encoder_attention_heads = 2",
             ],
         ),
-        ("transformer-small", {"encoder_attention_heads": 0}, ["encoder_attention_heads must be at least 1, got 0"]),
+        ("transformer-small", {"encoder_attention_heads": 0}, ["encoder_attention_heads = 0 must be at least 1"]),
     ],
 )
 def test_their_words_and_their_file(name: str, changes: dict[str, Any], problems: list[str], tmp_path: Path) -> None:

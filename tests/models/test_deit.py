@@ -163,7 +163,7 @@ def test_what_timm_cannot_say(tmp_path: Path) -> None:
         ({"architecture": "deit3_small_patch16_224"}, "model_type = 'timm deit3'"),
         ({"architecture": "deit_huge_distilled_patch16_224"}, "architecture = 'deit_huge_distilled_patch16_224'"),
         ({"global_pool": "map"}, "global_pool = 'map'"),
-        ({"num_classes": -1}, "num_classes must be at least 0, got -1"),
+        ({"num_classes": -1}, "num_classes = -1 must be at least 0"),
         ({"model_args": {"reg_tokens": 4}}, "model_args: reg_tokens = 4 is not supported, expected 0"),
         ({"model_args": {"init_values": 1e-5}}, "init_values = 1e-05 is not supported"),
         ({"model_args": {"mlp_ratio": "wide"}}, "mlp_ratio = 'wide' is not a ratio that gives at least 1 hidden unit"),

@@ -94,7 +94,7 @@ def test_there_and_back(folder: Path) -> None:
         ({"model_args": {"drop_path_rate": 0.1}}, "drop_path_rate = 0.1 is not supported"),
         ({"model_args": {"nonsense": 1}}, "nonsense"),
         ({"model_args": {"num_blocks": 10**9}}, "more layers than the checkpoint has tensors"),
-        ({"model_args": {"embed_dim": -4}}, "embed_dim must be at least 1, got -4"),
+        ({"model_args": {"embed_dim": -4}}, "embed_dim = -4 must be at least 1"),
         ({"model_args": {"img_size": 33}}, "image = 33 is not a multiple of patch = 32"),
     ],
 )

@@ -298,8 +298,8 @@ def test_softmax_without_a_scale_is_what_a_block_uses() -> None:
     ("changes", "problem"),
     [
         ({"depths": [1, 2]}, "depths = [1, 2], dims = [64, 128, 256, 512] must have the same number of stages"),
-        ({"dims": [64, 0, 1, 1]}, "dims must be at least 1, got [64, 0, 1, 1]"),
-        ({"depths": []}, "depths must be at least 1, got []"),
+        ({"dims": [64, 0, 1, 1]}, "dims = [64, 0, 1, 1] must be at least 1"),
+        ({"depths": []}, "depths = [] must be at least 1"),
         ({"nonlocals": [0]}, "nonlocals = [0] must name stages from 1 to 4"),
         ({"layer": "dense"}, "layer = 'dense' is not one of"),
     ],

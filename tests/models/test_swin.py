@@ -321,7 +321,7 @@ def test_stages_must_fit() -> None:
         replace(SMALL, heads=(2, 2, 2))
     with pytest.raises(ValueError, match=r"dim = 8 is not a multiple of heads = \(2, 3\)"):
         replace(SMALL, heads=(2, 3))
-    with pytest.raises(ValueError, match=r"depth must be at least 1, got \(\)"):
+    with pytest.raises(ValueError, match=r"depth = \(\) must be at least 1"):
         replace(SMALL, depth=(), heads=())
 
 

@@ -72,13 +72,13 @@ def test_no_setting_that_may_be_absent_has_another_default() -> None:
 @pytest.mark.parametrize(
     ("choice", "said"),
     [
-        ({"kind": "softmax", "scale": 0.0}, "scale must be greater than 0, got 0.0"),
-        ({"kind": "performer", "added": -1.0}, "added must be at least 0, got -1.0"),
-        ({"kind": "lsh", "chunk": 0}, "chunk must be at least 1, got 0"),
-        ({"kind": "lsh", "buckets": []}, "buckets must be from 1 to 65536"),
-        ({"kind": "lsh", "buckets": 1 << 40}, "buckets must be from 1 to 65536"),
-        ({"kind": "linformer", "length": 0}, "length must be at least 1, got 0"),
-        ({"kind": "synthesizer", "length": -5}, "length must be at least 1, got -5"),
+        ({"kind": "softmax", "scale": 0.0}, "scale = 0.0 must be greater than 0"),
+        ({"kind": "performer", "added": -1.0}, "added = -1.0 must be at least 0"),
+        ({"kind": "lsh", "chunk": 0}, "chunk = 0 must be at least 1"),
+        ({"kind": "lsh", "buckets": []}, "must be from 1 to 65536"),
+        ({"kind": "lsh", "buckets": 1 << 40}, "must be from 1 to 65536"),
+        ({"kind": "linformer", "length": 0}, "length = 0 must be at least 1"),
+        ({"kind": "synthesizer", "length": -5}, "length = -5 must be at least 1"),
     ],
 )
 def test_settings_that_cannot_be_are_told_of(choice: Any, said: str) -> None:

@@ -327,14 +327,14 @@ def test_weights_start_small() -> None:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"experts": 0}, "experts must be at least 1, got 0"),
-        ({"every": 0}, "every must be at least 1, got 0"),
-        ({"capacity": 0.0}, "capacity must be greater than 0, got 0.0"),
-        ({"room": 0}, "room must be at least 1, got 0"),
+        ({"experts": 0}, "experts = 0 must be at least 1"),
+        ({"every": 0}, "every = 0 must be at least 1"),
+        ({"capacity": 0.0}, "capacity = 0.0 must be greater than 0"),
+        ({"room": 0}, "room = 0 must be at least 1"),
         ({"room": 4, "capacity": 2.0}, "capacity = 2.0 has no effect when room is set"),
         ({"room": 4, "capacity_eval": 2.0}, "capacity_eval = 2.0 has no effect when room is set"),
-        ({"jitter": 1.0}, "jitter must be at least 0 and less than 1, got 1.0"),
-        ({"expert_dropout": 1.0}, "expert_dropout must be at least 0 and less than 1, got 1.0"),
+        ({"jitter": 1.0}, "jitter = 1.0 must be at least 0 and less than 1"),
+        ({"expert_dropout": 1.0}, "expert_dropout = 1.0 must be at least 0 and less than 1"),
     ],
 )
 @pytest.mark.parametrize("name", ["switch-base-8", "switch-lm-tiny"])

@@ -104,8 +104,8 @@ def test_run_files_that_make_no_sense(tmp_path: Path, capsys: pytest.CaptureFixt
     for change, reason in {
         "model.name=vit-base": "a vit cannot detect; it takes a model of the detr family",
         "task={kind='classify'}": "data of kind 'shapes' cannot serve the task 'classify'",
-        "data.side=4": "side must be at least 16, got 4",
-        "task.nothing=0": "nothing must be greater than 0, got 0.0",
+        "data.side=4": "side = 4 must be at least 16",
+        "task.nothing=0": "nothing = 0.0 must be greater than 0",
         'train.rates={"backbone.*"="slow"}': "is no number from 0 on",
         "model.classes=2": "model.classes is too small",
         "model.classes=4": "4 classes, 3 labels: square, disc, triangle",

@@ -376,7 +376,7 @@ def test_what_transformers_says(name: str) -> None:
         ({"resample": 5}, "resample = 5; supported are 0 (nearest)"),
         ({"size": {"height": 16, "width": 20}}, "size = {'height': 16, 'width': 20}"),
         ({"image_mean": 0.5}, "image_mean = 0.5"),
-        ({"image_processor_type": "DetrImageProcessor"}, "of a Detr this says no size"),
+        ({"image_processor_type": "DetrImageProcessor"}, "not a supported form of size for Detr"),
         (
             {"image_processor_type": "OwlImageProcessor"},
             "image_processor_type = 'OwlImageProcessor'; supported are ViT",

@@ -170,8 +170,7 @@ class ForeignConfig:
         if fitting and right(kind(value)):
             return kind(value)
         self.wrong.add(key)
-        misfit = f"{key} = {value!r}"[:100] + f" is not {type_words(kind)}"
-        told = f"{key} must be {wanted}, got {value!r}"[:150] if fitting else misfit
+        told = f"{key} = {value!r}"[:100] + (f" must be {wanted}" if fitting else f" is not {type_words(kind)}")
         self.guess(f"{key} is missing" if value is None else told)
         return kind(1)  # never used: an error follows
 

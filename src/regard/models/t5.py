@@ -69,7 +69,7 @@ class Config:
             not_shares(self, "dropout"),
             not_one_of(ACTIVATIONS, self, "activation"),
             unknown_choices(self, "attention", "cross"),
-            [f"buckets must be at least 4, got {self.buckets}"] if few else [],
+            [f"buckets = {self.buckets} must be at least 4"] if few else [],
             [f"farthest = {self.farthest} must be greater than buckets / 2, the distances with a bucket each"]
             if near
             else [],

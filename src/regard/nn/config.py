@@ -140,7 +140,7 @@ def not_positive(config: object, *names: str) -> list[str]:
 def stage_fields(least: int, config: object, *names: str) -> list[str]:
     """A tuple is of sizes, one for each stage, at least one."""
     return [
-        f"{name} must be at least {least}, got {size}"
+        f"{name} = {size} must be at least {least}"
         for name in names
         if (size := getattr(config, name)) is not None and not min(staged(size), default=least - 1) >= least
     ]
@@ -153,7 +153,7 @@ def staged(size: Any) -> tuple[int, ...]:
 
 def not_above_zero(config: object, *names: str) -> list[str]:
     return [
-        f"{name} must be greater than 0, got {value}"
+        f"{name} = {value} must be greater than 0"
         for name in names
         if (value := getattr(config, name)) is not None and not value > 0
     ]
@@ -161,7 +161,7 @@ def not_above_zero(config: object, *names: str) -> list[str]:
 
 def not_finite(config: object, *names: str) -> list[str]:
     return [
-        f"{name} must be finite, got {value}"
+        f"{name} = {value} must be finite"
         for name in names
         if (value := getattr(config, name)) is not None and math.isinf(value)
     ]
@@ -170,7 +170,7 @@ def not_finite(config: object, *names: str) -> list[str]:
 def not_shares(config: object, *names: str) -> list[str]:
     """Problems of probabilities, such as dropout: 0 <= p < 1 is required."""
     return [
-        f"{name} must be at least 0 and less than 1, got {value}"
+        f"{name} = {value} must be at least 0 and less than 1"
         for name in names
         if (value := getattr(config, name)) is not None and not 0 <= value < 1
     ]

@@ -66,7 +66,7 @@ class Settings:
         refuse(
             not_positive(self, "chunk", "rounds"),
             stage_fields(0, self, "redraw"),
-            [f"buckets must be from 1 to {MOST}, got {show_value(self.buckets)}"] if wrong else [],
+            [f"buckets = {show_value(self.buckets)} must be from 1 to {MOST}"] if wrong else [],
         )
 
 
