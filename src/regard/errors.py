@@ -18,6 +18,11 @@ class InputError(ValueError):
         return {name: text for name, text in parts.items() if text}
 
 
+def first_of(items: Sequence[str], most: int = 10) -> list[str]:
+    """The first items of a list, and how many more there are: a message has a limited length."""
+    return [*items[:most], *([f"and {len(items) - most:,} more"] if len(items) > most else [])]
+
+
 def indented(text: str) -> str:
     """Every line but the first below it, unless it is indented already."""
     return re.sub(r"\n(?! )", "\n    ", text)

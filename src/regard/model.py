@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A network with its config, processor, task and labels. Calls and the usual module methods are forwarded to the
-    network."""
+    """A network with its config, processor, task and labels; calls are forwarded to the network."""
 
     family: str
     net: nn.Module
@@ -41,9 +40,9 @@ class Model:
     task: str | None = None
     card: str = ""
     symbols: Symbols = NO_SYMBOLS
-    labels: tuple[str, ...] = ()  # names of classes or tags, where it tells any
-    name: str = ""  # under which it ships, if it does
-    unprepared: MissingProcessor | None = None  # of another library's folder: why it has no processor
+    labels: tuple[str, ...] = ()  # names of classes or tags
+    name: str = ""  # of a shipped model
+    unprepared: MissingProcessor | None = None  # why a model of another library has no processor
 
     @property
     def config(self) -> Any:
@@ -69,12 +68,10 @@ class Model:
         return FAMILIES[self.family].verbs(self.config, self.task)
 
     def can(self, verb: str) -> bool:
-        """Whether the model supports a verb."""
         return verb in self.verbs()
 
     def __call__(self, *inputs: Tensor, look: str | None = None, **named: Any) -> Any:
-        """Run the network. With ``look``, a layer name pattern such as "decoder.*.cross", also return the attention
-        maps of these layers."""
+        """Run the network. With ``look``, a pattern such as "decoder.*.cross", also return these attention maps."""
         if look is None:
             return self.net(*inputs, **named)
         return output_and_maps(self, look, inputs, named)
@@ -85,8 +82,7 @@ class Model:
         return trace_inputs(self, given, pattern, changes, self.name)
 
     def example(self, given: Sequence[Picture]) -> Example:
-        """Prepare the inputs of one example. For translation and captioning models the output text may be omitted; the
-        model then generates it."""
+        """Prepare one example. Translation and captioning models generate the output text if it is omitted."""
         found: Example = example_maker(self)(self, given)
         return found
 
@@ -105,8 +101,7 @@ class Model:
         first: int = 0,
         progress: "Progress | None" = None,
     ) -> "Translation | list[Translation]":
-        """Translate one text or several. With ``look``, a layer name pattern, the result includes attention maps.
-        ``first`` is the index of the first text, which determines the random numbers for sampling."""
+        """Translate one text or several; ``look`` adds attention maps, ``first`` is the first text's sampling index."""
         return run_verb(self, "translate", texts, decoding or Decoding(), look, first, progress)
 
     def generate(
@@ -116,8 +111,7 @@ class Model:
         return run_verb(self, "generate", prompts, decoding or GREEDY)
 
     def stream(self, prompt: str, *, decoding: Decoding | None = None) -> Iterator[str]:
-        """Generate a continuation (or, with a translation model, a translation) and yield it piece by piece; greedy
-        decoding by default."""
+        """Yield a continuation (or translation) piece by piece as it is generated; greedy decoding by default."""
         from regard.modalities.text.runners import stream_text
 
         require_verb(self, "translate" if self.can("translate") else "generate")
@@ -133,8 +127,7 @@ class Model:
         calibrated: bool = False,
         decoding: Decoding | None = None,
     ) -> "PromptedAnswer":
-        """Answer a query by few-shot prompting with the given examples. No weights are changed; the result contains
-        their SHA-256 as evidence."""
+        """Answer a query by few-shot prompting. No weights change; the result has their SHA-256 as evidence."""
         from regard.modalities.text.runners import answer_prompt
 
         require_verb(self, "generate")
@@ -147,8 +140,7 @@ class Model:
         self, inputs: Sequence[Picture | tuple[str, str]]
     ) -> "list[TextClassification] | list[ImageClassification]": ...
     def classify(self, inputs: Any) -> Any:
-        """Classify one text or several (or pairs of texts); with an image model, one image or several, given as files
-        or in memory."""
+        """Classify one text, pair of texts or image (a file or an array), or several."""
         return run_verb(self, "classify", inputs)
 
     @overload
@@ -178,8 +170,7 @@ class Model:
     def describe(
         self, pictures: Picture | Sequence[Picture], *, decoding: Decoding | None = None, look: str | None = None
     ) -> "ImageDescription | list[ImageDescription]":
-        """Caption one image or several, given as files or in memory. With ``look``, a layer name pattern such as
-        "decoder.*.cross", the result includes the attention map of each generated word."""
+        """Caption one image or several; ``look``, a layer name pattern, adds the attention map of each word."""
         return run_verb(self, "describe", pictures, decoding or Decoding(), look)
 
     def forecast(self, series: Any, *, steps: int | None = None) -> "list[SeriesForecast]":

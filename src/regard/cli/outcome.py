@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from regard.errors import first_of
+
 if TYPE_CHECKING:
     from regard.run.training import RunOutcome
     from regard.train.progress import Reporter
@@ -54,6 +56,6 @@ def report_folder(facts: Mapping[str, str], odd: list[str], as_json: bool) -> No
         return
     print(f"wrote {facts['out']}")
     if odd:
-        names = ", ".join(odd[:SHOWN]) + (f" and {len(odd) - SHOWN} more" if len(odd) > SHOWN else "")
+        names = ", ".join(first_of(odd, SHOWN))
         warning = "regard: warning: some weights are not finite; they were written unchanged"
         print(f"{warning}\n  got: NaN or infinity in {len(odd)} of the tensors: {names}", file=sys.stderr)

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TextIO
 
+from regard.errors import first_of
+
 TOGETHER = 256  # lines of a pipe that are sorted by length and worked on before the first is printed
 PAUSE = 0.2  # seconds after a pipe's first line in which others may join it
 SHOWN = 20  # letters that a notice names
@@ -123,8 +125,7 @@ def note_unknown(letters: Sequence[str]) -> None:
     """Those that a model has no token for, if there are any."""
     if letters:
         many = "1 character is" if len(letters) == 1 else f"{len(letters):,} characters are"
-        more = f" and {len(letters) - SHOWN:,} more" if len(letters) > SHOWN else ""
-        note(f"{many} not in the model's vocabulary: {', '.join(map(repr, letters[:SHOWN]))}{more}")
+        note(f"{many} not in the model's vocabulary: {', '.join(first_of([repr(x) for x in letters], SHOWN))}")
 
 
 def size_of_input() -> int:

@@ -48,7 +48,7 @@ def check_fault_share(
     if bad < total and bad / total <= share:
         return
     shown = [str(faults[i]) for i in range(min(bad, SHOWN))]  # by number: a long list may be made as it is read
-    more = [f"and {bad - SHOWN} more"] if bad > SHOWN else []
+    more = [f"and {bad - SHOWN:,} more"] if bad > SHOWN else []
     one, many = what.split()
     raise InputError(
         f"the data has too many bad {many}" if bad < total else f"the data has no valid {one}",

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from regard.data.faults import Fault
-from regard.errors import InputError
+from regard.errors import InputError, first_of
 from regard.modalities.goals import batch_maker, goal_of
-from regard.modalities.images.processor import some_labels
 from regard.modalities.rows import OpenedData, ReadingLimits, RunPlan, SplitBatches
 from regard.modalities.sources import source_of
 from regard.modalities.verbs import verb_function
@@ -94,7 +93,7 @@ def classes(changes: Mapping[str, Any], names: Sequence[str]) -> int:
     if given > len(names):
         raise InputError(
             "model.classes is larger than the number of labels in the data",
-            got=f"{given} classes, {len(names)} labels: {some_labels(names)}",
+            got=f"{given} classes, {len(names)} labels: {', '.join(first_of(names))}",
             expected=str(len(names)),
             fix="remove model.classes: it is set from the data",
         )

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from regard.errors import ConfigError, InputError
+from regard.errors import ConfigError, InputError, first_of
 from regard.model import Model
 from regard.nn.adapter import adapt
 from regard.nn.config import config_problems
@@ -78,9 +78,9 @@ def begin_with(run: RunSettings, changes: Mapping[str, Any]) -> Begun:
     if (old := sides(base.family, base.config)) != (new := sides(base.family, config)):
         notes.append(f"image size {new} instead of {old}: position weights are interpolated")
     if added:
-        notes.append(f"new weights, not in {run.start.model}: {some(added)}")
+        notes.append(f"new weights, not in {run.start.model}: {', '.join(first_of(added, SHOWN))}")
     if left:
-        notes.append(f"unused weights of {run.start.model}: {some(left)}")
+        notes.append(f"unused weights of {run.start.model}: {', '.join(first_of(left, SHOWN))}")
     digest = weights_digest(base.state_dict())
     free(net, run.start, added)
     return Begun(base.family, net, tuple(notes), digest, tuple(added))
@@ -167,7 +167,3 @@ def free(net: nn.Module, start: Start, added: list[str]) -> None:
         net.requires_grad_(False)
     for parameter in new.values():
         parameter.requires_grad_(True)
-
-
-def some(names: list[str]) -> str:
-    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, NoReturn, TypeGuard
 
-from regard.errors import CheckpointError
+from regard.errors import CheckpointError, first_of
 
 MANY = 50  # problems of one kind; a foreign file may have as many as it likes
 
@@ -34,14 +34,12 @@ def quote_name(name: object) -> str:
 
 def problem_lines(problems: Sequence[str], indent: int = 4) -> str:
     """A line for each of the first problems, none without end, and how many more there are."""
-    more = [f"... and {len(problems) - MANY} more"] if len(problems) > MANY else []
-    cut = [x if len(x) <= 200 else x[:197] + "..." for x in problems[:MANY]]
-    return "".join(f"\n{' ' * indent}{line}" for line in [*cut, *more])
+    cut = first_of([x if len(x) <= 200 else x[:197] + "..." for x in problems], MANY)
+    return "".join(f"\n{' ' * indent}{line}" for line in cut)
 
 
 def list_names(names: list[str]) -> str:
-    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
-    return ", ".join(map(quote_name, names[:10])) + more
+    return ", ".join(first_of([quote_name(name) for name in names]))
 
 
 def refuse_file(path: Path, reason: str, *, got: str = "", expected: str = "", fix: str = "") -> NoReturn:

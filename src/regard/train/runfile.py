@@ -22,7 +22,7 @@ from os import PathLike
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from regard.errors import ConfigError, RunFileError
+from regard.errors import ConfigError, RunFileError, first_of
 from regard.nn.config import (
     MANY,
     closest_name,
@@ -230,10 +230,9 @@ class RunFileReader:
         if self.problems:
             found = sorted(self.problems, key=lambda problem: problem.line)
             lines = [problem.text for problem in found]
-            more = [f"and {len(lines) - MANY} more"] if len(lines) > MANY else []
             count = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"
             raise RunFileError(
-                "\n".join([f"{self.where}: {count}", *lines[:MANY], *more]),
+                "\n".join([f"{self.where}: {count}", *first_of(lines, MANY)]),
                 [problem.as_dict() for problem in found[:MANY]],
                 fix="run `regard init` to print a run file with every key explained",
             )

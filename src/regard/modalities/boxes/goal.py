@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 
 from regard.data.rows import Rows, Subset
+from regard.errors import first_of
 from regard.modalities.inputs import ModelView
 from regard.modalities.rows import Goal, RunPlan, SplitBatches, Template
 from regard.nn.config import not_above_zero, not_at_least, refuse
@@ -54,10 +55,9 @@ def unasked(rows: Rows, queries: int) -> list[str]:
     over = [int(i) for i in indices if counts[i] > queries]
     if not over:
         return []
-    named = [f"{source.where(i)} ({counts[i]})" for i in over[:SHOWN]]
-    more = f" and {len(over) - SHOWN} more" if len(over) > SHOWN else ""
+    named = first_of([f"{source.where(i)} ({counts[i]})" for i in over], SHOWN)
     what = f"{len(over)} images contain more objects than model.queries = {queries}"
-    return [f"{what}, up to {counts[over].max()}: {', '.join(named)}{more}"]
+    return [f"{what}, up to {counts[over].max()}: {', '.join(named)}"]
 
 
 TEMPLATE = Template(

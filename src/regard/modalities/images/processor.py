@@ -22,7 +22,7 @@ from torch import Tensor
 from regard.data.faults import DamagedError, Fault, printable
 from regard.data.locations import DataFolder, DataPlace, open_place, shown_path
 from regard.data.rows import Numbers
-from regard.errors import ConfigError, InputError
+from regard.errors import ConfigError, InputError, first_of
 from regard.nn.config import not_positive, parse, refuse
 
 from .checks import ImageCheck, check_images
@@ -268,8 +268,8 @@ def open_images(
         raise InputError(
             f"some labels do not occur in {whose}",
             where=str(path),
-            got=some_labels(unknown),
-            expected=some_labels(known),
+            got=", ".join(first_of(unknown)),
+            expected=", ".join(first_of(known)),
             fix=f"add them to {whose} or remove these images",
         )
     findings = check_images(place, [row.name for row in named])
@@ -349,7 +349,3 @@ def no_row(fields: Sequence[str], seen: Mapping[str, int]) -> str:
     if fields[0] in seen:
         return f"duplicate of line {seen[fields[0]]}: {printable(fields[0])}"
     return ""
-
-
-def some_labels(labels: Sequence[str]) -> str:
-    return ", ".join(labels[:10]) + (f" and {len(labels) - 10} more" if len(labels) > 10 else "")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.faults import printable
-from regard.errors import InputError
+from regard.errors import InputError, first_of
 from regard.nn.config import closest_name
 
 from .times import Moment, Times, moment_of, times_of
@@ -141,14 +141,13 @@ def numbers_of(
     bad = sorted(number for number, value in read.items() if value is None)
     if bad:
         cells = {number: line[place] for lines in found.values() for number, line in lines.items()}
-        told = [f"line {number}: {printable(cells[number][:40]) or 'an empty cell'}" for number in bad[:SHOWN]]
-        more = [f"and {len(bad) - SHOWN} more"] if len(bad) > SHOWN else []
+        told = [f"line {number}: {printable(cells[number][:40]) or 'an empty cell'}" for number in bad]
         words = not columns.series and len(bad) == len(read)
         long = f"if this column names the series of each line, set series = {header[place]!r}"
         raise InputError(
             f"the column {printable(header[place])!r} has non-numeric cells",
             where=f"{path}:{bad[0]}",
-            got="; ".join([*told, *more]),
+            got="; ".join(first_of(told, SHOWN)),
             expected="a finite number in every line",
             fix=long if words else "fill them in, or name the value columns to read: values",
         )

@@ -12,7 +12,7 @@ from tokenizers.decoders import ByteLevel, Fuse
 from tokenizers.models import WordLevel
 from torch import Tensor
 
-from regard.errors import CheckpointError, InputError
+from regard.errors import CheckpointError, InputError, first_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,9 +190,9 @@ class Text:
         vocabulary = self.tokenizer.get_vocab()
         return InputError(
             "the text has words outside the model's vocabulary",
-            got=some_words([repr(word[:40]) for word in words], 20),
+            got=", ".join(first_of([repr(word[:40]) for word in words], 20)),
             expected="words of the vocabulary: "
-            + some_words(sorted(vocabulary, key=lambda word: vocabulary[word]), 50),
+            + ", ".join(first_of(sorted(vocabulary, key=lambda word: vocabulary[word]), 50)),
             fix="use only words of the vocabulary: this tokenizer has no token for unknown words",
         )
 
@@ -269,7 +269,3 @@ def shared_room(sizes: Sequence[int], room: int) -> list[int]:
     first, second = sizes[0], sum(sizes[1:])
     kept = min(first, max(room - second, (room + 1) // 2))
     return [kept, min(second, room - kept)][: len(sizes)]
-
-
-def some_words(words: Sequence[str], most: int) -> str:
-    return ", ".join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")

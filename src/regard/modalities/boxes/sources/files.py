@@ -11,7 +11,7 @@ from PIL import Image
 from regard.data.faults import check_fault_share, printable
 from regard.data.files import find_file
 from regard.data.rows import Rows, Subset
-from regard.errors import InputError
+from regard.errors import InputError, first_of
 from regard.modalities.boxes.annotations import BoxedImages, open_boxes
 from regard.modalities.images.preparation import base_processor, not_deviations
 from regard.modalities.images.processor import Images
@@ -133,10 +133,9 @@ def clipped(splits: Iterable[Rows]) -> tuple[str, ...]:
     names = [name for rows in sources for name in rows.clipped]
     if not names:
         return ()
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     total = sum(len(rows.boxes) for rows in sources)
     what = f"{len(names):,} of {total:,} boxes extend beyond their images and are clipped"
-    return (f"{what}: {'; '.join(map(printable, names[:SHOWN]))}{more}",)
+    return (f"{what}: {'; '.join(first_of([printable(name) for name in names], SHOWN))}",)
 
 
 def example(folder: Path) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from regard.errors import InputError
+from regard.errors import InputError, first_of
 from regard.modalities.rows import OpenedData, RunPlan
 from regard.modalities.series.processor import Series, scale_of
 from regard.modalities.series.reading import SeriesColumns, TimeSeries
@@ -61,8 +61,7 @@ def notes(series: Sequence[TimeSeries], spacings: Sequence[str], cut: WindowLayo
     told = [f"{len(series):,} series with {values:,} values; spacing: {' or '.join(spacings[:3])}"]
     still = [one.name for one in series if not scale_of(one.values).spread]
     if still:
-        more = f" and {len(still) - 3} more" if len(still) > 3 else ""
-        told.append(f"constant series, which do not contribute to training: {', '.join(still[:3])}{more}")
+        told.append(f"constant series, which do not contribute to training: {', '.join(first_of(still, 3))}")
     short = sum(parts(one, cut)[0] < cut.window + cut.horizon for one in series)
     if short:
         told.append(f"{short:,} series are shorter in train than window + horizon: their windows are padded")
