@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE, LECTURES = ROOT / "src" / "regard", ROOT / "lectures" / "src" / "regard_lectures"
 
-# Imports point only up this list. `errors` may be imported by all but nn.
+# Imports point only up this list. `errors` and `deprecation` may be imported by all but nn.
 LAYERS = [
     "plugins",
     "tables",
@@ -160,7 +160,7 @@ def wrong_direction(tree: ast.AST, path: Path) -> list[str]:
         if here in FREE or not within(module, {"regard"}):
             continue
         there = layer_of(module)
-        allowed = here != "nn" if there in ("errors", "__version__", "regard") else False
+        allowed = here != "nn" if there in ("errors", "deprecation", "__version__", "regard") else False
         if there in LAYERS and here in LAYERS:
             allowed = LAYERS.index(there) <= LAYERS.index(here)
         if not allowed:

@@ -21,6 +21,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 from torch import Tensor
 
+from regard.deprecation import renamed
 from regard.errors import InputError
 from regard.nn.axis import Axis
 
@@ -65,3 +66,7 @@ def network(widths: list[NDArray[np.int32]]) -> csr_array:
     ends = np.concatenate([i * length + low for i in range(len(widths))])
     size = (len(widths) + 1) * length
     return csr_array((np.concatenate([one.ravel() for one in widths]), (starts, ends)), shape=(size, size))
+
+
+def __getattr__(name: str) -> object:
+    return renamed(__name__, name, {"flowed": "regard.look.flow.attention_flow"})

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from regard.deprecation import renamed
 from regard.errors import InputError
 from regard.models.family import Lens
 from regard.nn.tap import listen
@@ -85,3 +86,7 @@ def lens_of(net: nn.Module) -> Lens:
             expected="a masked language model head (BERT), or a classification head (vision models)",
         )
     return lens
+
+
+def __getattr__(name: str) -> object:
+    return renamed(__name__, name, {"through_lens": "regard.look.lens.logit_lens"})

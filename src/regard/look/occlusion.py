@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import avg_pool2d, pad
 
+from regard.deprecation import renamed
 from regard.errors import InputError
 
 Net = Callable[[Tensor], Tensor]  # (b, c, h, w) -> (b, k)
@@ -129,3 +130,7 @@ def starts(size: int, patch: int, stride: int) -> list[int]:
 
 def chunks(items: list[tuple[int, int]], size: int) -> Iterator[list[tuple[int, int]]]:
     return (items[i : i + size] for i in range(0, len(items), size))
+
+
+def __getattr__(name: str) -> object:
+    return renamed(__name__, name, {"attribution": "regard.look.occlusion.occlusion_map"})

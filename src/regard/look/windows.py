@@ -8,6 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from regard.deprecation import renamed
 from regard.errors import InputError
 from regard.nn.axis import Axis, WindowCut
 
@@ -45,3 +46,7 @@ def unwound(x: Tensor, cut: WindowCut) -> Tensor:
 def indices(cut: WindowCut) -> list[tuple[Tensor, Tensor]]:
     """Of each window, the places that are no filling, and where these are in the whole grid."""
     return [(torch.tensor(real), torch.tensor(there)) for real, there in cut.inside()]
+
+
+def __getattr__(name: str) -> object:
+    return renamed(__name__, name, {"whole": "regard.look.windows.joined_map"})
