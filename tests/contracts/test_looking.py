@@ -204,7 +204,7 @@ class Words:
 
 def test_a_model_that_does_not_attend_says_so() -> None:
     given = inputs("mlp")
-    with pytest.raises(InputError, match="this model has no attention to look at"):
+    with pytest.raises(InputError, match="this model has no attention layers"):
         Model("mlp", net("mlp"))(*given.values(), look="*")
 
 

@@ -99,8 +99,8 @@ def test_each_caption_has_its_own_image_whatever_is_left_out_before_it(form: str
     assert "none.png: cannot be read: " in told[2]
     assert "caption" in told[4]
     assert "is empty" in told[4]
-    assert "cut.png: the image is damaged" in told[5]
-    assert "text.png: no image of a kind that can be read" in told[7]
+    assert "cut.png: the image is corrupt" in told[5]
+    assert "text.png: unsupported image format" in told[7]
     assert told[8] == "../photos/1.png: " + ("cannot be read: file not found in the archive" if packed else LEADS_OUT)
     assert rows.where(2) == f"{tmp_path / f'captions.{form}'}:{6 + head}"
     assert rows.lengths.tolist() == [[len(text.encode())] for text in ("photo 5", "photo 0", *BYTES)]

@@ -66,7 +66,7 @@ def test_labels_without_a_name_are_faults(tmp_path: Path) -> None:
     assert torch.equal(rows[2].image[0], torch.from_numpy(PIXELS[3]))
     assert rows.where(2).endswith(":4")
     assert [str(fault) for fault in rows.faults] == [
-        f"{tmp_path}/d/train-labels-idx1-ubyte:3: label 2, but there are only 2"
+        f"{tmp_path}/d/train-labels-idx1-ubyte:3: label 2 is out of range for 2 labels"
     ]
 
 
@@ -113,7 +113,7 @@ def test_the_error_tells_both_lengths(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_idx(tmp_path / "x")
     assert caught.value.got == "7016 bytes"
-    assert caught.value.expected == "7856 bytes: a header of 16, then 10 x 28 x 28 numbers of 1"
+    assert caught.value.expected == "7856 bytes: a header of 16, then 10 x 28 x 28 1-byte values"
 
 
 def test_nothing_is_allocated_for_a_large_file(tmp_path: Path) -> None:
@@ -129,12 +129,12 @@ def test_files_that_do_not_belong_together(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="4 images and 3 labels"):
         open_idx(folder, "train", GREY)
     images, labels = folder / "train-images-idx3-ubyte", folder / "train-labels-idx1-ubyte"
-    with pytest.raises(InputError, match="does not hold images"):
+    with pytest.raises(InputError, match="does not contain images"):
         IdxImages(labels, images, GREY)
-    with pytest.raises(InputError, match="does not hold labels"):
+    with pytest.raises(InputError, match="does not contain labels"):
         IdxImages(images, images, GREY)
     labels.write_bytes(idx(12, (4,), bytes(16)))
-    with pytest.raises(InputError, match="1 axes of int32"):
+    with pytest.raises(InputError, match="1-dimensional int32"):
         open_idx(folder, "train", GREY)
 
 
@@ -143,7 +143,7 @@ def test_files_are_found_by_their_split(tmp_path: Path) -> None:
     pair(folder, PIXELS[:2], [1, 1], "t10k", ".gz")
     assert (len(open_idx(folder, "train", GREY)), len(open_idx(folder, "test", GREY))) == (4, 2)
     assert len(open_idx(folder, "t10k", GREY)) == 2
-    with pytest.raises(InputError, match="no idx file of images for the split 'dev'"):
+    with pytest.raises(InputError, match="no idx file of images found for the split 'dev'"):
         open_idx(folder, "dev", GREY)
     with pytest.raises(InputError, match="no idx file"):
         open_idx(tmp_path / "gone", "train", GREY)

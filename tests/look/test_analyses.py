@@ -1,4 +1,4 @@
-"""Every analysis says what it computes and what it does not tell, and its page runs as it stands."""
+"""Every analysis says what it computes and what it does not show, and its page runs as it stands."""
 
 import ast
 import importlib
@@ -30,7 +30,7 @@ def test_an_equation_a_limit_and_a_paper(name: str) -> None:
     analysis = module(name)
     assert analysis.EQUATION
     assert "\n" not in analysis.EQUATION
-    assert re.fullmatch(r"It does not tell [^.]+\.", analysis.LIMIT)  # one sentence
+    assert re.fullmatch(r"It does not show [^.]+\.", analysis.LIMIT)  # one sentence
     assert re.search(r"\(.+, \d{4}\)", flat(analysis.__doc__ or ""))
     assert "https://" in (analysis.__doc__ or "")
     assert "Shapes: " in (analysis.__doc__ or "")

@@ -68,7 +68,7 @@ def test_two_texts_have_no_distance() -> None:
     with torch.no_grad():
         seen = look_at(net, "*", lambda: net(ids, ids), table=transformer.AXES, axes=net.axes(ids, ids)).maps
     assert mean_distance(seen["encoder.0.mixer"]).shape == mean_distance(seen["decoder.0.mixer"]).shape == (2, 2)
-    with pytest.raises(InputError, match="looks at itself"):
+    with pytest.raises(InputError, match="self-attention over a text"):
         mean_distance(seen["decoder.0.cross"])
     unnamed = replace(seen["encoder.0.mixer"], rows=Axis("rows", 5), columns=Axis("columns", 5))
     with pytest.raises(InputError, match="rows of 5 and columns of 5"):
@@ -76,5 +76,5 @@ def test_two_texts_have_no_distance() -> None:
 
 
 def test_weights_below_0_have_no_distance() -> None:
-    with pytest.raises(InputError, match="not below 0"):
+    with pytest.raises(InputError, match="not defined for negative weights"):
         mean_distance(reading(torch.tensor([[[[0.5, -0.5], [1.0, 0.0]]]])))

@@ -143,7 +143,7 @@ def test_what_has_no_slope_is_refused() -> None:
         graded(model, "*", lambda: model(x), lambda _: torch.ones(()), table=TABLE, axes=axes)
     fourier = net("bert", attention="fourier").float()
     ids = torch.randint(13, (1, 5))
-    with pytest.raises(InputError, match="mixes without weights"):
+    with pytest.raises(InputError, match="needs attention weights"):
         graded(fourier, "*", lambda: fourier(ids), lambda y: y.words[0, 0, 0], table=gpt.AXES, axes=fourier.axes(ids))
     half = net("bert", attention=("fourier", "softmax")).float()
     found = graded(half, "*", lambda: half(ids), lambda y: y.words[0, 0, 0], table=gpt.AXES, axes=half.axes(ids))

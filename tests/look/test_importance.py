@@ -43,7 +43,7 @@ def test_a_single_answer_of_many_rows() -> None:
     exact, estimate = ablated(model, lambda: model(x).sum(), fall), slopes(model, lambda: model(x).sum())
     assert exact["mixer"].shape == estimate["mixer"].shape == (4,)
     assert torch.allclose(exact["mixer"], estimate["mixer"], atol=1e-12)
-    with pytest.raises(InputError, match="one number for each row"):
+    with pytest.raises(InputError, match="one number per row"):
         slopes(model, lambda: model(x)[:, None].expand(3, 2))
 
 

@@ -105,7 +105,7 @@ def test_half_precision_and_nobody_who_looks() -> None:
     assert float(nothing.rank) == 0
     assert torch.equal(nothing.mass, torch.zeros(1, 1, 3))
     assert torch.equal(cumulative_share(torch.zeros(3)), torch.zeros(3))
-    with pytest.raises(InputError, match="without positions"):
+    with pytest.raises(InputError, match="empty map"):
         spectrum_of(mapped(torch.zeros(1, 1, 0, 0)))
 
 

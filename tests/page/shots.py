@@ -31,7 +31,7 @@ def scrolled(page: Any, selector: str, wait: int = 1200) -> None:
 
 
 def intervened(page: Any) -> None:
-    page.click('.intervene [aria-label="cross out dog"]')
+    page.click('.intervene [aria-label="mask dog"]')
     page.wait_for_selector(".echo ins")
     scrolled(page, ".pairs")
 

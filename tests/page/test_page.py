@@ -99,7 +99,7 @@ def test_a_token_under_the_pointer_lights_up_everywhere(open_page: Open):
 
 def test_changes_put_the_new_answer_beside_the_old_one(open_page: Open):
     page = open_page(SENTENCE)
-    page.click('.intervene [aria-label="cross out dog"]')
+    page.click('.intervene [aria-label="mask dog"]')
     page.wait_for_selector(".echo ins")
     assert "Hund" in page.inner_text(".echo .answer-side >> nth=0")
     assert page.locator(".echo del").count() > 0
@@ -123,7 +123,7 @@ def pair_of(page: Any) -> dict[str, tuple[str, str, str]]:
 
 def test_next_tokens_before_and_after_stand_side_by_side(open_page: Open):
     page = open_page(f"#model=recall&text={quote_plus(STORY)}&site=blocks.1.mixer&head=1&row=6&column=1")
-    page.click('.intervene [aria-label="cross out sings"]')
+    page.click('.intervene [aria-label="mask sings"]')
     page.wait_for_selector(".echo .chances-pair")
     model = regard.load("recall")
     old, now = (
@@ -166,7 +166,7 @@ def test_two_heads_and_two_models_are_compared(open_page: Open):
     page = open_page(SENTENCE)
     page.click('.tile[aria-label="Decoder 0, cross, head 1"]', modifiers=["Shift"])
     until(page, "document.querySelector('.stage h2').textContent.includes('minus decoder 0, cross, head 1')")
-    assert "lies elsewhere" in page.inner_text(".pair-text .prose")
+    assert "Largest difference" in page.inner_text(".pair-text .prose")
     assert "points" in page.inner_text(".stage-foot .readout b")
     assert hash_of(page)["with"] == "decoder.0.cross:1"
     page.select_option('select[aria-label^="Compare with"]', "model tatoeba-de-en")
@@ -240,7 +240,7 @@ def test_the_address_restores_the_view(open_page: Open, tmp_path: Path):
     assert page.get_attribute('[data-value="lines"]', "aria-checked") == "true"
     assert page.inner_text(".stage h2") == "Decoder 1, cross, head 2"
     assert page.input_value("#sentence") == "My dog is big."
-    assert page.get_attribute('.intervene [aria-label="cross out ."]', "aria-pressed") == "true"
+    assert page.get_attribute('.intervene [aria-label="mask ."]', "aria-pressed") == "true"
     assert page.inner_text(".intervene output") == "0.50"
     before = hash_of(page)
     page.keyboard.press("u")
@@ -293,7 +293,7 @@ def test_going_back_returns_to_the_model_and_the_input_before(open_page: Open):
 def test_a_change_that_cannot_be_is_dropped(open_page: Open, changes: str, kept: str | None):
     page = open_page(f"#model=recall&text={quote_plus(STORY)}&changes={changes}", allow="422")
     told = page.inner_text(".trouble")
-    assert told.startswith("Without 1 change that this input cannot have: ")
+    assert told.startswith("Removed 1 change that this input cannot have: ")
     assert page.locator(".strip-token").count() == 7
     assert hash_of(page).get("changes") == kept
 
@@ -351,14 +351,14 @@ def test_a_saved_page_opens_on_the_view_that_was_saved(open_page: Open, tmp_path
 
 def test_what_was_changed_stands_on_all_that_is_shown_and_saved(open_page: Open, tmp_path: Path):
     page = open_page(f"{SENTENCE}&changes=t.source.7~h.decoder.1.cross.1~T.*.0.50")
-    words = "Changed: without dog (source 7); head 1 of decoder 1, cross off; temperature 0.50"
+    words = "Changed: masked dog (source 7); head 1 of decoder 1, cross off; temperature 0.50"
     assert page.inner_text(".stage .kind") == words
     assert page.locator(".strip-token[data-out] .strip-text").all_inner_texts() == ["dog"]
     for ending in ("svg", "png", "csv"):
         with page.expect_download() as caught:
             page.click(f"[data-action={ending}]")
         name = caught.value.suggested_filename
-        assert name.startswith("regard-decoder.1.cross-2-map-changed-without-dog-source-7-head-1"), name
+        assert name.startswith("regard-decoder.1.cross-2-map-changed-masked-dog-source-7-head-1"), name
         caught.value.save_as(tmp_path / f"map.{ending}")
     assert words in (tmp_path / "map.svg").read_text(encoding="utf8")
     assert (tmp_path / "map.csv").read_text(encoding="utf8").startswith('"query","She","has"')
@@ -437,7 +437,7 @@ def test_a_file_is_uploaded_as_bytes_and_again_if_the_server_dropped_it(open_pag
     assert [request.url.rpartition("/")[2] for request in posts] == ["look"]
     (tmp_path / "no.png").write_bytes(b"no picture")
     page.set_input_files(".ask-picture input[type=file]", tmp_path / "no.png")
-    until(page, "document.querySelector('.trouble').textContent.includes('no picture that the browser can read')")
+    until(page, "document.querySelector('.trouble').textContent.includes('browser cannot read this file as an image')")
 
 
 def test_the_moments_of_a_look_are_walked_through(open_page: Open, tmp_path: Path):
@@ -614,7 +614,7 @@ def test_a_class_token_that_looks_alone_has_a_name_and_a_picture(open_page: Open
     for wide, tall, shades in page.evaluate(SHADES, "looks.0.mixer"):
         assert (wide, tall) == (14, 14), "its patches, where they are"
         assert shades > 30, "stretched to its own largest"
-    assert "on a patch" in page.inner_text(".heads .readout")
+    assert "on one patch" in page.inner_text(".heads .readout")
 
 
 def test_boxes_and_influences_are_what_they_are_called(open_page: Open, tmp_path: Path):
@@ -631,7 +631,7 @@ def test_boxes_and_influences_are_what_they_are_called(open_page: Open, tmp_path
     (tmp_path / "boxes.html").write_text(standalone.standalone_page(data), encoding="utf8")
     page = open_page((tmp_path / "boxes.html").as_uri())
     assert page.inner_text(".answer-body") == "1 circle, 1 square"
-    assert "influence map" in page.inner_text(".kind")
+    assert "Influence map" in page.inner_text(".kind")
     for part in (".stage", ".cell", ".strip-caption"):
         assert "%" not in page.inner_text(part), part
 
@@ -719,16 +719,16 @@ def test_analyses_tell_what_they_do_not_tell(open_page: Open):
             f"document.querySelector('.tabs [aria-selected=true]').dataset.tab === '{name}' && "
             "!document.querySelector('.analysis [aria-busy]')",
         )
-        assert "What it does not tell" in page.inner_text(".limit"), name
+        assert "What it does not show" in page.inner_text(".limit"), name
         assert page.locator(".plot-holder > *").count() == 1
 
 
 def test_weights_of_both_signs_are_no_shares(open_page: Open, tmp_path: Path):
     """Linformer's map has weights below 0: they are seen, on a ramp with two ends, and never written in percent."""
     page = open_page("#model=linformer-tiny&site=blocks.1.mixer&head=0&row=22&column=19", allow="422")  # no rollout
-    assert "no shares" in page.inner_text(".stage .kind")
+    assert "Signed weights" in page.inner_text(".stage .kind")
     assert page.inner_text(".stage .legend-ticks").split() == ["−0.1", "0", "+0.1"]
-    assert page.locator(".stage .choices[aria-label=Contrast]").is_hidden()
+    assert page.locator(".stage .choices[aria-label='Colour scale']").is_hidden()
     for part in (".stage-foot .readout", ".cell", ".strip-caption"):
         assert "%" not in page.inner_text(part), part
     for ending in ("csv", "svg"):
@@ -764,24 +764,24 @@ def test_a_detector_is_asked_about_the_chosen_query(open_page: Open):
     page.on("request", lambda request: asked.append(request.url.partition("/analyses/")[2]))
     page.locator(".analysis").scroll_into_view_if_needed()
     told = opened_tab(page, 1, "rollout")
-    assert told.startswith("Decoder 1, cross does not look at its own positions; this is the stack that it looks at.")
+    assert told.startswith("Decoder 1, cross is not self-attention; this is the stack that it attends to.")
     assert "2 layers up to encoder 1" in told
     assert page.inner_text(".analysis .prose mark >> nth=0") == "patch 1, 2"  # the key: it is a row there
     for number, name in ((5, "occlusion"), (6, "gradient"), (7, "importance")):
-        assert ", the likeliest to query 5" in opened_tab(page, number, name)
+        assert ", the most likely class of query 5" in opened_tab(page, number, name)
         assert page.locator(".plot-holder > *").count() == 1
         assert any(one.startswith(name) and "output=5" in one for one in asked), name
     page.click('.tile[aria-label="Encoder 0, head 0"]')
-    until(page, "document.querySelector('.analysis .prose').textContent.includes('Choose a head of the decoder')")
+    until(page, "document.querySelector('.analysis .prose').textContent.includes('Select a head of the decoder')")
 
 
 def test_what_ties_is_said_to_tie(open_page: Open):
     page = open_page(f"#model=recall&text={quote_plus(STORY)}&site=blocks.1.mixer&head=1&row=6&column=1")
-    facts = {"name": "flow", "site": "blocks.1.mixer", "row": 6, "equation": "f", "limit": "It does not tell x."}
+    facts = {"name": "flow", "site": "blocks.1.mixer", "row": 6, "equation": "f", "limit": "It does not show x."}
     flow = [0.2, 0.2, 0.2, 0.1, 0.2, 0.0, 0.1]
     page.route("**/analyses/flow*", lambda route: route.fulfill(json=facts | {"flow": flow}))
     page.locator(".analysis").scroll_into_view_if_needed()
-    assert "from Anna, 20.0\u202f%, and just as much from sings, ., paints." in opened_tab(page, 2, "flow")
+    assert "from Anna, 20.0\u202f%, tied with sings, ., paints." in opened_tab(page, 2, "flow")
 
 
 def test_losses_of_log_probability_are_in_nats(open_page: Open):
@@ -822,7 +822,7 @@ def test_the_curve_of_the_mass_can_be_seen(open_page: Open, dark: bool):
 def test_an_answer_that_cannot_be_drawn_is_told_in_words(open_page: Open):
     """Heads without a number, layers that are left out, and an answer of another form: never an exception as text."""
     page = open_page("#model=recall&site=blocks.1.mixer&head=1&row=6&column=1", allow="TypeError")
-    answer = {"name": "distance", "unit": "tokens", "equation": "D", "limit": "It does not tell x."}
+    answer = {"name": "distance", "unit": "tokens", "equation": "D", "limit": "It does not show x."}
     asked: dict[str, Any] = {"sites": {"blocks.1.mixer": [None, 1.5, 2.5, 0.5]}}
     page.route("**/analyses/distance*", lambda route: route.fulfill(json=answer | asked))
     page.locator(".analysis").scroll_into_view_if_needed()
@@ -830,10 +830,13 @@ def test_an_answer_that_cannot_be_drawn_is_told_in_words(open_page: Open):
     page.wait_for_selector(".analysis .dot")
     assert page.locator(".analysis .dot").count() == 3
     told = page.inner_text(".analysis .prose")
-    assert "no such number are left out" in told
-    assert "no shares: layer 0" in told
+    assert "Heads without a value are omitted" in told
+    assert "do not sum to 1: layer 0" in told
     assert "head 2: 2.50 tokens" in told
-    for sites, words in (({"blocks.1.mixer": [None]}, "No head here has such a number"), (None, "cannot be drawn")):
+    for sites, words in (
+        ({"blocks.1.mixer": [None]}, "No head has a value for this analysis"),
+        (None, "cannot be drawn"),
+    ):
         asked["sites"] = sites
         page.reload()
         page.wait_for_selector(".cell h2 mark")  # before, the panel is not yet where it will be
@@ -867,7 +870,7 @@ def test_candies_look_as_the_library_does(open_page: Open):
     page = open_page("#model=recall")
     page.click('.candy-corner [data-value="neighbours"]')
     page.fill(".candy-corner input[type=range]", "-1")
-    page.click("text=hide candies")
+    page.click("text=mask candies")
     page.click(".candy >> nth=3")
     found = page.eval_on_selector(".candy-corner", "(one) => one.numbers")
     vectors = torch.tensor(found["vectors"], dtype=torch.float64)
@@ -912,7 +915,7 @@ def test_a_look_that_the_server_dropped_is_posted_again(forgetful: str, open_pag
 
 def test_errors_are_told_in_words(open_page: Open, served: str):
     page = open_page("#model=nonesuch", allow="Failed to load resource")
-    until(page, "document.querySelector('.trouble').textContent.includes('no model named nonesuch')")
+    until(page, "document.querySelector('.trouble').textContent.includes('Unknown model nonesuch')")
     page.route("**/api/v1/look", lambda route: route.abort())
     page.fill("#sentence", "Another sentence.")
     until(page, "document.querySelector('.trouble').textContent.includes('regard serve')")

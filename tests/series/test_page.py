@@ -39,9 +39,9 @@ def test_a_csv_file_and_one_of_its_series(model: Model) -> None:
     for name, values in (("", [1, 2, 4, 3]), ("b", [5, 6, 8, 7])):
         (found,) = SeriesInput(kind="series", csv=CSV, name=name).given(InputContext(model))
         assert found.values.tolist() == values  # type: ignore[union-attr]
-    with pytest.raises(InputError, match="no such series"):
+    with pytest.raises(InputError, match="unknown series"):
         SeriesInput(kind="series", csv=CSV, name="c").given(InputContext(model))
-    with pytest.raises(InputError, match="there is a gap"):
+    with pytest.raises(InputError, match="the series has a gap"):
         SeriesInput(kind="series", times=["1", "2", "3", "5"], values=[1.0, 2.0, 3.0, 4.0]).given(InputContext(model))
 
 

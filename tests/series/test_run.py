@@ -86,9 +86,9 @@ def test_beyond_its_horizon_medians_are_fed_back(place: Path, model: Model) -> N
     (first,) = model.forecast(known)
     (second,) = model.forecast(np.concatenate((known, first.median)))
     np.testing.assert_allclose(ahead.values, np.concatenate((first.values, second.values))[:9], rtol=1e-6)
-    assert any("goes on from its own medians" in note for note in ahead.notes)
+    assert any("forecast from its own medians" in note for note in ahead.notes)
     assert not any("medians" in note for note in first.notes)
-    assert any("it learned from times that are 1 hour apart, and these are 1" in note for note in first.notes)
+    assert any("the model was trained on times 1 hour apart; these are 1" in note for note in first.notes)
     assert len(model.forecast(known, steps=3)[0].median) == 3
 
 
@@ -105,7 +105,7 @@ def test_what_is_no_series_is_refused(model: Model, given: Any) -> None:
 
 @pytest.mark.parametrize("steps", [0, -3])
 def test_no_steps_are_refused(model: Model, steps: int) -> None:
-    with pytest.raises(InputError, match="so many steps"):
+    with pytest.raises(InputError, match="the number of steps is out of range"):
         model.forecast(sine(40), steps=steps)
 
 
@@ -170,7 +170,7 @@ def test_a_linear_map_has_the_length_of_the_window_and_nothing_to_look_at(
     place: Path, others: dict[str, Model]
 ) -> None:
     assert others["series-linear"].config.length == 24
-    with pytest.raises(InputError, match="no attention to look at"):
+    with pytest.raises(InputError, match="this model has no attention layers"):
         others["series-linear"].look(place / "two.csv", "low")
 
 
@@ -198,7 +198,7 @@ def test_numbers_for_machines(place: Path, capsys: pytest.CaptureFixture[str]) -
     assert code == 0
     assert [one["series"] for one in found["series"]] == ["low", "high"]
     assert len(found["series"][0]["quantiles"]["0.5"]) == len(found["series"][0]["times"]) == 8
-    assert "it learned to look 6 steps ahead" in err
+    assert "the model was trained to forecast 6 steps" in err
 
 
 def test_numbers_in_a_file(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -224,7 +224,7 @@ def test_a_picture(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
         (["--out", "plot.pdf"], "unsupported output format"),
         (["--out", "/nowhere/plot.png"], "folder not found"),
         (["--series", "middle"], "unknown series"),
-        (["--steps", "0"], "so many steps"),
+        (["--steps", "0"], "the number of steps is out of range"),
     ],
 )
 def test_what_cannot_be_asked(place: Path, capsys: pytest.CaptureFixture[str], words: list[str], told: str) -> None:
@@ -270,7 +270,7 @@ def test_the_command_line_looks(place: Path, capsys: pytest.CaptureFixture[str])
     assert found["answer"]["kind"] == "forecast"
     assert found["answer"] != found["before"]
     assert main(["look", folder, file]) == 2
-    assert "holds several series" in capsys.readouterr().err
+    assert "the file contains several series" in capsys.readouterr().err
     assert main(["look", folder, file, "middle"]) == 2
     assert "no such series" in capsys.readouterr().err
 
@@ -288,13 +288,13 @@ def test_the_template_is_a_run_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["model.horizon=5"], "model.horizon is another"),
+        (["model.horizon=5"], "model.horizon and data.horizon differ"),
         (["task.quantiles=[0.1, 0.9]"], "lack 0.5"),
-        (["data.share=0.6"], "leaves nothing to learn from"),
-        (["data.least=25"], "least = 25 is more than window = 24"),
-        (["data.horizon=90"], "too short for its window and horizon"),
+        (["data.share=0.6"], "leaves no training data"),
+        (["data.least=25"], "least = 25 is above window = 24"),
+        (["data.horizon=90"], "too short for this window and horizon"),
         (["model.name=vit-tiny"], "a vit model cannot be trained to forecast"),
-        (["data.files=[]"], "names no file"),
+        (["data.files=[]"], "files is empty"),
     ],
 )
 def test_run_files_that_cannot_be(place: Path, capsys: pytest.CaptureFixture[str], words: list[str], told: str) -> None:
@@ -305,7 +305,7 @@ def test_run_files_that_cannot_be(place: Path, capsys: pytest.CaptureFixture[str
 
 def test_the_data_is_told_of(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(run_file(place)), "folder=other"]) == 0
-    assert "2 series of 480 values, 1 hour from one to the next" in capsys.readouterr().out
+    assert "2 series with 480 values; spacing: 1 hour" in capsys.readouterr().out
 
 
 def test_any_attention_can_be_chosen() -> None:

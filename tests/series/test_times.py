@@ -61,14 +61,18 @@ def test_a_change_of_the_clock_is_no_gap() -> None:
 @pytest.mark.parametrize(
     ("given", "what", "line"),
     [
-        ([*days("2024-01-01", 4), *days("2024-01-07", 3)], "there is a gap: 2 values missing", "line 4"),
-        (moments("1", "2", "2", "3"), "a time stands twice", "line 2"),
-        (moments("1", "2", "4", "3"), "times are not in order", "line 3"),
-        (moments("1", "2", "3.5", "4.5", "5.5"), "times are irregular", "line 2"),
-        (moments("2023-01", "2023-02", "2023-03", "2023-06"), "there is a gap: 2 values missing", "line 3"),
-        (moments("2024-01-04", "2024-01-05", "2024-01-08", "2024-01-10"), "there is a gap: 1 value missing", "line 3"),
-        (moments("1", "2024-01-05"), "times are of two kinds", "line 1"),
-        (moments("2024-01-04", "2024-01-05T00:00+01:00"), "times are of two kinds", "line 1"),
+        ([*days("2024-01-01", 4), *days("2024-01-07", 3)], "the series has a gap: 2 values missing", "line 4"),
+        (moments("1", "2", "2", "3"), "duplicate time", "line 2"),
+        (moments("1", "2", "4", "3"), "the times are not in ascending order", "line 3"),
+        (moments("1", "2", "3.5", "4.5", "5.5"), "the times are not regularly spaced", "line 2"),
+        (moments("2023-01", "2023-02", "2023-03", "2023-06"), "the series has a gap: 2 values missing", "line 3"),
+        (
+            moments("2024-01-04", "2024-01-05", "2024-01-08", "2024-01-10"),
+            "the series has a gap: 1 value missing",
+            "line 3",
+        ),
+        (moments("1", "2024-01-05"), "the times are of different kinds", "line 1"),
+        (moments("2024-01-04", "2024-01-05T00:00+01:00"), "the times are of different kinds", "line 1"),
         (moments("1"), "at least two times", "line 0"),
     ],
 )
@@ -82,7 +86,7 @@ def test_where_only_the_order_counts_a_gap_is_none() -> None:
     holiday = moments("2024-12-23", "2024-12-24", "2024-12-27", "2024-12-30", "2024-12-31")
     times = times_of(holiday, where, ordered=True)
     assert str(times.spacing) == "1 working day"
-    with pytest.raises(InputError, match="not in order"):
+    with pytest.raises(InputError, match="not in ascending order"):
         times_of(holiday[::-1], where, ordered=True)
 
 

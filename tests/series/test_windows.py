@@ -160,7 +160,7 @@ def test_the_metrics_are_their_definitions() -> None:
 
 
 def test_a_series_that_is_too_short_is_named() -> None:
-    with pytest.raises(InputError, match="too short for its window and horizon") as error:
+    with pytest.raises(InputError, match="too short for this window and horizon") as error:
         split(np.arange(17.0))
     assert error.value.where == "file.csv: x"
     assert split(np.arange(18.0))["train"]
@@ -181,7 +181,7 @@ def test_the_processor_passes_through_its_data() -> None:
     how = Series(24, "train", {"x": (1.0, 2.0)}, "1 hour", SeriesColumns("t", ("a", "b"), "", "ordered"))
     assert from_data(how.to_data(), "") == how
     for bad in ({"window": 0}, {"scaling": "mine"}, {"scales": {"x": [1.0, -1.0]}}, {"columns": {"tim": "x"}}):
-        with pytest.raises(ConfigError, match="no processor of series"):
+        with pytest.raises(ConfigError, match="invalid series processor"):
             from_data(how.to_data() | bad, "")
-    with pytest.raises(InputError, match="not learned from"):
+    with pytest.raises(InputError, match="scales of its training series only"):
         how.scale(np.arange(4.0), "y")

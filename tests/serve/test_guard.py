@@ -208,7 +208,7 @@ def test_no_path_leads_out(site) -> None:
     assert len(every) >= 2000
     for path, (status, body) in zip(every, asyncio.run(asked(site.app, every)), strict=True):
         assert status == 404, path
-        assert json.loads(body) == {"error": {"what": "there is no such address"}}
+        assert json.loads(body) == {"error": {"what": "unknown address"}}
 
 
 async def asked(app, paths):

@@ -190,4 +190,4 @@ def test_what_a_decoder_says_is_not_told(client) -> None:
     cut = {"kind": "image", "png": "data:image/png;base64," + base64.b64encode(raw[:-30]).decode()}
     answer = client.post(f"{API}/run", json={"model": "digits", "input": cut})
     assert answer.status_code == 422
-    assert answer.json()["error"]["got"] == "the image is damaged"
+    assert answer.json()["error"]["got"] == "the image is corrupt"

@@ -195,7 +195,7 @@ def test_bad_rows_are_told_before_any_work(place: Path, capsys: pytest.CaptureFi
         assert "3 of 63 rows are bad" in told
         assert f"{place / 'captions.csv'}:62: gone.png: cannot be read: No such file" in told
         assert "captions.csv:63: column 2 (caption) is empty" in told
-        assert "captions.csv:64: text.png: no image of a kind" in told
+        assert "captions.csv:64: text.png: unsupported image format" in told
     assert not (place / "run").exists()
     assert main(["train", "tiny.toml", "folder=run", "data.bad=0.05", "train.steps=1"]) == 0
     assert "3 bad rows are skipped" in capsys.readouterr().out

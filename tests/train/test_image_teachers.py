@@ -92,7 +92,7 @@ def test_a_deit_learns_from_a_convolutional_net(place: Path, lesson: str, capsys
     assert regard.load(run / "model").family == "deit"
     regard.save(teacher(Images(size=16)), place / "larger")
     told = refused(capsys, "train", "tiny.toml", "task.teacher=./larger", "folder=b")
-    assert "different sizes" in told
+    assert "image sizes or channels" in told
     regard.save(replace(teacher(Images(size=8)), labels=("a", "b", "c")), place / "others")
     assert "the head or the labels of the teacher differ" in refused(
         capsys, "train", "tiny.toml", "task.teacher=./others", "folder=b"
@@ -192,10 +192,10 @@ def test_fine_tuning_at_another_resolution(place: Path, capsys: pytest.CaptureFi
         ("data.augment.copies=4", "batch = 6 is not a multiple of augment.copies = 4"),
         ("data.augment.cutmx=1", "did you mean 'cutmix'"),
         ("data.tile=0", "set data.tile"),
-        ("data.tile=7", "cannot be cut into such tiles"),
-        ("data.size=9", "differ in the size of images"),
+        ("data.tile=7", "not a multiple of the tile size"),
+        ("data.size=9", "data.size and model.image differ"),
         ("data.labels=['red']", "bad"),
-        ("data.labels=['red','red','blue']", "labels: 'red' is there more than once"),
+        ("data.labels=['red','red','blue']", "duplicate labels: 'red'"),
         ("model.classes=4", "4 classes, 3 labels: red, green, blue"),
         ("model.name=cnn-small", "unknown key"),
         ("task.adversarial=2", "adversarial = 2"),
@@ -234,7 +234,7 @@ def test_labels_that_are_not_named(place: Path, capsys: pytest.CaptureFixture[st
             Image.new("RGB", (8, 8), name).save(place / "images" / name / f"{i}.png")
     written(place, run_file().replace('train = "train.png"\ntile = 8', 'train = "images"'))
     told = refused(capsys, "train", "tiny.toml", "data.labels=['red', 'mouse']")
-    assert "there are labels here that are not in data.labels" in told
+    assert "some labels do not occur in data.labels" in told
     assert "got: green" in told
     assert "add them to data.labels" in told
 

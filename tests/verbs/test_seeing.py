@@ -75,7 +75,7 @@ def test_it_is_saved_and_loaded(tmp_path: Path, picture: Path) -> None:
         ({"size": "big"}, ConfigError, "size = 'big'"),
         ({"sise": 16}, ConfigError, "did you mean 'size'"),
         ({"kind": "sounds"}, CheckpointError, "unknown processor"),
-        ({"channels": 1, "mean": [0.5], "std": [0.5]}, CheckpointError, "images of 1 channels, for a net that takes 3"),
+        ({"channels": 1, "mean": [0.5], "std": [0.5]}, CheckpointError, "1 channels in the processor, 3 in the model"),
     ],
 )
 def test_it_is_read_strictly(tmp_path: Path, change: dict[str, Any], kind: type[Exception], words: str) -> None:
@@ -92,7 +92,7 @@ def test_a_model_of_texts_has_no_images(tmp_path: Path) -> None:
     regard.save(made, tmp_path / "model")
     path = tmp_path / "model" / "regard.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"processor": IMAGES.to_data()}))
-    with pytest.raises(CheckpointError, match="takes none"):
+    with pytest.raises(CheckpointError, match="none in the model"):
         regard.load(tmp_path / "model")
 
 
@@ -218,11 +218,11 @@ READ = {  # what is unusual, and still an image
 }
 REFUSED = {
     "empty.png": (b"", "0 bytes"),
-    "drawn.svg": (SVG, "no image of a kind"),
-    "words.png": (b"hello", "no image of a kind"),
+    "drawn.svg": (SVG, "unsupported image format"),
+    "words.png": (b"hello", "unsupported image format"),
     "bomb.png": (png(60_000, 60_000, zlib.compress(bytes(60_001))), "more than 50000000 pixels"),
-    "short.png": (png(100, 100, zlib.compress(bytes(50))), "damaged"),
-    "cut.jpg": (packed(Image.fromarray(NOISE), "JPEG")[:-200], "damaged"),
+    "short.png": (png(100, 100, zlib.compress(bytes(50))), "corrupt"),
+    "cut.jpg": (packed(Image.fromarray(NOISE), "JPEG")[:-200], "corrupt"),
 }
 
 
@@ -264,10 +264,10 @@ def test_images_in_memory_are_as_hostile(tmp_path: Path) -> None:
         (tmp_path / "large.png").write_bytes(png(9_000, 9_000, zlib.compress(bytes(10))))
         with Image.open(tmp_path / "large.png") as lazy, pytest.raises(InputError, match="more than"):
             model().classify(lazy)
-    with pytest.raises(InputError, match="32 bits"):
+    with pytest.raises(InputError, match="32-bit pixels"):
         model().classify(Image.new("F", (8, 8)))
     (tmp_path / "cut.png").write_bytes(packed(Image.fromarray(NOISE), "PNG")[:-100])
-    with Image.open(tmp_path / "cut.png") as lazy, pytest.raises(InputError, match="damaged"):
+    with Image.open(tmp_path / "cut.png") as lazy, pytest.raises(InputError, match="corrupt"):
         model().classify(lazy)
     assert model().classify(Image.new("RGBA", (8, 8))).label in LABELS
 
@@ -392,7 +392,7 @@ def test_what_cannot_be_said_in_our_words_is_not_said(
     (tmp_path / "out" / image_preparation.FILE).write_text(json.dumps(said | change))
     loaded = regard.load(tmp_path / "out")  # its weights are whole
     assert loaded.processor is None
-    with pytest.raises(InputError, match="does not say how images are prepared") as caught:
+    with pytest.raises(InputError, match="this model has no image processor") as caught:
         loaded.classify(picture)
     assert caught.value.where == str(tmp_path / "out" / image_preparation.FILE)
     assert reason in caught.value.got
@@ -402,9 +402,9 @@ def test_the_line_that_would_do_does(tmp_path: Path, picture: Path) -> None:
     export(model(), tmp_path / "out")
     path = tmp_path / "out" / image_preparation.FILE
     path.unlink()
-    with pytest.raises(InputError, match="does not say how images are prepared") as caught:
+    with pytest.raises(InputError, match="this model has no image processor") as caught:
         regard.load(tmp_path / "out").classify(picture)
-    assert (caught.value.where, caught.value.got) == (str(path), "there is no such file")
+    assert (caught.value.where, caught.value.got) == (str(path), "file not found")
     path.write_text(caught.value.fix.split("\n")[-1])
     assert regard.load(tmp_path / "out").classify(picture)
     for size, detects in ((32, False), (None, False), (None, True)):
@@ -465,10 +465,10 @@ def test_sizes_that_cannot_both_be_meant(tmp_path: Path, picture: Path, capsys: 
     (tmp_path / "out" / image_preparation.FILE).write_text(json.dumps(data))
     assert main(["classify", str(tmp_path / "out"), str(picture)]) == 2
     said = capsys.readouterr().err
-    assert "images of 14" in said
-    assert "takes 16 x 16" in said
+    assert "14 (" in said
+    assert "16 x 16 in the model" in said
     regard.save(replace(made, processor=replace(IMAGES, size=14)), tmp_path / "ours")
-    with pytest.raises(CheckpointError, match="differ in size"):
+    with pytest.raises(CheckpointError, match="the image sizes of the model and its processor differ"):
         regard.load(tmp_path / "ours")
 
 

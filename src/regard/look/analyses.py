@@ -48,7 +48,7 @@ class Analysis:
 def run_analysis(found: Trace[Any], name: str, asked: AnalysisRequest) -> dict[str, Any]:
     """What JSON can hold."""
     if name not in ANALYSES:
-        raise InputError("there is no such analysis", got=name[:100], expected=", ".join(ANALYSES))
+        raise InputError("unknown analysis", got=name[:100], expected=", ".join(ANALYSES))
     one = ANALYSES[name]
     return {"name": name, "equation": one.equation, "limit": one.limit, **one.ask(found, asked)}
 
@@ -83,13 +83,13 @@ def attention_stack(found: Trace[Any], site: str | None) -> list[Layer]:
         raise nothing_own(found)
     last = several[-1] if site is None else find_site(found, site)
     if not itself(last[0]):
-        raise InputError("this goes through layers that look at their own positions", got=last[0].name)
+        raise InputError("this analysis needs a self-attention layer", got=last[0].name)
     stack = [layer for layer in several if same_places(layer[0], last[0])]
     return stack[: stack.index(last) + 1]
 
 
 def nothing_own(found: Trace[Any]) -> InputError:
-    return InputError("nothing here looks at its own positions", got=", ".join(list(found.sites)[:3]))
+    return InputError("this model has no self-attention layer", got=", ".join(list(found.sites)[:3]))
 
 
 def same_places(one: TracedSite, other: TracedSite) -> bool:
@@ -115,7 +115,7 @@ def poured(found: Trace[Any], asked: AnalysisRequest) -> dict[str, Any]:
     size = maps[-1].weights.shape[-2]
     output = asked.row if asked.row is not None else 0 if maps[-1].rows.grid is not None else size - 1
     if not 0 <= output < size:
-        raise InputError("there is no such row", got=str(output), expected=f"0 to {size - 1}")
+        raise InputError("row index out of range", got=str(output), expected=f"0 to {size - 1}")
     total = flow.attention_flow(maps, output)
     told = {"site": told_as(stack[-1]), "layers": list(map(told_as, stack)), "row": output}
     return told | {"flow": total.weights[0, 0, 0].tolist()}
@@ -157,7 +157,7 @@ def ranked(found: Trace[Any], asked: AnalysisRequest) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class AnswerScore:
-    """How sure the model is of what it said."""
+    """The model's score for its own answer."""
 
     example: Example
     what: str
@@ -171,7 +171,7 @@ def question(found: Trace[Any], asked: AnalysisRequest) -> AnswerScore:
         example = example.alone(asked.row)
     sure, first, answer = example.sure, found.output, example.tell(found.output)
     if sure is None or answer is None:
-        raise InputError("this model gives no answer that could be asked about")
+        raise InputError("this model gives no answer to explain")
 
     def run() -> Any:
         with apply_changes(found.net, found.changes, found.table, found.axes):
@@ -198,7 +198,7 @@ def covered(found: Trace[Any], asked: AnalysisRequest) -> dict[str, Any]:
         return {**words, "what": about.what, "patch": side, "worth": worth.tolist()}
     axis = next((name for name in ("source", "tokens") if name in about.example.words), None)
     if axis is None:
-        raise InputError("there is neither a text nor an image to leave something out of")
+        raise InputError("occlusion needs a text or an image as input")
     size = len(about.example.words[axis])
     lost = exclusion.unseen(found.net, lambda: about.sure(about.run()), axis, size, found.table)
     return {"what": about.what, "axis": axis, "worth": lost[0].tolist()}

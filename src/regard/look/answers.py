@@ -22,15 +22,15 @@ class Answer(Protocol):
         """For JSON; "kind" says which answer it is."""
 
     def headline(self) -> str:
-        """In a few words; empty where there is nothing to tell."""
+        """The answer in a few words, or an empty string."""
 
     def subject(self) -> str:
-        """What "how sure is the model of this?" is about."""
+        """What the model's score refers to: a label, a token, a text."""
 
 
 @dataclass(frozen=True)
 class WrittenText:
-    """A text that the net wrote, and of each of its tokens the log-probability."""
+    """A generated text and the log-probability of each of its tokens."""
 
     text: str
     tokens: Choices
@@ -40,7 +40,7 @@ class WrittenText:
         return {"kind": "text", "text": self.text, "tokens": tokens}
 
     def headline(self) -> str:
-        return self.text or "(nothing)"
+        return self.text or "(empty)"
 
     def subject(self) -> str:
         return self.text
@@ -62,7 +62,7 @@ class Labels:
 
 @dataclass(frozen=True)
 class NextToken:
-    """What may follow a text."""
+    """The most likely next tokens of a text."""
 
     choices: Choices
 
@@ -78,7 +78,7 @@ class NextToken:
 
 @dataclass(frozen=True)
 class FilledMasks:
-    """What may stand at each place that is masked."""
+    """The most likely tokens at each masked position."""
 
     places: tuple[tuple[int, Choices], ...]
 
@@ -106,7 +106,7 @@ def likeliest(choices: Choices) -> str:
 
 
 def rank_classes(logits: Tensor) -> list[tuple[int, float]]:
-    """Classes and how likely each is, the likeliest first.  (c,)"""
+    """Classes and their probabilities, the most likely first.  (c,)"""
     chances = logits.softmax(-1)
     return [(i, float(chances[i])) for i in chances.argsort(descending=True, stable=True).tolist()]
 

@@ -26,7 +26,7 @@ from .maps import attention_name, matching_taps
 
 @dataclass(frozen=True)
 class Token:
-    """Crossed out: whatever looks along this axis looks past this position."""
+    """Mask a token: no attention over this axis attends to this position."""
 
     axis: str  # as the model names it: "tokens", "source", "target", "patches" ...
     position: int
@@ -34,7 +34,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Head:
-    """What a head brings, times a factor: 0 is silence."""
+    """Multiply the output of a head by a factor; 0 switches the head off."""
 
     site: str  # the name of its attention, such as "blocks.0.mixer"
     head: int
@@ -43,8 +43,8 @@ class Head:
 
 @dataclass(frozen=True)
 class Temperature:
-    """Above 1 a head looks at more, below at less; of one attention or, by a pattern, of several. It is taken from the
-    weights, A^(1/T) made to sum to what they did: one that is too small for a float, and is 0, stays 0."""
+    """Softmax temperature of one attention or, by a pattern, of several: above 1 flattens the weights, below 1 sharpens
+    them. Computed from the weights as A^(1/T), rescaled to the same sum: a weight that underflowed to 0 stays 0."""
 
     value: float
     site: str = "*"
@@ -94,21 +94,28 @@ def everywhere(change: Change, axes: Mapping[str, Axis], table: Mapping[str, tup
 def touched(net: nn.Module, change: Change, table: Mapping[str, tuple[str, str]]) -> list[str]:
     """The attentions that a change is about; at least one."""
     if not isinstance(change, Change):
-        raise InputError("this is no change", got=str(change)[:60], expected="a Token, a Head or a Temperature")
+        raise InputError("unknown kind of change", got=str(change)[:60], expected="a Token, a Head or a Temperature")
     if isinstance(change, Token):
         if not is_integer(change.position) or change.position < 0:
-            raise InputError("positions are whole numbers from 0", got=str(change.position)[:60])
+            raise InputError("the position must be an integer of at least 0", got=str(change.position)[:60])
         return looking_at(net, change.axis, table)
     if isinstance(change, Temperature) and not (number(change.value) and 0 < change.value < math.inf):
-        raise InputError("a temperature is a number above 0", got=str(change.value)[:60])
+        raise InputError("the temperature must be a number above 0", got=str(change.value)[:60])
     if isinstance(change, Head) and not (
         is_integer(change.head) and number(change.factor) and abs(change.factor) < LARGE
     ):
         got = f"head {change.head}, factor {change.factor}"[:60]
-        raise InputError("a head has a number, and so has its factor", got=got, expected=f"a factor below {LARGE:g}")
+        raise InputError(
+            "the head must be an integer and the factor a number",
+            got=got,
+            expected=f"an absolute factor below {LARGE:g}",
+        )
     taps = matching_taps(net, change.site)
     if odd := [attention_name(tap) for tap, kind in taps.items() if kind != "weights"]:
-        raise InputError("what mixes without weights cannot be changed so", got=", ".join(odd[:3]))
+        raise InputError(
+            "a temperature or head factor needs attention weights, which this mixer does not have",
+            got=", ".join(odd[:3]),
+        )
     return [attention_name(tap) for tap in taps]
 
 
@@ -125,11 +132,11 @@ def without(change: Token, axes: Mapping[str, Axis]) -> Hear:
     axis = axes.get(change.axis)
     cut = None if axis is None else axis.windows
     if axis is not None and cut is None and change.axis != "target" and change.position >= axis.size:
-        raise InputError("there is no such position", got=str(change.position)[:60], expected=f"below {axis.size}")
+        raise InputError("position out of range", got=str(change.position)[:60], expected=f"below {axis.size}")
     if cut is None:
         return lambda name, weights: unlooked(weights, [change.position], attention_name(name))
     if change.position >= cut.grid[0] * cut.grid[1]:
-        raise InputError("there is no such position", got=str(change.position), expected=f"below {math.prod(cut.grid)}")
+        raise InputError("position out of range", got=str(change.position), expected=f"below {math.prod(cut.grid)}")
     window, inside = cut.where(change.position)
 
     def hear(name: str, weights: Tensor) -> Tensor:
@@ -144,7 +151,7 @@ def without(change: Token, axes: Mapping[str, Axis]) -> Hear:
 def warmed(temperature: float) -> Hear:
     def hear(name: str, weights: Tensor) -> Tensor:
         if bool((weights < 0).any()):
-            raise InputError("weights below 0 have no temperature", where=name)
+            raise InputError("temperature is not defined for negative weights", where=name)
         most = weights.amax(-1, keepdim=True)
         powers = (weights / most.where(most > 0, 1.0)).pow(1 / temperature)  # the largest is 1, and none vanishes by it
         total = powers.sum(-1, keepdim=True)
@@ -159,7 +166,7 @@ def scaled(change: Head) -> Hear:
         heads = mixed.shape[-3]
         if not 0 <= change.head < heads:
             raise InputError(
-                "there is no such head", where=change.site, got=str(change.head), expected=f"0 to {heads - 1}"
+                "head index out of range", where=change.site, got=str(change.head), expected=f"0 to {heads - 1}"
             )
         found = mixed.clone()
         found[..., change.head, :, :] *= change.factor

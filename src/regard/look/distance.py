@@ -19,13 +19,13 @@ from .maps import Map
 from .windows import joined_map
 
 EQUATION = "D = mean_q Σ_k A_qk · |g_q − g_k|"
-LIMIT = "It does not tell what is looked at, nor whether it is used: even weights are far, whatever is there."
+LIMIT = "It does not show what is attended to or whether it is used: uniform weights also give a large distance."
 
 
 def mean_distance(found: Map, patch: float = 1.0) -> Tensor:
-    """For each image or text and head; ``patch`` is the pixels from one position to the next, of a text 1. What is cut
-    into windows is measured on the whole image. A row all of whose weight is on tokens without a place is left out of
-    the mean.
+    """Mean attention distance of each example and head; ``patch`` is the distance between neighbouring positions in
+    pixels, 1 for text. Maps of windows are measured on the whole image. Rows with all their weight on tokens without a
+    grid position are excluded from the mean.
 
     (b, h, n, n) -> (b, h)
     """
@@ -34,7 +34,7 @@ def mean_distance(found: Map, patch: float = 1.0) -> Tensor:
     grid = common_grid(found)
     weights = found.weights[..., found.rows.special :, found.columns.special :]
     if bool((weights < 0).any()):
-        raise InputError("a distance needs weights that are not below 0", where=found.name)
+        raise InputError("attention distance is not defined for negative weights", where=found.name)
     total = weights.sum(-1)
     placed = total > 0
     far = (weights * grid_distances(grid).to(weights)).sum(-1) / total.where(placed, 1)
@@ -49,7 +49,7 @@ def common_grid(found: Map) -> tuple[int, ...]:
     if rows.grid is None and rows.kind == "text" and same(rows, columns):
         return (rows.size,)
     raise InputError(
-        "a distance needs rows and columns that walk through one grid, or a text that looks at itself",
+        "attention distance needs rows and columns on the same grid, or self-attention over a text",
         where=found.name,
         got=f"{rows.kind} of {rows.grid or rows.size} and {columns.kind} of {columns.grid or columns.size}",
     )
@@ -61,7 +61,7 @@ def same(rows: Axis, columns: Axis) -> bool:
 
 
 def grid_distances(grid: tuple[int, ...]) -> Tensor:
-    """How far each position is from each other one, in steps of the grid.  -> (n, n)"""
+    """Distances between all pairs of grid positions, in grid steps.  -> (n, n)"""
     places = torch.cartesian_prod(*(torch.arange(size, dtype=torch.float64) for size in grid))
     places = places.view(-1, len(grid))
     return (places[:, None] - places).square().sum(-1).sqrt()

@@ -101,7 +101,7 @@ def position(site: TracedSite, call: int) -> dict[str, Any]:
 
 def example_of_trace(found: Trace[Any]) -> Example:
     if found.example is None:
-        raise InputError("only what model.look has seen can be shown")
+        raise InputError("this trace has no example: use model.look")
     return found.example
 
 
@@ -125,7 +125,7 @@ def find_site(found: Trace[Any], name: str) -> tuple[TracedSite, int]:
     site = found.sites.get(plain)
     number = int(call) if call.isdecimal() and len(call) < 9 else 0
     if site is None or name != model_title(plain, number, site) or number >= len(site.records):
-        raise InputError("there is no such site", got=name[:100], expected=", ".join(list(found.sites)[:6]))
+        raise InputError("unknown site", got=name[:100], expected=", ".join(list(found.sites)[:6]))
     return site, number
 
 
@@ -213,7 +213,7 @@ def head_map(weights: Tensor, head: int | None) -> Tensor:
     if head is None:
         return weights.mean(0)
     if not 0 <= head < len(weights):
-        raise InputError("there is no such head", got=str(head), expected=f"0 to {len(weights) - 1}")
+        raise InputError("head index out of range", got=str(head), expected=f"0 to {len(weights) - 1}")
     return weights[head]
 
 
@@ -272,7 +272,7 @@ def explain_weight(found: Trace[Any], name: str, head: int, row: int, column: in
     rows, columns = map_sides(site, call)
     for what, got, size in (("head", head, site.heads), ("row", row, rows), ("column", column, columns)):
         if not 0 <= got < size:
-            raise InputError(f"there is no such {what}", got=str(got), expected=f"0 to {size - 1}")
+            raise InputError(f"{what} index out of range", got=str(got), expected=f"0 to {size - 1}")
     whole_row = map_row(found, name, row)[head]
     told = {"weights": whole_row.tolist(), "weight": float(whole_row[column])}
     if not site.arithmetic or call != len(site.records) - 1:

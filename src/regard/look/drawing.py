@@ -25,9 +25,9 @@ LONGEST = 1500  # letters of a text in the note
 
 
 def draw_alignment(weights: Tensor, rows: Sequence[str], columns: Sequence[str], title: str, note: str) -> "Figure":
-    """(target, source): each word of the translation looks at the words of the source.
+    """Draw an alignment map, (target, source): the attention of each target word over the source words.
 
-    The page is as large as the map needs. A title that its width cannot hold stands whole in the note.
+    The page is as large as the map needs. A title that is too wide is moved to the note.
     """
     from regard import style
 
@@ -81,11 +81,11 @@ def shorten(text: str) -> str:
 
 
 def alignment_page(weights: Tensor, rows: Sequence[str], columns: Sequence[str], title: str, note: str) -> str:
-    """One file without scripts from elsewhere: hover a word to see what it looked at."""
+    """A self-contained HTML page of an alignment map: hover over a word to see its weights."""
     cells = []
     for i, row in enumerate(rows):
         line = "".join(
-            f'<td style="--w:{value**0.5:.3f}" title="{html.escape(row)} looks at {html.escape(columns[j])}: '
+            f'<td style="--w:{value**0.5:.3f}" title="{html.escape(row)} attends to {html.escape(columns[j])}: '
             f'{value:.3f}"></td>'
             for j, value in enumerate(weights[i].tolist())
         )

@@ -30,7 +30,7 @@ from .maps import attention_name, axes_of, matching_taps
 from .rollout import CLOSE
 
 EQUATION = "a(i) = y(x) − y(x without token i)"
-LIMIT = "It does not tell of tokens that stand in for each other, and a text with a gap is one the net never learned."
+LIMIT = "It does not show the effect of redundant tokens, and a text with a masked token is unlike the training data."
 
 AT_ONCE = 64  # texts in one batch
 
@@ -39,8 +39,8 @@ AT_ONCE = 64  # texts in one batch
 def unseen(
     net: nn.Module, run: Callable[[], Tensor], axis: str, size: int, table: Mapping[str, tuple[str, str]]
 ) -> Tensor:
-    """What the answer of ``run``, one number for each row of a batch, (b,), or a single one, (), loses where nobody
-    looks at a token; for each of the ``size`` tokens of an axis (``without``).  -> (b, n) or (n,)
+    """Decrease of the answer of ``run``, one number per row of a batch, (b,), or a single one, (), if a token is
+    masked; for each of the ``size`` tokens of an axis (``without``).  -> (b, n) or (n,)
     """
     lost = []
     with without(net, [], axis, table):  # on the same path as the others, so that what changes nothing is worth 0
@@ -53,13 +53,13 @@ def unseen(
 
 @torch.inference_mode()
 def replaced(answer: Callable[[Tensor], Tensor], ids: Tensor, other: int) -> Tensor:
-    """What the answer loses where another token, a mask say, stands in the place of one; for each token of a text.
-    ``answer`` gives one number for each of several texts, (b, n) -> (b,).
+    """Decrease of the answer if a token is replaced by another, such as a mask token; for each token of a text.
+    ``answer`` returns one number for each of several texts, (b, n) -> (b,).
 
     (n,) -> (n,)
     """
     if ids.ndim != 1:
-        raise InputError("one text is read at a time", got=f"shape {tuple(ids.shape)}", expected="(n,)")
+        raise InputError("expected a single text", got=f"shape {tuple(ids.shape)}", expected="(n,)")
     before, found = answer(ids[None])[0], []
     for some in torch.arange(len(ids), device=ids.device).split(AT_ONCE):
         texts = ids.repeat(len(some), 1)
@@ -72,13 +72,13 @@ def replaced(answer: Callable[[Tensor], Tensor], ids: Tensor, other: int) -> Ten
 def without(
     net: nn.Module, positions: Sequence[int], axis: str, table: Mapping[str, tuple[str, str]]
 ) -> Iterator[list[str]]:
-    """Within, nobody looks at these positions of an axis: ``with without(net, [3], "source", transformer.AXES)``. The
-    axes of a model's maps have names in its file's ``AXES``; given are the names of the attentions that look there.
+    """Mask positions of an axis inside the context: ``with without(net, [3], "source", transformer.AXES)``. The axes of
+    a model's maps are named in its file's ``AXES``. Yields the names of the attentions over this axis.
 
-    While a text is written, a position need not be there from the first word on; if it never was, that is an error.
+    While a text is generated, a position may appear later than the first token; it is an error if it never does.
     """
     if min(positions, default=0) < 0:
-        raise InputError("positions to leave out count from 0", got=f"{list(positions)}")
+        raise InputError("the positions must be at least 0", got=f"{list(positions)}")
     names = looking_at(net, axis, table)
     longest = [0]
 
@@ -92,7 +92,7 @@ def without(
         yield names
     last = max(positions, default=-1)
     if len(longest) > 1 and last >= max(longest):
-        raise InputError("there is no such position", got=str(last), expected=f"below {max(longest)}")
+        raise InputError("position out of range", got=str(last), expected=f"below {max(longest)}")
 
 
 def unlooked(weights: Tensor, positions: Sequence[int], name: str) -> Tensor:
@@ -100,9 +100,9 @@ def unlooked(weights: Tensor, positions: Sequence[int], name: str) -> Tensor:
     sums = weights.sum(-1)  # in half precision too, in which what they miss is rounded off
     if bool((weights < -CLOSE).any()) or bool((((sums - 1).abs() > CLOSE) & (sums != 0)).any()):
         raise InputError(
-            "a column can be left out where rows are shares that sum to 1, and these are not",
+            "masking needs attention rows that sum to 1",
             where=name,
-            fix="replace the token by another",
+            fix="replace the token by another one",
         )
     there = [i for i in positions if i < weights.shape[-1]]
     rest = weights.index_fill(-1, torch.tensor(there, dtype=torch.long, device=weights.device), 0.0)
@@ -119,10 +119,10 @@ def looking_at(net: nn.Module, axis: str, table: Mapping[str, tuple[str, str]]) 
     blind = [name for name in blind if not any(other.startswith(f"{name}.") for other in names)]
     if blind:
         raise InputError(
-            "what mixes without weights has no column to leave out",
+            "masking needs attention weights, which this mixer does not have",
             got=", ".join(blind),
-            fix="replace the token by another",
+            fix="replace the token by another one",
         )
     if not names:
-        raise InputError("no map has such columns", got=axis, expected=", ".join(sorted(set(columns.values()))))
+        raise InputError("unknown axis", got=axis, expected=", ".join(sorted(set(columns.values()))))
     return names

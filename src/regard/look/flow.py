@@ -29,19 +29,19 @@ from .rollout import with_residual
 
 UNIT = 1 << 20  # flows are whole numbers: so many to a weight of 1
 
-EQUATION = "F_j = max flow from the output to input j, through pipes as wide as Ã = (mean_h A + 1) / 2"
-LIMIT = "It does not tell what an output used: only what could have passed, had all passed that could."
+EQUATION = "F_j = max flow from the output to input j, with capacities Ã = (mean_h A + 1) / 2"
+LIMIT = "It does not show what an output used: only how much could have reached it at most."
 
 
 def attention_flow(maps: Iterable[Map], output: int = 0) -> Map:
-    """To one position of the last layer from each of the first, over all self-attentions: its row, with flows that sum
+    """Maximum flow from each input position to one output position, through all self-attention layers, rescaled to sum
     to 1.  (b, h, n, n) each -> one head and one row, (b, 1, 1, n)
     """
     layers = list(maps)
     mixed = with_residual(layers)
     length = mixed[0].shape[-1]
     if not 0 <= output < length:
-        raise InputError("there is no such output", got=str(output), expected=f"0 to {length - 1}")
+        raise InputError("output position out of range", got=str(output), expected=f"0 to {length - 1}")
     flows = torch.stack([flow_row([one[i] for one in mixed], output) for i in range(len(mixed[0]))]).to(mixed[0])
     asked = layers[-1].rows
     rows = Axis(asked.kind, 1, asked.labels and (asked.labels[output],))

@@ -37,29 +37,29 @@ T = TypeVar("T")
 
 EQUATION = "E = mean_h (A ⊙ ∂y/∂A)⁺"
 OF_ONE = "E_h = A_h ⊙ ∂y/∂A_h"  # with its sign
-LIMIT = "It does not tell what a larger change would do: it is the slope where the answer stands, one weight at a time."
+LIMIT = "It does not show the effect of larger changes: it is the local slope, for one weight at a time."
 
 
 @dataclass(frozen=True, eq=False)
 class Graded:
-    """A map, and how the answer changes with each of its weights."""
+    """An attention map and the gradient of the answer with respect to its weights."""
 
     found: Map
     slope: Tensor  # (b, h, q, k): dy/dA
 
     @property
     def signed(self) -> Tensor:
-        """(b, h, q, k): below 0 where to look there spoke against the answer"""
+        """Weight times gradient, (b, h, q, k): below 0 where the weight lowers the answer's score."""
         return self.found.weights * self.slope
 
     @property
     def relevance(self) -> Tensor:
-        """(b, q, k): the mean over heads of what spoke for it"""
+        """Mean over heads of the positive part of weight times gradient, (b, q, k)."""
         return self.signed.clamp(min=0).mean(1)
 
 
 def joined_gradient(one: Graded) -> Graded:
-    """Maps of windows as one of the whole image: nobody looks beyond a window, and no answer rests on that."""
+    """Join the maps of windows into one map of the whole image; weights and gradients across windows are 0."""
     slope = windows.joined_map(replace(one.found, weights=one.slope))
     return Graded(windows.joined_map(one.found), slope.weights)
 
@@ -73,13 +73,13 @@ def graded(
     table: Mapping[str, tuple[str, str]],
     axes: Mapping[str, Axis],
 ) -> dict[str, list[Graded]]:
-    """Of every attention that the pattern names and that has weights, each call in order, for the number that ``read``
-    takes from what ``run`` returns; of a batch, one for each row, since rows do not touch each other. Parameters that
-    learn nothing are no hindrance; dropout is to be off (``net.eval()``).
+    """Weights and gradients of every attention that matches the pattern and has weights, each call in order. The
+    gradient is that of the number that ``read`` takes from the output of ``run``, one per row of a batch. Frozen
+    parameters are allowed; dropout must be off (``net.eval()``).
     """
     taps = [tap for tap, kind in matching_taps(net, pattern).items() if kind == "weights"]
     if not taps:
-        raise InputError("what mixes without weights has no slope by its weights", got=pattern)
+        raise InputError("the gradient needs attention weights, which this mixer does not have", got=pattern)
     found = {}
     for tap, passed in sloped(net, taps, lambda: read(run())).at.items():
         weights, slopes = (
@@ -121,7 +121,7 @@ def sloped(net: nn.Module, taps: Sequence[str], run: Callable[[], Tensor]) -> Sl
         total = answer.sum()
     if not seen or not total.requires_grad:
         names = ", ".join(attention_name(tap) for tap in taps)
-        raise InputError("what was read from the output does not depend on any of these attentions", got=names)
+        raise InputError("the value read from the output does not depend on any of these attentions", got=names)
     heard = [x for records in seen.values() for x in records]
     slopes = iter(torch.autograd.grad(total, heard, allow_unused=True, materialize_grads=True))
     at = {tap: [Passed(x.detach(), next(slopes)) for x in records] for tap, records in seen.items()}

@@ -30,22 +30,22 @@ from .maps import attention_name
 
 Compare = Callable[[Tensor, Tensor], Tensor]  # before and after, (b, ...) or () each -> (b,) or ()
 
-EQUATION = "I_h = y − y(head h silent) ≈ ∂y/∂ξ_h"
-LIMIT = "It does not tell what heads do together: of two that say the same, each is worth nothing alone."
+EQUATION = "I_h = y − y(without head h) ≈ ∂y/∂ξ_h"
+LIMIT = "It does not show joint effects of heads: two redundant heads each have an importance of zero."
 
 
 def fall(before: Tensor, after: Tensor) -> Tensor:
-    """What a score, a logit or a probability loses."""
+    """Decrease of a score, a logit or a probability."""
     return before - after
 
 
 def rise(before: Tensor, after: Tensor) -> Tensor:
-    """What a loss gains."""
+    """Increase of a loss."""
     return after - before
 
 
 def divergence(before: Tensor, after: Tensor) -> Tensor:
-    """Of logits: KL(before || after) in nats, over positions in the mean.  (b, ..., v) -> (b,)"""
+    """KL(before || after) of logits in nats, averaged over positions.  (b, ..., v) -> (b,)"""
     likely, then = before.log_softmax(-1), after.log_softmax(-1)
     each = (likely.exp() * (likely - then)).where(likely > -torch.inf, 0.0).sum(-1)
     return each.reshape(len(each), -1).mean(1)
@@ -53,9 +53,10 @@ def divergence(before: Tensor, after: Tensor) -> Tensor:
 
 @torch.inference_mode()
 def ablated(net: nn.Module, run: Callable[[], Tensor], compare: Compare, pattern: str = "*") -> dict[str, Tensor]:
-    """One pass with each head of each attention that the pattern names silent; names in the order in which they run.
+    """Head importance by ablation: one forward pass for each head of each attention that matches the pattern, in the
+    order in which they run. ``compare`` takes the results of ``run`` without and with the ablation.
 
-    ``run`` gives the answer: what ``compare`` takes.  -> (b, h) or (h,) each
+    -> (b, h) or (h,) each
     """
     heads: dict[str, int] = {}
 
@@ -82,13 +83,15 @@ def silent(head: int) -> Hear:
 
 
 def slopes(net: nn.Module, run: Callable[[], Tensor], pattern: str = "*") -> dict[str, Tensor]:
-    """dy/dxi of every head, for the answer of each row of a batch, (b,), or of a single one, (): what it loses without
-    the head, to first order. Dropout is to be off (``net.eval()``).  -> (b, h) or (h,) each
+    """Gradient head importance: dy/dxi of every head, the first-order estimate of the answer's decrease without the
+    head. The answer is one number per row of a batch, (b,), or a single one, (). Dropout must be off (``net.eval()``).
+
+    -> (b, h) or (h,) each
     """
     found = sloped(net, speaking(net, pattern), run)
     answer = found.answer
     if answer.ndim > 1:
-        raise InputError("an answer is one number for each row", got=f"{tuple(answer.shape)}", expected="(b,) or ()")
+        raise InputError("the answer must be one number per row", got=f"{tuple(answer.shape)}", expected="(b,) or ()")
     rows = len(answer) if answer.ndim else 1
     each = {
         attention_name(tap): sum((by_row(one.value * one.slope, rows) for one in passed), torch.zeros(()))
@@ -103,7 +106,7 @@ def by_row(products: Tensor, rows: int) -> Tensor:
 
 
 def expected(slope: Tensor) -> Tensor:
-    """The paper's estimate: how much the answer moves, whichever way, in the mean over examples.  (b, h) -> (h,)"""
+    """The paper's estimate: mean absolute gradient over examples.  (b, h) -> (h,)"""
     return slope.abs().mean(0)
 
 
@@ -113,6 +116,6 @@ def speaking(net: nn.Module, pattern: str) -> list[str]:
     taps = [tap for tap in taps if tap.rpartition(".")[2] == "mixed"]
     wanted = [tap for tap in taps if fnmatchcase(attention_name(tap), pattern)]
     if not wanted:
-        what = "no attention of this model has such a name" if taps else "this model has no heads"
+        what = "no attention of this model matches this name" if taps else "this model has no heads"
         raise InputError(what, got=pattern, expected=", ".join(map(attention_name, taps)))
     return wanted

@@ -33,20 +33,20 @@ from regard.zoo import FAMILIES, family_of
 from .maps import attention_name
 
 EQUATION = "logits_l = head(norm(x_l))"
-LIMIT = "It does not tell what a layer knows: only what already stands there as the last layer's head would read it."
+LIMIT = "It does not show all that a layer encodes: only what the output head can already read from it."
 
 
 @dataclass(frozen=True, eq=False)
 class LensLayer:
-    """What the net would answer after one block, before a softmax."""
+    """The logits of the output head applied after one block."""
 
     name: str  # of the block: "blocks.3"
     logits: Tensor  # (b, n, v), or (b, c) of a net that sees images
 
 
 def logit_lens(net: nn.Module, run: Callable[[], object]) -> Iterator[LensLayer]:
-    """After each block that ``run`` passes, in order: one pass now, and the head once for each block when it is asked
-    for, since all words for all positions of all layers would fill the memory.
+    """Logits after each block, in the order in which ``run`` passes them. The forward pass runs once, at once; the
+    output head is applied lazily, block by block, to limit memory.
     """
     net = getattr(net, "_orig_mod", net)  # of a compiled one
     lens, streams, others = lens_of(net), [], list[Tensor]()
@@ -74,14 +74,14 @@ def lens_of(net: nn.Module) -> Lens:
     lens = None if family is None else family.lens
     if lens is None:
         raise InputError(
-            "there is no logit lens for such a net",
+            "the logit lens does not support this architecture",
             got=type(net).__name__,
             expected=f"one of {', '.join(name for name, row in FAMILIES.items() if row.lens is not None)}",
         )
     if not lens.headed(net):
         raise InputError(
-            "a logit lens reads every layer by the net's own head, and this one has none for it",
+            "the logit lens needs a model with an output head over tokens or classes",
             got=type(net).__name__,
-            expected="words at the end of a BERT, classes at that of a net that sees images",
+            expected="a masked language model head (BERT), or a classification head (vision models)",
         )
     return lens

@@ -24,7 +24,7 @@ KINDS: tuple[Kind, ...] = ("weights", "influence")
 
 @dataclass(frozen=True, eq=False)
 class Map:
-    """weights[b, h, i, j]: how much position i of the rows looked at position j of the columns, in head h; of the kind
+    """weights[b, h, i, j]: the attention weight of query i (row) on key j (column), in head h; for the kind
     "influence", the norm of dy_i/dx_j, whose rows do not sum to 1."""
 
     name: str
@@ -36,14 +36,14 @@ class Map:
 
 @dataclass(frozen=True, eq=False)
 class Looked(Generic[T]):
-    """A result, and the maps that were asked for: of a layer that ran several times, every call in order."""
+    """An output and the recorded attention maps; for a layer that ran several times, every call in order."""
 
     output: T
     calls: dict[str, list[Map]]
 
     @property
     def maps(self) -> dict[str, Map]:
-        """The last call of each."""
+        """The map of the last call of each layer."""
         return {name: calls[-1] for name, calls in self.calls.items()}
 
 
@@ -56,7 +56,7 @@ def look_at(
     axes: Mapping[str, Axis],
     grad: bool = False,
 ) -> Looked[T]:
-    """Run with the matching attentions recorded; all others stay on their fast path."""
+    """Run and record the maps of all matching attentions; all others stay on their fast path."""
     wanted = matching_taps(net, pattern)
     with ExitStack() as listening:
         heard = [listening.enter_context(capture(net, tap, grad=grad)) for tap in wanted]
@@ -92,7 +92,7 @@ def matching_taps(net: nn.Module, pattern: str) -> dict[str, Kind]:
     names = {tap: kind for tap in taps for kind in KINDS if tap.endswith(f".{kind}")}
     wanted = {tap: kind for tap, kind in names.items() if fnmatchcase(tap, f"{pattern}.{kind}")}
     if not wanted:
-        what = "no attention of this model has such a name" if names else "this model has no attention to look at"
+        what = "no attention of this model matches this name" if names else "this model has no attention layers"
         raise InputError(what, got=pattern, expected=", ".join(attention_name(tap) for tap in names))
     return wanted
 

@@ -27,12 +27,14 @@ VIEW: dict[str, Any] = {  # as the page's own state has it; None is what the pag
 
 
 def widget(found: Trace[Any], model: About | None = None, parts: tuple[str, ...] = PARTS) -> Any:
-    """A trace to look into; its traits are ``site``, ``head``, ``view``, ``query``, ``key`` ..."""
+    """An interactive view of a trace; its traits are ``site``, ``head``, ``view``, ``query``, ``key`` ..."""
     try:
         import anywidget
         import traitlets
     except ImportError:
-        raise InputError("a notebook's view needs anywidget", fix="pip install 'regard[notebook]'") from None
+        raise InputError(
+            "the notebook view requires anywidget, which is not installed", fix="pip install 'regard[notebook]'"
+        ) from None
     traits: dict[str, Any] = {name: traitlets.Any(value).tag(sync=True) for name, value in VIEW.items()}
     traits |= {"data": traitlets.Dict().tag(sync=True), "parts": traitlets.List().tag(sync=True)}
     made = type("Look", (anywidget.AnyWidget,), {"_esm": module("widget.js"), "_css": style(), **traits})

@@ -25,7 +25,7 @@ Cover = Callable[[Tensor], Tensor]  # (c, h, w) -> (c, h, w)
 AT_ONCE = 64  # covered images in one batch
 
 EQUATION = "a(p) = f(x) − f(x with the square p covered)"
-LIMIT = "It does not tell of parts that stand in for each other, and a cover is itself something to be seen."
+LIMIT = "It does not show the effect of redundant regions, and the cover itself is a change of the image."
 
 
 def probability(logits: Tensor) -> Tensor:
@@ -37,19 +37,19 @@ def label_logit(logits: Tensor) -> Tensor:
 
 
 def grey_image(level: float) -> Cover:
-    """One value everywhere; 0 is grey where images were normalised."""
+    """Cover with a constant value; 0 is grey for normalised images."""
     return lambda image: torch.full_like(image, level)
 
 
 def average(image: Tensor) -> Tensor:
-    """The image's own mean, channel by channel."""
+    """Cover with the image's mean of each channel."""
     return image.mean((-2, -1), keepdim=True).expand_as(image)
 
 
 def blur(width: int) -> Cover:
-    """The mean of the ``width`` x ``width`` pixels around each; beyond the edge the edge goes on."""
+    """Cover with a box blur of ``width`` x ``width`` pixels; edges are replicated."""
     if width < 1 or width % 2 == 0:
-        raise InputError("a blur has a middle", got=f"width {width}", expected="an odd number of pixels")
+        raise InputError("the blur width must be odd", got=f"width {width}", expected="an odd number of pixels")
     side = width // 2
     return lambda image: avg_pool2d(pad(image[None], (side,) * 4, "replicate"), width, 1)[0]
 
@@ -65,8 +65,8 @@ def occlusion_map(
     cover: Cover = average,
     read: Read = probability,
 ) -> Tensor:
-    """How much the answer ``label`` loses where a square of ``patch`` pixels a side is covered; squares follow each
-    other by ``stride``, side by side if it is not given, and the last ones end at the edge.
+    """Decrease of the answer ``label`` if a square of ``patch`` pixels is covered. Squares are ``stride`` pixels apart,
+    by default side by side; the last ones end at the edge.
 
     (c, h, w) -> (h, w)
     """
@@ -75,9 +75,9 @@ def occlusion_map(
     stride = patch if stride is None else stride
     if not 1 <= patch <= min(height, width) or not 1 <= stride <= patch:
         raise InputError(
-            "squares of this size and stride do not cover the image",
-            got=f"patch {patch}, stride {stride}, an image of {height} x {width}",
-            expected="1 <= stride <= patch <= the image's smaller side",
+            "invalid patch or stride for this image",
+            got=f"patch {patch}, stride {stride}, image {height} x {width}",
+            expected="1 <= stride <= patch <= the smaller side of the image",
         )
     corners = [(top, left) for top in starts(height, patch, stride) for left in starts(width, patch, stride)]
     without, under = read(net(image[None]))[0, label], cover(image)
@@ -98,14 +98,14 @@ def occlusion_map(
 def deletion_curve(
     net: Net, image: Tensor, label: int, worth: Tensor, *, cover: Cover = average, read: Read = probability
 ) -> Tensor:
-    """What is left of the answer as cells of the image are covered, those of most worth first, until none is left. The
-    steeper it falls, the better ``worth`` knew what counts.  (c, h, w), (rows, columns) -> (rows * columns + 1,)
+    """The answer as more and more cells of the image are covered, those with the highest ``worth`` first. The steeper
+    the fall, the better ``worth`` identifies what matters.  (c, h, w), (rows, columns) -> (rows * columns + 1,)
     """
     check_image(image)
     (height, width), (rows, columns) = image.shape[-2:], worth.shape
     if height % rows or width % columns:
-        got = f"{rows} x {columns} cells, an image of {height} x {width}"
-        raise InputError("the image cannot be cut into so many cells", got=got)
+        got = f"{rows} x {columns} cells, image {height} x {width}"
+        raise InputError("the image size is not a multiple of the number of cells", got=got)
     order = worth.flatten().argsort(descending=True, stable=True)
     rank = torch.empty_like(order)
     rank[order] = torch.arange(len(order), device=order.device)
@@ -119,7 +119,7 @@ def deletion_curve(
 
 def check_image(image: Tensor) -> None:
     if image.ndim != 3:
-        raise InputError("one image is covered at a time", got=f"shape {tuple(image.shape)}", expected="(c, h, w)")
+        raise InputError("expected a single image", got=f"shape {tuple(image.shape)}", expected="(c, h, w)")
 
 
 def starts(size: int, patch: int, stride: int) -> list[int]:

@@ -16,20 +16,20 @@ from regard.errors import InputError
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """Principal components of filters, the strongest first."""
+    """Principal components of filters, in descending order of variance."""
 
     tiles: Tensor  # (count, c, p, p), each of length 1; its sign means nothing
     shares: Tensor  # (count,), of the filters' variance
 
 
 def filter_components(filters: Tensor, count: int) -> Components:
-    """Each of the d filters of a patch embedding (``net.patch.projection.weight``) is a sample, a point in the space of
-    a patch's pixels: principal directions of their cloud.  (d, c, p, p)
+    """Principal components of the d filters of a patch embedding (``net.patch.projection.weight``), each a sample in
+    the space of a patch's pixels.  (d, c, p, p)
     """
     most = min(len(filters), filters[0].numel())
     if not 1 <= count <= most:
-        got = f"{count} components of {len(filters)} filters with {filters[0].numel()} weights"
-        raise InputError("there are not so many components", got=got, expected=f"1 to {most}")
+        got = f"{count} components for {len(filters)} filters with {filters[0].numel()} weights"
+        raise InputError("the number of components is out of range", got=got, expected=f"1 to {most}")
     rows = filters.flatten(1)
     _, values, directions = torch.linalg.svd(rows - rows.mean(0), full_matrices=False)
     return Components(
@@ -38,13 +38,13 @@ def filter_components(filters: Tensor, count: int) -> Components:
 
 
 def position_similarity(positions: Tensor, grid: tuple[int, int]) -> Tensor:
-    """The cosine of each place's vector with all others'; tokens before the grid have no place and are left out.
+    """Cosine similarity between the position embeddings of all grid positions; tokens before the grid are left out.
 
-    (1, special + n, d) or (n, d) -> (rows, columns, rows, columns): [i, j] is the map of the place in row i, column j
+    (1, special + n, d) or (n, d) -> (rows, columns, rows, columns): [i, j] is the map of row i, column j
     """
     places = positions.flatten(0, -2)[-grid[0] * grid[1] :]
     if len(places) != grid[0] * grid[1]:
-        got = f"{len(places)} vectors for {grid[0]} x {grid[1]} places"
-        raise InputError("every place of the grid needs a vector", got=got)
+        got = f"{len(places)} vectors for {grid[0]} x {grid[1]} positions"
+        raise InputError("the number of vectors does not match the grid", got=got)
     unit = F.normalize(places, dim=-1)
     return (unit @ unit.T).unflatten(1, grid).unflatten(0, grid)

@@ -24,11 +24,11 @@ from .maps import Map
 CLOSE = 1e-3  # rows sum to 1 up to that, in half precision too
 
 EQUATION = "R = Ã_L … Ã_1, Ã = (mean_h A + 1) / 2"
-LIMIT = "It does not tell what was made of what was seen: values, feed-forward layers and signs are left out."
+LIMIT = "It does not show what is computed from the inputs: values, feed-forward layers and signs are ignored."
 
 
 def rolled_out(maps: Iterable[Map]) -> Map:
-    """Of all self-attentions, from the first layer to the last: ``rolled_out(looked.maps.values())``.
+    """Rollout over all self-attention layers, from the first to the last: ``rolled_out(looked.maps.values())``.
 
     (b, h, n, n) each -> one head, (b, 1, n, n), whose rows sum to 1
     """
@@ -42,12 +42,12 @@ def rolled_out(maps: Iterable[Map]) -> Map:
 def with_residual(layers: Sequence[Map]) -> list[Tensor]:
     """A' of each layer, (b, n, n), whose rows sum to 1."""
     if not layers:
-        raise InputError("a rollout goes through the maps of all layers, and there is none")
+        raise InputError("rollout needs at least one attention map")
     for layer in layers:
         check_stochastic(layer)
         if layer.weights.shape[-1] != layers[0].weights.shape[-1]:
             raise InputError(
-                "a rollout goes through layers of one length",
+                "rollout needs layers of the same sequence length",
                 where=layer.name,
                 got=f"{layer.weights.shape[-1]} positions",
                 expected=f"{layers[0].weights.shape[-1]}, as in {layers[0].name}",
@@ -60,30 +60,32 @@ def with_residual(layers: Sequence[Map]) -> list[Tensor]:
 def check_stochastic(layer: Map) -> None:
     """Rows of shares, over the same positions as they stand for."""
     if layer.kind != "weights":
-        what = "a rollout needs weights, and what this layer looked at is only how much each input moves each output"
+        what = "rollout needs attention weights, and this layer only has an influence map"
         raise InputError(what, where=layer.name, got=layer.kind, expected="weights")
     if layer.rows.windows is not None:
         raise InputError(
-            "these are the maps of windows", where=layer.name, fix="make them one map with look.windows.whole"
+            "rollout needs one map of the whole image, not maps of windows",
+            where=layer.name,
+            fix="join them with regard.look.windows.joined_map",
         )
     rows, columns = layer.weights.shape[-2:]
     if rows != columns:
-        got = f"{rows} positions that look at {columns}"
-        raise InputError("a rollout goes through layers that look at themselves", where=layer.name, got=got)
+        got = f"{rows} queries and {columns} keys"
+        raise InputError("rollout needs self-attention maps", where=layer.name, got=got)
     least = float(layer.weights.min())
     off = float((layer.weights.sum(-1) - 1).abs().max())
     if least < -CLOSE or off > CLOSE:
-        got = f"a weight of {least:.3g}" if least < -CLOSE else f"a row that is off by {off:.3g}"
-        raise InputError("a rollout needs rows of shares that sum to 1", where=layer.name, got=got)
+        got = f"a weight of {least:.3g}" if least < -CLOSE else f"a row sum that is off by {off:.3g}"
+        raise InputError("rollout needs attention rows that sum to 1", where=layer.name, got=got)
 
 
 def over_image(found: Map) -> Tensor:
-    """What the first position, the class token, saw of each place; without one, what all saw in the mean. Heads are
-    averaged; what fell on other tokens is left out, and the rest sums to 1.  (b, h, n, n) -> (b, rows, columns)
+    """The weights of the class token on each patch; without a class token, the mean over all queries. Heads are
+    averaged; other tokens are left out, and the rest is rescaled to sum to 1.  (b, h, n, n) -> (b, rows, columns)
     """
     axis = found.columns
     if axis.grid is None or len(axis.grid) != 2:
-        raise InputError("this map is not one of an image", where=found.name, got=f"an axis of {axis.kind}")
+        raise InputError("the map does not belong to an image", where=found.name, got=f"an axis of {axis.kind}")
     weights = found.weights.mean(1)
     seen = (weights[:, 0] if axis.special else weights.mean(1))[:, axis.special :]
     return (seen / seen.sum(-1, keepdim=True)).unflatten(-1, axis.grid)

@@ -32,21 +32,21 @@ KINDS = (".html", ".png", ".svg", ".npz")
 
 
 def saved(found: Trace[Any], path: str | Path, site: str | None = None, head: int | None = None) -> Path:
-    """Of all sites, or of one: the mean of its heads, or one head. The ending of the name says what is written."""
+    """Save all sites, or one: the mean of its heads or one head. The file extension selects the format."""
     path = Path(path)
     kind = picture_format(path)
     if head is not None and site is None:
-        raise InputError("a head of which site?", got=f"head {head}", expected=", ".join(list(found.sites)[:6]))
+        raise InputError("a head needs a site", got=f"head {head}", expected=", ".join(list(found.sites)[:6]))
     if site is not None:
         find_site(found, site)
     if kind == ".html" and site is not None:
-        raise InputError("a page holds all sites, and one is chosen there", got=f"site {site}", expected="no site")
+        raise InputError("an .html page always contains all sites", got=f"site {site}", expected="no site")
     ways = {".npz": numbers(found, site, head), ".html": page(found)}
     write = ways.get(kind) or drawn(found, kind, site, head)
     try:
         handle, part = tempfile.mkstemp(prefix=".", suffix=kind, dir=path.parent)
     except OSError as error:
-        raise InputError("this file cannot be written", where=str(path), got=error.strerror or "") from None
+        raise InputError("the file cannot be written", where=str(path), got=error.strerror or "") from None
     try:
         with open(handle, "wb") as file:
             write(file)
@@ -62,11 +62,11 @@ def picture_format(path: Path) -> str:
     """The ending of a file that can be written there."""
     kind = path.suffix.lower()
     if kind not in KINDS:
-        raise InputError("this kind of file is not written", got=path.name, expected=", ".join(KINDS))
+        raise InputError("unsupported file type", got=path.name, expected=", ".join(KINDS))
     if path.is_dir():
-        raise InputError("this is a folder, and a file is to be written", where=str(path))
+        raise InputError("the path is a folder, not a file", where=str(path))
     if not path.parent.is_dir():
-        raise InputError("there is no such folder", where=str(path), got=str(path.parent), fix="make it first")
+        raise InputError("folder not found", where=str(path), got=str(path.parent), fix="create the folder first")
     return kind
 
 
@@ -126,7 +126,7 @@ def drawn(found: Trace[Any], kind: str, site: str | None, head: int | None) -> C
         with style.font_family():
             if site is None:
                 page = all_heads(
-                    found, headline(found), f"{asked(found)}Every head of every site: rows look at columns."
+                    found, headline(found), f"{asked(found)}All heads of all sites; rows are queries, columns are keys."
                 )
             else:
                 one, _ = find_site(found, site)
@@ -135,8 +135,8 @@ def drawn(found: Trace[Any], kind: str, site: str | None, head: int | None) -> C
                     position_names(axis.labels, size)
                     for axis, size in zip((one.rows, one.columns), weights.shape, strict=True)
                 )
-                which = "the mean of its heads" if head is None else f"head {head}"
-                note = f"{asked(found)}Each row looks at the columns: {site}, {which}."
+                which = "mean of heads" if head is None else f"head {head}"
+                note = f"{asked(found)}{site}, {which}. Rows are queries, columns are keys."
                 page = draw_alignment(weights, rows, columns, headline(found), note)
             page.savefig(file, format=kind[1:])
 

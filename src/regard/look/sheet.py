@@ -33,7 +33,7 @@ def all_heads(found: Trace[Any], headline: str, note: str) -> "Figure":
     beside = EDGE + max(style.breadth(name, NAME) for name, _ in rows) + 0.25  # for the names on the left
     width = max(beside + heads * (SIDE + GAP) + EDGE, 7.0)
     if left_out > 0:
-        note += f" Of {TALLEST + left_out} sites, the first {TALLEST}."
+        note += f" First {TALLEST} of {TALLEST + left_out} sites."
     said = "\n".join(style.wrapped(line, width - 0.6, 11) for line in note.splitlines())
     top = style.head(said) + 0.3
     height = top + sum(highs) + GAP * len(rows) + 0.3

@@ -26,14 +26,12 @@ from regard.errors import InputError
 from .maps import Map
 
 EQUATION = "A = U diag(s) Vᵀ, p = s / Σs, rank = exp(−Σ p log p)"
-LIMIT = (
-    "It does not tell which positions matter, nor whether rank was learned: nearly even maps are low from the start."
-)
+LIMIT = "It does not show which positions matter, nor whether low rank was learned: near-uniform maps always have it."
 
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """Of each head."""
+    """Spectrum of each head's attention map."""
 
     singular: Tensor  # (b, h, m), the largest first
     mass: Tensor  # (b, h, m): the share of their sum that the largest 1, 2, ... hold
@@ -42,32 +40,32 @@ class Spectrum:
 
 
 def spectrum_of(found: Map) -> Spectrum:
-    """(b, h, q, k)"""
+    """Singular values, effective rank and eigenvalues of the maps, (b, h, q, k)."""
     weights = found.weights
     if 0 in weights.shape:
-        raise InputError("a map without positions has no spectrum", where=found.name, got=f"{tuple(weights.shape)}")
+        raise InputError("the spectrum of an empty map is not defined", where=found.name, got=f"{tuple(weights.shape)}")
     singular = singular_values(weights)
     square = weights.shape[-2] == weights.shape[-1]
     return Spectrum(singular, cumulative_share(singular), effective_rank(singular), moduli(weights) if square else None)
 
 
 def singular_values(weights: Tensor) -> Tensor:
-    """(..., q, k) -> (..., m), the largest first"""
+    """Singular values in descending order.  (..., q, k) -> (..., m)"""
     return torch.linalg.svdvals(wide(weights))
 
 
 def cumulative_share(singular: Tensor) -> Tensor:
-    """The share of their sum that the largest 1, 2, ... hold.  (..., m) -> (..., m)"""
+    """Cumulative share of the singular values, the largest first.  (..., m) -> (..., m)"""
     return shares(singular).cumsum(-1)
 
 
 def effective_rank(singular: Tensor) -> Tensor:
-    """(..., m) -> (...)"""
+    """Effective rank: the exponential of the entropy of the normalised singular values.  (..., m) -> (...)"""
     return torch.special.entr(shares(singular)).sum(-1).exp() * (singular.sum(-1) > 0)
 
 
 def moduli(weights: Tensor) -> Tensor:
-    """Absolute eigenvalues.  (..., n, n) -> (..., n), the largest first"""
+    """Moduli of the eigenvalues in descending order.  (..., n, n) -> (..., n)"""
     return torch.linalg.eigvals(wide(weights)).abs().sort(-1, descending=True).values
 
 

@@ -14,8 +14,8 @@ CONTINUED = "##"  # of WordPiece
 
 
 def merge_subwords(one: Map) -> Map:
-    """What looked at a word looked at all of its pieces, and a word looked as its pieces did on average: rows still sum
-    to 1. An axis without words stays as it is."""
+    """Merge subword tokens into words: weights on a word are the sum over its tokens, weights of a word their mean, so
+    rows still sum to 1. An axis without labels is unchanged."""
     weights = one.weights
     if one.columns.labels is not None:
         weights = weights @ membership(groups(one.columns.labels)).to(weights)

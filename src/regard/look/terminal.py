@@ -19,17 +19,17 @@ def heat_map_lines(
     colour: bool,
     width: int,
 ) -> list[str]:
-    """Lines of a heat map, rows looking at columns, with the columns' words upright above it.
+    """Lines of a heat map in the terminal; rows are queries, columns are keys with their labels vertically above.
 
-    The scale is the square root of the weight from 0 to 1, never stretched, so that maps can be compared. What is wider
-    than ``width`` is told in parts, one below the other.
+    The scale is the square root of the weight from 0 to 1, the same for all maps, so that they can be compared. Maps
+    wider than ``width`` are split into parts, one below the other.
     """
     several = column_ranges(rows, columns, width)
     lines: list[str] = []
     for part in several:
         if len(several) > 1:
             lines += [""] if lines else []
-            lines += [f"words {part.start + 1} to {part.stop} of {len(columns)}:", ""]
+            lines += [f"columns {part.start + 1} to {part.stop} of {len(columns)}:", ""]
         some = slice(part.start, part.stop)
         lines += block([line[some] for line in weights], rows, columns[some], margin(rows, width), colour)
     return lines

@@ -146,8 +146,8 @@ Record = Call | Finished
 
 @dataclass(frozen=True, eq=False)
 class TracedSite:
-    """A place that mixes positions, and what it did: of one that ran several times, every call in order. One that ran
-    along an axis for each position of another, ``over``, has a call for each of these."""
+    """A module that mixes positions and its recorded calls, in order. One that ran along an axis for each position of
+    another, ``over``, has a call for each of these."""
 
     name: str
     kind: Kind
@@ -163,7 +163,7 @@ class TracedSite:
 
     @property
     def arithmetic(self) -> bool:
-        """Whether a weight is softmax(q · k * scale + bias), and can be taken apart."""
+        """Whether weights are softmax(q · k * scale + bias), so that ``cell`` can show their computation."""
         return isinstance(call_of(self.records[-1], self.rows), Call)
 
     def map(self, call: int = -1) -> Map:
@@ -171,18 +171,18 @@ class TracedSite:
         return Map(self.name, self.records[call].weights(), self.rows, self.columns, self.kind)
 
     def cell(self, head: int, row: int, column: int) -> "Cell":
-        """How one weight came about."""
+        """The computation of one weight: query, key, scores, softmax and value."""
         record = self.records[-1]
         call = call_of(record, self.rows)
         if call is None:
-            raise InputError(
-                "only a weight of plain attention, softmax(q · k * scale), can be taken apart", where=self.name
-            )
+            raise InputError("cell needs plain softmax attention, softmax(q · k * scale)", where=self.name)
         cut = self.rows.windows
         rows, columns = call.shape[-2:] if cut is None else 2 * (cut.grid[0] * cut.grid[1],)
         for what, got, size in (("head", head, call.shape[-3]), ("row", row, rows), ("column", column, columns)):
             if not 0 <= got < size:
-                raise InputError(f"there is no such {what}", where=self.name, got=str(got), expected=f"0 to {size - 1}")
+                raise InputError(
+                    f"{what} index out of range", where=self.name, got=str(got), expected=f"0 to {size - 1}"
+                )
         if cut is not None:
             return in_windows(call, cut, head, row, column)
         one = taken_apart(call, head, row, column)
@@ -208,7 +208,8 @@ def reweighted(one: "Cell", record: Changed, call: Call, head: int, row: int, co
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """One weight of one head: score = q · k * scale + bias, weight = exp(score) over the sum of its row."""
+    """The computation of one weight of one head: score = q · k * scale + bias, weight = exp(score) over the sum of its
+    row."""
 
     query: Tensor  # (e,)
     key: Tensor  # (e,)
@@ -294,7 +295,7 @@ class LazyMaps(Mapping[str, Map]):
 
 @dataclass(frozen=True, eq=False)
 class Trace(Generic[T]):
-    """``example`` is what was looked at, where a model has prepared it, and ``answer`` what it said to that."""
+    """A recorded forward pass. ``example`` is the input, if a model prepared it; ``answer`` is the model's answer."""
 
     output: T
     sites: dict[str, TracedSite]  # in the order in which they ran
@@ -312,13 +313,13 @@ class Trace(Generic[T]):
 
     @property
     def calls(self) -> dict[str, list[Map]]:
-        """Of a layer that ran several times, every call in order."""
+        """The maps of all calls, in order, for layers that ran several times."""
         return {name: [site.map(i) for i in range(len(site.records))] for name, site in self.sites.items()}
 
     def change(self, *changes: Change) -> "Trace[T]":
-        """The same input with these changes beside those that there are: a token crossed out, a head switched off."""
+        """Run the same input again with additional changes: a masked token, a head switched off, a temperature."""
         if self.again is None:
-            raise InputError("only what model.look has seen can be looked at again")
+            raise InputError("changes need a trace from model.look")
         return self.again((*self.changes, *changes))
 
     def ask(
@@ -330,22 +331,22 @@ class Trace(Generic[T]):
         row: int | None = None,
         patch: int | None = None,
     ) -> dict[str, Any]:
-        """An analysis by its name (``look.analyses``): rollout, flow, distance, spectrum, occlusion, gradient,
-        importance, lens; with its equation and what it does not tell. ``row`` is the output that a flow starts from, or
-        the query of a detector that is asked about, which is the surest otherwise."""
+        """Run an analysis by name (``look.analyses``): rollout, flow, distance, spectrum, occlusion, gradient,
+        importance, lens. The result includes its equation and what it does not show. ``row`` is the output position of
+        a flow, or a detector's query to explain; by default that with the highest score."""
         from .analyses import AnalysisRequest, run_analysis
 
         return run_analysis(self, name, AnalysisRequest(site, head, row, patch))
 
     def show(self) -> Any:
-        """In a notebook: the view of ``regard serve``, as a widget."""
+        """Show the view of ``regard serve`` as a widget in a notebook."""
         from .notebook import widget
 
         return widget(self)
 
     def save(self, path: str | Path, site: str | None = None, head: int | None = None) -> Path:
-        """Into a file: .html, a page to look into; .png or .svg, of all sites, or of one the mean of its heads or one
-        head; .npz, numbers."""
+        """Save to a file: .html, an interactive page; .png or .svg, all sites, or one head or the mean of heads of a
+        site; .npz, the numbers."""
         from .saving import saved
 
         return saved(self, path, site, head)
@@ -360,7 +361,7 @@ class Trace(Generic[T]):
 
     @property
     def bytes(self) -> int:
-        """that it takes before anything is asked of it"""
+        """Memory of the recorded tensors in bytes, before any analysis."""
         return sum(record.bytes for site in self.sites.values() for record in site.records)
 
 

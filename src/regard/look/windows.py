@@ -15,10 +15,10 @@ from .maps import Map
 
 
 def joined_map(found: Map) -> Map:
-    """A map whose rows and columns are all positions of the image; nobody looks beyond a window."""
+    """Join the maps of windows into one map of the whole image; weights across windows are 0."""
     cut = found.rows.windows
     if cut is None or cut != found.columns.windows:
-        raise InputError("this map is not one of windows", got=found.name)
+        raise InputError("the map is not a map of windows", got=found.name)
     axis = Axis(found.rows.kind, cut.grid[0] * cut.grid[1], grid=cut.grid)
     return replace(found, weights=joined_weights(found.weights, cut), rows=axis, columns=axis)
 

@@ -44,9 +44,9 @@ def refuse_dear(trace: Trace[Any], name: str, asked: AnalysisQuery) -> None:
     longest = max((site.columns.size for site in trace.sites.values()), default=0)
     image = trace.example is not None and trace.example.image is not None
     if longest > LONGEST.get(name, longest) and not (image and name == "occlusion"):
-        raise InputError(f"{name} of so many positions takes too long", got=str(longest), expected=f"{LONGEST[name]}")
+        raise InputError(f"too many positions for {name}", got=str(longest), expected=f"at most {LONGEST[name]}")
     if name == "flow":
         stack = attention_stack(trace, asked.site)
         size = joined_windows(stack[-1][0].columns).size
         if len(stack) * size**3 > FLOWS:
-            raise InputError("a flow through so many positions takes too long", got=f"{size} in {len(stack)} layers")
+            raise InputError("too many positions for flow", got=f"{size} positions in {len(stack)} layers")

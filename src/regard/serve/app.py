@@ -61,19 +61,19 @@ from .work import Batch, JobQueue, crowded
 
 T = TypeVar("T")
 
-ABOUT = "Models by name, what they answer, and what each of their heads looked at. Counting starts at 0 everywhere."
+ABOUT = "Runs models by name and returns their answers and the attention maps of every head. All indices start at 0."
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "QUERY"]
 REFUSED: dict[int | str, dict[str, Any]] = {
-    400: {"model": Failure, "description": "not a request that this server takes"},
-    404: {"model": Failure, "description": "there is no such thing"},
-    408: {"model": Failure, "description": "it took too long"},
-    413: {"model": Failure, "description": "more than 8 MB"},
-    422: {"model": Failure, "description": "something in the request is wrong"},
-    429: {"model": Failure, "description": "too many wait; try again after Retry-After"},
-    503: {"model": Failure, "description": "a fault of the server"},
+    400: {"model": Failure, "description": "malformed or rejected request"},
+    404: {"model": Failure, "description": "not found"},
+    408: {"model": Failure, "description": "timeout"},
+    413: {"model": Failure, "description": "request larger than 8 MB"},
+    422: {"model": Failure, "description": "invalid value in the request"},
+    429: {"model": Failure, "description": "too many requests; retry after Retry-After"},
+    503: {"model": Failure, "description": "server error"},
 }
-DROPPED: dict[int | str, dict[str, Any]] = {410: {"model": Failure, "description": "not kept any more: post it again"}}
-UNREAD: dict[int | str, dict[str, Any]] = {415: {"model": Failure, "description": "no file that can be read"}}
+DROPPED: dict[int | str, dict[str, Any]] = {410: {"model": Failure, "description": "expired: post it again"}}
+UNREAD: dict[int | str, dict[str, Any]] = {415: {"model": Failure, "description": "unsupported file type"}}
 RAW_BODY = {
     "requestBody": {
         "required": True,
@@ -156,18 +156,18 @@ def answering(service: Service) -> APIRouter:
 
     @routes.get("/models", response_model=list[ModelRow])
     async def models(request: Request, asked: Annotated[NoQuery, Query()]) -> Response:
-        """All models: those that ship, finished runs, and small ones with random weights."""
+        """List all models: shipped models, finished runs, and small models with random weights."""
         rows = await service.computed(request, service.shelf.rows)
         return answered([row.model_dump() for row in rows])
 
     @routes.get("/models/{name}/attentions", response_model=list[str])
     async def attentions(request: Request, name: ModelName, asked: Annotated[NoQuery, Query()]) -> Response:
-        """The mechanisms that a look at this model may be asked for: its weights fit under each of them."""
+        """List the attention mechanisms that the weights of this model fit; a look may use any of them."""
         return answered(await service.computed(request, lambda: service.shelf.attentions(name)))
 
     @routes.post("/run", response_model=Ran)
     async def run(request: Request, asked: RunRequest) -> Response:
-        """What a model answers. Requests to one model that come at the same time are computed as one batch."""
+        """Return the answer of a model. Simultaneous requests to one model are computed as one batch."""
         changes = [one.change() for one in asked.changes]
 
         def alone() -> dict[str, Any]:
@@ -187,15 +187,15 @@ def answering(service: Service) -> APIRouter:
 
     @routes.post("/upload", response_model=Uploaded, responses=UNREAD, openapi_extra=RAW_BODY)
     async def upload(request: Request, asked: Annotated[NoQuery, Query()]) -> Response:
-        """The bytes of a file as they are. What it is, its first bytes tell. An input may then name it by its id; the
-        oldest are dropped when newer ones need their room."""
+        """Upload the bytes of a file. Its type is detected from its first bytes. Inputs refer to it by its id; the
+        oldest uploads are dropped when space runs out."""
         body = await request.body()
         found = type_of(body, request.headers["content-type"].partition(";")[0].strip().lower())
         return answered({"id": service.uploads.put(body), "type": found, "bytes": len(body)})
 
     @routes.post("/stream", responses=raw("server-sent events", "text/event-stream"))
     async def stream(request: Request, asked: StreamRequest) -> Any:
-        """The same for what is written, as it is written: `data: {"text": piece}` again and again, at the end
+        """Stream a generated text: events `data: {"text": piece}`, at the end
         `data: {"done": true, "answer": ...}`, or `data: {"error": ...}`."""
         until = time.monotonic() + service.limits.seconds
         writing = Writing(service.shelf, asked)
@@ -228,13 +228,13 @@ def looking(service: Service) -> APIRouter:
 
     @routes.post("/look", response_model=LookDocument)
     async def look(request: Request, asked: LookRequest) -> Response:
-        """One pass over one input, with all that mixed its positions."""
+        """Run one forward pass over an input and record every layer that mixes positions."""
         found = await service.computed(request, lambda: service.looks.look(asked))
         return answered(found.document)
 
     @routes.post("/compare", response_model=ComparisonDocument)
     async def compare(request: Request, asked: CompareRequest) -> Response:
-        """Two looks, and how far apart their maps are, where these have one shape."""
+        """Compare two looks: the difference of their maps, where these have the same shape."""
 
         def compute() -> dict[str, Any]:
             first, second = service.looks.look(asked.first), service.looks.look(asked.second)
@@ -246,24 +246,25 @@ def looking(service: Service) -> APIRouter:
 
     @routes.get("/looks/{id}/maps/{site}", response_class=Response, responses=numbers)
     async def maps(request: Request, id: LookId, site: SiteName, asked: Annotated[MapQuery, Query()]) -> Response:
-        """One head's map, or the mean of all: float32; with a level uint8, halved so often, 255 * sqrt(weight)."""
+        """Return the map of a head or the mean of heads: float32; with a level, uint8, halved so many times, as
+        255 * sqrt(weight)."""
         head = None if asked.head == "mean" else int(asked.head)
         return binary(await service.of_look(request, id, lambda look: look.map(site, head, asked.level)))
 
     @routes.get("/looks/{id}/rows/{site}", response_class=Response, responses=numbers)
     async def rows(request: Request, id: LookId, site: SiteName, asked: Annotated[RowQuery, Query()]) -> Response:
-        """One row of a map, float32."""
+        """Return one row of a map, float32."""
         head = None if asked.head == "mean" else int(asked.head)
         return binary(await service.of_look(request, id, lambda look: look.row(site, head, asked.row)))
 
     @routes.get("/looks/{id}/thumbnails", response_class=Response, responses=numbers)
     async def thumbnails(request: Request, id: LookId, asked: Annotated[NoQuery, Query()]) -> Response:
-        """All maps, small: uint8, each halved until both sides are at most 64, one after the other."""
+        """Return thumbnails of all maps, one after the other: uint8, each halved until both sides are at most 64."""
         return binary(await service.of_look(request, id, lambda look: look.thumbnails()))
 
     @routes.get("/looks/{id}/cell/{site}", responses=DROPPED)
     async def one_cell(request: Request, id: LookId, site: SiteName, asked: Annotated[CellQuery, Query()]) -> Response:
-        """How one weight came about."""
+        """Return the computation of one weight: query, key, scores, softmax and value."""
 
         def compute(look: StoredLook) -> dict[str, Any]:
             with look.lock:
@@ -279,12 +280,14 @@ def looking(service: Service) -> APIRouter:
         name: Annotated[str, Path(pattern=f"^({'|'.join(map(re.escape, ANALYSES))})$")],
         asked: Annotated[AnalysisQuery, Query()],
     ) -> Response:
-        """What can be computed from a look, with its equation and what it does not tell."""
+        """Run an analysis of a look; the result includes its equation and what it does not show."""
         return answered(await service.of_look(request, id, lambda look: analysed(look, name, asked)), headers=KEPT)
 
-    @routes.get("/looks/{id}/export.html", response_class=Response, responses=raw("a page", "text/html") | DROPPED)
+    @routes.get(
+        "/looks/{id}/export.html", response_class=Response, responses=raw("an HTML page", "text/html") | DROPPED
+    )
     async def export(request: Request, id: LookId, asked: Annotated[NoQuery, Query()]) -> Response:
-        """The look as one file that opens without a server."""
+        """Return the look as one self-contained HTML file."""
         made = await service.of_look(request, id, exported)
         headers = {"Content-Disposition": f'attachment; filename="look-{id}.html"'}
         return Response(made, headers=headers, media_type="text/html; charset=utf-8")
@@ -309,14 +312,14 @@ def showing(service: Service, app: FastAPI) -> APIRouter:
 
     @routes.get("/figures", response_model=list[FigureRow])
     async def figures(request: Request, asked: Annotated[NoQuery, Query()]) -> Response:
-        """The lectures' figures: what each expected, what was found, and the verdict."""
+        """List the lectures' figures: the expected result, the measured result and the verdict."""
         return answered(await service.drawing.do(service.gallery.rows, request.receive))
 
     @routes.get("/figures/{id}.svg", response_class=Response, responses=raw("a picture", "image/svg+xml"))
     async def figure(
         request: Request, id: Annotated[str, Path(pattern="^[0-9a-z.]{1,8}$")], asked: Annotated[NoQuery, Query()]
     ) -> Response:
-        """One figure, drawn from what was recorded."""
+        """Return one figure, drawn from its recorded result."""
         drawn = await service.drawing.do(lambda: service.gallery.picture(id), request.receive)
         headers = {"Content-Security-Policy": SVG_POLICY, "Cache-Control": "private, max-age=600"}
         return Response(drawn, headers=headers, media_type="image/svg+xml")
@@ -339,7 +342,7 @@ def add_page(app: FastAPI) -> None:
         if found is None and not name and request.method == "GET":
             return Response(NO_PAGE, media_type="text/html; charset=utf-8")
         if found is None:
-            raise RefusedError(404, "there is no such address")
+            raise RefusedError(404, "unknown address")
         return Response(found.path.read_bytes(), headers={"Cache-Control": "no-cache"}, media_type=found.kind)
 
 
@@ -361,7 +364,7 @@ def add_refusals(app: FastAPI) -> None:
 
     async def plain(request: Request, error: Exception) -> Response:
         status = getattr(error, "status_code", 400)
-        what = {404: "there is no such address", 405: "there is no such address"}.get(status, "this cannot be read")
+        what = {404: "unknown address", 405: "unknown address"}.get(status, "the request cannot be read")
         return RefusedError(400 if status == 400 else 404, what).response()
 
     async def unforeseen(request: Request, error: Exception) -> Response:
@@ -381,9 +384,11 @@ def misread(error: RequestValidationError) -> RefusedError:
     first: dict[str, Any] = next(iter(error.errors()), {})
     place = [str(part) for part in first.get("loc", ())]
     if place[:1] == ["path"]:
-        return RefusedError(404, "there is no such address")
+        return RefusedError(404, "unknown address")
     if first.get("type") == "json_invalid":
-        return RefusedError(400, "this is no JSON", fix="openapi.json tells what is taken")
+        return RefusedError(400, "invalid JSON", fix="see openapi.json for the accepted fields")
     field = ".".join(part for part in place[1:] if part.isidentifier() or part.isdecimal())
-    what = f"the field {field[:100]} is not as expected" if field else "the request is not as expected"
-    return RefusedError(422, what, expected=str(first.get("msg", ""))[:200], fix="openapi.json tells what is taken")
+    what = f"invalid value of the field {field[:100]}" if field else "invalid request"
+    return RefusedError(
+        422, what, expected=str(first.get("msg", ""))[:200], fix="see openapi.json for the accepted fields"
+    )

@@ -13,7 +13,7 @@ def exported(look: StoredLook) -> bytes:
     axes = look.document["axes"]
     size = sum(2 * x["heads"] * axes[x["rows"]]["size"] * axes[x["columns"]]["size"] for x in look.document["sites"])
     if size > MOST:
-        raise RefusedError(422, "this look is too large for one file", expected=f"at most {MOST >> 20} MB of maps")
+        raise RefusedError(422, "the look is too large for a single file", expected=f"at most {MOST >> 20} MB of maps")
     with look.lock:
         data = embedded_document(look.trace, look.about) | {"document": look.document}
     return standalone_page(data).encode("utf-8", "replace")

@@ -45,12 +45,14 @@ def record(name: str) -> dict[str, Any] | None:
     """Of a figure that is installed; None if it was never computed in full."""
     home = figure_homes().get(name)
     if home is None:
-        raise RefusedError(404, "there is no such figure", fix="GET figures tells which there are")
+        raise RefusedError(404, "unknown figure", fix="list the figures with GET figures")
     return home.record(name)
 
 
 def drawn(name: str) -> bytes:
     found = record(name)
     if found is None:
-        raise RefusedError(404, "this figure is not recorded", fix=f"regard figure {name} computes and draws it")
+        raise RefusedError(
+            404, "this figure has not been computed yet", fix=f"run regard figure {name} to compute and draw it"
+        )
     return figure_homes()[name].picture(found, "svg")

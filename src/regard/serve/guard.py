@@ -84,16 +84,16 @@ TOLD = "regard.told"  # in a scope: its fault is told already
 def fault(error: Exception) -> RefusedError:
     """What nobody foresaw: all of it in the terminal, a number for who asked."""
     name = token_hex(4)
-    print(f"regard: a fault in regard, number {name}:", file=sys.stderr)
+    print(f"regard: internal error {name}:", file=sys.stderr)
     traceback.print_exception(error)
-    return RefusedError(503, "this could not be computed", fix=f"the terminal of the server tells more: number {name}")
+    return RefusedError(503, "internal server error", fix=f"see the terminal of the server, error {name}")
 
 
 def welcome(scope: Scope, token: str) -> None:
     """Who opens the page with the token in its address is given it as a cookie, and an address without it."""
     if token and scope["path"] == "/" and hmac.compare_digest(scope["query_string"], b"token=" + token.encode()):
         cookie = f"regard={token}; HttpOnly; SameSite=Strict; Path=/"
-        raise RefusedError(303, "come in", headers={"Location": "/", "Set-Cookie": cookie})
+        raise RefusedError(303, "token accepted", headers={"Location": "/", "Set-Cookie": cookie})
 
 
 class Sending:
@@ -115,9 +115,11 @@ def check(scope: Scope, token: str, raw: Raw | None) -> None:
     """Everything that can be told without the body."""
     headers: list[tuple[bytes, bytes]] = list(scope["headers"])
     if len(headers) > HEADERS or sum(len(name) + len(value) for name, value in headers) > HEADER_BYTES:
-        raise RefusedError(400, "the request has too many headers", expected=f"{HEADERS}, {HEADER_BYTES} bytes in all")
+        raise RefusedError(
+            400, "the request has too many headers", expected=f"at most {HEADERS} headers, {HEADER_BYTES} bytes in all"
+        )
     if len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"") > ADDRESS:
-        raise RefusedError(400, "the address is too long", expected=f"at most {ADDRESS} letters")
+        raise RefusedError(400, "the address is too long", expected=f"at most {ADDRESS} characters")
     check_host(scope, headers, token)
     if token:
         given = b" ".join(only(headers, b"authorization"))
@@ -125,16 +127,16 @@ def check(scope: Scope, token: str, raw: Raw | None) -> None:
         known = (b"Bearer " + token.encode(), b"regard=" + token.encode())
         if not (hmac.compare_digest(given, known[0]) or hmac.compare_digest(cookie.strip(), known[1])):
             raise RefusedError(
-                401, "this server asks for a token", expected="Authorization: Bearer and the token",
+                401, "this server requires a token", expected="the header Authorization: Bearer TOKEN",
                 headers={"WWW-Authenticate": "Bearer"},
             )  # fmt: skip
     if scope["method"] == "POST":
         kinds = [kind.split(b";")[0].strip().lower().decode("latin-1") for kind in only(headers, b"content-type")]
         if raw is not None and (len(kinds) != 1 or kinds[0] not in raw.kinds):
             expected = f"Content-Type: {', '.join(raw.kinds)}"
-            raise RefusedError(415, "this is no file that can be read", got=", ".join(kinds), expected=expected)
+            raise RefusedError(415, "unsupported file type", got=", ".join(kinds), expected=expected)
         if raw is None and kinds != ["application/json"]:
-            raise RefusedError(400, "a request is written in JSON", expected="Content-Type: application/json")
+            raise RefusedError(400, "the request body must be JSON", expected="Content-Type: application/json")
 
 
 def check_host(scope: Scope, headers: list[tuple[bytes, bytes]], token: str) -> None:
@@ -145,12 +147,14 @@ def check_host(scope: Scope, headers: list[tuple[bytes, bytes]], token: str) -> 
     allowed = {f"{name}:{port}" for name in HERE} | (set(HERE) if port == 80 else set())
     host = hosts[0].decode("latin-1").lower() if len(hosts) == 1 else ""
     if not host or (host not in allowed and not token):
-        raise RefusedError(400, "this server is called by another name", expected=", ".join(sorted(allowed)))
+        raise RefusedError(400, "the Host header does not match this server", expected=", ".join(sorted(allowed)))
     if origins and [x.decode("latin-1").lower() for x in origins] != [f"http://{host}"]:
-        raise RefusedError(400, "a page of another origin may not ask", expected="an Origin that is this server")
+        raise RefusedError(
+            400, "requests from other origins are not allowed", expected="an Origin equal to this server's address"
+        )
     sites, modes = only(headers, b"sec-fetch-site"), only(headers, b"sec-fetch-mode")
     if any(site in (b"cross-site", b"same-site") for site in sites) and modes != [b"navigate"]:
-        raise RefusedError(400, "a page of another origin may not ask", expected="a page of this server")
+        raise RefusedError(400, "requests from other origins are not allowed", expected="a page of this server")
 
 
 def only(headers: list[tuple[bytes, bytes]], name: bytes) -> list[bytes]:
@@ -161,7 +165,7 @@ async def read(scope: Scope, receive: Receive, seconds: float, most: int) -> byt
     """The whole body. One that is too large is refused by the length that it states, or as soon as it is."""
     sizes = only(list(scope["headers"]), b"content-length")
     if any(not size.isdigit() for size in sizes) or len(sizes) > 1:
-        raise RefusedError(400, "the request does not say how long it is")
+        raise RefusedError(400, "invalid Content-Length header")
     if sizes and (len(sizes[0]) > 12 or int(sizes[0]) > most):
         raise too_large(most)
     body = bytearray()
@@ -170,7 +174,7 @@ async def read(scope: Scope, receive: Receive, seconds: float, most: int) -> byt
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    raise RefusedError(408, "the client has left")
+                    raise RefusedError(408, "the client disconnected")
                 body += message.get("body", b"")
                 if len(body) > most:
                     raise too_large(most)
@@ -178,7 +182,10 @@ async def read(scope: Scope, receive: Receive, seconds: float, most: int) -> byt
                     return bytes(body)
     except TimeoutError:
         raise RefusedError(
-            408, "the body took too long to arrive", expected=f"at most {seconds:g} s", headers={"Connection": "close"}
+            408,
+            "timeout while receiving the request body",
+            expected=f"at most {seconds:g} s",
+            headers={"Connection": "close"},
         ) from None
 
 

@@ -87,7 +87,7 @@ class StoredLook:
         with self.lock:
             size, _ = map_sides(*find_site(self.trace, site))
             if row >= size:
-                raise RefusedError(422, "there is no such row", got=str(row), expected=f"0 to {size - 1}")
+                raise RefusedError(422, "row index out of range", got=str(row), expected=f"0 to {size - 1}")
             return float32_bytes(head_map(map_row(self.trace, site, row), head))
 
     def thumbnails(self) -> bytes:
@@ -108,7 +108,7 @@ class Looks:
     def get(self, name: str) -> StoredLook:
         with self.lock:
             if name not in self.kept:
-                raise RefusedError(410, "this look is not kept any more", fix="post it again: it gets the same id")
+                raise RefusedError(410, "this look has expired", fix="post it again to get the same id")
             self.kept.move_to_end(name)
             return self.kept[name]
 

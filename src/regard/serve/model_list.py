@@ -93,12 +93,14 @@ class ModelShelf:
         found = []
         for folder in self.ended():
             if not self.named(folder):
-                found.append((folder, "its name must be letters a to z, digits and . _ + -, at most 100: rename it"))
+                found.append(
+                    (folder, "rename it: the name may have letters a to z, digits and . _ + -, at most 100 characters")
+                )
             elif not self.inside(folder):
-                found.append((folder, "it leads out of the folder of runs: move it there"))
+                found.append((folder, "it is a link out of the runs folder: move it there"))
             elif why := without_plugin(folder / "model" / "regard.json"):
                 found.append((folder, why))
-        return [f"the run {folder.name!r} is not offered; {why}" for folder, why in found]
+        return [f"skipping the run {folder.name!r}: {why}" for folder, why in found]
 
     def ended(self) -> list[Path]:
         if self.runs is None or not self.runs.is_dir():
@@ -174,7 +176,7 @@ class ModelShelf:
             return random(name)
         folder = self.folder(name)
         if folder is None:
-            raise RefusedError(404, "there is no such model", got=name, fix="GET models tells which there are")
+            raise RefusedError(404, "unknown model", got=name, fix="list the models with GET models")
         return self.opened(name, lambda: load(folder))
 
     def opened(self, name: str, make: Callable[[], Model]) -> Model:
@@ -183,7 +185,7 @@ class ModelShelf:
             return make()
         except (InputError, OSError) as error:
             print(f"regard: {name} cannot be loaded: {error}", file=sys.stderr)
-            raise RefusedError(422, "this model cannot be loaded", fix="the terminal of the server tells why") from None
+            raise RefusedError(422, "this model cannot be loaded", fix="see the terminal of the server") from None
 
 
 def without_plugin(file: Path) -> str:
@@ -231,7 +233,7 @@ def zoo_row(name: str) -> ModelRow:
     row, words = FAMILIES[family], wording(name)
     kind = input_kind(row.takes)
     return ModelRow(
-        name=name, title=f"{name}, not trained", family=family, task=None, takes=kind,
+        name=name, title=f"{name}, untrained", family=family, task=None, takes=kind,
         parameters=row.offered[name], source="zoo",
         example=PAGE_INPUTS[kind].example(words or name), lectures=list(PAGE_INPUTS[kind].lectures(words)),
     )  # fmt: skip

@@ -43,7 +43,7 @@ def harmless(text: str) -> bool:
 def refusal(error: InputError) -> RefusedError:
     """Of bad input, for who sent it. ``where`` stays here: it names files. So does what is wrong with a model."""
     if isinstance(error, CheckpointError | ConfigError) and error.where:
-        return RefusedError(422, "this model cannot be loaded", fix="the terminal of the server tells why")
+        return RefusedError(422, "this model cannot be loaded", fix="see the terminal of the server")
     return RefusedError(422, error.what, got=error.got, expected=error.expected, fix=error.fix)
 
 

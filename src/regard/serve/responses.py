@@ -24,19 +24,21 @@ GREEDY = DecodingFields()
 
 def decoding_of(asked: DecodingFields) -> Decoding:
     if asked.temperature > 0 and asked.beam > 1:
-        raise InputError("tokens are either drawn by chance or found by a search", got="beam and temperature")
+        raise InputError("use either sampling or beam search, not both", got="both beam and temperature")
     chance = None
     if asked.temperature > 0:
         chance = Sampling(temperature=asked.temperature, top_k=asked.top_k, top_p=asked.top_p, seed=asked.seed)
     elif asked.top_k or asked.top_p < 1 or asked.seed:
-        raise InputError("nothing is drawn by chance here", got="top_k, top_p or seed", fix="give a temperature too")
+        raise InputError(
+            "sampling settings need a temperature", got="top_k, top_p or seed", fix="set a temperature above 0"
+        )
     return Decoding(beam=Beam(beams=asked.beam), sampling=chance, longest=asked.longest)
 
 
 def answer(model: Model, shown: LookInput, changes: Sequence[Change], asked: DecodingFields | None) -> dict[str, Any]:
     """Of one input."""
     if changes and asked is not None and asked != GREEDY:
-        raise InputError("what is changed is told by the likeliest tokens alone", got="changes and settings")
+        raise InputError("changes can only be combined with greedy decoding", got="both changes and settings")
     if changes:
         return answer_data(model.look(*shown, changes=changes).answer)
     return answers(model, [shown], asked)[0]
@@ -50,6 +52,6 @@ def answers(model: Model, several: Sequence[LookInput], asked: DecodingFields | 
         if found is not None:
             return [answer_data(one) for one in found]
     if asked is not None and asked != GREEDY:
-        raise InputError("this model is asked for nothing that could be set", got="settings")
+        raise InputError("this model has no decoding settings", got="settings")
     with torch.inference_mode():
         return [answer_data(one) for one in answer_all(model, [model.example(one) for one in several])]

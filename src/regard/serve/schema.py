@@ -37,7 +37,7 @@ else:  # what the tables hold, in their order
 
 
 class TokenChange(StrictModel):
-    """Crossed out: nobody looks at it."""
+    """Mask a token: no attention over this axis attends to it."""
 
     kind: Literal["token"]
     axis: AxisName
@@ -48,7 +48,7 @@ class TokenChange(StrictModel):
 
 
 class HeadChange(StrictModel):
-    """What a head brings, times a factor."""
+    """Multiply the output of a head by a factor."""
 
     kind: Literal["head"]
     site: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.]{1,200}$")]
@@ -60,7 +60,7 @@ class HeadChange(StrictModel):
 
 
 class TemperatureChange(StrictModel):
-    """softmax(scores / value)"""
+    """Softmax temperature: softmax(scores / value)."""
 
     kind: Literal["temperature"]
     value: Annotated[float, Field(ge=0.01, le=100)]
@@ -78,7 +78,7 @@ Changes = Annotated[list[AnyChange], Field(max_length=CHANGES)]
 
 
 class DecodingFields(StrictModel):
-    """Of what is written: the likeliest tokens (one beam), a search (several), or draws (a temperature above 0)."""
+    """Text generation: greedy decoding (one beam), beam search (several) or sampling (a temperature above 0)."""
 
     beam: Annotated[int, Field(ge=1, le=8)] = 1
     temperature: Annotated[float, Field(ge=0, le=10)] = 0.0
@@ -89,7 +89,7 @@ class DecodingFields(StrictModel):
 
 
 class RunRequest(StrictModel):
-    """A decoder tells the likeliest next tokens; with settings it goes on with the text."""
+    """A decoder returns the most likely next tokens; with settings it continues the text."""
 
     model: ModelName
     input: Input
@@ -104,7 +104,7 @@ class StreamRequest(StrictModel):
 
 
 class LookRequest(StrictModel):
-    """With ``attention``, the same weights under another mechanism, where they fit."""
+    """With ``attention``, the same weights are run with another attention mechanism, if they fit it."""
 
     model: ModelName
     input: Input
@@ -121,7 +121,7 @@ class CompareRequest(StrictModel):
 
 
 class Query(BaseModel):
-    """Numbers in an address are texts, so these models are not strict about it."""
+    """Query parameters; numbers are given as text."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -143,7 +143,7 @@ class CellQuery(Query):
 
 
 class AnalysisQuery(Query):
-    """Which of these an analysis reads stands in its answer to a request that lacks one."""
+    """Parameters of an analysis."""
 
     site: SiteName | None = None
     head: HeadNumber | None = None
@@ -152,7 +152,7 @@ class AnalysisQuery(Query):
 
 
 class NoQuery(Query):
-    """Nothing is asked for beside the address."""
+    """No query parameters."""
 
 
 # Answers, as they are documented -----------------------------------------------------------------
@@ -174,7 +174,7 @@ class Ran(BaseModel):
 
 
 class Uploaded(BaseModel):
-    """A file that can be named by its id in an input, as ``upload``."""
+    """An uploaded file; inputs refer to it by its id, as ``upload``."""
 
     id: UploadId
     type: str
@@ -194,14 +194,14 @@ class ModelRow(BaseModel):
 
 
 class LookTimes(BaseModel):
-    """The moments of a look; a site of one of them has its number as ``time``."""
+    """The time steps of a look; a site of one of them has its index as ``time``."""
 
     unit: str  # "step", "frame", "recycling"
     count: int
 
 
 class LookDocument(BaseModel):
-    """One look: all but its numbers. Without ``time`` there is one moment."""
+    """One look without its numbers. Without ``time`` there is one time step."""
 
     format: int
     id: str

@@ -21,14 +21,14 @@ def check_address(host: str, token: str) -> None:
     """Only this machine, unless whoever asks must bring a token."""
     if token and TOKEN.fullmatch(token) is None:
         raise InputError(
-            "a token must be hard to guess", got=f"{len(token)} letters", expected="16 to 128 of a-z, A-Z, 0-9, _ and -"
+            "invalid token", got=f"{len(token)} characters", expected="16 to 128 characters of a-z, A-Z, 0-9, _ and -"
         )
     if host not in HERE and not token:
         raise InputError(
-            "without a token this server has these names alone: others may lead other machines here",
+            "without a token the server only binds to this machine",
             got=f"--host {host}",
             expected="127.0.0.1, localhost or ::1",
-            fix="leave out --host, or give a --token, which every request must then bring",
+            fix="omit --host, or set a --token that every request must send",
         )
 
 
@@ -43,9 +43,13 @@ def bind_socket(host: str, port: int) -> socket.socket:
         found.close()
         if getattr(error, "errno", None) == errno.EADDRINUSE:
             raise InputError(
-                "this port is taken", got=f"{host}:{port}", fix="stop what uses it, or take another: --port 0 for any"
+                "the port is already in use",
+                got=f"{host}:{port}",
+                fix="stop the program that uses it, or choose another port (--port 0: any free one)",
             ) from None
-        raise InputError("this address cannot be used", got=f"{host}:{port}", expected="one of this machine") from None
+        raise InputError(
+            "cannot bind to this address", got=f"{host}:{port}", expected="an address of this machine"
+        ) from None
     found.listen(256)
     return found
 

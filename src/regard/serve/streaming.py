@@ -44,7 +44,7 @@ class Writing:
         with self.shelf.using(self.asked.model) as loaded:
             self.source, *more = look_inputs(self.asked.input, InputContext(loaded.model))
             if more:
-                raise InputError("what is written cannot be given", got="a target")
+                raise InputError("streaming generates the target, so it cannot be given", got="a target")
             decoding = decoding_of(self.asked.settings or DecodingFields())
             self.pieces = verb_function(self.writer(loaded.model).stream)(loaded.model, self.source, decoding)
 
@@ -53,7 +53,7 @@ class Writing:
         for verb in (VERBS[name] for name in model.verbs()):
             if verb.stream:
                 return verb
-        raise InputError("this model writes no texts", got=self.asked.model)
+        raise InputError("this model cannot generate text", got=self.asked.model)
 
     def turn(self) -> tuple[str, bool]:
         """What was written in this turn, and whether that was the last."""

@@ -27,7 +27,7 @@ def type_of(raw: bytes, called: str) -> str:
     found = next((kind.type for kind in every_file() if kind.begins(raw)), None)
     if found is None or called not in (ANYTHING, found):
         known = ", ".join(kind.type for kind in every_file())
-        raise RefusedError(415, "this is no file that can be read", got=found or called, expected=known)
+        raise RefusedError(415, "unsupported file type", got=found or called, expected=known)
     return found
 
 
@@ -59,5 +59,5 @@ class Uploads:
                 self.kept.move_to_end(name)
                 return self.kept[name]
             if name in self.gone:
-                raise RefusedError(410, "this upload is not kept any more", fix="upload it again: it gets the same id")
-        raise RefusedError(404, "there is no such upload", fix="POST the bytes of a file to upload: it gives the id")
+                raise RefusedError(410, "this upload has expired", fix="upload it again to get the same id")
+        raise RefusedError(404, "unknown upload", fix="POST the bytes of a file to upload to get an id")

@@ -143,7 +143,7 @@ class JobQueue:
             if job.found.done():
                 return job.found.result()
             if gone is not None and gone.done():
-                raise RefusedError(408, "the client has left")
+                raise RefusedError(408, "the client disconnected")
             raise too_long(self.limits.seconds)
         finally:
             job.leave()
@@ -155,7 +155,7 @@ class JobQueue:
         self.start()
         with self.changed:
             if self.closed:
-                raise RefusedError(503, "the server is being stopped")
+                raise RefusedError(503, "the server is shutting down")
             if len(self.waiting) >= self.limits.queue and not admitted:
                 self.waiting = deque(job for job in self.waiting if job.wanted)
             if len(self.waiting) >= self.limits.queue and not admitted:
@@ -225,13 +225,16 @@ def perform(jobs: Sequence[QueuedJob[Any]]) -> None:
 
 
 def crowded(count: int) -> RefusedError:
-    what, fix = "too many requests wait already", "try again in a second"
+    what, fix = "too many waiting requests", "retry after a second"
     return RefusedError(429, what, got=str(count), fix=fix, headers={"Retry-After": "1"})
 
 
 def too_long(seconds: float) -> RefusedError:
     return RefusedError(
-        408, "this took too long", expected=f"at most {seconds:g} s" if seconds else "", fix="ask for less"
+        408,
+        "the computation timed out",
+        expected=f"at most {seconds:g} s" if seconds else "",
+        fix="request less, for example with a shorter input",
     )
 
 

@@ -36,8 +36,8 @@ test('a change that is there goes, another comes, and one temperature replaces a
 
 test('changes in words, in the name of a file, and whether a look can have them', () => {
   const look = lookAt(documentOf([site('blocks.0.mixer')], { changes: [token, head] }));
-  assert.equal(changedWords(look), 'Changed: without red (tokens 1); head 1 of layer 0 off');
-  assert.match(changedName(look), /^changed-without-red-tokens-1/);
+  assert.equal(changedWords(look), 'Changed: masked red (tokens 1); head 1 of layer 0 off');
+  assert.match(changedName(look), /^changed-masked-red-tokens-1/);
   assert.deepEqual([...crossedOut(look, 'tokens')], [1]);
   assert.ok(fitsLook(look, token) && fitsLook(look, head));
   assert.ok(!fitsLook(look, { ...token, position: 3 }) && !fitsLook(look, { ...head, head: 2 }));

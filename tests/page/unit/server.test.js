@@ -89,6 +89,6 @@ test('errors are told in their own words', async () => {
   answers.models = () => json({ error: { what: 'no', got: 'x', expected: 'y.', fix: 'do z' } }, 422);
   await assert.rejects(new ServerSource().models(), (error) => error instanceof Trouble && error.message === 'no. got x, expected y. do z.');
   answers.figures = () => new Response('<html>', { status: 500 });
-  await assert.rejects(new ServerSource().figures(), /answered with 500/);
+  await assert.rejects(new ServerSource().figures(), /responded with status 500/);
   assert.ok(isAbort(new DOMException('', 'AbortError')) && !isAbort(new Error('AbortError')));
 });

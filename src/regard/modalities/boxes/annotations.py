@@ -98,7 +98,7 @@ class BoxedImages:
 
     def __getitem__(self, i: int) -> Boxed:
         if not 0 <= i < len(self):
-            raise IndexError(f"there are {len(self)} images, and none is numbered {i} from 0")
+            raise IndexError(f"image index {i} is out of range for {len(self)} images")
         some = slice(int(self.starts[i]), int(self.starts[i + 1]))
         shares = self.boxes[some] / torch.from_numpy(np.tile(self.sizes[i], 2))
         low, high = shares[:, :2], shares[:, 2:]
@@ -117,10 +117,14 @@ class BoxedImages:
 def open_boxes(
     annotations: Path, folder: Path, images: Images, *, split: str | None = None, labels: Sequence[str] | None = None
 ) -> BoxedImages:
-    """Any of the formats. ``split`` picks some images of a plain list or of VOC's. Give the ``labels`` of the training
-    data to read other data for the same net: then each keeps its number."""
+    """Open annotations in any of the formats. ``split`` selects images of a plain list or of VOC. Pass the ``labels``
+    of the training data to read other data for the same net, so that each class keeps its index."""
     if images.fit != "within" and images.size is not None and (images.fit == "crop" or images.shorter is not None):
-        raise InputError("boxes need the whole image", got="a crop", expected="fit = 'within' or 'stretch'")
+        raise InputError(
+            "images with boxes cannot be cropped",
+            got="an image processor that crops",
+            expected="fit = 'within' or 'stretch'",
+        )
     path, place = Path(annotations), open_place(folder)
     report = AnnotationProblems(path)
     data = None if path.is_dir() else read_annotations(path)
@@ -137,7 +141,7 @@ def open_boxes(
     findings = check_images(place, [one.name for one in drawn])
     good = [i for i, one in enumerate(drawn) if fits(one, findings[i], report)]
     if not good and not report.faults:
-        raise InputError("there are no images here", where=str(path), got=f"split = {split!r}" if split else "")
+        raise InputError("no annotated images found", where=str(path), got=f"split = {split!r}" if split else "")
     return BoxedImages(place, [drawn[i] for i in good], [findings[i] for i in good], names, images, report)
 
 
@@ -169,7 +173,10 @@ def fits(one: AnnotatedImage, finding: ImageCheck, report: AnnotationProblems) -
     size = finding.width, finding.height
     if one.size is not None and one.size != size:
         told = " x ".join(map(str, one.size))
-        report.add(f"{one.what} ({printable(one.name)})", f"is {size[0]} x {size[1]} instead of {told} pixels")
+        report.add(
+            f"{one.what} ({printable(one.name)})",
+            f"the image has {size[0]} x {size[1]} pixels, the annotation says {told}",
+        )
         return False
     kept = []
     for box in one.boxes:
@@ -180,7 +187,7 @@ def fits(one: AnnotatedImage, finding: ImageCheck, report: AnnotationProblems) -
             report.add_box(box.what, f"the box has no area: {right - left:g} x {bottom - top:g}")
         elif inner[0] >= inner[2] or inner[1] >= inner[3]:
             corners = ", ".join(f"{x:g}" for x in box.corners)
-            report.add_box(box.what, f"the box from {corners} is outside of the image of {size[0]} x {size[1]}")
+            report.add_box(box.what, f"the box {corners} is outside the image of {size[0]} x {size[1]} pixels")
         else:
             report.clipped += [box.what] if over > SLACK else []
             kept.append(box._replace(corners=inner))
@@ -192,7 +199,7 @@ def read_annotations(path: Path) -> dict[str, Any] | list[Any]:
     try:
         size = path.stat().st_size
         if not path.is_file() or size > JSON_BYTES:
-            raise InputError(f"{path.name} is no file of at most {JSON_BYTES} bytes", where=str(path), got=f"{size}")
+            raise InputError(f"{path.name} is not a file of at most {JSON_BYTES} bytes", where=str(path), got=f"{size}")
         text = path.read_bytes().decode("utf-8-sig")
         data = json.loads(
             text, object_pairs_hook=reject_duplicates
@@ -202,10 +209,10 @@ def read_annotations(path: Path) -> dict[str, Any] | list[Any]:
     except OSError as error:
         raise InputError(f"{path.name} cannot be read", where=str(path), got=error.strerror or "") from None
     except (ValueError, RecursionError) as error:
-        got = "nested too deep" if isinstance(error, RecursionError) else printable(str(error)[:200])
-        raise InputError(f"{path.name} is no valid JSON", where=str(path), got=got) from None
+        got = "nested too deeply" if isinstance(error, RecursionError) else printable(str(error)[:200])
+        raise InputError(f"{path.name} is not valid JSON", where=str(path), got=got) from None
     if not isinstance(data, dict | list):
-        raise InputError(f"{path.name} holds no annotations", where=str(path), expected="an object or a list")
+        raise InputError(f"{path.name} does not contain annotations", where=str(path), expected="an object or a list")
     return data
 
 
@@ -213,7 +220,11 @@ def coco(data: dict[str, Any], labels: Sequence[str] | None, report: AnnotationP
     """The names of the classes, in the order of their ids, and the images."""
     for key in ("images", "annotations", "categories"):
         if not isinstance(data.get(key), list):
-            raise report.refuse(f"the JSON has no list {key!r}", ", ".join(map(str, data)), "COCO's keys")
+            raise report.refuse(
+                f"the COCO file has no list {key!r}",
+                ", ".join(map(str, data)),
+                "the keys images, annotations and categories",
+            )
     categories = read_categories(data["categories"], report)
     names = tuple(categories[i] for i in sorted(categories, key=lambda i: (isinstance(i, str), i)))
     numbers = numbered(names, labels, report)
@@ -223,11 +234,11 @@ def coco(data: dict[str, Any], labels: Sequence[str] | None, report: AnnotationP
     for place, found in enumerate(data["images"], 1):
         what = called("image", found, place)
         if not isinstance(found, dict) or not known_id(found.get("id")) or not is_text(found.get("file_name")):
-            report.add(what, "has no id or no file_name")
+            report.add(what, "missing id or file_name")
         elif found["id"] in drawn:
-            report.add(what, f"the id is that of {printable(drawn[found['id']].name)} already")
+            report.add(what, f"duplicate id, already used by {printable(drawn[found['id']].name)}")
         elif (name := found["file_name"]) in owners:
-            report.add(what, f"{printable(name)} is the file of {owners[name]} already")
+            report.add(what, f"duplicate file {printable(name)}, already used by {owners[name]}")
             twice.add(found["id"])
         else:
             drawn[found["id"]] = AnnotatedImage(what, name, told_size(found))
@@ -236,19 +247,19 @@ def coco(data: dict[str, Any], labels: Sequence[str] | None, report: AnnotationP
     for place, found in enumerate(data["annotations"], 1):
         what = called("annotation", found, place)
         if not isinstance(found, dict):
-            report.add_box(what, "is no object")
+            report.add_box(what, "not a JSON object")
             continue
         name, image, category = found.get("id"), found.get("image_id"), found.get("category_id")
         if known_id(image) and image in twice:
             continue
         if known_id(name) and name in ids:
-            report.add_box(what, f"at place {place}: the id is that of another one before it")
+            report.add_box(what, f"duplicate id (position {place})")
         elif not known_id(image) or image not in drawn:
-            report.add_box(what, f"the image {shown(image)} is unknown")
+            report.add_box(what, f"unknown image_id {shown(image)}")
         elif not known_id(category) or category not in categories:
-            report.add_box(what, f"the category {shown(category)} is unknown")
+            report.add_box(what, f"unknown category_id {shown(category)}")
         elif reason := flaw(found.get("bbox"), "[x, y, width, height]"):
-            report.add_box(what, f"bbox {reason}")
+            report.add_box(what, f"bbox: {reason}")
         else:
             left, top, width, height = map(float, found["bbox"])
             box = left, top, left + width, top + height
@@ -262,12 +273,12 @@ def read_categories(found: list[Any], report: AnnotationProblems) -> dict[int | 
     for place, one in enumerate(found, 1):
         what = called("category", one, place)
         if not isinstance(one, dict) or not known_id(one.get("id")) or not is_text(one.get("name")):
-            raise report.refuse(f"{what} has no id or no name")
+            raise report.refuse(f"{what}: missing id or name")
         if one["id"] in categories or one["name"] in categories.values():
-            raise report.refuse(f"{what} has the id or the name of another one", one["name"])
+            raise report.refuse(f"{what}: duplicate id or name", one["name"])
         categories[one["id"]] = one["name"]
     if not categories:
-        raise report.refuse("there are no categories")
+        raise report.refuse("the list of categories is empty")
     return categories
 
 
@@ -279,12 +290,12 @@ def plain_list(
     numbers = numbered(names, labels, report)
     splits = sorted({str(entry.get("split")) for entry in data if isinstance(entry, dict)})
     if split is not None and split not in splits:
-        raise report.refuse(f"there is no split {split!r}", ", ".join(splits))
+        raise report.refuse(f"unknown split {split!r}", ", ".join(splits))
     drawn = []
     for place, entry in enumerate(data, 1):
         what = f"entry {place}"
         if not isinstance(entry, dict) or not is_text(entry.get("image")) or not isinstance(entry.get("boxes"), list):
-            report.add(what, "has no image or no boxes")
+            report.add(what, "missing image or boxes")
             continue
         if split is not None and entry.get("split") != split:
             continue
@@ -292,7 +303,7 @@ def plain_list(
         for j, box in enumerate(entry["boxes"], 1):
             told = "[class, left, top, right, bottom]"
             if not isinstance(box, list) or len(box) != 5 or not is_text(box[0]):
-                report.add_box(f"{what}, box {j}", f"is not {told}: {brief(box)}")
+                report.add_box(f"{what}, box {j}", f"expected {told}, got {brief(box)}")
             elif reason := flaw(box[1:], told):
                 report.add_box(f"{what}, box {j}", reason)
             else:
@@ -310,17 +321,17 @@ def boxes_of(entry: Any) -> Iterator[list[Any]]:
 def numbered(names: Sequence[str], labels: Sequence[str] | None, report: AnnotationProblems) -> dict[str, int]:
     numbers = {label: i for i, label in enumerate(names if labels is None else labels)}
     if unknown := [name for name in names if name not in numbers]:
-        raise report.refuse("there are classes here that the others have not", ", ".join(unknown), ", ".join(numbers))
+        raise report.refuse("some classes do not occur in the training data", ", ".join(unknown), ", ".join(numbers))
     return numbers
 
 
 def flaw(found: object, form: str) -> str:
     """What keeps something from being four honest numbers; empty where nothing does."""
     if not isinstance(found, list) or len(found) != 4 or not all(type(x) in (int, float) for x in found):
-        return f"is not {form}: {brief(found)}"
+        return f"expected {form}, got {brief(found)}"
     if not all(abs(x) < math.inf for x in found):
-        return f"is not finite: {brief(found)}"
-    return "" if all(abs(x) <= FAR for x in found) else f"is farther out than {FAR:g} pixels: {brief(found)}"
+        return f"not finite: {brief(found)}"
+    return "" if all(abs(x) <= FAR for x in found) else f"coordinates beyond {FAR:g} pixels: {brief(found)}"
 
 
 def brief(found: object) -> str:
@@ -351,4 +362,4 @@ def shown(found: object) -> str:
 def called(kind: str, found: object, place: int) -> str:
     """By its id, or by its place in the list."""
     name = found.get("id") if isinstance(found, dict) else None
-    return f"{kind} {shown(name)}" if known_id(name) else f"{kind} at place {place}"
+    return f"{kind} {shown(name)}" if known_id(name) else f"{kind} number {place}"

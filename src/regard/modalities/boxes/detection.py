@@ -203,7 +203,7 @@ class Detect(Task):
         order = found.scores.sort(descending=True).indices[:SHOWN]
         there = [self.told(int(label), box) for box, label in zip(*boxes_of_image(batch, 0), strict=True)]
         said = [f"{float(found.scores[i]):.2f} {self.told(int(found.classes[i]), found.boxes[i])}" for i in order]
-        return f"boxes: {'; '.join(there) or 'none'}\nfound: {'; '.join(said) or 'none'}"
+        return f"ground truth: {'; '.join(there) or 'none'}\ndetected: {'; '.join(said) or 'none'}"
 
     def told(self, label: int, box: Tensor) -> str:
         return f"{self.names[label]} at {', '.join(f'{float(x):.0f}' for x in box)}"

@@ -26,7 +26,7 @@ BATCH = 8
 
 @dataclass(frozen=True)
 class Thing:
-    """Something that was found."""
+    """A detected object."""
 
     label: str
     score: float
@@ -36,7 +36,7 @@ class Thing:
 
 @dataclass(frozen=True)
 class Detections:
-    """An image, and what was found in it, the surest first."""
+    """An image and the objects detected in it, sorted by falling score."""
 
     image: str  # the file's path; empty for an image in memory
     size: tuple[int, int]  # width, height
@@ -57,7 +57,7 @@ def source(picture: Picture) -> Image.Image:
         return load_image(DataFolder(path.parent).read(path.name))
     except DamagedError as reason:
         where = "" if isinstance(picture, Image.Image) else str(picture)
-        raise InputError("this image cannot be read", where=where, got=str(reason)) from None
+        raise InputError("the image cannot be read", where=where, got=str(reason)) from None
 
 
 class Detector:
@@ -69,7 +69,7 @@ class Detector:
     def detect(self, pictures: Sequence[Picture], threshold: float) -> list[Detections]:
         """Some at a time, whatever their sizes."""
         if not 0 <= threshold < 1:
-            raise InputError("a threshold is from 0 to below 1", got=f"{threshold:g}")
+            raise InputError("the threshold must be at least 0 and below 1", got=f"{threshold:g}")
         found: list[Detections] = []
         for start in range(0, len(pictures), BATCH):
             some = pictures[start : start + BATCH]

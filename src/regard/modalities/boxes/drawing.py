@@ -33,7 +33,8 @@ def drawing_zoom(size: tuple[int, int]) -> float:
 
 
 def draw_boxes(image: Image.Image, things: Sequence[Thing]) -> Image.Image:
-    """A copy, a small one enlarged. The surest thing is drawn last, above the others."""
+    """Draw the detections on a copy of the image; small images are enlarged. The highest score is drawn last, on
+    top."""
     zoom = drawing_zoom(image.size)
     size = round(image.width * zoom), round(image.height * zoom)
     large = convert_mode(image, "RGB").resize(size, Image.Resampling.NEAREST if zoom > 4 else Image.Resampling.BICUBIC)

@@ -34,11 +34,11 @@ class Boxes:
         return {"kind": "boxes", "width": self.size[0], "height": self.size[1], "boxes": boxes}
 
     def headline(self) -> str:
-        return ", ".join(thing.label for thing in self.found) or "(nothing found)"
+        return ", ".join(thing.label for thing in self.found) or "(no objects detected)"
 
     def subject(self) -> str:
         if not self.found:
-            raise InputError("nothing was found that could be asked about", fix="ask about a query by its row")
+            raise InputError("no object was detected, so there is no answer to explain", fix="select a query with row")
         return self.found[0].label
 
 
@@ -62,7 +62,7 @@ def image_with_boxes(finding: Detector, picture: Picture) -> Example:
     def alone(query: int) -> Example:
         if not 0 <= query < finding.net.config.queries:
             expected = f"0 to {finding.net.config.queries - 1}"
-            raise InputError("there is no such query", got=str(query), expected=expected)
+            raise InputError("query index out of range", got=str(query), expected=expected)
         return replace(
             example,
             tell=lambda output: Boxes((things(output, EVERY)[query],), seen),

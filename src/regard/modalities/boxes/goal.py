@@ -1,4 +1,4 @@
-"""A set of boxes with their classes."""
+"""Object detection: bounding boxes and their classes."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -22,14 +22,14 @@ from .sources.files import SHOWN, BoxFiles
 
 @dataclass(frozen=True)
 class Detection:
-    """A set of boxes with their classes."""
+    """Object detection: bounding boxes and their classes."""
 
     kind: Literal["detect"] = "detect"
-    label: float = setting(1.0, "weight of the class, in the loss and in the matching")
-    box: float = setting(5.0, "weight of the distance of two boxes")
-    overlap: float = setting(2.0, "weight of what they have in common")
-    nothing: float = setting(0.1, "of the class, for queries that shall find nothing")
-    earlier: float = setting(1.0, "weight of what the decoder's earlier layers say; 0: only the last is heard")
+    label: float = setting(1.0, "weight of classification, in the loss and in the matching cost")
+    box: float = setting(5.0, "weight of the L1 distance between boxes, in the loss and in the matching cost")
+    overlap: float = setting(2.0, "weight of the generalized IoU of boxes, in the loss and in the matching cost")
+    nothing: float = setting(0.1, "weight of classification for queries without an object")
+    earlier: float = setting(1.0, "weight of the auxiliary losses of earlier decoder layers; 0: only the last layer")
 
     def __post_init__(self) -> None:
         refuse(not_at_least(0, self, "label", "box", "overlap", "earlier"), not_above_zero(self, "nothing"))
@@ -56,7 +56,7 @@ def unasked(rows: Rows, queries: int) -> list[str]:
         return []
     named = [f"{source.where(i)} ({counts[i]})" for i in over[:SHOWN]]
     more = f" and {len(over) - SHOWN} more" if len(over) > SHOWN else ""
-    what = f"{len(over)} images hold more things than model.queries = {queries} can find"
+    what = f"{len(over)} images contain more objects than model.queries = {queries}"
     return [f"{what}, up to {counts[over].max()}: {', '.join(named)}{more}"]
 
 

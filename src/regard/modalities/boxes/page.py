@@ -12,7 +12,7 @@ class PageBox(BaseModel):
 
 
 class BoxesAnswer(BaseModel):
-    """Boxes are left, top, right, bottom, in pixels of the image as the net sees it, of this width and height."""
+    """Boxes are left, top, right, bottom, in pixels of the image as the model sees it, of this width and height."""
 
     kind: Literal["boxes"]
     width: int

@@ -35,8 +35,10 @@ class Shapes:
 
     def __init__(self, count: int, seed: int, side: int = 64, most: int = 4) -> None:
         if min(count, most) < 1 or side < 16:
-            got = f"{count} images of {side} x {side} with up to {most} shapes"
-            raise InputError("such images cannot be drawn", got=got, expected="at least one, 16 x 16, with one shape")
+            got = f"{count} images of {side} x {side} pixels with up to {most} shapes"
+            raise InputError(
+                "invalid size or number of images", got=got, expected="at least 1 image, 16 x 16 pixels and 1 shape"
+            )
         self.count, self.seed, self.side, self.most = count, seed, side, most
         self.faults: tuple[Fault, ...] = ()
         self.lengths: Numbers | None = None
@@ -47,7 +49,7 @@ class Shapes:
 
     def __getitem__(self, i: int) -> Boxed:
         if not 0 <= i < len(self):
-            raise IndexError(f"there are {len(self)} images, and none is numbered {i} from 0")
+            raise IndexError(f"image index {i} is out of range for {len(self)} images")
         numbers = philox(SHAPES, self.seed, 0, i)
         image = background(self.side, numbers)
         boxes: list[tuple[float, float, float, float]] = []

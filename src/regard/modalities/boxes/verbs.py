@@ -4,7 +4,7 @@ from regard.modalities.verb import Verb
 
 DETECT = Verb(
     "detect",
-    "Find things in images: a label, how sure it is, and a box in pixels; and draw them.",
+    "Detect objects in images: labels, scores and bounding boxes in pixels; optionally draw them.",
     {"image": "regard.modalities.boxes.runners:detect"},
     answer="regard.modalities.boxes.detector:Detections",
     command="regard.cli.detect:run",

@@ -25,7 +25,7 @@ def read_voc(folder: Path, split: str | None, labels: Sequence[str] | None, repo
     """The names of the classes, sorted, and the images of a split or of all files."""
     found = {path.stem: path for path in sorted(folder.glob("*.xml"))}
     if not found:
-        raise report.refuse("there are no XML files here", expected="a folder with an XML file for each image")
+        raise report.refuse("no XML files found", expected="a folder with one XML file per image")
     trees = {name: tree for name, path in found.items() if (tree := read_tree(path, report)) is not None}
     names = tuple(sorted({name for tree in trees.values() for name in said(tree.findall("object"), "name")}))
     numbers = numbered(names, labels, report)
@@ -36,15 +36,15 @@ def read_voc(folder: Path, split: str | None, labels: Sequence[str] | None, repo
         tree, what = trees[name], f"{name}.xml"
         file = tree.findtext("filename", "").strip()
         if not is_text(file):
-            report.add(what, "has no filename")
+            report.add(what, "missing filename")
             continue
         one = AnnotatedImage(what, file, size_of(tree))
         for j, thing in enumerate(tree.findall("object"), 1):
             label, sides = thing.findtext("name", "").strip(), sides_of(thing)
             if not is_text(label):
-                report.add_box(f"{what}, object {j}", f"has no name: {brief(label)}")
-            elif reason := flaw(sides, f"of four numbers, {', '.join(SIDES)}"):
-                report.add_box(f"{what}, object {j}", f"bndbox {reason}")
+                report.add_box(f"{what}, object {j}", f"missing or invalid name: {brief(label)}")
+            elif reason := flaw(sides, f"four numbers, {', '.join(SIDES)}"):
+                report.add_box(f"{what}, object {j}", f"bndbox: {reason}")
             else:
                 left, top, right, bottom = map(float, sides)
                 corners = left - 1, top - 1, right, bottom  # from pixels, ends included, to lines between them
@@ -58,10 +58,10 @@ def read_tree(path: Path, report: AnnotationProblems) -> Element | None:
     """A document type may make a few bytes grow into gigabytes, and none is needed here."""
     try:
         if not path.is_file() or path.stat().st_size > XML_BYTES:
-            raise ValueError(f"is no file of at most {XML_BYTES} bytes")
+            raise ValueError(f"not a file of at most {XML_BYTES} bytes")
         text = path.read_bytes().decode("utf-8-sig")
         if "<!DOCTYPE" in text or "<!ENTITY" in text:
-            raise ValueError("has a document type, which is not read")
+            raise ValueError("document types (DOCTYPE, ENTITY) are not supported")
         return fromstring(text)
     except (OSError, ValueError, ParseError, RecursionError) as error:
         report.add(printable(path.name), printable(str(error)[:200]))
@@ -71,10 +71,10 @@ def read_tree(path: Path, report: AnnotationProblems) -> Element | None:
 def listed(folder: Path, split: str, known: Iterable[str], report: AnnotationProblems) -> list[str]:
     path = folder.parent / "ImageSets" / "Main" / f"{split}.txt"
     if Path(split).name != split or not path.is_file():
-        raise InputError(f"there is no split {split!r}", where=str(folder), expected=f"a list of names: {path}")
+        raise InputError(f"unknown split {split!r}", where=str(folder), expected=f"a list of image names in {path}")
     names = [line.split()[0] for line in path.read_text("utf-8", errors="replace").splitlines() if line.strip()]
     for name in set(names) - set(known):
-        report.add(printable(name), f"is in {path.name}, and has no XML file")
+        report.add(printable(name), f"listed in {path.name}, but has no XML file")
     return [name for name in dict.fromkeys(names) if name in set(known)]
 
 

@@ -27,26 +27,26 @@ from .mixing import draw_mix, mix_images, mix_labels, partners
 from .processor import Images
 from .randaugment import STRONGEST, RandAugment
 
-AREA = "the least part of an image's area that is cut out and scaled; 1: the whole image"
-MIRROR = "chance that left and right change places"
-WAYS = "RandAugment: so many changes of form and colour, one after the other"
-STRENGTH = "of each of these, from 0 to 10"
-ERASING = "chance that a part becomes noise"
+AREA = "random crop: minimum fraction of the image's area; 1: no cropping"
+MIRROR = "probability of a horizontal flip"
+WAYS = "RandAugment: number of operations on shape and colour, applied in sequence"
+STRENGTH = "RandAugment: magnitude of each operation, from 0 to 10"
+ERASING = "random erasing: probability that a rectangle is replaced by noise"
 
 
 @dataclass(frozen=True)
 class Augment:
-    """How images change at random while they are learned; by default they do not."""
+    """Random augmentation of training images; off by default."""
 
     area: float = setting(1.0, AREA)
     mirror: float = setting(0.0, MIRROR)
     ways: int = setting(0, WAYS)
     strength: float = setting(9.0, STRENGTH)
     erasing: float = setting(0.0, ERASING)
-    mixup: float = setting(0.0, "a of Beta(a, a), by which two images and their labels are mixed; 0: never")
-    cutmix: float = setting(0.0, "the same, for a box of one image within another; 0: never")
-    switch: float = setting(0.5, "chance of cutmix, where there is mixup too")
-    copies: int = setting(1, "of each image in a batch, each changed in another way")
+    mixup: float = setting(0.0, "mixup: a of Beta(a, a), for mixing two images and their labels; 0: off")
+    cutmix: float = setting(0.0, "CutMix: a of Beta(a, a), for pasting a box of one image into another; 0: off")
+    switch: float = setting(0.5, "probability of CutMix instead of mixup, if both are on")
+    copies: int = setting(1, "number of copies of each image in a batch, each augmented differently")
 
     def __post_init__(self) -> None:
         wrong = not_at_least(0, self, "mixup", "cutmix") + not_positive(self, "copies")
@@ -59,11 +59,11 @@ class Augment:
 
 @dataclass(frozen=True)
 class CaptionedAugmentation:
-    """The same of images with captions, of which no two can be mixed."""
+    """The same for images with captions, which cannot be mixed."""
 
-    area: float = setting(1.0, f"{AREA}; a caption may name what is outside")
-    mirror: float = setting(0.0, f"{MIRROR}; a caption may name them")
-    ways: int = setting(0, f"{WAYS}; a caption may name them")
+    area: float = setting(1.0, f"{AREA}; captions may mention what is cropped away")
+    mirror: float = setting(0.0, f"{MIRROR}; captions may mention left and right")
+    ways: int = setting(0, f"{WAYS}; captions may mention these")
     strength: float = setting(9.0, STRENGTH)
     erasing: float = setting(0.0, ERASING)
 
@@ -81,7 +81,7 @@ def not_changes(given: Augment | CaptionedAugmentation) -> list[str]:
 
 def not_chances(given: Augment | CaptionedAugmentation, *names: str) -> list[str]:
     found = {name: getattr(given, name) for name in names}
-    return [f"{name} = {x} is not from 0 to 1" for name, x in found.items() if x is not None and not 0 <= x <= 1]
+    return [f"{name} = {x} is not between 0 and 1" for name, x in found.items() if x is not None and not 0 <= x <= 1]
 
 
 NONE = Augment()

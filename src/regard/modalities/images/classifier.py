@@ -23,7 +23,7 @@ IMAGES_AT_ONCE = 32
 
 @dataclass(frozen=True)
 class ImageClassification:
-    """An image, and how likely each label is, the likeliest first."""
+    """An image and the probability of each label, the most likely first."""
 
     image: str  # the file's path; empty for an image in memory
     label: str
@@ -66,8 +66,8 @@ def read_pixels(images: Images, picture: Picture) -> Tensor:
 def image_path(picture: object) -> Path:
     """Of an image that is no image in memory."""
     if not isinstance(picture, str | Path):
-        expected = "a path, or an image of Pillow: of an array of pixels, PIL.Image.fromarray makes one"
-        raise InputError("this is no image", got=type(picture).__name__, expected=expected)
+        expected = "a path or a Pillow image; PIL.Image.fromarray converts an array of pixels"
+        raise InputError("the input is not an image", got=type(picture).__name__, expected=expected)
     if not str(picture) or "\0" in str(picture):
-        raise InputError("this is no path of an image", got=repr(str(picture))[:100])
+        raise InputError("the image path is invalid", got=repr(str(picture))[:100])
     return Path(picture)

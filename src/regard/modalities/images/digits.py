@@ -39,7 +39,7 @@ class Digits:
 
     def __getitem__(self, i: int) -> LabelledImage:
         if not 0 <= i < len(self):
-            raise IndexError(f"there are {len(self)} digits, and none is numbered {i} from 0")
+            raise IndexError(f"digit index {i} is out of range for {len(self)} digits")
         return LabelledImage(self.images.prepare_pixels(self.pixels[i]), int(self.targets[i]))
 
     def where(self, i: int) -> str:
@@ -53,10 +53,12 @@ def read_digits() -> NDArray[np.int64]:
         text = gzip.decompress(path.read_bytes()).decode("ascii")
         found = np.array([line.split(",") for line in text.splitlines()], np.int64)
     except (OSError, ValueError, EOFError, zlib.error) as error:
-        raise InputError("the digits cannot be read", where=str(path), got=str(error)[:200]) from None
+        raise InputError("scikit-learn's digits file cannot be read", where=str(path), got=str(error)[:200]) from None
     whole = found.shape == (COUNT, SIDE * SIDE + 1) and found.min() >= 0 and found[:, :-1].max() <= SHADES
     if not whole or found[:, -1].max() >= len(LABELS):
-        raise InputError("these are not the digits", where=str(path), got=f"{found.shape}", expected="1797 lines of 65")
+        raise InputError(
+            "not scikit-learn's digits file", where=str(path), got=f"{found.shape}", expected="1797 lines of 65 numbers"
+        )
     return found
 
 
@@ -67,7 +69,7 @@ def digits_file() -> Path:
         if (path := Path(place) / "datasets" / "data" / "digits.csv.gz").is_file():
             return path
     raise InputError(
-        "the digits are a file of scikit-learn, which is not installed",
-        got=", ".join(places) or "no package sklearn",
-        fix="install it: pip install 'regard[vision]', or pip install scikit-learn",
+        "the digits dataset is part of scikit-learn, which is not installed",
+        got=", ".join(places) or "no package named sklearn",
+        fix="pip install 'regard[vision]' or pip install scikit-learn",
     )

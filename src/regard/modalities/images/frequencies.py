@@ -18,13 +18,13 @@ def frequency_distances(height: int, width: int, device: torch.device) -> Tensor
 
 
 def low_pass(images: Tensor, radius: float) -> Tensor:
-    """What changes slowly: frequencies up to ``radius`` waves over the image.  (b, h, w) -> (b, h, w)"""
+    """Low-pass filter: frequencies up to ``radius`` waves per image.  (b, h, w) -> (b, h, w)"""
     kept = frequency_distances(images.shape[-2], images.shape[-1], images.device) <= radius
     return torch.fft.ifft2(torch.fft.fft2(images) * kept).real
 
 
 def high_pass(images: Tensor, radius: float) -> Tensor:
-    """The rest: both together are the image.  (b, h, w) -> (b, h, w)"""
+    """High-pass filter: the image minus its low-pass part.  (b, h, w) -> (b, h, w)"""
     return images - low_pass(images, radius)
 
 

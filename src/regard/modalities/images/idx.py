@@ -27,7 +27,7 @@ OTHER_NAMES = {"test": "t10k"}  # what MNIST calls it
 
 
 def read_idx(path: Path) -> NDArray[Any]:
-    """The numbers of any idx file, mapped into memory: nothing is allocated before the header fits the file."""
+    """Read any idx file, memory-mapped: nothing is allocated before the header is checked against the file size."""
     path = Path(path)
     plain = unpacked_file(path)
     try:
@@ -38,22 +38,22 @@ def read_idx(path: Path) -> NDArray[Any]:
     except OSError as error:
         raise InputError(f"{path.name} cannot be read", where=str(path), got=error.strerror or str(error)) from None
     if len(start) < 4 or start[:2] != b"\0\0" or start[2] not in TYPES or not 1 <= start[3] <= AXES:
-        got, expected = start.hex(" ") or "no bytes", "00 00, a type from 08 to 0e, the number of axes"
-        raise InputError(f"{path.name} is no idx file", where=str(path), got=got, expected=expected)
+        got, expected = start.hex(" ") or "no bytes", "00 00, a data type from 08 to 0e, the number of dimensions"
+        raise InputError(f"{path.name} is not an idx file", where=str(path), got=got, expected=expected)
     header = 4 + 4 * start[3]
     shape = tuple(int.from_bytes(axes[i : i + 4], "big") for i in range(0, len(axes), 4))
     kind = np.dtype(TYPES[start[2]])
     needed = header + kind.itemsize * math.prod(shape)
     if size != needed:
         raise InputError(
-            f"{path.name} has another length than its header says",
+            f"the length of {path.name} does not match its header",
             where=str(path),
             got=f"{size} bytes",
-            expected=f"{needed} bytes: a header of {header}, then {shown_shape(shape)} numbers of {kind.itemsize}",
-            fix="fetch the file again: it is cut off, or damaged",
+            expected=f"{needed} bytes: a header of {header}, then {shown_shape(shape)} {kind.itemsize}-byte values",
+            fix="download the file again: it is truncated or corrupt",
         )
     if 0 in shape:
-        raise InputError(f"{path.name} holds no numbers", where=str(path), got=shown_shape(shape))
+        raise InputError(f"{path.name} is empty: one of its dimensions is 0", where=str(path), got=shown_shape(shape))
     return np.memmap(plain, kind, "r", header, shape)
 
 
@@ -75,7 +75,7 @@ class IdxImages:
         self.targets = np.array(of_axes(Path(targets), 1))
         if len(self.pixels) != len(self.targets):
             raise InputError(
-                "images and labels are not of the same number",
+                "the numbers of images and labels differ",
                 where=f"{pixels} and {targets}",
                 got=f"{len(self.pixels)} images and {len(self.targets)} labels",
                 fix="check that the files belong together",
@@ -85,7 +85,7 @@ class IdxImages:
         known = self.targets < len(self.labels)
         self.numbers = np.flatnonzero(known)
         self.faults = [
-            Fault(str(targets), i + 1, f"label {self.targets[i]}, but there are only {len(self.labels)}")
+            Fault(str(targets), i + 1, f"label {self.targets[i]} is out of range for {len(self.labels)} labels")
             for i in np.flatnonzero(~known).tolist()
         ]
 
@@ -94,7 +94,7 @@ class IdxImages:
 
     def __getitem__(self, i: int) -> LabelledImage:
         if not 0 <= i < len(self):
-            raise IndexError(f"there are {len(self)} images, and none is numbered {i} from 0")
+            raise IndexError(f"image index {i} is out of range for {len(self)} images")
         row = int(self.numbers[i])
         return LabelledImage(self.images.prepare_pixels(self.pixels[row]), int(self.targets[row]))
 
@@ -106,17 +106,17 @@ def of_axes(path: Path, axes: int) -> NDArray[np.uint8]:
     numbers = read_idx(path)
     if numbers.ndim != axes or numbers.dtype != np.uint8:
         raise InputError(
-            f"{path.name} does not hold {'images' if axes == 3 else 'labels'}",
+            f"{path.name} does not contain {'images' if axes == 3 else 'labels'}",
             where=str(path),
-            got=f"{numbers.ndim} axes of {numbers.dtype.name}",
-            expected=f"{axes} of uint8",
+            got=f"{numbers.ndim}-dimensional {numbers.dtype.name}",
+            expected=f"{axes}-dimensional uint8",
         )
     return numbers
 
 
 def open_idx(folder: Path, split: str, images: Images, labels: Sequence[str] | None = None) -> IdxImages:
-    """The files of one split in a folder, such as "train": train-images-idx3-ubyte.gz and train-labels-idx1-ubyte.gz.
-    Give the ``labels`` of the training data to read other data for the same net."""
+    """Open the files of a split in a folder, such as "train": train-images-idx3-ubyte.gz and
+    train-labels-idx1-ubyte.gz. Pass the ``labels`` of the training data to read other data for the same net."""
     return IdxImages(find_idx(folder, split, "images", 3), find_idx(folder, split, "labels", 1), images, labels)
 
 
@@ -127,9 +127,9 @@ def find_idx(folder: Path, split: str, what: str, axes: int) -> Path:
     found = [name for name in names if form.fullmatch(name)]
     if len(found) != 1:
         raise InputError(
-            f"there is {'no' if not found else 'more than one'} idx file of {what} for the split {split!r}",
+            f"{'no' if not found else 'more than one'} idx file of {what} found for the split {split!r}",
             where=str(folder),
             got=", ".join(found or names[:10]) or "no files",
-            expected=f"one such as {split}-{what}-idx{axes}-ubyte, perhaps .gz or .xz",
+            expected=f"one file such as {split}-{what}-idx{axes}-ubyte, optionally compressed (.gz, .xz)",
         )
     return Path(folder) / found[0]

@@ -92,7 +92,7 @@ def mix_images(images: Tensor, others: Tensor, mix: Mix) -> Tensor:
 def smoothed(labels: Tensor, classes: int, smoothing: float = 0.0) -> Tensor:
     """The right class gets 1 - e, and e is spread over all, the right one too.  (b,) -> (b, c)"""
     if not 0 <= smoothing < 1:
-        raise ValueError(f"smoothing is {smoothing}, not from 0 to below 1")
+        raise ValueError(f"smoothing must be at least 0 and below 1, got {smoothing}")
     return F.one_hot(labels, classes).to(torch.get_default_dtype()) * (1 - smoothing) + smoothing / classes
 
 

@@ -37,8 +37,8 @@ IMAGE_FILES = (
 
 
 class ImageInput(PageGiven):
-    """PNG, JPEG, GIF or WebP: a data address, or the id of an upload. Width and height may stand here as in an answer;
-    the file alone counts."""
+    """PNG, JPEG, GIF or WebP: a data URL, or the id of an upload. Width and height may be given, as in an answer, but
+    are ignored: the file decides."""
 
     kind: Literal["image"]
     png: DataAddress | None = None
@@ -49,7 +49,7 @@ class ImageInput(PageGiven):
     @model_validator(mode="after")
     def one_source(self) -> "ImageInput":
         if (self.png is None) == (self.upload is None):
-            raise ValueError("either png or upload")
+            raise ValueError("exactly one of png and upload is required")
         return self
 
     def given(self, border: InputContext) -> LookInput:
@@ -58,20 +58,20 @@ class ImageInput(PageGiven):
     def picture(self, border: InputContext) -> Image.Image:
         raw = border.uploaded(self.upload) if self.upload is not None else written_in(self.png or "")
         if not any(kind.begins(raw) for kind in IMAGE_FILES):
-            raise InputError("this is no image that can be read", expected="PNG, JPEG, GIF or WebP")
+            raise InputError("unsupported image format", expected="PNG, JPEG, GIF or WebP")
         most = PLAIN_PIXELS if image_processor(border.model).size is None else PIXELS
         try:
             return decoded(raw, most)
         except DamagedError as reason:
             told = str(reason).partition(":")[0]  # what a decoder says stays here
-            raise InputError("this image cannot be used", got=told) from None
+            raise InputError("the image cannot be used", got=told) from None
 
 
 def written_in(address: str) -> bytes:
     try:
         return base64.b64decode(address.partition(",")[2], validate=True)
     except (binascii.Error, ValueError):
-        raise InputError("this image is not written in base64") from None
+        raise InputError("the image is not valid base64") from None
 
 
 # Examples ----------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ def decoded(raw: bytes, largest: int = PIXELS) -> Image.Image:
 def load_image(raw: bytes, largest: int = PIXELS) -> Image.Image:
     """The first frame of an image as it was stored, read to its end."""
     if not raw:
-        raise DamagedError("the file has 0 bytes")
+        raise DamagedError("the file is empty (0 bytes)")
     with in_words(largest):
         image: Image.Image = Image.open(io.BytesIO(raw), formats=FORMATS)
         check_size(image.width, image.height, largest)
@@ -116,20 +116,20 @@ def in_words(largest: int) -> Iterator[None]:
     except DamagedError:
         raise
     except UnidentifiedImageError:
-        raise DamagedError(f"no image of a kind that can be read ({', '.join(FORMATS)})") from None
+        raise DamagedError(f"unsupported image format (supported: {', '.join(FORMATS)})") from None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise DamagedError(f"the image has more than {largest} pixels") from None
     except MemoryError:
-        raise PassingError("there was not enough memory to decode the image") from None
+        raise PassingError("not enough memory to decode the image") from None
     except Exception as error:  # a decoder may raise anything: struct.error, SyntaxError, IndexError ...
-        raise DamagedError(f"the image is damaged: {decode_error(error)}") from None
+        raise DamagedError(f"the image is corrupt: {decode_error(error)}") from None
 
 
 def check_size(width: int, height: int, largest: int) -> None:
     if width < 1 or height < 1:
         raise DamagedError(f"the image has {width} x {height} pixels")
     if width * height > largest:
-        raise DamagedError(f"the image has {width} x {height} pixels, more than {largest} in all")
+        raise DamagedError(f"the image has {width} x {height} pixels, more than the limit of {largest}")
 
 
 def orientation(image: Image.Image) -> int:
@@ -158,7 +158,7 @@ def simple(image: Image.Image) -> Image.Image:
     if image.mode == "I" and image.format in ("PNG", "PPM"):  # which have no more than 16 bits
         return high_byte(np.asarray(image))
     if image.mode in ("I", "F"):
-        raise DamagedError(f"pixels of 32 bits (mode {image.mode}): which value is white is not known")
+        raise DamagedError(f"32-bit pixels (mode {image.mode}): the value of white is unknown")
     if image.mode in ("LA", "PA", "RGBA", "RGBa") or "transparency" in image.info:
         ink = convert_mode(image, "RGBA")
         page = Image.new("RGB", image.size, "white")

@@ -8,11 +8,11 @@ from regard.zoo import FAMILIES
 
 from .processor import Images
 
-MEAN = "of the pixels, 0 is black and 1 white: one, or one a channel"
-DEVIATION = "of the pixels: one, or one a channel"
-SIZE = "both sides of an image, for a model whose config does not tell it; 0: as the config says"
-FIT = "an image that is no square: the whole of it, or a square from its middle"
-AUGMENT = "how images change at random while they are learned"
+MEAN = "pixel mean for normalisation (0 is black, 1 white): one value, or one per channel"
+DEVIATION = "pixel standard deviation for normalisation: one value, or one per channel"
+SIZE = "image size in pixels (both sides), for a model whose config does not set it; 0: as in the config"
+FIT = "images that are not square: stretch scales the whole image, crop takes the central square"
+AUGMENT = "random augmentation of the training images"
 HALF = (0.5,)
 
 
@@ -32,16 +32,20 @@ def image_settings(plan: RunPlan, asked: int = 0) -> Images:
     size = own or asked or (usual.size if usual is not None else None)
     if size is None:
         family = plan.family
-        raise InputError(f"a {family} takes images of any size", where="data.size", fix="set data.size, such as 32")
+        raise InputError(
+            f"data.size is required: a {family} accepts images of any size",
+            where="data.size",
+            fix="set data.size, such as 32",
+        )
     if own and asked and own != asked:
         got = f"data.size = {asked}, model.image = {own}"
-        raise InputError("data and model differ in the size of images", got=got, fix="leave data.size out")
+        raise InputError("data.size and model.image differ", got=got, fix="remove data.size")
     if usual is not None:
         return replace(usual, size=size, shorter=None, channels=config.channels)
     try:
         return Images(size=size, fit=data.fit, channels=config.channels, mean=data.mean, std=data.deviation)
     except ValueError as error:
-        raise InputError("images cannot be prepared so", where="data.mean, data.deviation", got=str(error)) from None
+        raise InputError("invalid image preparation", where="data.mean, data.deviation", got=str(error)) from None
 
 
 def source_processor(images: Images, area: float) -> Images:

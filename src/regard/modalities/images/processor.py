@@ -54,7 +54,7 @@ HEADINGS = ("file", "filename", "file_name", "image", "path")  # of a table's fi
 
 @dataclass(frozen=True, kw_only=True)
 class Images:
-    """How images are cut to one size, and how pixels become numbers. It is data, and goes with the model."""
+    """How images are resized, cropped and normalised. Saved with the model."""
 
     size: int | None = 224  # of both sides, or of the longer; None leaves each image as it is
     fit: Literal["stretch", "crop", "within"] = "stretch"  # the whole image, a square from its middle, or its own form
@@ -71,17 +71,17 @@ class Images:
     def problems(self) -> Iterator[list[str]]:
         """A field that could not be read is None here."""
         if self.size is not None and self.size**2 > PIXELS:
-            yield [f"size = {self.size} makes images of more than {PIXELS} pixels"]
+            yield [f"size = {self.size} gives images of more than {PIXELS} pixels"]
         if self.channels not in (None, 1, 3):
             yield [f"channels = {self.channels} is not 1 or 3"]
         if self.shorter is not None and self.fit == "within" and (self.size is None or self.shorter > self.size):
-            yield [f"shorter = {self.shorter} needs a size that is not smaller, which the longer side is within"]
+            yield [f"shorter = {self.shorter} needs a size of at least that: the limit of the longer side"]
         if self.shorter is not None and self.fit != "within" and (self.size is None or self.shorter < self.size):
-            yield [f"shorter = {self.shorter} needs a size that is not larger, and that images are cut to"]
+            yield [f"shorter = {self.shorter} needs a size of at most that: the size of the crop"]
         for name in ("mean", "std"):
             values = getattr(self, name)
             if values is not None and len(values) not in (1, self.channels):
-                yield [f"{name} has {len(values)} values, neither 1 nor one for each of the {self.channels} channels"]
+                yield [f"{name} has {len(values)} values instead of 1 or one for each of the {self.channels} channels"]
         if self.std is not None and not all(value > 0 for value in self.std):
             yield [f"std = {list(self.std)} is not above 0"]
 
@@ -138,25 +138,25 @@ class Images:
         return max(round(width * self.size / longer), 1), max(round(height * self.size / longer), 1)
 
     def read(self, path: Path) -> Tensor:
-        """One image file  -> (c, h, w), uint8"""
+        """Read and prepare one image file.  -> (c, h, w), uint8"""
         path = Path(path)
         return self.take(DataFolder(path.parent), path.name)
 
     def take_image(self, image: Image.Image) -> Tensor:
-        """One that is open already  -> (c, h, w), uint8"""
+        """Prepare an image that is already open.  -> (c, h, w), uint8"""
         try:
             return self.shrink(check_and_load(image))
         except DamagedError as reason:
-            raise InputError("this image cannot be used", got=str(reason)) from None
+            raise InputError("the image cannot be used", got=str(reason)) from None
 
     def take(self, place: DataPlace, name: str) -> Tensor:
         try:
             return self.shrink(load_image(place.read(name)))
         except DamagedError as reason:
-            raise InputError("this image cannot be read", where=shown_path(place, name), got=str(reason)) from None
+            raise InputError("the image cannot be read", where=shown_path(place, name), got=str(reason)) from None
 
     def normalise(self, pixels: Tensor) -> Tensor:
-        """(..., c, h, w), 0 to 255 -> the same as float32, mean and deviation taken out"""
+        """Scale to 0 to 1 and normalise by mean and deviation: (..., c, h, w), 0 to 255 -> the same shape, float32"""
         mean, std = (torch.tensor(x, device=pixels.device)[:, None, None] for x in (self.mean, self.std))
         return (pixels / 255 - mean) / std
 
@@ -172,14 +172,14 @@ class Images:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any], where: str) -> "Images":
-        """What ``to_data`` gave, read strictly; ``where`` names the file that it is from."""
+        """Read what ``to_data`` returned, strictly; ``where`` names the file for errors."""
         if data.get("kind") != "images":
-            raise ConfigError("this is no processor of images", where=where, got=f"kind = {data.get('kind')!r}"[:100])
+            raise ConfigError("not an image processor", where=where, got=f"kind = {data.get('kind')!r}"[:100])
         try:
             return parse(cls, {key: value for key, value in data.items() if key != "kind"})
         except ValueError as error:
             problems = "".join(f"\n    {line}" for line in str(error).split("\n"))
-            raise ConfigError("this processor of images makes no sense", where=where, got=problems) from None
+            raise ConfigError("invalid image processor", where=where, got=problems) from None
 
 
 def limited(short: int, long: int, shorter: int, longest: int) -> tuple[int, int]:
@@ -227,7 +227,7 @@ class LabelledImages:
 
     def __getitem__(self, i: int) -> LabelledImage:
         if not 0 <= i < len(self):
-            raise IndexError(f"there are {len(self)} images, and none is numbered {i} from 0")
+            raise IndexError(f"image index {i} is out of range for {len(self)} images")
         return LabelledImage(self.images.take(self.place, self.names[i]), int(self.targets[i]))
 
     def where(self, i: int) -> str:
@@ -246,31 +246,31 @@ class Named(NamedTuple):
 def open_images(
     path: Path, images: Images, labels: Sequence[str] | None = None, whose: str = "the training data"
 ) -> LabelledImages:
-    """Images in a folder or a zip archive. Give the ``labels`` of the training data to read other data for the same
-    net: then each keeps its number. ``whose`` they are is told where there are others."""
+    """Images in a folder or a zip archive. Pass the ``labels`` of the training data to read other data for the same
+    net, so that each label keeps its index. ``whose`` names their source in errors about unknown labels."""
     place = open_place(path)
     names = place.names()
     tables = [name for name in TABLES if name in names]
     if len(tables) > 1:
-        raise InputError("there are two tables of labels", where=str(path), got=" and ".join(tables), expected="one")
+        raise InputError("more than one label table found", where=str(path), got=" and ".join(tables), expected="one")
     faults = [] if tables else list(place.faults)  # with a table, only what it names matters
     named = list(in_table(place, tables[0], faults) if tables else in_folders(place, names, faults))
     if not named:
         raise InputError(
-            "there are no images here",
+            "no images found",
             where=str(path),
-            got="; ".join(map(str, faults[:3])) or f"{len(names)} other files",
-            expected="a folder for each label with its images, or labels.tsv with a file and its label in each line",
+            got="; ".join(map(str, faults[:3])) or f"{len(names)} files, none of them usable",
+            expected="one folder of images per label, or labels.tsv with a file and its label in each line",
         )
     known = tuple(sorted({row.label for row in named}) if labels is None else labels)
     numbers = {label: i for i, label in enumerate(known)}
     if unknown := sorted({row.label for row in named} - numbers.keys()):
         raise InputError(
-            f"there are labels here that are not in {whose}",
+            f"some labels do not occur in {whose}",
             where=str(path),
             got=some_labels(unknown),
             expected=some_labels(known),
-            fix=f"add them to {whose}, or take these images out",
+            fix=f"add them to {whose} or remove these images",
         )
     findings = check_images(place, [row.name for row in named])
     good = [i for i, finding in enumerate(findings) if not finding.reason]
@@ -307,9 +307,9 @@ def in_folders(place: DataPlace, names: Sequence[str], faults: list[Fault]) -> I
         if slash and label.isprintable():
             yield Named(name, label, shown_path(place, name), 0)
         elif slash:
-            faults.append(Fault(shown_path(place, name), 0, "the label's name holds what cannot be printed"))
+            faults.append(Fault(shown_path(place, name), 0, "the label (folder name) contains unprintable characters"))
         elif name.lower().endswith(SUFFIXES):
-            faults.append(Fault(shown_path(place, name), 0, "lies in no label's folder"))
+            faults.append(Fault(shown_path(place, name), 0, "not inside a label folder"))
 
 
 def in_table(place: DataPlace, table: str, faults: list[Fault]) -> Iterator[Named]:
@@ -318,7 +318,7 @@ def in_table(place: DataPlace, table: str, faults: list[Fault]) -> Iterator[Name
     try:
         text = place.read(table).decode("utf-8-sig")
     except (DamagedError, UnicodeDecodeError) as error:
-        raise InputError("the table of labels cannot be read", where=file, got=str(error)) from None
+        raise InputError("the label table cannot be read", where=file, got=str(error)) from None
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=TABLES[table], quoting=QUOTING[table], strict=True)
     seen: dict[str, int] = {}
     while True:
@@ -343,11 +343,11 @@ def no_row(fields: Sequence[str], seen: Mapping[str, int]) -> str:
     if len(fields) != 2:
         return f"{len(fields)} columns instead of 2"
     if not all(fields):
-        return "the label is empty" if fields[0] else "the file's name is empty"
+        return "the label is empty" if fields[0] else "the file name is empty"
     if not fields[1].isprintable():
-        return "the label holds what cannot be printed"
+        return "the label contains unprintable characters"
     if fields[0] in seen:
-        return f"{printable(fields[0])} stands already in line {seen[fields[0]]}"
+        return f"duplicate of line {seen[fields[0]]}: {printable(fields[0])}"
     return ""
 
 

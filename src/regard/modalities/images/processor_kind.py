@@ -25,8 +25,8 @@ def with_channels(images: Images, home: ProcessorFolder, where: Path) -> Images:
     """For a net that takes images of as many channels."""
     channels = home.get("channels")
     if images.channels != channels:
-        got = f"images of {images.channels} channels, for a net that takes {channels or 'none'}"
-        raise CheckpointError("processor and model do not belong together", where=str(where), got=got)
+        got = f"{images.channels} channels in the processor, {channels or 'none'} in the model"
+        raise CheckpointError("the image processor does not match the model", where=str(where), got=got)
     return images
 
 
@@ -38,10 +38,10 @@ def sized(images: Images, home: ProcessorFolder, where: Path) -> Images:
         return images
     if images.shorter is not None or images.fit == "within":
         raise CheckpointError(
-            "the net and the processor of its images differ in size",
+            "the image sizes of the model and its processor differ",
             where=str(where),
-            got=f"images of {images.size} ({images.fit}), for a net that takes {size} x {size}",
-            fix="set the sizes in this file to that of the net, or take the file away",
+            got=f"{images.size} ({images.fit}) in the processor, {size} x {size} in the model",
+            fix="set the sizes in this file to the model's, or remove the file",
         )
     return replace(images, size=size)
 
@@ -50,10 +50,10 @@ def read_foreign(data: Mapping[str, Any], kind: str, home: ProcessorFolder) -> I
     """As timm's config tells it or the file of transformers beside it, or why neither does so in words that we have."""
     path, size = home.folder / image_preparation.FILE, home.get("image")
     line = image_preparation.sample(size, home.config.channels, detects="detect" in home.family.tasks)
-    fix = f"a file with this line would do, with the mean and the deviation that it was trained with:\n{line}"
+    fix = f"write a file with this line, with the mean and standard deviation of the training:\n{line}"
     told = image_preparation.from_timm(data, size)
     if told is None and not path.is_file():
-        return MissingProcessor(str(path), "there is no such file", fix)
+        return MissingProcessor(str(path), "file not found", fix)
     if told is None:
         given = read_json(path)
         told = image_preparation.from_transformers(given, home.config.channels)

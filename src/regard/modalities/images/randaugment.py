@@ -68,7 +68,7 @@ WAYS: dict[str, Way] = {
 
 @dataclass(frozen=True, kw_only=True)
 class RandAugment:
-    """The defaults are DeiT's."""
+    """RandAugment; the defaults are DeiT's."""
 
     count: int = 2
     strength: float = 9.0  # 0 to 10
@@ -77,7 +77,7 @@ class RandAugment:
 
     def __post_init__(self) -> None:
         if self.count < 0 or not 0 <= self.strength <= STRONGEST or self.spread < 0 or not 0 <= self.chance <= 1:
-            raise ValueError(f"{self}: count and spread from 0 on, strength from 0 to 10, chance from 0 to 1")
+            raise ValueError(f"{self}: count and spread must be at least 0, strength from 0 to 10, chance from 0 to 1")
 
     def __call__(self, pixels: Tensor, numbers: np.random.Philox) -> Tensor:
         """(c, h, w) -> (c, h, w), uint8"""
@@ -93,7 +93,7 @@ class RandAugment:
 
 def to_image(pixels: Tensor) -> Image.Image:
     if pixels.dtype != torch.uint8 or pixels.ndim != 3 or pixels.shape[0] not in (1, 3):
-        raise ValueError(f"an image of {tuple(pixels.shape)}, {pixels.dtype} is not of 1 or 3 channels of uint8")
+        raise ValueError(f"expected a uint8 image of shape (1 or 3, h, w), got {tuple(pixels.shape)}, {pixels.dtype}")
     return Image.fromarray(pixels[0].numpy() if len(pixels) == 1 else pixels.permute(1, 2, 0).contiguous().numpy())
 
 

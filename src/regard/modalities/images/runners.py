@@ -15,11 +15,11 @@ def image_processor(model: ModelView) -> Images:
     """How images are prepared for it."""
     images = None if model.processor is None else model.processor.media.get("image")
     if not isinstance(images, Images):
-        what = "this model does not say how images are prepared for it"
+        what = "this model has no image processor"
         if model.unprepared is not None:
             raise InputError(what, where=model.unprepared.where, got=model.unprepared.got, fix=model.unprepared.fix)
         raise InputError(
-            what, fix="give it one: dataclasses.replace(model, processor=regard.modalities.images.Images(...))"
+            what, fix="add one: dataclasses.replace(model, processor=regard.modalities.images.Images(...))"
         )
     return images
 

@@ -33,7 +33,7 @@ class Sheet:
         known = (targets >= 0) & (targets < len(self.labels))
         self.numbers = np.flatnonzero(known)
         self.faults = [
-            Fault(str(path), i + 1, f"label {targets[i]}, but there are only {len(self.labels)}")
+            Fault(str(path), i + 1, f"label {targets[i]} is out of range for {len(self.labels)} labels")
             for i in np.flatnonzero(~known).tolist()
         ]
 
@@ -42,7 +42,7 @@ class Sheet:
 
     def __getitem__(self, i: int) -> LabelledImage:
         if not 0 <= i < len(self):
-            raise IndexError(f"there are {len(self)} tiles, and none is numbered {i} from 0")
+            raise IndexError(f"tile index {i} is out of range for {len(self)} tiles")
         tile = int(self.numbers[i])
         row, column = divmod(tile, self.pixels.shape[2])
         return LabelledImage(self.images.prepare_pixels(self.pixels[row, :, column]), int(self.targets[tile]))
@@ -54,8 +54,8 @@ class Sheet:
 def open_sheet(
     path: Path, size: tuple[int, int], targets: Path | int, images: Images, labels: Sequence[str] | None = None
 ) -> Sheet:
-    """``size`` is a tile's height and width. ``targets`` is a .npy file with the number of each tile's label, or how
-    many tiles in a row have the same one. The last row of tiles may be partly empty."""
+    """Open an image of tiles. ``size`` is the height and width of a tile. ``targets`` is a .npy file with the label
+    index of each tile, or the number of consecutive tiles with the same label. The last row may be incomplete."""
     path = Path(path)
     pixels = cut_sheet(path, size)
     rows, columns = pixels.shape[0], pixels.shape[2]
@@ -65,10 +65,10 @@ def open_sheet(
         numbers = read_sheet_labels(Path(targets))
     if not (rows - 1) * columns < len(numbers) <= rows * columns:
         raise InputError(
-            "tiles and labels are not of the same number",
+            "the numbers of tiles and labels differ",
             where=f"{path} and {targets}",
             got=f"{len(numbers)} labels",
-            expected=f"{rows * columns}, or less if the last row of {columns} is not full",
+            expected=f"{rows * columns}, or fewer if the last row of {columns} is not full",
         )
     names = map(str, range(int(numbers.max()) + 1)) if labels is None else labels
     return Sheet(path, pixels, numbers, tuple(names), images)
@@ -78,14 +78,14 @@ def cut_sheet(path: Path, size: tuple[int, int]) -> NDArray[np.uint8]:
     try:
         pixels = np.asarray(decoded(DataFolder(path.parent).read(path.name)))
     except DamagedError as reason:
-        raise InputError("this sheet cannot be read", where=str(path), got=str(reason)) from None
+        raise InputError("the tile sheet cannot be read", where=str(path), got=str(reason)) from None
     (high, wide), (height, width) = pixels.shape[:2], size
     if min(size) < 1 or high % height or wide % width:
         raise InputError(
-            "the sheet cannot be cut into such tiles",
+            "the sheet size is not a multiple of the tile size",
             where=str(path),
             got=f"{wide} x {high} pixels",
-            expected=f"a multiple of {width} in width and of {height} in height",
+            expected=f"a width that is a multiple of {width} and a height that is a multiple of {height}",
         )
     return pixels.reshape(high // height, height, wide // width, width, *pixels.shape[2:])
 
@@ -96,6 +96,11 @@ def read_sheet_labels(path: Path) -> NDArray[np.int64]:
     except Exception as error:  # a hostile header raises more than ValueError
         raise InputError(f"{path.name} cannot be read", where=str(path), got=printable(str(error)[:200])) from None
     if not isinstance(found, np.ndarray) or found.ndim != 1 or found.dtype.kind not in "iu" or not found.size:
-        got = f"{found.shape} of {found.dtype}" if isinstance(found, np.ndarray) else "several arrays"
-        raise InputError(f"{path.name} holds no labels", where=str(path), got=got, expected="one axis of whole numbers")
+        got = f"shape {found.shape}, {found.dtype}" if isinstance(found, np.ndarray) else "several arrays"
+        raise InputError(
+            f"{path.name} does not contain labels",
+            where=str(path),
+            got=got,
+            expected="a one-dimensional array of integers",
+        )
     return found.astype(np.int64)

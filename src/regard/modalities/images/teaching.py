@@ -13,10 +13,10 @@ def same_images(name: str, teacher: ModelView, model: ModelView) -> nn.Module:
     """As numbers that it knows."""
     theirs, ours = (None if x.processor is None else x.processor.media.get("image") for x in (teacher, model))
     if not isinstance(theirs, Images) or not isinstance(ours, Images):
-        raise InputError("this teacher does not say how images are prepared for it", where=name)
+        raise InputError("the teacher or the student has no image processor", where=name)
     if (theirs.size, theirs.channels) != (ours.size, ours.channels):
         raise InputError(
-            "teacher and student see images of different sizes or colours",
+            "the image sizes or channels of teacher and student differ",
             where=name,
             got=f"{theirs.size} x {theirs.size}, {theirs.channels} channels",
             expected=f"{ours.size} x {ours.size}, {ours.channels} channels",

@@ -23,10 +23,10 @@ def draw_forecasts(found: Sequence[SeriesForecast]) -> Figure:
     """A panel for each series; the words of the first serve all."""
     shown, first = found[:MOST], found[0]
     with style.font_family():
-        note = explained(first) + (f" The first {MOST} of {len(found)} series." if len(found) > MOST else "")
+        note = explained(first) + (f" First {MOST} of {len(found)} series." if len(found) > MOST else "")
         note = style.wrapped(note, style.WIDTH - 0.6, 11)
         alone = len(shown) == 1
-        title = first.name if alone and first.name else "What comes next"
+        title = first.name if alone and first.name else "Forecast"
         height = style.head(note) + (4.0 if alone else PANEL * len(shown) + 0.2)
         figure = style.page(style.literal(style.cut(title, style.WIDTH - 0.6, 20, style.SERIF)), note, height=height)
         for i, one in enumerate(shown):
@@ -42,11 +42,11 @@ def draw_forecasts(found: Sequence[SeriesForecast]) -> Figure:
 
 def explained(one: SeriesForecast) -> str:
     if len(one.quantiles) == 1:
-        return f"Forecasts of {len(one.moments)} steps, each {one.series.times.spacing} apart: the median."
+        return f"Median forecast of {len(one.moments)} steps, {one.series.times.spacing} apart."
     low, high = one.quantiles[0], one.quantiles[-1]
-    held = f"the interval from {low:g} to {high:g}, which should hold {style.percent(high - low)} of what comes"
+    held = f"the interval between the quantiles {low:g} and {high:g} (nominal coverage {style.percent(high - low)})"
     steps = f"{len(one.moments)} steps ahead" if len(one.moments) > 1 else "one step ahead"
-    return f"{steps[0].upper()}{steps[1:]}: the median, and {held}."
+    return f"{steps[0].upper()}{steps[1:]}: the median and {held}."
 
 
 def panel(axes: Axes, one: SeriesForecast, *, named: bool) -> None:

@@ -23,7 +23,7 @@ MOST = 100_000  # steps
 
 @dataclass(frozen=True, eq=False)
 class SeriesForecast:
-    """What comes after a series."""
+    """The forecast of a series: quantiles of each step ahead."""
 
     series: TimeSeries
     moments: Sequence[Moment]
@@ -68,9 +68,9 @@ class Foretelling:
         horizon, quantiles = self.config.horizon, self.config.quantiles
         steps = horizon if steps is None else steps
         if not 1 <= steps <= MOST:
-            raise InputError("so many steps cannot be foretold", got=str(steps), expected=f"1 to {MOST:,}")
+            raise InputError("the number of steps is out of range", got=str(steps), expected=f"1 to {MOST:,}")
         if not len(series):
-            raise InputError("a series without values has nothing to go on from", where=series.where())
+            raise InputError("the series is empty", where=series.where())
         device, dtype = next((x.device, x.dtype) for x in self.net.parameters())
         known, found = series.values, list[Values]()
         while sum(map(len, found)) < steps:
@@ -85,11 +85,13 @@ class Foretelling:
         told, horizon, how = [], self.config.horizon, self.how
         if steps > horizon:
             told.append(
-                f"it learned to look {horizon} steps ahead: beyond, it goes on from its own medians, and the intervals "
-                "are too narrow"
+                f"the model was trained to forecast {horizon} steps: later steps are forecast from its own medians, "
+                "and their intervals are too narrow"
             )
         if len(series) < how.window:
-            told.append(f"{series.where()} has {len(series)} values, where the window has {how.window}: it knows less")
+            told.append(
+                f"{series.where()} has {len(series)} values, fewer than the window of {how.window}: less context"
+            )
         if how.spacing and (other := str(series.times.spacing)) != how.spacing:
-            told.append(f"it learned from times that are {how.spacing} apart, and these are {other}")
+            told.append(f"the model was trained on times {how.spacing} apart; these are {other} apart")
         return tuple(told)

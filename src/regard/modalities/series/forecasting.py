@@ -102,7 +102,7 @@ class Forecast(Task):
         median = batch.spread[0] * said[:, self.median]
         lines = (("truth", batch.truth[0]), ("median", median))
         texts = [f"{name}: {', '.join(f'{float(x):.3g}' for x in values[:SHOWN])}" for name, values in lines]
-        return "less the level of the window\n" + "\n".join(texts)
+        return "relative to the level of the window\n" + "\n".join(texts)
 
 
 def measured_names(sums: Mapping[str, Tensor]) -> list[str]:

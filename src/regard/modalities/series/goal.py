@@ -1,4 +1,4 @@
-"""Foretell the next values of a series, as quantiles."""
+"""Forecasting: quantiles of the next values of a time series."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -22,10 +22,12 @@ from .sources.files import SeriesFiles
 
 @dataclass(frozen=True)
 class Forecasting:
-    """Foretell the next values of a series, as quantiles."""
+    """Forecasting: quantiles of the next values of a time series."""
 
     kind: Literal["forecast"] = "forecast"
-    quantiles: tuple[float, ...] = setting((0.1, 0.5, 0.9), "that are told of each step ahead; 0.5 is the forecast")
+    quantiles: tuple[float, ...] = setting(
+        (0.1, 0.5, 0.9), "quantiles to forecast for each step; 0.5 is the point forecast"
+    )
 
     def __post_init__(self) -> None:
         refuse(not_quantiles(self))
@@ -39,9 +41,9 @@ def config(plan: RunPlan) -> dict[str, Any]:
     homes = {"horizon": "data.horizon", "quantiles": "task.quantiles", "length": "data.window"}
     for key, value in found.items():
         if key in plan.asked and plan.asked[key] not in (value, list(plan.task.quantiles)):
-            got = f"{plan.asked[key]}, and {homes[key]} = {value}"
+            got = f"model.{key} = {plan.asked[key]}, {homes[key]} = {value}"
             raise InputError(
-                f"model.{key} is another", got=got, fix=f"leave model.{key} out: it follows from the other"
+                f"model.{key} and {homes[key]} differ", got=got, fix=f"remove model.{key}: it follows from {homes[key]}"
             )
     return found
 

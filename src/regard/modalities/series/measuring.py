@@ -41,7 +41,7 @@ def lines(found: dict[str, list[float]], windows: int, task: Forecast) -> tuple[
     """A table of some steps ahead, the first and the last among them."""
     horizon = len(found["coverage"])
     steps = sorted({round(i * (horizon - 1) / max(SHOWN - 1, 1)) for i in range(SHOWN)})
-    nominal = f"between {task.quantiles[0]:g} and {task.quantiles[-1]:g}"
+    nominal = f"coverage of {task.quantiles[0]:g} to {task.quantiles[-1]:g}"
     table = [("steps ahead", [str(step + 1) for step in steps])]
     for name, values in found.items():
         form = "{:.1%}" if name == "coverage" else "{:.4g}"

@@ -22,7 +22,7 @@ Time = Annotated[str, StringConstraints(max_length=40)]
 
 
 class SeriesInput(PageGiven):
-    """Either ``csv``, with the ``name`` of one of its series if it has several, or ``times`` and ``values``."""
+    """Either ``csv``, with the ``name`` of a series if the file has several, or ``times`` and ``values``."""
 
     kind: Literal["series"]
     name: Name = ""
@@ -33,7 +33,7 @@ class SeriesInput(PageGiven):
     @model_validator(mode="after")
     def one_source(self) -> "SeriesInput":
         if (self.csv is None) != bool(self.values) or len(self.times) != len(self.values):
-            raise ValueError("either csv, or as many times as values")
+            raise ValueError("give either csv, or times and values of equal length")
         return self
 
     def given(self, border: InputContext) -> LookInput:
@@ -50,7 +50,7 @@ class SeriesInput(PageGiven):
         chosen = [one for one in every if not self.name or one.name == self.name]
         if not chosen:
             expected = ", ".join(one.name for one in every[:10])
-            raise InputError("the file has no such series", got=self.name, expected=expected)
+            raise InputError("unknown series", got=self.name, expected=expected)
         return chosen[0]
 
 
@@ -69,7 +69,7 @@ SERIES = PageInput((SeriesInput,), series_example)
 
 
 class ForecastDocument(BaseModel):
-    """The values of each quantile, by its number, at each time to come."""
+    """The forecast values of each quantile, by quantile, at each future time."""
 
     kind: Literal["forecast"]
     series: str

@@ -61,10 +61,10 @@ class Series:
             return scale_of(context)
         if name not in self.scales:
             raise InputError(
-                "this series was not learned from, so nobody knows its scale",
+                "unknown series: this model has the scales of its training series only",
                 got=name,
                 expected=", ".join(list(self.scales)[:10]),
-                fix="name it as it was called there, or learn with data.scaling = 'window'",
+                fix="use the name of a training series, or train with data.scaling = 'window'",
             )
         return Scale(*self.scales[name])
 
@@ -89,9 +89,9 @@ def from_data(data: Mapping[str, Any], where: str) -> Series:
     wrong = config_problems(Shape, given)
     wrong += config_problems(SeriesColumns, columns) if isinstance(columns, Mapping) else ["columns is not a table"]
     if not isinstance(scales, Mapping) or not all(map(pair, scales.values())):
-        wrong += ["scales is not a table of pairs of numbers"]
+        wrong += ["scales is not a table of number pairs"]
     if wrong:
-        raise ConfigError("this is no processor of series", where=where, got="; ".join(wrong))
+        raise ConfigError("invalid series processor", where=where, got="; ".join(wrong))
     return Series(
         **given,
         columns=parse(SeriesColumns, columns),

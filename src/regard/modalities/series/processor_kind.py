@@ -15,11 +15,16 @@ def read(data: Mapping[str, Any], home: ProcessorFolder) -> Series:
 
 
 def read_foreign(data: Mapping[str, Any], kind: str, home: ProcessorFolder) -> MissingProcessor:
-    return MissingProcessor(str(home.folder), "no other library's series are known", "learn with regard train")
+    return MissingProcessor(
+        str(home.folder), "time series models of other libraries are not supported", "train a model with regard train"
+    )
 
 
 def export(series: Series, folder: ForeignFolder) -> ForeignFolder:
-    raise InputError("no other library has such a forecaster", fix="keep the model in its own folder: regard.save")
+    raise InputError(
+        "forecasters cannot be exported to other libraries",
+        fix="save the model in regard's own format with regard.save",
+    )
 
 
 def blank(family: Family, config: Any, words: object) -> Series:

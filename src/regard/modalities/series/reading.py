@@ -56,7 +56,7 @@ def read_series(path: Path, columns: SeriesColumns) -> list[TimeSeries]:
     try:
         return series_in(path.read_text("utf-8-sig"), path, columns)
     except UnicodeDecodeError as error:
-        raise InputError("this file is no text in UTF-8", where=str(path), got=error.reason) from None
+        raise InputError("the file is not UTF-8 text", where=str(path), got=error.reason) from None
 
 
 def series_in(text: str, path: Path, columns: SeriesColumns) -> list[TimeSeries]:
@@ -67,16 +67,16 @@ def series_in(text: str, path: Path, columns: SeriesColumns) -> list[TimeSeries]
     places = [position(header, name, path) for name in columns.values]
     places = places or [i for i in range(len(header)) if i not in (time, group)]
     if not places:
-        expected = "a column of times, and at least one of values"
-        raise InputError("this file has no column of values", where=str(path), got=", ".join(header), expected=expected)
+        expected = "a time column and at least one value column"
+        raise InputError("the file has no value column", where=str(path), got=", ".join(header), expected=expected)
     found: dict[str, dict[int, list[str]]] = {}  # of each group its lines, by their numbers
     for number, line in lines:
         if len(line) != len(header):
-            got = f"{len(line)} columns, {len(header)} in the header"
-            raise InputError("a line has not the columns of the header", where=f"{path}:{number}", got=got)
+            got = f"{len(line)} columns, but {len(header)} in the header"
+            raise InputError("the number of columns differs from the header", where=f"{path}:{number}", got=got)
         found.setdefault("" if group is None else line[group], {})[number] = line
     if not found:
-        raise InputError("this file has no lines below its header", where=str(path))
+        raise InputError("the file has no rows below the header", where=str(path))
     moments = {number: moment(line[time], path, number) for lines in found.values() for number, line in lines.items()}
     values = {place: numbers_of(found, place, header, path, columns) for place in places}
     series = []
@@ -98,21 +98,21 @@ def rows_of(text: str, path: Path) -> tuple[list[str], Iterator[tuple[int, list[
     header = [name.strip() for name in next(reader, [])]
     if len(header) < 2 or all(moment_of(name) is not None for name in header):
         raise InputError(
-            "a file of series begins with the names of its columns",
+            "the csv file has no header",
             where=f"{path}:1",
-            got=printable(first[:100]) or "nothing",
-            expected="a line such as time,temperature and below it 2024-01-01,3.5",
+            got=printable(first[:100]) or "an empty line",
+            expected="column names such as time,temperature, then rows such as 2024-01-01,3.5",
         )
     if len(set(header)) < len(header):
         twice = next(name for name in header if header.count(name) > 1)
-        raise InputError("two columns have one name", where=f"{path}:1", got=printable(twice))
+        raise InputError("duplicate column name", where=f"{path}:1", got=printable(twice))
     return header, ((reader.line_num, line) for line in reader if line)
 
 
 def position(header: Sequence[str], name: str, path: Path) -> int:
     if name not in header:
         got = f"{name!r}{closest_name(name, header)}"
-        raise InputError("there is no such column", where=f"{path}:1", got=got, expected=", ".join(header))
+        raise InputError("unknown column", where=f"{path}:1", got=got, expected=", ".join(header))
     return header.index(name)
 
 
@@ -120,11 +120,11 @@ def moment(text: str, path: Path, number: int) -> Moment:
     found = moment_of(text)
     if found is None:
         raise InputError(
-            "this is no time",
+            "invalid time",
             where=f"{path}:{number}",
             got=printable(text[:60]) or "an empty cell",
             expected="2024-01-31, 2024-01-31 18:00, 2024-01, or a number",
-            fix="name the column of times, if it is not the first: time",
+            fix="if the time column is not the first, name it: time",
         )
     return found
 
@@ -144,13 +144,13 @@ def numbers_of(
         told = [f"line {number}: {printable(cells[number][:40]) or 'an empty cell'}" for number in bad[:SHOWN]]
         more = [f"and {len(bad) - SHOWN} more"] if len(bad) > SHOWN else []
         words = not columns.series and len(bad) == len(read)
-        long = f"if it names the series of each line: series = {header[place]!r}"
+        long = f"if this column names the series of each line, set series = {header[place]!r}"
         raise InputError(
-            f"the column {printable(header[place])!r} has cells that are no numbers",
+            f"the column {printable(header[place])!r} has non-numeric cells",
             where=f"{path}:{bad[0]}",
             got="; ".join([*told, *more]),
             expected="a finite number in every line",
-            fix=long if words else "fill them in, or name the columns to read: values",
+            fix=long if words else "fill them in, or name the value columns to read: values",
         )
     return {number: value for number, value in read.items() if value is not None}
 

@@ -19,8 +19,8 @@ from .times import numbered
 
 def foretelling_of(model: ModelView) -> Foretelling:
     if not isinstance(model.processor, Series):
-        fix = "give it one: dataclasses.replace(model, processor=regard.modalities.series.processor.Series(...))"
-        raise InputError("this model does not say how series are prepared for it", fix=fix)
+        fix = "add one: dataclasses.replace(model, processor=regard.modalities.series.processor.Series(...))"
+        raise InputError("this model has no series processor", fix=fix)
     return Foretelling(model.net, model.processor)
 
 
@@ -31,7 +31,7 @@ def series_of(model: ModelView, given: Any) -> list[TimeSeries]:
         return [given]
     if isinstance(given, str | Path):
         if not Path(given).is_file():
-            raise InputError("there is no such file", got=str(given), expected="a csv file of series, or its values")
+            raise InputError("file not found", got=str(given), expected="a csv file, or a list of numbers")
         return read_series(Path(given), how.columns)
     try:
         values = np.asarray(given, np.float64)
@@ -39,7 +39,7 @@ def series_of(model: ModelView, given: Any) -> list[TimeSeries]:
         values = np.zeros(0)
     if values.ndim != 1 or len(values) < 1 or not np.isfinite(values).all():
         got = f"{type(given).__name__}" + (f" of shape {values.shape}" if values.size else "")
-        raise InputError("this is no series", got=got, expected="a csv file, or a list of finite numbers")
+        raise InputError("the input is not a time series", got=got, expected="a csv file, or a list of finite numbers")
     return [TimeSeries("", values, numbered(len(values)))]
 
 
@@ -52,12 +52,12 @@ def forecast(model: ModelView, given: Any, steps: int | None = None) -> list[Ser
 def example(model: ModelView, given: Sequence[Any]) -> Example:
     """Of a file with several series, the second word names the one to look at."""
     if len(given) not in (1, 2):
-        raise InputError("a file is given, and the name of one of its series", got=f"{len(given)} words")
+        raise InputError("expected a csv file and optionally the name of a series", got=f"{len(given)} arguments")
     every = series_of(model, given[0])
     names = [series.name for series in every]
     if len(given) == 1 and len(every) > 1:
-        expected = "its name as well: one of " + ", ".join(names[:10])
-        raise InputError("this file holds several series, and one is looked at", got=str(len(every)), expected=expected)
+        expected = "the name of one of them: " + ", ".join(names[:10])
+        raise InputError("the file contains several series; select one by name", got=str(len(every)), expected=expected)
     if len(given) == 2 and given[1] not in names:
-        raise InputError("the file has no such series", got=str(given[1]), expected=", ".join(names[:10]))
+        raise InputError("unknown series", got=str(given[1]), expected=", ".join(names[:10]))
     return series_with_times(foretelling_of(model), every[0 if len(given) == 1 else names.index(given[1])])

@@ -118,18 +118,18 @@ def times_of(moments: Sequence[Moment], where: Callable[[int], str], *, ordered:
     """Regular times, or an error that says where they are not; if they are only ``ordered``, gaps are none."""
     kinds = [(isinstance(one, datetime), isinstance(one, datetime) and one.tzinfo is not None) for one in moments]
     if odd := [i for i, kind in enumerate(kinds) if kind != kinds[0]]:
-        got = f"{moments[odd[0]]}, but {moments[0]} at first"
-        expected = "numbers, or dates, or dates with a zone: one kind in one file"
-        raise InputError("times are of two kinds", where=where(odd[0]), got=got, expected=expected)
+        got = f"{moments[odd[0]]}, but {moments[0]} in the first row"
+        expected = "one kind per file: numbers, dates, or dates with a time zone"
+        raise InputError("the times are of different kinds", where=where(odd[0]), got=got, expected=expected)
     if len(moments) < 2:
-        raise InputError("a series has at least two times", where=where(0), got=str(len(moments)))
+        raise InputError("a series needs at least two times", where=where(0), got=str(len(moments)))
     steps = [distance(one, other) for one, other in pairwise(moments)]
     for i, step in enumerate(steps):
         if step <= 0:
-            what = "a time stands twice" if step == 0 else "times are not in order"
-            fix = "keep one of them; if they are several series, name the column that tells which: series"
+            what = "duplicate time" if step == 0 else "the times are not in ascending order"
+            fix = "remove the duplicate; if the file has several series, name the column that identifies them: series"
             got = f"{moments[i + 1]} after {moments[i]}"
-            raise InputError(what, where=where(i + 1), got=got, fix="sort the rows" if step < 0 else fix)
+            raise InputError(what, where=where(i + 1), got=got, fix="sort the rows by time" if step < 0 else fix)
     unit = unit_of(moments, steps)
     if unit in ("months", "weekdays"):
         steps = [in_unit(one, other, unit) for one, other in pairwise(moments)]
@@ -175,11 +175,11 @@ def in_unit(one: Moment, other: Moment, unit: Unit) -> float:
 def irregular(where: str, one: Moment, other: Moment, many: float, spacing: Spacing) -> InputError:
     missing = round(many) - 1
     gap = missing > 0 and abs(many - round(many)) < CLOSE
-    what = f"there is a gap: {counted(missing, 'value')} missing" if gap else "times are irregular"
+    what = f"the series has a gap: {counted(missing, 'value')} missing" if gap else "the times are not regularly spaced"
     return InputError(
         what,
         where=where,
         got=f"{other} after {one}",
-        expected=f"{spacing.after(one, 1)}: the spacing of most is {spacing}",
-        fix="fill in what is missing; or, if only the order counts, as of trading days, set times = 'ordered'",
+        expected=f"{spacing.after(one, 1)}: the usual spacing is {spacing}",
+        fix="fill in the missing values, or set times = 'ordered' if only the order matters, as for trading days",
     )

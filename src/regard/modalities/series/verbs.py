@@ -4,7 +4,7 @@ from regard.modalities.verb import Verb
 
 FORECAST = Verb(
     "forecast",
-    "Foretell the next values of the series in a csv file: a median and an interval for each; and draw them.",
+    "Forecast the next values of the time series in a csv file: medians and intervals; optionally draw them.",
     {"series": "regard.modalities.series.runners:forecast"},
     answer="regard.modalities.series.forecaster:SeriesForecast",
     command="regard.cli.forecast:run",

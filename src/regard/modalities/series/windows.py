@@ -50,11 +50,11 @@ def parts(series: TimeSeries, cut: WindowLayout) -> tuple[int, int]:
     if train < cut.least + cut.horizon:
         needed = 2 * cut.horizon + cut.least + cut.horizon
         raise InputError(
-            "this series is too short for its window and horizon",
+            "the series is too short for this window and horizon",
             where=series.where(),
-            got=f"{len(series)} values, {max(train, 0)} of them to learn from",
-            expected=f"{cut.least} known and {cut.horizon} to foretell in train, and {kept} in each other part",
-            fix=f"lower data.window, data.least or data.horizon; with these, {needed} values or more would do",
+            got=f"{len(series)} values, {max(train, 0)} of them for training",
+            expected=f"{cut.least} context and {cut.horizon} forecast values in train, and {kept} in each other split",
+            fix=f"lower data.window, data.least or data.horizon; these settings need at least {needed} values",
         )
     return train, train + kept
 

@@ -26,37 +26,45 @@ SHOWN = 5  # images or boxes that are named
 
 @dataclass(frozen=True)
 class BoxFiles:
-    """Images with boxes: COCO's JSON, a JSON list, or Pascal VOC's folder of XML files; and the images."""
+    """Images with bounding boxes: COCO JSON, a JSON list or a folder of Pascal VOC XML files; and the images."""
 
     kind: Literal["boxes"] = "boxes"
-    train: str = required_setting("COCO's JSON, a JSON list, or a folder of Pascal VOC's XML files")
-    held_out: str = setting("", "the same to evaluate on while training; none: a share of train")
-    test: str = setting("", "the same for `regard evaluate --split test`")
-    images: tuple[str, ...] = required_setting(
-        "their folder or zip archive: one for all, or one each for train, held_out and test"
+    train: str = required_setting("training annotations: COCO JSON, a JSON list, or a folder of Pascal VOC XML files")
+    held_out: str = setting(
+        "", "validation annotations in the same form, evaluated during training; empty: a fraction of train"
     )
-    splits: tuple[str, ...] = setting((), "of a JSON list or VOC: the names of its splits for train, held_out, test")
-    longest: int = setting(320, "pixels that the longer side of an image is scaled to")
-    share: float = setting(0.1, "what is held out of train, where nothing else is")
-    bad: float = setting(0.01, "more than this share of bad images, or of bad boxes, stops the run before it begins")
+    test: str = setting("", "test annotations in the same form for `regard evaluate --split test`")
+    images: tuple[str, ...] = required_setting(
+        "folder or zip archive of the images: one for all, or one each for train, held_out and test"
+    )
+    splits: tuple[str, ...] = setting(
+        (), "names of the splits for train, held_out and test, in a JSON list or Pascal VOC"
+    )
+    longest: int = setting(320, "image size: pixels of the longer side")
+    share: float = setting(0.1, "fraction of train to hold out for validation if held_out is empty")
+    bad: float = setting(
+        0.01, "maximum fraction of unreadable images, and of invalid boxes; above it the run does not start"
+    )
     batch: int = setting(8, "batch size in images")
-    mirror: float = setting(0.5, "the chance that left and right are exchanged, in training")
-    cut: float = setting(0.5, "the chance that a random part of the image is cut out, in training")
-    part: float = setting(0.6, "the smallest such part, as a share of each side")
-    scale: float = setting(0.8, "the smallest scale that an image is shown in, in training; the largest is 1")
-    mean: tuple[float, ...] = setting(PHOTO_MEAN, "of the pixels, 0 is black and 1 white")
-    deviation: tuple[float, ...] = setting(PHOTO_DEVIATION, "of the pixels")
+    mirror: float = setting(0.5, "augmentation: probability of a horizontal flip")
+    cut: float = setting(0.5, "augmentation: probability of a random crop")
+    part: float = setting(0.6, "augmentation: minimum size of the crop, as a fraction of each side")
+    scale: float = setting(0.8, "augmentation: minimum scale of the image; the maximum is 1")
+    mean: tuple[float, ...] = setting(PHOTO_MEAN, "pixel mean for normalisation (0 is black, 1 white), per channel")
+    deviation: tuple[float, ...] = setting(PHOTO_DEVIATION, "pixel standard deviation for normalisation, per channel")
 
     def __post_init__(self) -> None:
-        wrong = not_positive(self, "batch") + ([] if self.train or self.train is None else ["train names no file"])
+        wrong = not_positive(self, "batch") + (
+            [] if self.train or self.train is None else ["train is empty: expected a file or a folder"]
+        )
         if self.images is not None and len(self.images) not in (1, 3):
-            wrong += [f"images = {list(self.images)} names neither one folder nor three"]
+            wrong += [f"images = {list(self.images)} must have 1 or 3 entries"]
         if self.splits is not None and len(self.splits) not in (0, 2, 3):
-            wrong += [f"splits = {list(self.splits)} names neither two splits nor three"]
+            wrong += [f"splits = {list(self.splits)} must have 2 or 3 entries"]
         if self.splits and len(set(self.splits)) < len(self.splits):
-            wrong += [f"splits = {list(self.splits)} names one of them twice"]
+            wrong += [f"splits = {list(self.splits)} has duplicates"]
         if self.splits and (self.held_out or self.test):
-            wrong += ["splits: these are parts of train's file, so held_out and test have none of their own"]
+            wrong += ["splits and held_out or test are both set: splits are parts of train's file"]
         wrong += not_deviations(self.deviation)
         wrong += [
             f"{name} = {value} is above 1"
@@ -100,10 +108,10 @@ def box_rows(plan: RunPlan, images: Images) -> tuple[dict[str, Rows], tuple[str,
             rows = open_boxes(find_file(file, plan.base), folder, images, split=part, labels=names or None)
             if split == "train" and not rows.things().any() and not rows.bad_boxes:
                 raise InputError(
-                    "no image of train has a box, so there is nothing to learn",
+                    "the training data has no boxes",
                     where=str(find_file(file, plan.base)),
-                    got=f"{len(rows)} images" + (f" of the split {part!r}" if part else ""),
-                    fix="see that data.train and data.splits name what was annotated",
+                    got=f"{len(rows)} images" + (f" in the split {part!r}" if part else ""),
+                    fix="check that data.train and data.splits name annotated images",
                 )
             names, splits[split] = rows.labels, rows
     return splits, names
@@ -127,7 +135,7 @@ def clipped(splits: Iterable[Rows]) -> tuple[str, ...]:
         return ()
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     total = sum(len(rows.boxes) for rows in sources)
-    what = f"{len(names):,} of {total:,} boxes reach beyond their images, and are clipped to them"
+    what = f"{len(names):,} of {total:,} boxes extend beyond their images and are clipped"
     return (f"{what}: {'; '.join(map(printable, names[:SHOWN]))}{more}",)
 
 

@@ -19,12 +19,12 @@ MEASURED = 300  # images that are held out, and as many to test on
 
 @dataclass(frozen=True)
 class DrawnShapes:
-    """Generated: coloured squares, discs and triangles before a busy background."""
+    """Generated images: coloured squares, discs and triangles on a cluttered background."""
 
     kind: Literal["shapes"] = "shapes"
-    rows: int = setting(20000, "how many images to train on")
-    side: int = setting(64, "pixels of each side")
-    most: int = setting(4, "shapes of an image at most")
+    rows: int = setting(20000, "number of training images")
+    side: int = setting(64, "image size: pixels of each side")
+    most: int = setting(4, "maximum number of shapes in an image")
     batch: int = setting(32, "batch size in images")
 
     def __post_init__(self) -> None:

@@ -17,13 +17,13 @@ from regard.train.runfile import setting
 
 @dataclass(frozen=True)
 class DigitImages:
-    """The 1,797 digits of 8 x 8 pixels that scikit-learn carries, the last 297 of them to test with."""
+    """The 1,797 digits of 8 x 8 pixels in scikit-learn; the last 297 are the test split."""
 
     fit: ClassVar[Literal["stretch"]] = "stretch"  # they are squares, and none is bad
     bad: ClassVar[float] = 0.0
 
     kind: Literal["digits"] = "digits"
-    share: float = setting(0.1, "what is held out of the others")
+    share: float = setting(0.1, "fraction of the other digits to hold out for validation")
     batch: int = setting(64, "batch size in images")
     size: int = setting(0, SIZE)
     mean: tuple[float, ...] = setting(HALF, MEAN)

@@ -36,19 +36,23 @@ from regard.train.runfile import required_setting, setting
 
 @dataclass(frozen=True)
 class ImageFiles:
-    """Images with labels: a folder with a folder for each label, or with a table of labels, or with idx files; or a
-    sheet of tiles."""
+    """Images with labels: a folder with one folder per label, a label table or idx files; or a sheet of tiles."""
 
     kind: Literal["images"] = "images"
-    train: str = required_setting("a folder; or an image of tiles, whose labels NAME_labels.npy stand beside it")
-    held_out: str = setting("", "of the same form, to evaluate on while training; none: a share of train")
-    test: str = setting(
-        "", "of the same form, for `regard evaluate --split test`; of idx files, their test split is the default"
+    train: str = required_setting(
+        "training data: a folder, or an image of tiles with its labels in NAME_labels.npy beside it"
     )
-    labels: tuple[str, ...] = setting((), "names of the labels, where the data has only numbers")
-    tile: int = setting(0, "the side of a tile, where train is an image of tiles")
-    share: float = setting(0.1, "what is held out of train, where nothing is given")
-    bad: float = setting(0.01, "more than this share of bad images stops the run before it begins")
+    held_out: str = setting(
+        "", "validation data in the same form, evaluated during training; empty: a fraction of train"
+    )
+    test: str = setting(
+        "",
+        "test data in the same form for `regard evaluate --split test`; empty: none, or the test split of idx files",
+    )
+    labels: tuple[str, ...] = setting((), "names of the labels, if the data has only numbers")
+    tile: int = setting(0, "side of a tile in pixels, if train is an image of tiles")
+    share: float = setting(0.1, "fraction of train to hold out for validation if held_out is empty")
+    bad: float = setting(0.01, "maximum fraction of unreadable images; above it the run does not start")
     batch: int = setting(64, "batch size in images")
     size: int = setting(0, SIZE)
     fit: Literal["stretch", "crop"] = setting("stretch", FIT)
@@ -57,10 +61,12 @@ class ImageFiles:
     augment: Augment = setting(Augment(), AUGMENT)
 
     def __post_init__(self) -> None:
-        wrong = not_positive(self, "batch") + ([] if self.train or self.train is None else ["train names no folder"])
+        wrong = not_positive(self, "batch") + (
+            [] if self.train or self.train is None else ["train is empty: expected a folder"]
+        )
         wrong += not_at_least(0, self, "tile", "size") + not_batches(self.deviation, self.batch, self.augment)
         if twice := [name for name, count in Counter(self.labels or ()).items() if count > 1]:
-            wrong += [f"labels: {', '.join(map(repr, twice[:3]))} is there more than once"]
+            wrong += [f"duplicate labels: {', '.join(map(repr, twice[:3]))}"]
         refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
 
     def as_usual(self) -> bool:
@@ -84,10 +90,10 @@ def image_rows(plan: RunPlan, images: Images) -> tuple[dict[str, Rows], tuple[st
     train = open_split(data, folder, "train", source_processor(images, data.augment.area), data.labels or None)
     if len(train.labels) < 2 and not data.labels:
         raise InputError(
-            "all images have the same label, so there is nothing to learn",
+            "all images have the same label",
             where=str(folder),
             got=", ".join(map(repr, train.labels)) or "none",
-            expected="a folder for each of several labels, or a table with several",
+            expected="at least two labels: one folder for each, or a label table",
         )
     splits: dict[str, Rows] = {"train": train}
     for split, name in (("held_out", data.held_out), ("test", data.test)):
@@ -102,8 +108,8 @@ def open_split(data: ImageFiles, path: Path, split: str, images: Images, labels:
     """A sheet of tiles, a folder of idx files, or a folder or archive of images."""
     if path.is_file() and path.suffix.lower() != ".zip":
         if not data.tile:
-            fix = "set data.tile to the side of its tiles, or name a folder"
-            raise InputError("this is one file: a sheet of tiles?", where=str(path), fix=fix)
+            fix = "set data.tile to the side of a tile in pixels, or give a folder"
+            raise InputError("a single file needs data.tile, the tile size of a sheet", where=str(path), fix=fix)
         return open_sheet(path, (data.tile, data.tile), targets_of(path), images, labels)
     if is_idx(path):
         return open_idx(path, split, images, labels)

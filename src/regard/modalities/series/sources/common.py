@@ -10,15 +10,15 @@ from regard.modalities.series.reading import SeriesColumns, TimeSeries
 from regard.modalities.series.windows import WindowLayout, in_parts, parts
 from regard.nn.config import not_above_zero, not_at_least, not_positive
 
-WINDOW = "values that are known of a series when it is foretold"
-HORIZON = "steps ahead that are foretold"
-LEAST = "known values at least; what a window lacks is padded; 0: half of the window"
-SHARE = "of each series: what is held out after train, and as much again at its end to test with"
-STRIDE = "steps from a window of train to the next"
-ROLLING = "steps from a window that is measured on to the next; 0: the horizon, so that each value is foretold once"
-PERIOD = "steps after which a series comes again, such as 24 of hours: to be compared with; 0: none"
-SCALING = "window: each window by its own mean and deviation; train: each series by those of its part to learn from"
-BATCH = "windows of a batch"
+WINDOW = "context length: number of past values in a window"
+HORIZON = "forecast horizon: number of future steps"
+LEAST = "minimum number of past values; shorter windows are padded; 0: half of the window"
+SHARE = "fraction of each series to hold out for validation after train, and again for test at its end"
+STRIDE = "stride: steps between training windows"
+ROLLING = "steps between evaluation windows; 0: the horizon, so that each value is forecast once"
+PERIOD = "seasonal period in steps, such as 24 for hourly data, for the seasonal baseline; 0: none"
+SCALING = "normalisation: window (mean and deviation of each window) or train (those of each series' training part)"
+BATCH = "batch size in windows"
 
 
 def not_cut(data: Any) -> list[str]:
@@ -28,9 +28,9 @@ def not_cut(data: Any) -> list[str]:
     )
     wrong += not_above_zero(data, "share")
     if data.share is not None and data.share >= 0.5:
-        wrong += [f"share = {data.share} leaves nothing to learn from: it is taken twice"]
+        wrong += [f"share = {data.share} leaves no training data: held-out and test data take this fraction each"]
     if None not in (data.least, data.window) and data.least > data.window:
-        wrong += [f"least = {data.least} is more than window = {data.window}"]
+        wrong += [f"least = {data.least} is above window = {data.window}"]
     return wrong
 
 
@@ -48,7 +48,7 @@ def opened(plan: RunPlan, series: Sequence[TimeSeries], columns: SeriesColumns) 
     scales = {}
     if data.scaling == "train":
         if len({one.name for one in series}) < len(series):
-            raise InputError("two series have one name, and each needs a scale of its own", where="data.files")
+            raise InputError("series names must be unique with data.scaling = 'train'", where="data.files")
         for one in series:
             scale = scale_of(one.values[: parts(one, cut)[0]])
             scales[one.name] = (scale.level, scale.spread)
@@ -58,12 +58,12 @@ def opened(plan: RunPlan, series: Sequence[TimeSeries], columns: SeriesColumns) 
 
 def notes(series: Sequence[TimeSeries], spacings: Sequence[str], cut: WindowLayout) -> tuple[str, ...]:
     values = sum(map(len, series))
-    told = [f"{len(series):,} series of {values:,} values, {' or '.join(spacings[:3])} from one to the next"]
+    told = [f"{len(series):,} series with {values:,} values; spacing: {' or '.join(spacings[:3])}"]
     still = [one.name for one in series if not scale_of(one.values).spread]
     if still:
         more = f" and {len(still) - 3} more" if len(still) > 3 else ""
-        told.append(f"these series never change, so nothing is learned from them: {', '.join(still[:3])}{more}")
+        told.append(f"constant series, which do not contribute to training: {', '.join(still[:3])}{more}")
     short = sum(parts(one, cut)[0] < cut.window + cut.horizon for one in series)
     if short:
-        told.append(f"{short:,} series are shorter in train than a window and its horizon: their windows are padded")
+        told.append(f"{short:,} series are shorter in train than window + horizon: their windows are padded")
     return tuple(told)

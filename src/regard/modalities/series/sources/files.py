@@ -16,15 +16,15 @@ from .common import BATCH, HORIZON, LEAST, PERIOD, ROLLING, SCALING, SHARE, STRI
 
 @dataclass(frozen=True)
 class SeriesFiles:
-    """Numbers with times, in csv files; the last part of each series is held out, and tested on."""
+    """Time series in csv files; the last parts of each series are held out for validation and test."""
 
     kind: Literal["series"] = "series"
-    files: tuple[str, ...] = required_setting("csv files with a header: a column of times, and columns of values")
-    time: str = setting("", "the column of times; empty: the first")
-    values: tuple[str, ...] = setting((), "the columns of values; none: all others")
-    series: str = setting("", "the column that names the series of each line, where many stand below each other")
+    files: tuple[str, ...] = required_setting("csv files with a header, a time column and value columns")
+    time: str = setting("", "name of the time column; empty: the first")
+    values: tuple[str, ...] = setting((), "names of the value columns; empty: all others")
+    series: str = setting("", "name of the column that identifies the series of each row (long format)")
     times: Literal["regular", "ordered"] = setting(
-        "regular", "regular: a gap is an error; ordered: only the order counts, as of trading days"
+        "regular", "regular: gaps are errors; ordered: only the order matters, as for trading days"
     )
     window: int = setting(96, WINDOW)
     horizon: int = setting(24, HORIZON)
@@ -37,7 +37,10 @@ class SeriesFiles:
     batch: int = setting(64, BATCH)
 
     def __post_init__(self) -> None:
-        refuse(not_cut(self), [] if self.files or self.files is None else ["files names no file"])
+        refuse(
+            not_cut(self),
+            [] if self.files or self.files is None else ["files is empty: expected at least one csv file"],
+        )
 
 
 def open_files(plan: RunPlan) -> OpenedData:

@@ -16,16 +16,16 @@ from .common import BATCH, HORIZON, LEAST, PERIOD, ROLLING, SCALING, SHARE, STRI
 
 @dataclass(frozen=True)
 class GeneratedWaves:
-    """Generated: each series has a period, a form that comes again, a trend and noise of its own."""
+    """Generated series, each with its own period, waveform, trend and noise."""
 
     kind: Literal["waves"] = "waves"
-    count: int = setting(200, "series")
-    length: int = setting(400, "values of each")
-    shortest: int = setting(12, "steps of the shortest period")
-    longest: int = setting(36, "steps of the longest")
-    harmonics: int = setting(4, "sines that a form is made of; 1: all are plain sines")
-    noise: float = setting(0.1, "its deviation, where the wave's is 1")
-    trend: float = setting(1.0, "the largest rise or fall over the whole length, in the same unit")
+    count: int = setting(200, "number of series")
+    length: int = setting(400, "number of values of each series")
+    shortest: int = setting(12, "shortest period in steps")
+    longest: int = setting(36, "longest period in steps")
+    harmonics: int = setting(4, "number of sine waves that make up a waveform; 1: plain sines")
+    noise: float = setting(0.1, "standard deviation of the noise, relative to the wave's")
+    trend: float = setting(1.0, "maximum rise or fall over the length of a series, in the same unit")
     window: int = setting(96, WINDOW)
     horizon: int = setting(24, HORIZON)
     least: int = setting(0, LEAST)

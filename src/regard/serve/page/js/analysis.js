@@ -113,7 +113,7 @@ export function analysis(store) {
     made.shown?.();
     controls()[focus]?.focus(); // who walks over the picture stays on it
     equation.textContent = found.equation;
-    limit.replaceChildren(element('b', {}, 'What it does not tell: '), found.limit.replace(/^It does not tell /, ''));
+    limit.replaceChildren(element('b', {}, 'What it does not show: '), found.limit.replace(/^It does not (show|tell) /, ''));
     table.root.hidden = false;
     table.refresh();
   }
@@ -140,12 +140,12 @@ export function analysis(store) {
     if (!force || !seen) return;
     const mine = (turnOf += 1);
     if (LAYERED.includes(state.tab) && !force.look.document.sites.some((site) => site.role === 'self'))
-      return refuse('This goes through layers that look at their own positions, and there is none here.');
+      return refuse('This analysis needs self-attention, which this model does not have.');
     if (ANSWERED.includes(state.tab) && silent(force))
-      return refuse('Nothing was found here. Choose a head of the decoder: its rows are queries, and the chosen one is asked.');
+      return refuse('No object was detected. Select a head of the decoder: its rows are queries, and the selected query is analysed.');
     const asked = ASKED[state.tab]?.(force) ?? {}; // after that: it looks for a layer which does so
     if (WHOLE_MAPS.includes(state.tab) && Math.max(...force.look.shape(asked.site ?? force.site.name)) > LONGEST_MAP)
-      return refuse(`A whole map is worked out here, for at most ${LONGEST_MAP} positions. Give it a shorter input.`);
+      return refuse(`This analysis computes a full map, for at most ${LONGEST_MAP} positions. Use a shorter input.`);
     panel.setAttribute('aria-busy', 'true');
     if (made && made.tab !== state.tab) refuse('…'); // another's plot must not stand under this name
     try {
@@ -154,7 +154,7 @@ export function analysis(store) {
       if (mine === turnOf && now) present(found, store.state, now, asked);
     } catch (error) {
       if (mine === turnOf && isAbort(error)) return; // the page went on; what follows draws again
-      if (mine === turnOf) refuse(inWords(error, 'What came as the answer cannot be drawn here.'));
+      if (mine === turnOf) refuse(inWords(error, 'The result cannot be drawn.'));
     }
     if (mine === turnOf) panel.removeAttribute('aria-busy');
   }

@@ -17,7 +17,7 @@ function verdict({ answer, before, changes }) {
   if (top === undefined) return '';
   const moved = form.list ? movers(form.list(answer), form.list(before)) : '';
   const stays = top === form.top(before);
-  return `${stays ? 'The answer stays the same' : 'The answer changes'}${moved && `: ${moved}`}.`;
+  return `${stays ? 'The answer does not change' : 'The answer changes'}${moved && `: ${moved}`}.`;
 }
 
 /** The same beside the controls that change it: the answer may be far up the page. @param {Store} store */
@@ -39,7 +39,7 @@ export function answerView(store) {
   const title = element('h2');
   const body = element('div', { class: 'answer-body' });
   const said = element('p', { class: 'hint', role: 'status' });
-  const root = element('section', { class: 'answer', 'aria-label': 'The answer' }, title, body, said);
+  const root = element('section', { class: 'answer', 'aria-label': 'Answer' }, title, body, said);
   store.watch(['look', 'colours'], ({ look }) => {
     const form = look && formOf(look.document.answer);
     root.hidden = !form;

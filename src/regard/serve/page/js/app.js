@@ -36,7 +36,7 @@ async function restore(retry = true) {
     models = await source.models();
   } catch (error) {
     const blank = !store.state.model;
-    store.set({ error: `${/** @type {Error} */ (error).message}${blank && !retry ? ' Press Look to try again.' : ''}` });
+    store.set({ error: `${/** @type {Error} */ (error).message}${blank && !retry ? ' Press Run to try again.' : ''}` });
     if (blank && retry) setTimeout(() => store.state.model || restore(false), AGAIN);
     return;
   }
@@ -45,7 +45,7 @@ async function restore(retry = true) {
   if (many) patch.changes = patch.changes?.slice(0, MOST_CHANGES);
   const model =
     models.find((one) => one.name === patch.model) ?? models.find((one) => one.source === 'shipped') ?? models[0];
-  if (!model) return store.set({ error: 'The server knows no model.' });
+  if (!model) return store.set({ error: 'The server has no models.' });
   const known = patch.model === undefined || patch.model === model.name;
   const fresh = Object.fromEntries(
     HELD.filter((name) => name !== 'model' && name !== 'input').map((name) => [name, INITIAL[name]]),
@@ -57,8 +57,8 @@ async function restore(retry = true) {
     model: model.name,
     input: known ? mediumOf(example).restore(example, given) : example,
   });
-  const lost = many ? `The address holds more than ${MOST_CHANGES} changes; these are the first.` : '';
-  store.set({ notice: known ? lost : `There is no model named ${patch.model} here; this is ${model.name}.` });
+  const lost = many ? `The link contains more than ${MOST_CHANGES} changes; only the first ${MOST_CHANGES} are applied.` : '';
+  store.set({ notice: known ? lost : `Unknown model ${patch.model}; showing ${model.name} instead.` });
 }
 
 part('ask').replaceChildren(askLine(store, source, () => restore(false)));
@@ -70,7 +70,7 @@ store.watch(['look'], ({ look }) => {
   const { model, sites } = look.document;
   const heads = sites.reduce((sum, site) => sum + site.heads, 0);
   part('model').textContent = [
-    `${sites.length} sites, ${heads} heads`,
+    `${sites.length} attention layers, ${heads} heads`,
     model.parameters && `${millions(model.parameters)} parameters`,
   ]
     .filter(Boolean)

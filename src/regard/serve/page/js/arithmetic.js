@@ -23,7 +23,7 @@ export function arithmetic(store) {
   /** @type {CellFacts | null} */
   let facts = null;
   const behind = tableBehind(
-    'Numbers of this row',
+    'Table of this row',
     () =>
       facts && {
         caption: `Query ${facts.rowName}: scores and weights`,
@@ -48,8 +48,8 @@ export function arithmetic(store) {
           'p',
           { class: 'prose' },
           share || signs
-            ? 'This mechanism has no q·k to take apart. Its weight is '
-            : 'This site mixes without weights. The influence is ',
+            ? 'This mechanism does not compute q·k. Its weight is '
+            : 'This layer has no attention weights. The influence is ',
           element('b', {}, share ? percent(numbers.weight) : signs ? signed(numbers.weight) : numbers.weight.toPrecision(3)),
           '.',
         ),
@@ -72,7 +72,7 @@ export function arithmetic(store) {
         element(
           'li',
           { class: 'check' },
-          `The model’s own row says ${percent(numbers.weight)}; the two differ by ${gap < 1e-6 ? 'less than 1e-6' : gap.toExponential(0)}.${gap > 1e-3 && crossed ? ' Tokens are crossed out.' : ''}`,
+          `The model’s own weight is ${percent(numbers.weight)}; the two differ by ${gap < 1e-6 ? 'less than 1e-6' : gap.toExponential(0)}.${gap > 1e-3 && crossed ? ' Tokens are masked.' : ''}`,
         ),
       ),
     ];
@@ -86,7 +86,7 @@ export function arithmetic(store) {
       element(
         'p',
         { class: 'prose' },
-        `A mean has no q·k of its own. It is the average of ${force.site.heads} heads; choose one to see its arithmetic.`,
+        `A mean of ${force.site.heads} heads has no q·k of its own. Select a head to see how its weight is computed.`,
       ),
       element(
         'ul',
@@ -135,7 +135,7 @@ export function arithmetic(store) {
   });
   const root = element(
     'section',
-    { class: 'card cell', 'aria-label': 'Arithmetic of one cell' },
+    { class: 'card cell', 'aria-label': 'Computation of one weight' },
     element('header', {}, title, place),
     body,
     behind.root,

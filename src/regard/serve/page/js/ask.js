@@ -88,7 +88,7 @@ export function askLine(store, source, begin) {
     trouble.textContent = error || notice;
     form.toggleAttribute('data-busy', busy);
     document.body.setAttribute('aria-busy', String(busy));
-    note.textContent = busy && !found ? 'Reading the maps…' : sizesOf(found?.document.axes ?? {});
+    note.textContent = busy && !found ? 'Running the model…' : sizesOf(found?.document.axes ?? {});
   });
   return form;
 }

@@ -24,7 +24,7 @@ export function commonWords(first, second) {
 /** @param {string} text */
 const wordsIn = (text) => text.split(/\s+/).filter(Boolean);
 
-const nothing = () => element('span', { class: 'hint' }, 'nothing');
+const nothing = () => element('span', { class: 'hint' }, '(empty)');
 
 /** @param {string} text @param {Set<number>} kept @param {'del' | 'ins'} tag */
 function sentence(text, kept, tag) {

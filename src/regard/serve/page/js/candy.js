@@ -31,11 +31,11 @@ export function candyCorner() {
     Object.keys(HEADS).map((name) => [name, name]),
     (head) => set({ head }),
   );
-  const hide = button('toggle', 'hide candies', () => set({ hiding: !state.hiding }), {
-    title: 'A click hides a candy instead of asking it',
+  const hide = button('toggle', 'mask candies', () => set({ hiding: !state.hiding }), {
+    title: 'A click masks a candy instead of selecting it as the query',
   });
-  const causal = button('toggle', 'only earlier ones', () => set({ causal: !state.causal }));
-  const clear = button('plain', 'Show all', () => set({ masked: new Set(), causal: false }));
+  const causal = button('toggle', 'causal mask', () => set({ causal: !state.causal }));
+  const clear = button('plain', 'Unmask all', () => set({ masked: new Set(), causal: false }));
   /** @type {ReturnType<typeof candyAttention>} */
   let numbers = candyAttention(state);
 
@@ -46,10 +46,10 @@ export function candyCorner() {
   });
   const jar = element(
     'div',
-    { class: 'jar', role: 'group', 'aria-label': 'The jar', style: `--columns: ${JAR.columns}` },
+    { class: 'jar', role: 'group', 'aria-label': 'Candies', style: `--columns: ${JAR.columns}` },
     candies,
   );
-  const table = tableBehind('Numbers of the jar', () => ({
+  const table = tableBehind('Table of all candies', () => ({
     caption: `Query ${nameOf(state.query)}, head ${state.head}, temperature ${state.temperature}`,
     columns: ['candy', 'score', 'weight'],
     rows: CANDIES.map((_, index) => [
@@ -80,7 +80,7 @@ export function candyCorner() {
       node.toggleAttribute('data-query', index === state.query);
       node.toggleAttribute('data-hidden', hidden);
       node.setAttribute('aria-pressed', String(index === state.query));
-      node.setAttribute('aria-label', `${nameOf(index)}, ${hidden ? 'hidden' : percent(numbers.weights[index], 0)}`);
+      node.setAttribute('aria-label', `${nameOf(index)}, ${hidden ? 'masked' : percent(numbers.weights[index], 0)}`);
       node.tabIndex = index === state.query ? 0 : -1;
     });
     rowBars.replaceChildren(
@@ -95,7 +95,7 @@ export function candyCorner() {
     swatch.setAttribute('aria-label', `mean colour ${css(numbers.colour)}`);
     told.replaceChildren(
       element('b', {}, nameOf(state.query)),
-      ` looks most at ${nameOf(most)}, ${percent(numbers.weights[most])}.`,
+      ` attends most to ${nameOf(most)}: ${percent(numbers.weights[most])}.`,
     );
     shownHeat.textContent = state.temperature.toFixed(2);
     heads.choose(state.head);
@@ -129,7 +129,7 @@ export function candyCorner() {
       element(
         'p',
         { class: 'hint' },
-        'Candies are tokens. Click one: it asks, all others answer, and what comes back is a mixture of their colours.',
+        'Candies are tokens. Click one to make it the query: the others are keys, and the output is the weighted mean of their colours.',
       ),
     ),
     element(
@@ -149,7 +149,7 @@ export function candyCorner() {
         ),
         element('div', { class: 'row' }, hide, causal, clear),
         rowBars,
-        element('div', { class: 'row' }, swatch, element('span', { class: 'hint' }, 'comes out')),
+        element('div', { class: 'row' }, swatch, element('span', { class: 'hint' }, 'output')),
         told,
         table.root,
       ),

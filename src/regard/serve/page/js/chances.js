@@ -73,7 +73,7 @@ function moveOf({ change, known }) {
   const heard = element('span', { class: 'unseen' }, word);
   return element(
     'td',
-    { class: `chance-move ${look}`, title: 'in points of percent' },
+    { class: `chance-move ${look}`, title: 'in percentage points' },
     element('span', { 'aria-hidden': 'true' }, `${sign} `),
     heard,
     points,

@@ -12,7 +12,7 @@ const siteWords = (look, name) => {
 function oneChange(look, change) {
   if (change.kind === 'token') {
     const axis = look.document.axes[change.axis];
-    return `without ${axis ? labelOf(axis, change.position) : change.position} (${change.axis} ${change.position})`;
+    return `masked ${axis ? labelOf(axis, change.position) : change.position} (${change.axis} ${change.position})`;
   }
   if (change.kind === 'head') {
     const heard = change.factor ? `times ${change.factor}` : 'off';
@@ -21,7 +21,7 @@ function oneChange(look, change) {
   return `temperature ${change.value.toFixed(2)}${change.site === '*' ? '' : ` in ${siteWords(look, change.site)}`}`;
 }
 
-/** "Changed: without dog (source 7); temperature 0.50"; of a look as it is, nothing. @param {LookLike} look */
+/** "Changed: masked dog (source 7); temperature 0.50"; of a look as it is, nothing. @param {LookLike} look */
 export function changedWords(look) {
   const { changes } = look.document;
   return changes.length ? `Changed: ${changes.map((change) => oneChange(look, change)).join('; ')}` : '';

@@ -36,7 +36,7 @@ export function comparison(store, source) {
     },
   });
   const others = element('select', {
-    'aria-label': 'Compare with another model or mechanism',
+    'aria-label': 'Compare with another model or attention mechanism',
     onChange: () => chooseOther(),
   });
   const swap = button('plain', 'Swap', () => {
@@ -82,14 +82,14 @@ export function comparison(store, source) {
           alike.map((one) => option(`model ${one.name}`, one.title)),
         ),
         group(
-          'the same weights, another mechanism',
+          'same weights, another attention mechanism',
           mechanisms.map((name) => option(`attention ${name}`, name)),
         ),
       );
       others.value = otherValue(store.state);
     } catch (error) {
       offered = null; // the next time
-      store.set({ error: inWords(error, 'The others cannot be listed.') });
+      store.set({ error: inWords(error, 'The other models cannot be listed.') });
     }
   }
 
@@ -111,7 +111,7 @@ export function comparison(store, source) {
     ranking.replaceChildren(
       ...most.map((one) => {
         const site = force.look.at(one.site);
-        const text = `${headWord(site, one.first)}: ${one.divergence?.toFixed(2)} bits apart`;
+        const text = `${headWord(site, one.first)}: divergence ${one.divergence?.toFixed(2)} bits`;
         return element(
           'li',
           {},
@@ -149,20 +149,20 @@ export function comparison(store, source) {
       }),
     );
     const difference = differenceOf(state);
-    if (!second) finding.textContent = 'Waiting for the second map…';
+    if (!second) finding.textContent = 'Loading the second map…';
     else if (!difference)
-      finding.textContent = `${force.sheet.rows} × ${force.sheet.columns} against ${second.sheet.rows} × ${second.sheet.columns}: maps of different sides have no difference. The first is the large one.`;
+      finding.textContent = `${force.sheet.rows} × ${force.sheet.columns} and ${second.sheet.rows} × ${second.sheet.columns}: maps of different shapes cannot be subtracted. The large view shows the first.`;
     else if (!difference.exact)
-      finding.textContent = 'The difference is drawn below; point at a cell for its exact value.';
+      finding.textContent = 'The difference is drawn below; hover over a cell for its exact value.';
     else {
       const { share, query, key, value } = apartness(difference);
       const weights = currentMatrix(state)?.site.kind === 'weights';
       finding.replaceChildren(
         weights
-          ? `On average ${percent(share, 0)} of a query’s attention lies elsewhere. Furthest apart: `
-          : 'Furthest apart: ',
+          ? `On average ${percent(share, 0)} of a query’s attention differs. Largest difference: `
+          : 'Largest difference: ',
         ...fromTo(wordsFor(force.rowAxis, query), wordsFor(force.columnAxis, key)),
-        weights ? `, ${signed(100 * value, 0)} points.` : `, ${signed(value, 2)}.`,
+        weights ? `, ${signed(100 * value, 0)} percentage points.` : `, ${signed(value, 2)}.`,
       );
     }
   });
@@ -181,7 +181,7 @@ export function comparison(store, source) {
       finding,
       element('div', { class: 'row' }, others, heads, swap),
       ranking,
-      element('p', { class: 'hint' }, 'Or hold Shift and click a thumbnail.'),
+      element('p', { class: 'hint' }, 'Or Shift-click a thumbnail.'),
     ),
   );
 }

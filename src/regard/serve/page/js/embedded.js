@@ -20,7 +20,7 @@ import { Look, shrunk, Trouble } from './source.js';
 import { heatOf } from './working.js';
 
 const WITHOUT = {
-  what: 'This needs the model, which a saved page does not have',
+  what: 'This needs the model, which is not part of a saved page',
   fix: 'Open the same view with `regard serve`',
 };
 const TINY = 1e-6; // what half precision may have rounded to nothing
@@ -103,7 +103,7 @@ class EmbeddedLook extends Look {
     const facts = this.at(site);
     const weights = Array.from(await this.fetchRow(site, head, row));
     if (!facts.arithmetic || !this.raw.vectors?.[site])
-      return { weights, weight: weights[column], equation: 'its map, as it was recorded' };
+      return { weights, weight: weights[column], equation: 'the recorded map' };
     const [queries, keys, values] = (/** @type {const} */ (['queries', 'keys', 'values'])).map((kind) => this.vectors(site, kind, head));
     /** @param {{ width: number; values: Float32Array }} facts @param {number} place */
     const part = ({ width, values: all }, place) => all.slice(place * width, (place + 1) * width);

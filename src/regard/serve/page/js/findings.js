@@ -32,16 +32,16 @@ function placeNames(look, names) {
 function pathWords(facts) {
   const { layers, site } = facts.found;
   const last = facts.force.site.role === 'self' ? 'this layer' : placeName(facts.force.look, site);
-  if (layers?.length === 1) return `${insteadOf(facts)}The attention of ${last} alone, `;
+  if (layers?.length === 1) return `${insteadOf(facts)}Attention of ${last} only, `;
   const through = layers ? `${layers.length} layers` : 'all layers';
-  return `${insteadOf(facts)}Attention followed back through ${through} up to ${last}, `;
+  return `${insteadOf(facts)}Attention propagated through ${through} up to ${last}, `;
 }
 
 /** The sites that have a number for one of their heads at least, and these numbers.
     @param {Record<string, (number | null)[]>} sites @returns {[string[], (number | null)[][]]} */
 function measured(sites) {
   const some = Object.entries(sites).filter(([, group]) => group?.some((value) => Number.isFinite(value)));
-  if (!some.length) throw new Trouble({ what: 'No head here has such a number' });
+  if (!some.length) throw new Trouble({ what: 'No head has a value for this analysis' });
   return [some.map(([name]) => name), some.map(([, group]) => group)];
 }
 
@@ -58,12 +58,12 @@ function headsPart({ found, force, wide, store, yName, write, intro }) {
   return {
     finding: [
       ...intro,
-      some ? 'Heads that have no such number are left out. ' : '',
-      `The largest is ${titles[best.place]}, head ${best.head}: ${write(best.value ?? 0)}. Click a dot to see its map.`,
+      some ? 'Heads without a value are omitted. ' : '',
+      `Largest: ${titles[best.place]}, head ${best.head}: ${write(best.value ?? 0)}. Click a dot to open its map.`,
     ],
     plot: dots({
       wide,
-      label: `${found.name} of every head, by site`,
+      label: `${found.name} of every head, by layer`,
       groups,
       names: titles.map((title) =>
         title.replace('encoder ', 'enc ').replace('decoder ', 'dec ').replace(', cross', ' ×').replace('layer ', ''),
@@ -75,7 +75,7 @@ function headsPart({ found, force, wide, store, yName, write, intro }) {
     }),
     table: {
       caption: found.name,
-      columns: ['site', ...numbered(Math.max(...groups.map((group) => group.length))).map((head) => `head ${head}`)],
+      columns: ['layer', ...numbered(Math.max(...groups.map((group) => group.length))).map((head) => `head ${head}`)],
       rows: groups.map((group, place) => [titles[place], ...group.map((value) => (counts(value) ? Number(value).toPrecision(3) : '–'))]),
     },
   };
@@ -85,7 +85,7 @@ function headsPart({ found, force, wide, store, yName, write, intro }) {
 function leftOut({ found, force }) {
   const own = force.look.document.sites.filter((site) => site.role === 'self');
   const missing = own.filter((site) => !(site.name in found.sites));
-  return missing.length ? `Left out, as their rows are no shares: ${missing.map(siteName).join('; ')}. ` : '';
+  return missing.length ? `Omitted, because their rows do not sum to 1: ${missing.map(siteName).join('; ')}. ` : '';
 }
 
 /** @param {PartFacts} facts */
@@ -133,14 +133,14 @@ function lensPart({ found, force, state }) {
     element('table', {}, element('thead', {}, head), element('tbody', {}, rows)),
   );
   const table = {
-    caption: 'Likeliest token after each layer',
+    caption: 'Most likely token after each layer',
     columns: ['after', ...Array.from({ length: count }, (_, index) => name(index))],
     rows: found.layers.map((layer, index) => [
       places[index],
       ...layer.tokens.map((/** @type {Chance[]} */ [[token, chance]]) => `${token} ${percent(chance)}`),
     ]),
   };
-  return { finding: ['What the model would say if it had to stop after each layer; the stronger the colour, the surer.'], plot, table };
+  return { finding: ['The prediction of the output head after each layer; a stronger colour means a higher probability.'], plot, table };
 }
 
 /** @type {Record<string, (facts: PartFacts) => Part>} */
@@ -148,16 +148,16 @@ export const FINDINGS = {
   rollout: (/** @type {PartFacts} */ facts) =>
     mapPart({
       ...facts,
-      before: [`${pathWords(facts)}the residual path counted as one half. `],
-      after: ' comes most from ',
+      before: [`${pathWords(facts)}with the residual connection weighted one half. `],
+      after: ' receives most from ',
     }),
   flow: flowPart,
   distance: (/** @type {PartFacts} */ facts) =>
     headsPart({
       ...facts,
-      yName: `${facts.found.unit} away`,
+      yName: `distance in ${facts.found.unit}`,
       write: (/** @type {number} */ value) => `${value.toFixed(2)} ${facts.found.unit}`,
-      intro: [`How far each head looks, on average. ${leftOut(facts)}`],
+      intro: [`Mean attention distance of each head. ${leftOut(facts)}`],
     }),
   spectrum: spectrumPart,
   occlusion: occlusionPart,
@@ -165,15 +165,15 @@ export const FINDINGS = {
     mapPart({
       ...facts,
       signedValues: true,
-      before: ['Each weight times the slope of ', ...askedAbout(facts), ', along it. For '],
-      after: ' the most is at ',
+      before: ['Each weight times the gradient of ', ...askedAbout(facts), ' with respect to it. For the query '],
+      after: ' the largest value is at ',
     }),
   importance: (/** @type {PartFacts} */ facts) =>
     headsPart({
       ...facts,
-      yName: 'loss in nats',
+      yName: 'decrease in nats',
       write: inNats,
-      intro: ['How much less sure the model is of ', ...askedAbout(facts), ', when a head is silent. '],
+      intro: ['Decrease in the log-probability of ', ...askedAbout(facts), ' when a head is switched off. '],
     }),
   lens: lensPart,
 };

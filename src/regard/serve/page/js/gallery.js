@@ -38,7 +38,7 @@ function drawnFigure({ id, title, claim, verdict }, source) {
       href: source.figureAddress(id),
       target: '_blank',
       rel: 'noopener',
-      'aria-label': `${title}. ${claim} Open large, in a new tab`,
+      'aria-label': `${title}. ${claim} Open in a new tab`,
     },
     image,
   );
@@ -46,9 +46,9 @@ function drawnFigure({ id, title, claim, verdict }, source) {
 
 const TINTS = /** @type {Record<string, string>} */ ({ confirmed: 'holds', contradicted: 'fails' });
 
-/** "confirmed", with the starts that agree if there were several. @param {LectureFigure} figure */
+/** "confirmed", with the random seeds that agree if there were several. @param {LectureFigure} figure */
 function badgeOf({ verdict, agreement }) {
-  const words = agreement ? `${verdict} (${agreement} starts)` : (verdict ?? 'not computed');
+  const words = agreement ? `${verdict} (${agreement} seeds)` : (verdict ?? 'not computed');
   return element('span', { class: `badge ${TINTS[verdict ?? ''] ?? ''}` }, words);
 }
 
@@ -68,11 +68,11 @@ function cardOf(figure, source) {
         element('b', {}, title),
         badgeOf(figure),
       ),
-      conclusion ? element('p', { class: 'hint' }, `The decks conclude: “${conclusion}”`) : null,
+      conclusion ? element('p', { class: 'hint' }, `Conclusion of the lecture: “${conclusion}”`) : null,
       element('p', {}, claim),
       expected === claim ? null : element('p', { class: 'hint' }, `Expected: ${expected}`),
       found ? element('p', { class: 'hint' }, `Found: ${found}`) : null,
-      stale ? element('p', { class: 'hint' }, 'Stale: the code that computed it has changed since.') : null,
+      stale ? element('p', { class: 'hint' }, 'Outdated: the code has changed since this was computed.') : null,
       element(
         'details',
         { class: 'behind' },
@@ -98,7 +98,7 @@ export function gallery(source) {
     onInput: () => fill(),
   });
   const decks = element('select', { 'aria-label': 'Deck', onChange: () => fill() });
-  const told = element('p', { class: 'hint', role: 'status' }, 'Comes when you scroll here.');
+  const told = element('p', { class: 'hint', role: 'status' }, 'Loads when scrolled into view.');
   const grid = element('div', { class: 'figures' });
   const more = button('plain', '', () => fill(Infinity));
   const root = element(
@@ -127,7 +127,7 @@ export function gallery(source) {
     const counts = VERDICTS.map((word) => [computed.filter((one) => one.verdict === word).length, word]);
     const verdicts = counts.filter(([count]) => count).map(([count, word]) => `${count} ${word}`);
     told.textContent = [
-      `${plural(computed.length, 'figure')}, each from a real computation${verdicts.length ? ': ' : ''}${verdicts.join(', ')}.`,
+      `${plural(computed.length, 'computed figure')}${verdicts.length ? ': ' : ''}${verdicts.join(', ')}.`,
       others ? `${others} more are not computed yet.` : '',
     ].join(' ');
     grid.replaceChildren(...found.slice(0, limit).map((one) => cardOf(one, source)));
@@ -148,7 +148,7 @@ export function gallery(source) {
       const names = [...new Set(figures.flatMap((one) => one.deck.split(' ')))].filter(Boolean).sort();
       decks.replaceChildren(
         element('option', { value: '' }, 'all decks'),
-        element('option', { value: ENDS }, 'the decks’ conclusions'),
+        element('option', { value: ENDS }, 'conclusions of the lectures'),
         ...names.map((name) => element('option', { value: name }, `deck ${name}`)),
       );
       fill();

@@ -9,7 +9,7 @@ import { temperatureOf } from './numeric.js';
 import { siteOf } from './store.js';
 
 const REASON =
-  'Crossing out a token or switching off a head changes every layer above, so it needs the model: open the same view with regard serve.';
+  'Masking a token or switching off a head changes all later layers, so it needs the model: open the same view with regard serve.';
 const MANY_CHIPS = 80;
 
 export const MOST_CHANGES = 32; // that the server takes at once
@@ -18,7 +18,7 @@ export const MOST_CHANGES = 32; // that the server takes at once
     @param {Store} store @param {Change[]} changes */
 export function alter(store, changes) {
   const fits = changes.length <= MOST_CHANGES || changes.length < store.state.changes.length;
-  store.set(fits ? { changes } : { error: `At most ${MOST_CHANGES} things can be changed at once. Undo some first.` });
+  store.set(fits ? { changes } : { error: `At most ${MOST_CHANGES} changes are possible at once. Undo some first.` });
 }
 
 /** The list with one change put in, or taken out where it was there.
@@ -47,7 +47,7 @@ export function heated(changes, value) {
 /** @param {Store} store @param {Source} source */
 export function interveneStrip(store, source) {
   const live = source.can.intervene;
-  const tokens = element('div', { class: 'chips', role: 'group', 'aria-label': 'Cross out tokens' });
+  const tokens = element('div', { class: 'chips', role: 'group', 'aria-label': 'Mask tokens' });
   const value = element('output', {});
   const slider = element('input', {
     id: fresh('temperature'),
@@ -103,7 +103,7 @@ export function interveneStrip(store, source) {
       labelOf(axis, index),
       () => live && alter(store, toggled(store.state.changes, change)),
       {
-        'aria-label': `cross out ${wordsFor(axis, index)}`,
+        'aria-label': `mask ${wordsFor(axis, index)}`,
         'aria-pressed': out,
         ...waits,
       },
@@ -125,8 +125,8 @@ export function interveneStrip(store, source) {
     );
     /** @type {HTMLElement | undefined} */ (tokens.children[focus])?.focus();
     pictureNote.textContent = spread
-      ? 'The chosen key, and those that are out. Choose another in the map.'
-      : `Nobody looks at it any more (${site.columns}).`;
+      ? 'The selected key and the masked tokens. Select another key in the map.'
+      : `No head attends to a masked token (${site.columns}).`;
     const off = isOff(state);
     head.setAttribute('aria-checked', String(!off));
     head.textContent = `${siteName({ ...site, name: moduleOf(site.name) })}, ${state.head === 'mean' ? 'all heads' : `head ${state.head}`} ${off ? 'off' : 'on'}`;
@@ -140,10 +140,10 @@ export function interveneStrip(store, source) {
       state.changes.length === 0
         ? before
           ? `Saved with ${plural(before, 'change')}.`
-          : 'Nothing is changed.'
+          : 'No changes.'
         : live
           ? `${plural(state.changes.length, 'change')}.`
-          : 'Each map is recomputed alone; later layers do not hear of it.';
+          : 'Each map is recomputed on its own; later layers are not updated.';
   }
 
   /** @param {State} facts @param {string} axis */
@@ -161,14 +161,14 @@ export function interveneStrip(store, source) {
     element(
       'header',
       { class: 'split' },
-      element('div', {}, element('h2', {}, 'Intervene'), hint('Change one thing, look again.')),
+      element('div', {}, element('h2', {}, 'Intervene'), hint('Change the forward pass and compare the answers.')),
       undo,
     ),
     element(
       'div',
       { class: 'fields' },
-      field('Cross out a token', pictureNote, tokens),
-      field('Switch off a head', hint('What it brings becomes zero.'), head),
+      field('Mask a token', pictureNote, tokens),
+      field('Switch off a head', hint('Sets its output to zero.'), head),
       field(
         'Temperature',
         hint('Of every softmax: sharper to the left, flatter to the right.'),

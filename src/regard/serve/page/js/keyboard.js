@@ -8,29 +8,29 @@ import { siteOf, turn } from './store.js';
 import { moved } from './time.js';
 
 const KEYS_LIST = [
-  ['/', 'write a text'],
+  ['/', 'edit the text'],
   ['o', 'choose a model'],
-  ['[  ]', 'previous, next site'],
+  ['[  ]', 'previous, next layer'],
   [',  .', 'previous, next head'],
   ['a', 'mean of heads'],
-  ['m  l  c', 'map, lines, compare'],
+  ['m  l  c', 'view: map, lines, compare'],
   ['q  w', 'previous, next query'],
-  ['b  f', 'back, forth in time, where there is one'],
-  ['arrows', 'move in the grid, the map, the sentence, the picture'],
-  ['Enter', 'in the map: the arithmetic of the cell'],
-  ['+  −  0', 'in a large map: zoom'],
-  ['s', 'square root or linear contrast'],
+  ['b  f', 'previous, next time step, if there are several'],
+  ['arrows', 'move in the grid, the map, the tokens, the image'],
+  ['Enter', 'in the map: show how the weight is computed'],
+  ['+  −  0', 'in a large map: zoom in, out, reset'],
+  ['s', 'square root or linear colour scale'],
   ['1 … 8', 'analyses: rollout, flow, distance, spectrum, occlusion, gradient, importance, lens'],
-  ['z', 'cross out the chosen key, or bring it back'],
-  ['h', 'switch the head off, or on'],
+  ['z', 'mask or unmask the selected key'],
+  ['h', 'switch the head off or on'],
   ['−  =', 'temperature down, up'],
   ['0', 'undo all changes'],
   ['u', 'copy link'],
   ['p', 'copy as Python'],
   ['x', 'save SVG'],
-  ['t', 'take the tour'],
-  ['n', 'light or dark'],
-  ['?', 'this list'],
+  ['t', 'start the tour'],
+  ['n', 'light or dark mode'],
+  ['?', 'show this list'],
   ['Esc', 'close'],
 ];
 
@@ -57,11 +57,11 @@ export function keyboard(store, { page, tour, toggleTheme, tabs }) {
     element(
       'header',
       {},
-      element('h2', { id: 'keys-title' }, 'Keyboard'),
+      element('h2', { id: 'keys-title' }, 'Keyboard shortcuts'),
       button('plain', 'Close', () => dialog.close()),
     ),
     list,
-    element('label', { class: 'row' }, check, 'one-letter keys are on'),
+    element('label', { class: 'row' }, check, 'single-letter shortcuts enabled'),
   );
 
   /** @param {string} selector */

@@ -12,7 +12,7 @@ const light = {
 };
 
 /** How numbers become light: each row is stretched to its own strongest. What has a sign is clear where it is nothing. @type {Over} */
-export const SHARES = { ...light, word: 'receives', write: (value) => percent(value) };
+export const SHARES = { ...light, word: 'weight', write: (value) => percent(value) };
 /** @type {Over} */
 export const INFLUENCES = { ...light, word: 'influence', write: (value) => value.toPrecision(3) };
 /** @type {Over} */

@@ -27,7 +27,7 @@ export function linesView(store) {
     tabindex: 0,
     role: 'application',
     'aria-roledescription': 'attention lines',
-    'aria-label': 'Lines from query tokens to key tokens. Up and down choose a query.',
+    'aria-label': 'Lines from query tokens to key tokens. The up and down arrow keys select a query.',
   });
   /** @type {DrawnLines | null} */
   let parts = null;
@@ -99,8 +99,8 @@ export function linesView(store) {
           height: TOP + tallest * STEP + 6,
           'aria-hidden': 'true',
         },
-        heading(site.rows === site.columns ? 'query looks' : `${site.rows} looks`, start - 12, 'end'),
-        heading(site.rows === site.columns ? 'at key' : `at ${site.columns}`, end + 12, 'start'),
+        heading(site.rows === site.columns ? 'query' : `${site.rows} (query)`, start - 12, 'end'),
+        heading(site.rows === site.columns ? 'key' : `${site.columns} (key)`, end + 12, 'start'),
         shape(
           'g',
           { class: 'line-paths' },

@@ -87,7 +87,7 @@ export function loader(store, source) {
     });
   };
   /** @param {unknown} error */
-  const words = (error) => inWords(error, 'This look cannot be shown here.');
+  const words = (error) => inWords(error, 'The result cannot be shown.');
   /** What stays on the screen was left when another look was asked for: what it still lacks is asked for again. */
   const stayed = () => (store.state.look ? { look: store.state.look.again() } : {});
   /** @param {unknown} error */
@@ -110,7 +110,7 @@ export function loader(store, source) {
     if (kept.length === changes.length && store.state.look) throw error;
     const rest = kept.length === changes.length ? [] : kept;
     const lost = plural(changes.length - rest.length, 'change');
-    store.set({ changes: rest, notice: `Without ${lost} that this input cannot have: ${words(error)}` });
+    store.set({ changes: rest, notice: `Removed ${lost} that this input cannot have: ${words(error)}` });
     throw new DOMException('A look with fewer changes follows', 'AbortError');
   }
 

@@ -59,7 +59,7 @@ export function lookupView() {
   /** @param {string} name @param {Properties} properties */
   const slider = (name, properties) =>
     element('input', { id: fresh('lookup'), type: 'range', 'aria-label': name, onInput: () => draw(), ...properties });
-  const place = slider('Where the query points, from the first key to the second', {
+  const place = slider('Direction of the query, from the first key to the second', {
     min: 0,
     max: 1,
     step: 0.01,
@@ -71,7 +71,7 @@ export function lookupView() {
   const [shownPlace, shownHeat] = [element('output', {}), element('output', {})];
   /** @type {ReturnType<typeof softLookup>} */
   let numbers = softLookup(0, 1);
-  const table = tableBehind('Numbers of the look-up', () => ({
+  const table = tableBehind('Table of the look-up', () => ({
     caption: 'Two keys, their scores, weights and values',
     columns: ['key', 'score', 'weight', 'value'],
     rows: KEYS.map((_, index) => [
@@ -119,7 +119,7 @@ export function lookupView() {
       element(
         'p',
         { class: 'hint' },
-        'A dictionary answers with one entry. Attention answers with a mixture: move the query from one key to the other.',
+        'A dictionary returns one value. Attention returns a weighted mean: move the query from one key to the other.',
       ),
     ),
     element(

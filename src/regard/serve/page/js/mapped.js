@@ -14,14 +14,14 @@ import { Trouble } from './source.js';
 export function insteadOf({ found, force }) {
   if (force.site.role === 'self') return '';
   const rows = siteCalled(force.look, found.site)?.rows;
-  const which = rows === force.site.columns ? 'the stack that it looks at' : 'the last stack that does';
-  return `${sentenceCase(siteName(force.site))} does not look at its own positions; this is ${which}. `;
+  const which = rows === force.site.columns ? 'the stack that it attends to' : 'the last self-attention stack';
+  return `${sentenceCase(siteName(force.site))} is not self-attention; this is ${which}. `;
 }
 
 /** What the answer is that was asked about; of a detector, whose. @param {PartFacts} facts */
 export const askedAbout = ({ found, asked }) => [
   element('b', {}, `“${found.what}”`),
-  asked.output === undefined ? '' : `, the likeliest to query ${asked.output}`,
+  asked.output === undefined ? '' : `, the most likely class of query ${asked.output},`,
 ];
 
 /** Differences of log-probabilities. @param {number} value */
@@ -108,15 +108,15 @@ export function occlusionPart(facts) {
   const word = (index) =>
     grid ? `square ${Math.floor(index / across)}, ${index % across}` : axis ? labelOf(axis, index) : String(index);
   const finding = [
-    'What each part is worth to ',
+    'Decrease in the log-probability of ',
     ...askedAbout(facts),
-    ': how much less sure the model is without it. The most: ',
+    ' without each part. Largest: ',
     role('key', word(best)),
     `, ${inNats(worth[best])}.`,
   ];
   const table = {
     caption: 'Occlusion',
-    columns: ['without', 'worth in nats'],
+    columns: ['without', 'decrease in nats'],
     rows: worth.map((value, index) => [word(index), signed(value)]),
   };
   if (!grid)
@@ -125,14 +125,14 @@ export function occlusionPart(facts) {
       table,
       plot: bars({
         wide,
-        label: 'Worth of each token',
+        label: 'Importance of each token',
         values: worth,
         names: worth.map((_, index) => word(index)),
-        yName: 'worth in nats',
+        yName: 'decrease in nats',
         marked: best,
       }),
     };
-  const label = `Worth of each of ${worth.length} squares`;
+  const label = `Importance of each of ${worth.length} squares`;
   const shown = { values: Float32Array.from(worth), grid, best, label, over: { ...SIGNED, write: inNats } };
   const still = Object.values(force.look.document.axes).flatMap((one) => placesOf(one)?.still ?? [])[0];
   return { finding, table, plot: still ? still(facts.store, force.look, shown) : '' };
@@ -141,7 +141,7 @@ export function occlusionPart(facts) {
 /** That others are worth as much: by name where they are few. @param {string[]} others */
 function tied(others) {
   if (!others.length) return '';
-  return `, and just as much from ${others.length > 3 ? `each of ${others.length} others` : others.join(', ')}`;
+  return `, tied with ${others.length > 3 ? `${others.length} others` : others.join(', ')}`;
 }
 
 /** What could have come to one position, had all passed that could: bars over a text, light over a picture.
@@ -149,7 +149,7 @@ function tied(others) {
 export function flowPart(facts) {
   const { found, force, wide } = facts;
   const site = siteCalled(force.look, found.site);
-  if (!site) throw new Trouble({ what: 'There is no such layer here' });
+  if (!site) throw new Trouble({ what: 'Unknown layer' });
   const axis = force.look.document.axes[site.columns];
   const names = namesFor(axis, found.flow.length);
   const best = largest(found.flow);
@@ -158,9 +158,9 @@ export function flowPart(facts) {
   );
   const finding = [
     insteadOf(facts),
-    'Through layers of pipes, each as wide as its weight: of all that could reach ',
+    'Maximum flow with the attention weights as capacities: of all that can reach ',
     role('query', wordsFor(axis, found.row)),
-    ', most could come from ',
+    ', most can come from ',
     role('key', wordsFor(axis, best)),
     `, ${percent(found.flow[best])}${tied(same)}.`,
   ];

@@ -7,7 +7,7 @@ import { inWords } from './source.js';
 const GROUPS = [
   ['shipped', 'Shipped'],
   ['run', 'Your runs'],
-  ['zoo', 'Zoo, random weights'],
+  ['zoo', 'Untrained (random weights)'],
 ];
 
 /** @param {number} count */
@@ -33,7 +33,7 @@ export function modelPicker(store, source) {
   const name = element('span', { class: 'picker-name' });
   const open = button('plain picker-open', null, () => show(), { 'aria-haspopup': 'dialog' });
   open.append(name, element('span', { 'aria-hidden': 'true' }, '▾'));
-  const note = element('span', { class: 'badge', hidden: true }, 'random weights: what you see is not learned');
+  const note = element('span', { class: 'badge', hidden: true }, 'random weights: this model is not trained');
   /** @type {ModelRow[]} */
   let models = [];
   let marked = 0;
@@ -104,7 +104,7 @@ export function modelPicker(store, source) {
         element(
           'li',
           { role: 'option', 'aria-disabled': 'true', 'aria-selected': 'false', class: 'picker-option hint' },
-          'No model has such a name.',
+          'No matching models.',
         ),
       );
     mark(

@@ -52,7 +52,7 @@ export function pythonFor(state) {
   const { look, site, head, rowAxis, columnAxis, query, key } = force;
   const { document } = look;
   const lines = [
-    `model = ${modelCall(document.model)}${document.model.source === 'run' ? '  # or wherever this run is' : ''}`,
+    `model = ${modelCall(document.model)}${document.model.source === 'run' ? '  # or the path of this run' : ''}`,
     `trace = ${lookCall(document.input, document.changes)}`,
     `weights = ${mapText('trace', site, head)}  # ${site.rows} x ${site.columns}`,
   ];

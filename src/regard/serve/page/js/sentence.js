@@ -9,18 +9,18 @@ import { stripOf } from './media/index.js';
 
 /** How the caption speaks of a row, by the kind of its map. @type {Record<string, [string, string, string, (value: number) => string]>} */
 const WORDS_OF = {
-  weights: ['Where ', ' looks in ', ': most at ', (weight) => `, ${percent(weight)}.`],
+  weights: ['Query ', ' in ', ' attends most to ', (weight) => `: ${percent(weight)}.`],
   influence: [
-    'What moves ',
+    'Output ',
     ' in ',
-    ': most at ',
-    (norm) => `, ${norm.toPrecision(3)} (the norm of dy/dx; it does not sum to one).`,
+    ' depends most on ',
+    (norm) => `: ${norm.toPrecision(3)} (the norm of dy/dx; rows do not sum to 1).`,
   ],
   signed: [
-    'What ',
-    ' takes in ',
-    ': furthest from 0 at ',
-    (weight) => `, ${signed(weight)} (weights of both signs; they are no shares).`,
+    'Query ',
+    ' in ',
+    ' has its largest absolute weight at ',
+    (weight) => `: ${signed(weight)} (signed weights; rows do not sum to 1).`,
   ],
 };
 
@@ -88,5 +88,5 @@ export function sentenceView(store) {
       strip.point(marks);
     }
   });
-  return element('section', { class: 'sentence', 'aria-label': 'What it read' }, holder, caption);
+  return element('section', { class: 'sentence', 'aria-label': 'Input' }, holder, caption);
 }

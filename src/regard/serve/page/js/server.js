@@ -13,7 +13,7 @@ async function ask(path, options = {}) {
     answer = await fetch(`${BASE}/${path}`, options);
   } catch (error) {
     if (isAbort(error)) throw error;
-    throw new Trouble({ what: 'The server does not answer', fix: 'Is `regard serve` still running? Then try again' });
+    throw new Trouble({ what: 'The server does not respond', fix: 'Check that `regard serve` is running and try again' });
   }
   if (answer.ok) return answer;
   let words = null;
@@ -22,7 +22,7 @@ async function ask(path, options = {}) {
   } catch {
     // not from our API: its status is all that is known
   }
-  throw new Trouble(words ?? { what: `The server answered with ${answer.status}` }, answer.status);
+  throw new Trouble(words ?? { what: `The server responded with status ${answer.status}` }, answer.status);
 }
 
 /** @param {string} path @param {unknown} body @param {AbortSignal | undefined} signal */

@@ -61,7 +61,7 @@ export class Look {
   /** The site of a name that is known to be there. @param {string | null} name */
   at(name) {
     const site = this.sites.get(name);
-    if (!site) throw new Trouble({ what: 'There is no such site', got: String(name) });
+    if (!site) throw new Trouble({ what: 'Unknown layer', got: String(name) });
     return site;
   }
 

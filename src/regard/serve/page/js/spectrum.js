@@ -1,4 +1,4 @@
-// The spectrum of a map: singular values and moduli of eigenvalues in falling order, and the mass of the former.
+// The spectrum of a map: singular values and moduli of eigenvalues in descending order, and the mass of the former.
 
 import { siteCalled } from './axes.js';
 import { element, percent, shape } from './dom.js';
@@ -45,8 +45,8 @@ function falling({ wide, values, shares }) {
     );
   return plotOf(
     wide,
-    `${[...values, shares].map((one) => one.name).join(', ')}, in falling order`,
-    axesOf({ wide, x, y, xTicks, yTicks: ticks, xName: 'in falling order', yName: 'value' }),
+    `${[...values, shares].map((one) => one.name).join(', ')}, in descending order`,
+    axesOf({ wide, x, y, xTicks, yTicks: ticks, xName: 'in descending order', yName: 'value' }),
     [0, 0.5, 1].map(share),
     [shares, ...values].map((one) => line(one, x, one === shares ? right : y)),
   );
@@ -70,10 +70,10 @@ const signOf = ({ name, look }) =>
     @param {number[] | null | undefined} moduli */
 function eigenWords(moduli) {
   if (moduli === undefined) return '';
-  if (!moduli) return ' What looks is not what is looked at, so it has no eigenvalues.';
+  if (!moduli) return ' Queries and keys are different sequences, so there are no eigenvalues.';
   if (moduli.length < 2) return '';
   const [first, next] = moduli.map((value) => value.toFixed(2));
-  return ` The largest eigenvalue has modulus ${first}, the next ${next}: the nearer to 1, the longer it lasts when the map is applied again and again.`;
+  return ` The largest eigenvalue has modulus ${first}, the next ${next}: the closer to 1, the slower it decays when the map is applied repeatedly.`;
 }
 
 /** @param {PartFacts} facts */
@@ -84,14 +84,14 @@ export function spectrumPart({ found, force, wide }) {
   const enough = mass.findIndex((share) => share >= 0.9) + 1;
   /** @param {number} value */
   const exactly = (value) => value.toFixed(4);
-  const shares = { name: 'mass of the singular values', values: mass, look: 'faint', write: (/** @type {number} */ share) => percent(share) };
+  const shares = { name: 'cumulative share of the singular values', values: mass, look: 'faint', write: (/** @type {number} */ share) => percent(share) };
   const values = [
     { name: 'singular value', values: singular, look: '', write: exactly },
     ...(moduli ? [{ name: '|eigenvalue|', values: moduli, look: 'other', write: exactly }] : []),
   ];
   return {
     finding: [
-      `Effective rank ${rank.toFixed(1)} of ${count}; ${enough} of ${count} singular values carry 90 % of the mass.`,
+      `Effective rank ${rank.toFixed(1)} of ${count}; ${enough} of ${count} singular values make up 90 % of their sum.`,
       eigenWords(moduli),
     ],
     plot: element(
@@ -102,7 +102,7 @@ export function spectrumPart({ found, force, wide }) {
     ),
     table: {
       caption: 'Spectrum',
-      columns: ['index', 'singular value', 'cumulative mass', ...(moduli ? ['|eigenvalue|'] : [])],
+      columns: ['index', 'singular value', 'cumulative share', ...(moduli ? ['|eigenvalue|'] : [])],
       rows: singular.map((value, index) => [
         String(index + 1),
         exactly(value),

@@ -31,16 +31,16 @@ function legendOf(store) {
 
 /** @param {Store} store */
 function steppers(store) {
-  /** @param {'site' | 'head'} name */
-  const pair = (name) =>
+  /** @param {'site' | 'head'} name @param {string} word */
+  const pair = (name, word) =>
     element(
       'span',
       { class: 'stepper', 'data-name': name },
-      button('', '‹', () => turn(store, name, -1), { 'aria-label': `previous ${name}` }),
-      element('span', { 'aria-hidden': 'true' }, name),
-      button('', '›', () => turn(store, name, 1), { 'aria-label': `next ${name}` }),
+      button('', '‹', () => turn(store, name, -1), { 'aria-label': `previous ${word}` }),
+      element('span', { 'aria-hidden': 'true' }, word),
+      button('', '›', () => turn(store, name, 1), { 'aria-label': `next ${word}` }),
     );
-  return element('div', { class: 'steppers' }, pair('site'), pair('head'));
+  return element('div', { class: 'steppers' }, pair('site', 'layer'), pair('head', 'head'));
 }
 
 /** The corner of a matrix as a table: of a large one, around the chosen cell. @param {Matrix} facts */
@@ -51,7 +51,7 @@ function tableOf({ sheet, rows, columns, name, query, key, differs }) {
   const shown = columns.slice(left, left + TABLE);
   /** @param {number | null | undefined} value */
   const write = (value) => (value === null || value === undefined ? '…' : value.toFixed(differs ? 2 : 3));
-  const part = rows.length > TABLE || columns.length > TABLE ? ', the part around the chosen cell' : '';
+  const part = rows.length > TABLE || columns.length > TABLE ? ', part around the selected cell' : '';
   return {
     caption: `${name}: rows are queries, columns are keys${part}`,
     columns: ['query \\ key', ...shown],
@@ -69,7 +69,7 @@ export function stage(store, source) {
     'mean of heads',
     () => store.set({ head: store.state.head === 'mean' ? 0 : 'mean' }),
     {
-      title: 'Average over the heads of this site (A)',
+      title: 'Average over the heads of this layer (A)',
     },
   );
   const views = choices(
@@ -82,16 +82,16 @@ export function stage(store, source) {
     (view) => store.set({ view }),
   );
   const contrast = choices(
-    'Contrast',
+    'Colour scale',
     [
-      ['root', '√ scale', 'square root: small weights are visible'],
-      ['linear', 'linear', 'equal steps of weight'],
+      ['root', '√ scale', 'square root of the weight: small weights stay visible'],
+      ['linear', 'linear', 'linear in the weight'],
     ],
     (value) => store.set({ contrast: value }),
   );
   const openCell = () => store.set({ opened: (store.state.opened ?? 0) + 1 });
   const map = heatMap({
-    label: 'Attention map. Arrow keys move from cell to cell; Enter goes to the arithmetic of the cell.',
+    label: 'Attention map. Arrow keys select a cell; Enter shows how its weight is computed.',
     onOpen: openCell,
     onHover: (/** @type {Place | null} */ cell) => {
       const site = siteOf(store.state);
@@ -102,7 +102,7 @@ export function stage(store, source) {
       if (cell) store.set({ query: cell.query ?? query, key: cell.key ?? column });
     },
   });
-  const toCell = button('plain to-cell', 'Arithmetic', openCell);
+  const toCell = button('plain to-cell', 'Computation', openCell);
   const lines = linesView(store);
   const summary = comparison(store, source);
   const status = element('p', { class: 'readout', role: 'status' });
@@ -138,11 +138,11 @@ export function stage(store, source) {
 
   /** @param {Matrix} facts */
   function explain({ site, apart }) {
-    if (apart) return 'The two maps have different sides; this is the first.';
+    if (apart) return 'The two maps have different shapes; this is the first.';
     if (site.kind === 'influence')
-      return 'An influence map: how much each output moves when an input does, the norm of dy/dx. Rows do not sum to one.';
+      return 'Influence map: how much each output changes with each input, the norm of dy/dx. Rows do not sum to 1.';
     if (site.kind === 'signed')
-      return 'Weights of both signs: what is below 0 is taken away. The rows are no shares and do not sum to one.';
+      return 'Signed weights: values with negative weights are subtracted. Rows do not sum to 1.';
     return '';
   }
 
@@ -161,10 +161,10 @@ export function stage(store, source) {
     thin.hidden = !inLines;
     thin.textContent =
       Math.max(rows.length, columns.length) > 64
-        ? 'A long input: the chosen row alone, and the keys that it looks at most.'
+        ? 'Long input: only the selected query and the keys with the largest weights.'
         : site.kind === 'weights'
-          ? 'Thicker is heavier. Weights under 2 % are not drawn.'
-          : 'Thicker is heavier. What is below 0, or under 2 % of the largest, is not drawn.';
+          ? 'Thicker lines are larger weights. Weights below 2 % are not drawn.'
+          : 'Thicker lines are larger weights. Negative weights and those below 2 % of the largest are not drawn.';
     map.root.hidden = inLines;
     lines.hidden = !inLines;
     summary.hidden = state.view !== 'compare';
@@ -197,7 +197,7 @@ export function stage(store, source) {
   summary.hidden = true;
   return element(
     'section',
-    { class: 'card stage', 'aria-label': 'One head, large' },
+    { class: 'card stage', 'aria-label': 'Selected head' },
     element(
       'header',
       { class: 'stage-head' },

@@ -38,7 +38,7 @@ function startAlone() {
       element(
         'p',
         {},
-        'A saved look: maps in half precision, queries, keys and values in single. All else is computed here.',
+        'Saved view: maps in half precision, queries, keys and values in single precision. The rest is computed in your browser.',
       ),
     ),
   );

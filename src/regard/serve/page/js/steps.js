@@ -38,76 +38,76 @@ function placesIn(axis) {
 
 export const STEPS = [
   {
-    title: 'Everything becomes positions',
+    title: 'The input becomes positions',
     part: '.sentence',
     text: (/** @type {StepFacts} */ { rowAxis, columnAxis, facts: site, row }) =>
       site.rows === site.columns
-        ? `The model reads ${placesIn(rowAxis)}. Each of them may look at the others; the bars show where one of them, “${row}”, looks.`
-        : `Here ${rowAxis.size} positions of the ${site.rows} look at ${columnAxis.size} of the ${site.columns}. The bars show where one of them, “${row}”, looks.`,
+        ? `The model reads ${placesIn(rowAxis)}. Each of them can attend to the others; the bars show the weights of one query, “${row}”.`
+        : `Here ${rowAxis.size} positions of the ${site.rows} attend to ${columnAxis.size} of the ${site.columns}. The bars show the weights of one query, “${row}”.`,
   },
   {
-    title: 'A query asks',
+    title: 'The query',
     part: '.cell [data-step=product]',
     text: (/** @type {StepFacts} */ { row, query, name }) =>
-      `In ${name}, “${row}” is made into ${query.length} numbers, its query: what it is looking for. They are the red bars; the first is ${number(query[0], 2)}.`,
+      `In ${name}, “${row}” is projected to a query, a vector of ${query.length} numbers: what it is looking for. The red bars show it; the first number is ${number(query[0], 2)}.`,
   },
   {
-    title: 'A key offers',
+    title: 'The keys',
     part: '.cell [data-step=product]',
     text: (/** @type {StepFacts} */ { column, numbers, columnAxis }) =>
-      `Each of the ${columnAxis.size} positions is also made into a key, as long as the query: what it offers. The teal bars are the key of “${column}”; it begins with ${number(numbers.key[0], 2)}.`,
+      `Each of the ${columnAxis.size} positions is also projected to a key of the same length: what it contains. The teal bars show the key of “${column}”; its first number is ${number(numbers.key[0], 2)}.`,
   },
   {
-    title: 'Scores: how well they fit',
+    title: 'Scores',
     part: '.cell [data-step=product]',
     text: (/** @type {StepFacts} */ { row, column, product, query }) =>
-      `Multiply number by number and add up: ${query.length} products give q · k = ${number(product, 2)} for “${row}” and “${column}”. Large where both point the same way.`,
+      `The dot product, the sum of ${query.length} products, is q · k = ${number(product, 2)} for “${row}” and “${column}”. It is large where both vectors point in the same direction.`,
   },
   {
-    title: 'Scale',
+    title: 'Scaling',
     part: '.cell [data-step=scale]',
     text: (/** @type {StepFacts} */ { product, scale, score, query, bias }) =>
-      `A sum of ${query.length} products grows with their number, so it is multiplied by ${scale.toPrecision(3)}${Math.abs(scale - query.length ** -0.5) < 1e-6 ? `, which is 1/√${query.length}` : ''}: ${number(product, 2)} becomes ${number(score - bias, 3)}.${Math.abs(bias) > 1e-6 ? ` A bias of ${number(bias, 3)} is added: this model knows where positions stand to each other.` : ''}`,
+      `A sum of ${query.length} products grows with their number, so it is multiplied by ${scale.toPrecision(3)}${Math.abs(scale - query.length ** -0.5) < 1e-6 ? `, which is 1/√${query.length}` : ''}: ${number(product, 2)} becomes ${number(score - bias, 3)}.${Math.abs(bias) > 1e-6 ? ` A bias of ${number(bias, 3)} is added: it depends on the relative positions.` : ''}`,
   },
   {
-    title: 'Mask',
+    title: 'Masking',
     part: '.stage',
     text: (/** @type {StepFacts} */ { parts, row, columnAxis }) =>
       parts.hidden
-        ? `${parts.hidden} of ${columnAxis.size} keys are hidden from “${row}”: they come later, or are crossed out. Their scores count as minus infinity, and no weight is left for them.`
-        : `Nothing is hidden from “${row}” here: all ${columnAxis.size} keys take part. In a decoder, the upper right half of the map would be empty.`,
+        ? `${parts.hidden} of ${columnAxis.size} keys are hidden from “${row}”: they come later, or are masked. Their scores are set to minus infinity, so their weights are 0.`
+        : `No key is hidden from “${row}” here: all ${columnAxis.size} take part. With the causal mask of a decoder, the upper right half of the map is empty.`,
   },
   {
-    title: 'Softmax: a share for each',
+    title: 'Softmax',
     part: '.cell [data-step=softmax]',
     text: (/** @type {StepFacts} */ { parts, weights, columnAxis, weight, column }) => {
       const best = largest(weights);
       const most =
         weights[best] === weight
-          ? ', the most of all'
-          : `, the most goes to “${wordsFor(columnAxis, best)}”, ${percent(weights[best])}`;
-      return `Each score becomes e to its power, divided by the sum of all, ${parts.total.toFixed(2)}. The shares add up to one: “${column}” gets ${percent(weight)}${most}.`;
+          ? ', the largest weight'
+          : `; the largest weight is that of “${wordsFor(columnAxis, best)}”, ${percent(weights[best])}`;
+      return `The exponential of each score is divided by the sum of all, ${parts.total.toFixed(2)}. The weights sum to 1: “${column}” gets ${percent(weight)}${most}.`;
     },
   },
   {
-    title: 'Values: what is brought home',
+    title: 'The values',
     part: '.cell [data-step=value]',
     text: (/** @type {StepFacts} */ { weight, column, value, mixed, row }) =>
-      `A third vector of “${column}”, its value of ${value.length} numbers, is taken ${percent(weight)} strong. Summed over all keys this is what the head brings for “${row}”: it begins with ${number(mixed[0], 2)}.`,
+      `A third vector of “${column}”, its value of ${value.length} numbers, is multiplied by its weight, ${percent(weight)}. The sum over all keys is the output of the head for “${row}”: its first number is ${number(mixed[0], 2)}.`,
   },
   {
-    title: 'Heads: many at once',
+    title: 'Multiple heads',
     part: '.heads',
     text: (/** @type {StepFacts} */ { facts: site, sites, name }) => {
       const total = sites.reduce((sum, one) => sum + one.heads, 0);
       const parts = list([...new Set(sites.map((one) => [one.part, one.role].filter(Boolean).join(' ')))]);
-      return `All of that was ${name}. This site has ${plural(site.heads, 'head')}, the model ${plural(total, 'map')} (${parts}). Each has its own queries, keys and values, and so its own idea of what matters.`;
+      return `All of this was ${name}. This layer has ${plural(site.heads, 'head')}, the model ${plural(total, 'map')} (${parts}). Each head has its own queries, keys and values, so it can attend to different positions.`;
     },
   },
   {
-    title: 'Now change something',
+    title: 'Intervene',
     part: '.intervene',
     text: (/** @type {StepFacts} */ { column }) =>
-      `Cross out “${column}”, switch the head off, or turn the temperature: the model runs again, and its new answer stands beside the old one. A high weight is not always a reason; this is how to find out.`,
+      `Mask “${column}”, switch the head off, or change the temperature: the model runs again, and the new answer is shown beside the old one. A high weight does not prove that a token matters; interventions test it.`,
   },
 ];

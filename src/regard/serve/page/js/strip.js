@@ -60,7 +60,7 @@ export function tokenStrip(store, name, axis, { chooses, bars, share, over, look
       }
       const told = bars ? `, ${over.word} ${over.write(weight)}` : '';
       node.setAttribute('aria-checked', String(index === chosen));
-      node.setAttribute('aria-label', `${labelOf(axis, index)}${out.has(index) ? ', crossed out' : ''}${told}`);
+      node.setAttribute('aria-label', `${labelOf(axis, index)}${out.has(index) ? ', masked' : ''}${told}`);
       node.toggleAttribute('data-query', chooses && index === query);
       node.toggleAttribute('data-key', bars && index === key);
       node.tabIndex = index === chosen ? 0 : -1;

@@ -25,7 +25,7 @@ export function takeAway(store, source) {
       await navigator.clipboard.writeText(words);
       say(done);
     } catch {
-      say('The browser did not allow copying.');
+      say('The browser blocked copying.');
     }
   }
 
@@ -60,7 +60,7 @@ export function takeAway(store, source) {
     link: () =>
       copy(
         `${location.href.split('#')[0]}${writeHash(store.state)}`,
-        !store.state.input || fitsAddress(store.state.input) ? 'Link copied' : 'Link copied, without the picture: it is too large for one',
+        !store.state.input || fitsAddress(store.state.input) ? 'Link copied' : 'Link copied without the image, which is too large',
       ),
     python: () => copy(pythonFor(store.state), 'Python copied'),
     png: async () => save(await rasterise(await drawing()), 'png'),
@@ -68,7 +68,7 @@ export function takeAway(store, source) {
     html: async () => save(await withView(await onScreen().look.page(), store.state), 'html'),
     csv: () => {
       const matrix = onScreen();
-      const note = matrix.sheet.exact ? '' : ': only the row of the chosen query, the whole map is too large';
+      const note = matrix.sheet.exact ? '' : ': only the row of the selected query, because the map is too large';
       save(new Blob([matrixText(matrix)], { type: 'text/csv' }), 'csv', note);
     },
   };
@@ -80,12 +80,12 @@ export function takeAway(store, source) {
     try {
       await action();
     } catch (error) {
-      say(inWords(error, 'This view cannot be saved so.'));
+      say(inWords(error, 'This view cannot be saved in this format.'));
     }
   };
   return element(
     'div',
-    { class: 'take', role: 'group', 'aria-label': 'Take away' },
+    { class: 'take', role: 'group', 'aria-label': 'Export' },
     store.state.permalink ? act('link', 'Copy link') : null,
     act('python', 'Copy as Python'),
     element('span', { class: 'take-gap' }),

@@ -49,7 +49,7 @@ export function makeTour(store, page, source) {
     { class: 'tour-marks', 'aria-hidden': 'true' },
     STEPS.map(() => element('span')),
   );
-  const examples = element('div', { class: 'tour-examples', role: 'group', 'aria-label': 'Sentences of the lectures' });
+  const examples = element('div', { class: 'tour-examples', role: 'group', 'aria-label': 'Sentences from the lectures' });
   const previous = button('plain', 'Back', () => go(index - 1));
   const next = button('strong', 'Next', () => go(index + 1));
   const root = element(
@@ -93,7 +93,7 @@ export function makeTour(store, page, source) {
     const own = models.find((one) => one.name === store.state.model);
     if (index !== 0 || !own?.lectures.length) return;
     examples.replaceChildren(
-      element('p', { class: 'hint' }, 'Or a sentence of the lectures:'),
+      element('p', { class: 'hint' }, 'Or use a sentence from the lectures:'),
       ...own.lectures.map((sentence) => button('plain', sentence, () => take(sentence))),
     );
     examples.hidden = false;
@@ -126,9 +126,9 @@ export function makeTour(store, page, source) {
     const site = teachable(store.state);
     if (!site) {
       root.hidden = false;
-      title.textContent = 'No arithmetic here';
+      title.textContent = 'No attention weights';
       text.textContent =
-        'This model mixes its positions without queries and keys, so there is nothing to walk through step by step. Choose another model for the tour.';
+        'This model mixes positions without queries and keys, so the tour cannot explain its weights. Choose another model for the tour.';
       next.disabled = previous.disabled = true;
       return;
     }

@@ -33,7 +33,7 @@ export function multiplied({ numbers, parts, rowName, columnName }) {
   const width = numbers.query.length;
   return stepItem(
     'product',
-    'Multiply and add',
+    'Dot product',
     ['q · k = ', element('b', {}, number(numbers.product, 2))],
     element(
       'div',
@@ -68,7 +68,7 @@ export function scaled({ numbers, heat }) {
 export function normalised({ numbers, parts, heat, key, labels }) {
   if (numbers.masked)
     return stepItem('softmax', 'Masked', [
-      'this key is hidden from this query: ',
+      'this key is hidden from this query: weight ',
       element('b', { class: 'result' }, percent(0)),
     ]);
   const shown = parts.power >= 0.0005 ? parts.power.toFixed(3) : parts.power.toExponential(1);
@@ -91,15 +91,15 @@ export function carried({ numbers, columnName, rowName }) {
   const limit = Math.max(...Array.from(numbers.mixed, Math.abs), ...share.map(Math.abs)) || 1;
   return stepItem(
     'value',
-    'Take that much of the value',
-    [`${percent(numbers.weight)} of v goes into the sum`],
+    'Multiply the value by the weight',
+    [`${percent(numbers.weight)} of v is added to the output`],
     element(
       'div',
       { class: 'vectors' },
       element('span', {}, 'w×v'),
       vectorBars(share, 'product', `the weighted value of ${columnName}`, limit),
       element('span', {}, 'Σ w×v'),
-      vectorBars(numbers.mixed, 'mixed', `what the head brings for ${rowName}`, limit),
+      vectorBars(numbers.mixed, 'mixed', `output of the head for ${rowName}`, limit),
     ),
   );
 }

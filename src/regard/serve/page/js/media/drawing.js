@@ -90,8 +90,8 @@ export function drawingPad(onDone) {
       button('plain', 'Close', () => dialog.close()),
     ),
     canvas,
-    element('p', { class: 'hint' }, 'Or arrow keys, with Shift to paint.'),
-    element('div', { class: 'row end' }, button('plain', 'Clear', clear), button('strong', 'Look', done)),
+    element('p', { class: 'hint' }, 'Or use the arrow keys, with Shift to paint.'),
+    element('div', { class: 'row end' }, button('plain', 'Clear', clear), button('strong', 'Run', done)),
   );
   clear();
   return { dialog, open: () => dialog.showModal() };

@@ -57,13 +57,13 @@ export async function pictureFrom(file, source) {
 
 /** The line for whatever has a picture in it. @param {ControlFacts} facts @param {(picture: Picture) => Input} around */
 export function pictureControl({ give, take }, around) {
-  const preview = element('img', { class: 'preview', alt: 'The picture that was given' });
+  const preview = element('img', { class: 'preview', alt: 'The input image' });
   const file = element('input', {
     type: 'file',
     accept: 'image/*',
     class: 'unseen',
     tabindex: -1,
-    'aria-label': 'Choose a picture',
+    'aria-label': 'Choose an image',
     onChange: () => {
       const chosen = file.files?.[0];
       if (chosen) take(chosen);
@@ -75,7 +75,7 @@ export function pictureControl({ give, take }, around) {
     'div',
     { class: 'ask-picture' },
     preview,
-    element('span', { class: 'ask-drop' }, 'Drop or paste a picture here'),
+    element('span', { class: 'ask-drop' }, 'Drop or paste an image here'),
     file,
     button('plain', 'Choose…', () => file.click()),
     button('plain', 'Draw', () => pad.open()),
@@ -107,7 +107,7 @@ export function blankPicture() {
 
 export const isImageFile = (/** @type {File} */ file) => file.type.startsWith('image/');
 
-export const NO_PICTURE = 'This file is no picture that the browser can read. PNG, JPEG, GIF and WebP work.';
+export const NO_PICTURE = 'The browser cannot read this file as an image. Supported formats: PNG, JPEG, GIF and WebP.';
 
 /** @param {Answer} answer */
 function countedBoxes(answer) {
@@ -139,9 +139,9 @@ export const imageMedium = {
     },
   },
   answers: {
-    labels: { title: 'It sees', ...listForm((answer) => answer.labels ?? []) },
+    labels: { title: 'Predicted class', ...listForm((answer) => answer.labels ?? []) },
     boxes: {
-      title: 'It found',
+      title: 'Detected objects',
       speaker: 'queries',
       nothing: (answer) => !answer.boxes?.length,
       body: (answer, before) =>

@@ -75,7 +75,7 @@ export function pictureView(store, name, axis, { chooses, bars, look, over }) {
     const place = chooses ? query : key;
     canvas.setAttribute(
       'aria-label',
-      `The picture; ${chooses ? 'query' : 'key'}: ${place === null ? 'none' : wordsFor(axis, place)}. Arrow keys move.`,
+      `Image; ${chooses ? 'query' : 'key'}: ${place === null ? 'none' : wordsFor(axis, place)}. Arrow keys select a patch.`,
     );
     chips.forEach((chip, index) => {
       chip.setAttribute('aria-pressed', String(index === place));

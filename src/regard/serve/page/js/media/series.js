@@ -80,7 +80,7 @@ function seriesControl({ take }) {
     nodes: [element('div', { class: 'ask-picture' }, told, file, choose)],
     show(/** @type {Input} */ input) {
       const name = seriesNamed(input);
-      told.textContent = `${name ? `${name}. ` : ''}Drop a csv file here: a column of times, and columns of values`;
+      told.textContent = `${name ? `${name}. ` : ''}Drop a csv file here: a time column and value columns`;
     },
     send() {},
   };
@@ -105,14 +105,14 @@ export const seriesMedium = {
     if (csv.length > LARGEST_FILE) throw new Error('too large');
     return /** @type {SeriesInput} */ ({ kind: 'series', csv });
   },
-  refused: 'This file is no csv file of up to a million letters.',
+  refused: 'This is not a csv file of at most a million characters.',
   control: seriesControl,
   axes: {
     time: { one: 'time', many: 'times', lays: () => true, strip: profileStrip },
   },
   answers: {
     forecast: {
-      title: 'It foretells',
+      title: 'Forecast',
       top: (answer) => medianOf(/** @type {Forecast} */ (answer)).map(rounded).join(', '),
       body: (answer, before) => (before ? beside(forecastPlot(before), forecastPlot(answer)) : [forecastPlot(answer)]),
     },

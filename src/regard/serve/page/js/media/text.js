@@ -51,10 +51,10 @@ function textControl({ store, give }) {
     nodes: [
       element('label', { for: 'sentence', class: 'unseen' }, 'Text'),
       field,
-      element('button', { type: 'submit', class: 'strong' }, 'Look'),
+      element('button', { type: 'submit', class: 'strong' }, 'Run'),
     ],
     show(/** @type {Input} */ input) {
-      field.placeholder = input.kind === 'pair' ? 'Write a sentence to translate' : 'Write a text';
+      field.placeholder = input.kind === 'pair' ? 'Enter a sentence to translate' : 'Enter a text';
       if (writtenIn(input) === sent) sent = null; // from here: who writes is not disturbed
       else field.value = writtenIn(input);
     },
@@ -93,11 +93,11 @@ export const textMedium = {
   },
   answers: {
     text: {
-      title: 'It wrote',
+      title: 'Generated text',
       top: (answer) => answer.text,
       body: (answer, before) => besideText(answer.text ?? '', before && (before.text ?? '')),
     },
     next: { title: 'Next token', ...listForm((answer) => /** @type {Chance[]} */ (answer.tokens)) },
-    filled: { title: 'It fills in', ...filledForm },
+    filled: { title: 'Predicted tokens', ...filledForm },
   },
 };
