@@ -272,7 +272,7 @@ def test_the_command_line_looks(place: Path, capsys: pytest.CaptureFixture[str])
     assert main(["look", folder, file]) == 2
     assert "the file contains several series" in capsys.readouterr().err
     assert main(["look", folder, file, "middle"]) == 2
-    assert "no such series" in capsys.readouterr().err
+    assert "unknown series" in capsys.readouterr().err
 
 
 # Run files --------------------------------------------------------------------------------------

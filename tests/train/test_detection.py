@@ -376,7 +376,7 @@ def test_what_the_verb_refuses(run: Path, tmp_path: Path, capsys: pytest.Capture
         ("a.png", "--out", "no/out.png"): "folder not found",
         ("a.png", "--out", "a.png"): "would be overwritten",
         ("a.png", "--threshold", "2"): "threshold",
-        ("a.png", "bad.png", "--out", "a.png"): "into a folder",
+        ("a.png", "bad.png", "--out", "a.png"): "must be a folder",
         ("a.png", "--out", "."): "would be overwritten",
         ("a.png", "bad.png", "--out", "."): "would be overwritten",
         ("other.png", "--out", "."): "would be overwritten",  # as a.png, which is the same file
