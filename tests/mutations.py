@@ -357,7 +357,7 @@ MUTATIONS = [
     Mutation("an override is forgotten", "train/runfile.py", "data[path[-1]] = given.value", "pass", "train/runfile train/runlines train/runhostile train/runwriting"),
     Mutation("changed data goes on", "run/fingerprints.py", "if before.get(name, now) != now:", "if False:", "train/prints"),
     Mutation("the wrong weights are kept", "run/result.py", "fill_weights(net, average_weights(weights_of(job, chosen, goal_of(job.run.task).kept)))", "fill_weights(net, weights_of(job, chosen, goal_of(job.run.task).kept)[-1])", "train/averages"),
-    Mutation("a damaged one in the mean", "run/result.py", "if problem := find_damage(there[step]) if step in there else \"it is gone\":", "if problem := \"\" if step in there else \"it is gone\":", "train/averages train/memory"),
+    Mutation("a damaged one in the mean", "run/result.py", "if problem := find_damage(there[step]) if step in there else \"it is missing\":", "if problem := \"\" if step in there else \"it is missing\":", "train/averages train/memory"),
     Mutation("any seed gives these weights", "run/job.py", "seed_step(run.seed, 0, -1 % (1 << 32))", "seed_step(0, 0, -1 % (1 << 32))", "train/mended"),
     Mutation("a piece is mixed with itself", "modalities/images/augmentation.py", "partners(rows, self.rows(step).tolist())", "partners(rows, list(rows))", "train/images train/image_teachers"),
     Mutation("all rows change alike", "modalities/images/augmentation.py", "philox(AUGMENT, self.seed, step, int(row)) for row in rows", "philox(AUGMENT, self.seed, step) for row in rows", "train/images train/image_teachers"),

@@ -159,7 +159,7 @@ def test_images_of_the_trained_size_and_of_others() -> None:
     head = (model.class_token + model.positions[:, :1]).expand(2, -1, -1)
     close(model.tokens(wide), torch.cat((head, body), 1))
     assert model(wide).shape == (2, 5)
-    with pytest.raises(ValueError, match="9 x 8 cannot be cut"):
+    with pytest.raises(ValueError, match="9 x 8 cannot be divided"):
         model(numbers(1, 2, 9, 8))
 
 

@@ -125,18 +125,22 @@ def test_what_is_shared_is_one() -> None:
 def test_what_cannot_be() -> None:
     for message, arguments in {
         "not a multiple of 5 heads": {"heads": 5},
-        "3 equal groups": {"heads": 4, "groups": 3},
-        "cannot share one projection": {"heads": 4, "shared": "kv", "value_dim": 3},
-        "equal widths": {"heads": 4, "shared": "qk", "groups": 2},
-        "only with equal widths": {"heads": 4, "shared": "qk", "context_dim": 3},
+        r"number of key-value groups \(3\)": {"heads": 4, "groups": 3},
+        "keys and values can share one projection only": {"heads": 4, "shared": "kv", "value_dim": 3},
+        "only if they have the same sizes": {"heads": 4, "shared": "qk", "groups": 2},
+        "queries and keys can share one projection only if they have the same sizes": {
+            "heads": 4,
+            "shared": "qk",
+            "context_dim": 3,
+        },
     }.items():
         with pytest.raises(ValueError, match=message):
             MultiHeadAttention(DIM, **arguments)
     with pytest.raises(ValueError, match="rotary"):
         attention("rotary")(numbers(1, 2, DIM), numbers(1, 3, DIM))
-    with pytest.raises(ValueError, match="3 rows of queries cannot share 2 contexts"):
+    with pytest.raises(ValueError, match=r"query rows \(3\) must be a multiple of the number of contexts \(2\)"):
         attention("plain")(numbers(3, 2, DIM), numbers(2, 3, DIM))
-    with pytest.raises(ValueError, match="1 rows of queries cannot share 2 contexts"):
+    with pytest.raises(ValueError, match=r"query rows \(1\) must be a multiple of the number of contexts \(2\)"):
         attention("plain")(numbers(1, 2, DIM), numbers(2, 3, DIM))
 
 

@@ -112,7 +112,7 @@ def test_a_cache_that_was_not_reordered_is_refused() -> None:
     for rows in (1, 3):
         slot = Slot(4)
         slot.append("k", numbers(2, 3, 1, 4))
-        with pytest.raises(ValueError, match=f"a cache of 2 rows got tokens of {rows}: reorder it"):
+        with pytest.raises(ValueError, match=f"a cache of 2 rows got {rows} rows of tokens: reorder the cache"):
             slot.append("k", numbers(rows, 3, 1, 4))
         assert slot["k"].shape == (2, 3, 1, 4)
 

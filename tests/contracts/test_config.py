@@ -57,36 +57,36 @@ def test_good(data: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"dim": True}, "dim = True is not a whole number"),
-        ({"dim": 8.0}, "dim = 8.0 is not a whole number"),
-        ({"dim": "8"}, "dim = '8' is not a whole number"),
-        ({"dim": None}, "dim = None is not a whole number"),
-        ({"dim": [8]}, "dim = .* is not a whole number"),
-        ({"dim": 10**13}, "dim = 10000000000000 is too large a number"),
+        ({"dim": True}, "dim = True is not an integer"),
+        ({"dim": 8.0}, "dim = 8.0 is not an integer"),
+        ({"dim": "8"}, "dim = '8' is not an integer"),
+        ({"dim": None}, "dim = None is not an integer"),
+        ({"dim": [8]}, "dim = .* is not an integer"),
+        ({"dim": 10**13}, "dim = 10000000000000 is too large"),
         ({"dim": -(10**13)}, "dim"),
-        ({"dim": 10**500}, "dim = 1000.*[.][.][.] is too large a number"),
+        ({"dim": 10**500}, "dim = 1000.*[.][.][.] is too large"),
         ({"rate": float("nan")}, "rate = nan is not a number"),
         ({"rate": float("inf")}, "rate = inf is not a number"),
         ({"rate": -float("inf")}, "rate"),
-        ({"rate": 10**500}, "rate = 1000.*[.][.][.] is too large a number"),
+        ({"rate": 10**500}, "rate = 1000.*[.][.][.] is too large"),
         ({"rate": False}, "rate = False is not a number"),
         ({"rate": "0.1"}, "rate"),
-        ({"name": 3}, "name = 3 is not a text"),
+        ({"name": 3}, "name = 3 is not a string"),
         ({"tied": 1}, "tied = 1 is not true or false"),
         ({"tied": "true"}, "tied"),
-        ({"depth": 1.5}, "depth = 1.5 is not a whole number or null"),
+        ({"depth": 1.5}, "depth = 1.5 is not an integer or null"),
         ({"depth": True}, "depth"),
         ({"norm": "Pre"}, "norm = 'Pre' is not one of 'pre', 'post'"),
         ({"norm": ["pre"]}, "norm"),
         ({"norm": {"pre": 1}}, "norm"),
-        ({"sizes": [1, "2"]}, "sizes = .* is not a list of a whole number"),
+        ({"sizes": [1, "2"]}, "sizes = .* is not a list of integers"),
         ({"sizes": 3}, "sizes"),
         ({"sizes": [True]}, "sizes"),
         ({"sizes": "12"}, "sizes"),
         ({"choice": 3}, "choice"),
         ({"choice": None}, "choice"),
         ({"deph": 3}, "unknown key 'deph'; did you mean 'depth'"),
-        ({"zzzz": 3}, "unknown key 'zzzz'; known are dim, rate"),
+        ({"zzzz": 3}, "unknown key 'zzzz'; valid keys are dim, rate"),
         ({3: 3}, "unknown key '3'"),
     ],
 )
@@ -167,24 +167,24 @@ class Checked:
     [
         ({}, []),
         ({"dim": 9}, ["dim = 9 is not a multiple of heads = 2"]),
-        ({"dim": 0}, ["dim = 0 is not at least 1", "dim = 0 is not above 0"]),
-        ({"dim": -3}, ["dim = -3 is not at least 1", "dim = -3 is not above 0"]),
-        ({"heads": 0}, ["heads = 0 is not at least 1"]),
-        ({"heads": -3}, ["heads = -3 is not at least 1"]),
-        ({"depth": 0}, ["depth = 0 is not at least 1"]),
-        ({"dropout": 1.0}, ["dropout = 1.0 is not a share from 0 to below 1"]),
-        ({"dropout": -0.1}, ["dropout = -0.1 is not a share from 0 to below 1"]),
-        ({"dropout": float("nan")}, ["dropout = nan is not a share from 0 to below 1"]),
+        ({"dim": 0}, ["dim = 0 must be at least 1", "dim = 0 must be greater than 0"]),
+        ({"dim": -3}, ["dim = -3 must be at least 1", "dim = -3 must be greater than 0"]),
+        ({"heads": 0}, ["heads = 0 must be at least 1"]),
+        ({"heads": -3}, ["heads = -3 must be at least 1"]),
+        ({"depth": 0}, ["depth = 0 must be at least 1"]),
+        ({"dropout": 1.0}, ["dropout = 1.0 must be at least 0 and less than 1"]),
+        ({"dropout": -0.1}, ["dropout = -0.1 must be at least 0 and less than 1"]),
+        ({"dropout": float("nan")}, ["dropout = nan must be at least 0 and less than 1"]),
         ({"act": "gellu"}, ["act = 'gellu' is not one of relu, gelu; did you mean 'gelu'?"]),
         ({"act": "x"}, ["act = 'x' is not one of relu, gelu"]),
-        ({"attention": []}, ["attention is an empty list; give at least one name"]),
+        ({"attention": []}, ["attention is an empty list; it needs at least one name"]),
         (
             {"attention": ["dot", "dott", "dott", ("dot",)]},
             ["'dott'; did you mean 'dot'?", "unknown attention ('dot',)"],
         ),
         (
             {"attention": {"kind": "top-k", "kep": 1, "keep": "x"}},
-            ["'top-k': keep = 'x' is not a whole number; unknown key 'kep'"],
+            ["'top-k': keep = 'x' is not an integer; unknown key 'kep'"],
         ),
         ({"dim": None, "heads": None, "dropout": None, "act": None, "attention": None}, []),
     ],
@@ -205,7 +205,13 @@ def test_impossible_values_are_told_beside_unknown_keys_and_wrong_types() -> Non
     with pytest.raises(ValueError, match="unknown key") as error:
         parse(Checked, data)
     lines = str(error.value).split("\n")
-    told = ["'dimm'; did you mean 'dim'?", "dim = 'x'", "depth = 0", "did you mean 'relu'?", "did you mean 'softmax'?"]
+    told = [
+        "'dimm'; did you mean 'dim'?",
+        "dim = 'x'",
+        "depth = 0 must be at least 1",
+        "did you mean 'relu'?",
+        "did you mean 'softmax'?",
+    ]
     assert len(lines) == len(told)
     for part in told:
         assert sum(part in line for line in lines) == 1
@@ -223,7 +229,7 @@ def test_a_check_that_needs_what_could_not_be_read() -> None:
             if self.dim > 3:
                 raise ValueError("too much")
 
-    with pytest.raises(ValueError, match="dim = 'x' is not a whole number"):
+    with pytest.raises(ValueError, match="dim = 'x' is not an integer"):
         parse(Plain, {"dim": "x"})
     with pytest.raises(ValueError, match="too much"):
         parse(Plain, {"dim": 4})
@@ -246,7 +252,7 @@ def test_a_default_that_is_made() -> None:
 def test_single_checks_raise() -> None:
     for check, name in ((positive, "dim"), (above_zero, "dim"), (shares, "dropout")):
         check(Small(dim=1), "depth")  # None
-        with pytest.raises(ValueError, match=f"{name} = -1 is not"):
+        with pytest.raises(ValueError, match=f"{name} = -1 must be"):
             check(SimpleNamespace(dim=-1, dropout=-1), name)
 
 
@@ -260,14 +266,14 @@ def test_a_word_that_is_near() -> None:
     [
         ("sofmax", "unknown attention 'sofmax'; did you mean 'softmax'"),
         ({"kind": "top-k", "kep": 3}, "attention 'top-k': unknown key 'kep'; did you mean 'keep'"),
-        ({"kind": "top-k", "keep": 0}, "at least one key, got 0"),
-        ({"kind": "top-k", "keep": 2.0}, "keep = 2.0 is not a whole number"),
+        ({"kind": "top-k", "keep": 0}, "must be at least 1, got 0"),
+        ({"kind": "top-k", "keep": 2.0}, "keep = 2.0 is not an integer"),
         ({"kind": "local-p", "window": 0}, "got 0"),
         ({"kind": "local-p", "window": -2}, "got -2"),
         ({"kind": "softmax", "scale": "x"}, "scale = 'x' is not a number or null"),
-        ({"keep": 3}, "unknown attention {'keep': 3}; known are"),
+        ({"keep": 3}, "unknown attention {'keep': 3}; valid names are"),
         ({"kind": ["softmax"]}, "unknown attention"),
-        ({}, "unknown attention {}; known are softmax"),
+        ({}, "unknown attention {}; valid names are softmax"),
     ],
 )
 def test_a_bad_choice_of_attention(choice: Any, message: str) -> None:

@@ -104,7 +104,7 @@ def test_compiled_and_without_memory() -> None:
 
 @pytest.mark.parametrize("p", [-0.1, 1.1, float("nan")])
 def test_what_is_no_share(p: float) -> None:
-    with pytest.raises(ValueError, match="not from 0 to 1"):
+    with pytest.raises(ValueError, match="must be from 0 to 1"):
         Dropout(p)
 
 

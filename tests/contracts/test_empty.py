@@ -99,7 +99,9 @@ def test_bert_reads_no_tokens_but_cannot_pool_them() -> None:
         assert model(ids(0, 0)).pooled.shape == (0, 16)
         assert model(ids(0, 0), keys=real(0, 0)).pooled.shape == (0, 16)
         for keys in (None, real(2, 0)):
-            with pytest.raises(ValueError, match="first token: got 2 rows of 0 tokens, expected at least 1"):
+            with pytest.raises(
+                ValueError, match="first token of each row: got 2 rows of 0 tokens, expected at least 1"
+            ):
                 model(ids(2, 0), keys=keys)
 
 
@@ -114,21 +116,21 @@ def test_the_mean_of_no_tokens_is_zero() -> None:
 @pytest.mark.parametrize(("height", "width"), [(0, 8), (8, 0), (0, 0)])
 def test_an_image_without_pixels(pool: str, height: int, width: int) -> None:
     for rows in (0, 2):
-        with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 4 x 4"):
+        with pytest.raises(ValueError, match=f"{height} x {width} cannot be divided into patches of 4 x 4"):
             net("vit", pool=pool)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
         small = [net("workspace", pool=pool), net("deit", pool=pool), *(net(x) for x in ("cait", "swin", "swinv2"))]
         for model in small:
-            with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 4 x 4"):
+            with pytest.raises(ValueError, match=f"{height} x {width} cannot be divided into patches of 4 x 4"):
                 model(torch.zeros(rows, 2, height, width, dtype=torch.float64))
-        with pytest.raises(ValueError, match=f"{height} x {width} cannot be cut into patches of 8 x 8"):
+        with pytest.raises(ValueError, match=f"{height} x {width} cannot be divided into patches of 8 x 8"):
             net("volo")(torch.zeros(rows, 2, height, width, dtype=torch.float64))
         for family in ("perceiver", "resnet", "detr"):
-            with pytest.raises(ValueError, match=f"an image of 2 x {height} x {width} cannot be read"):
+            with pytest.raises(ValueError, match=f"an image of 2 x {height} x {width} is not supported"):
                 net(family)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
         with pytest.raises(ValueError, match=f"an image of {height} x {width} has no pixels"):
             net("levit")(torch.zeros(rows, 2, height, width, dtype=torch.float64))
         for family in ("mlp", "mixer"):
-            with pytest.raises(ValueError, match=f"an image of 2 x {height} x {width} is not 2 x 8 x 8"):
+            with pytest.raises(ValueError, match=f"images of 2 x 8 x 8, got an image of 2 x {height} x {width}"):
                 net(family)(torch.zeros(rows, 2, height, width, dtype=torch.float64))
 
 
@@ -151,7 +153,7 @@ def test_a_recurrent_network_reads_a_word_at_least(decoder: str, source: int, ta
 def test_a_window_without_values(family: str) -> None:
     assert net(family)(torch.zeros(0, 3, dtype=torch.float64)).shape == (0, 4, 3)
     for rows in (0, 2):
-        with pytest.raises(ValueError, match=f"at least 1 value; got {rows} windows of 0"):
+        with pytest.raises(ValueError, match=f"at least 1 value, got {rows} windows of 0"):
             net(family)(torch.zeros(rows, 0, dtype=torch.float64), keys=real(rows, 0))
 
 

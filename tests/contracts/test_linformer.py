@@ -105,21 +105,21 @@ def test_all_layers_share_one_projection(tmp_path) -> None:
 
 
 def test_layers_cannot_share_where_a_model_has_no_place_for_it() -> None:
-    with pytest.raises(ValueError, match="cannot share its sums among layers"):
+    with pytest.raises(ValueError, match="cannot share its projection between layers"):
         build_mixer({"kind": "linformer", "shared": "layers"}, Site(dim=DIM, heads=HEADS, length=16))
     vit = FAMILIES["vit"].net(config("vit", attention={"kind": "linformer", "shared": "layers"}))
     assert sum(isinstance(m, DenseProjection | WindowProjection) for m in vit.modules()) == 1
 
 
 def test_a_length_is_needed_and_kept() -> None:
-    with pytest.raises(ValueError, match="must know the longest input: give its `length`"):
+    with pytest.raises(ValueError, match="needs the maximum sequence length: set `length`"):
         build_mixer("linformer", Site(dim=DIM, heads=HEADS))
     layer = build_mixer({"kind": "linformer", "length": 6}, Site(dim=DIM, heads=HEADS)).double()
     assert isinstance(layer, MultiHeadAttention)
     layer(numbers(1, 6, DIM))
     with pytest.raises(ValueError, match="got 7 keys, expected at most 6"):
         layer(numbers(1, 7, DIM))
-    with pytest.raises(ValueError, match="rank = 0 is not at least 1"):
+    with pytest.raises(ValueError, match="rank = 0 must be at least 1"):
         build_mixer({"kind": "linformer", "rank": 0}, Site(dim=DIM, heads=HEADS, length=6))
 
 

@@ -162,7 +162,9 @@ def test_nested_listeners_and_patterns() -> None:
         "a blocks.0.stream",
         "a blocks.1.stream",
     ]
-    with pytest.raises(KeyError, match=r"no tap matches 'nothing'; this model has blocks\.0\.mixer\.queries"):
+    with pytest.raises(
+        KeyError, match=r"no tap matches 'nothing'; the taps of this model are blocks\.0\.mixer\.queries"
+    ):
         with capture(model, "nothing"):
             pass
 

@@ -151,7 +151,7 @@ def test_backward_twice_scales_anew() -> None:
 def test_a_second_derivative_is_refused() -> None:
     x, weight, bias, target = drawn(5)
     loss = cross_entropy(x, weight, target, bias=bias).sum
-    with pytest.raises(RuntimeError, match="cannot be differentiated twice"):
+    with pytest.raises(RuntimeError, match="does not support second derivatives"):
         torch.autograd.grad(loss + x.square().sum(), x, create_graph=True)
 
 
@@ -217,15 +217,15 @@ def test_compiled(real: bool) -> None:
 @pytest.mark.parametrize(
     ("message", "arguments"),
     [
-        ("target 11 is none of 11 words", {"target": torch.tensor([0, 11, 2])}),
-        ("target -1 is none of 11 words", {"target": torch.tensor([0, 1, -1])}),
+        ("target 11 is out of range for a vocabulary of 11", {"target": torch.tensor([0, 11, 2])}),
+        ("target -1 is out of range for a vocabulary of 11", {"target": torch.tensor([0, 1, -1])}),
         (r"x \(3, 6\), target \(2,\)", {"target": torch.tensor([0, 1])}),
         (r"target \(3,\), real \(2,\)", {"real": torch.ones(2, dtype=torch.bool)}),
-        ("real is torch.int64, not bool", {"real": torch.ones(3, dtype=torch.int64)}),
+        (r"must be bool \(True: the position counts\), got torch.int64", {"real": torch.ones(3, dtype=torch.int64)}),
         (r"x \(3, 6\), weight \(11, 5\)", {"weight": torch.randn(11, 5)}),
         (r"weight \(11, 6\), bias \(6,\)", {"bias": torch.randn(6)}),
-        ("smoothing is 1.0, not from 0", {"smoothing": 1.0}),
-        ("smoothing is -0.1, not from 0", {"smoothing": -0.1}),
+        ("smoothing must be at least 0 and less than 1, got 1.0", {"smoothing": 1.0}),
+        ("smoothing must be at least 0 and less than 1, got -0.1", {"smoothing": -0.1}),
     ],
 )
 def test_what_cannot_be(message: str, arguments: dict[str, object]) -> None:

@@ -96,7 +96,7 @@ def test_each_row_has_a_start_of_its_own(make) -> None:
 @pytest.mark.parametrize("dtype", [torch.long, torch.float32])
 def test_only_true_and_false_mask(part: str, dtype: torch.dtype) -> None:
     """Elsewhere a mask of 0 and 1 may mean either, and one of numbers is added."""
-    with pytest.raises(ValueError, match=f"Mask.{part} is {dtype}, not bool; True means: may be looked at"):
+    with pytest.raises(ValueError, match=rf"Mask.{part} must be bool \(True: may be attended to\), got {dtype}"):
         Mask(**{part: torch.ones(2, 4, dtype=dtype)})
 
 

@@ -180,7 +180,7 @@ def test_where_the_norm_stands(placement: Placement) -> None:
 
 
 def test_unknown_words() -> None:
-    with pytest.raises(ValueError, match="unknown placement of the norm 'before'; known are pre, post, admin"):
+    with pytest.raises(ValueError, match="unknown norm placement 'before'; valid values are pre, post, admin"):
         build_residual("before", nn.LayerNorm(2), Branch(2), 2)
     with pytest.raises(ValueError, match="unknown norm 'batch'"):
         build_norm("batch", 2, 1e-5)

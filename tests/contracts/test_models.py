@@ -112,7 +112,10 @@ LATENT = ("perceiver", "perceiverlm", "forecaster")
 # Keys that say something of training alone.
 TRAINING = ("capacity", "jitter", "backbone_norm")
 # The one clear error of a family that cannot take an attention; no flag says which.
-REFUSED = r"attention '.*': .* (cannot (be causal|serve a context|take a bias)|must know the longest input)"
+REFUSED = (
+    r"attention '.*': .* "
+    r"(cannot (be causal|take a bias)|does not support cross-attention to a context|needs the maximum sequence length)"
+)
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -158,11 +161,11 @@ def test_bad_configs(family: str) -> None:
         if hasattr(config(family), key):
             for bad in (0, -1):
                 value = (1, bad) if staged(family, key) else bad
-                with pytest.raises(ConfigError, match=re.escape(f"{key} = {value} is not at least 1")):
+                with pytest.raises(ConfigError, match=re.escape(f"{key} = {value} must be at least 1")):
                     read_config(family, good | {key: value}, "")
     for key in [key for key in good if "drop" in key]:
         for bad in (1.0, -0.5):
-            with pytest.raises(ConfigError, match=f"{key} = {bad} is not a share"):
+            with pytest.raises(ConfigError, match=f"{key} = {bad} must be at least 0 and less than 1"):
                 read_config(family, good | {key: bad}, "")
     for bad in (0.0, -1e-5):
         with pytest.raises(ConfigError, match="eps"):
@@ -192,24 +195,35 @@ def test_bad_names() -> None:
         (
             "gpt-small",
             {"attention": "softmaxx", "depht": 2, "dim": "wide", "heads": 0, "dropout": 2, "activation": "gellu"},
-            ["'softmax'", "'depth'", "dim = 'wide'", "heads = 0", "dropout = 2", "did you mean 'gelu'"],
+            [
+                "'softmax'",
+                "'depth'",
+                "dim = 'wide'",
+                "heads = 0 must be at least 1",
+                "dropout = 2 must be at least 0 and less than 1",
+                "did you mean 'gelu'",
+            ],
         ),
         ("gpt-tiny", {"attention": "local-p", "depht": 2}, ["cannot be causal", "'depth'"]),
         (
             "gpt-tiny",
             {"attention": {"kind": "top-k", "keep": 0}, "zz": 2},
-            ["at least one key, got 0", "'zz'; known are"],
+            ["must be at least 1, got 0", "'zz'; valid keys are"],
         ),
         (
             "transformer-base",
             {"norm": "prre", "cross": [], "attention": ["dott", {"kind": "top-k", "kep": 3}]},
             ["did you mean 'pre'", "cross is an empty list", "did you mean 'dot'", "did you mean 'keep'"],
         ),
-        ("bert-tiny", {"head": "pretraining", "pooler": False, "hed": 1}, ["reads the pooler", "did you mean 'head'"]),
+        (
+            "bert-tiny",
+            {"head": "pretraining", "pooler": False, "hed": 1},
+            ["needs pooler = true", "did you mean 'head'"],
+        ),
         (
             "vit-tiny",
             {"classes": -1, "patch": 5, "heads": 7},
-            ["classes = -1", "image = 224", "dim = 192 is not a mult"],
+            ["classes = -1 must be at least 0", "image = 224", "dim = 192 is not a mult"],
         ),
         (
             "gpt2",
@@ -420,7 +434,7 @@ def test_pooling_of_ragged_rows() -> None:
 
 def test_too_long_is_an_error() -> None:
     for family in ("gpt", "bert"):
-        with pytest.raises(ValueError, match="position 12 asked of a model with 12 positions"):
+        with pytest.raises(ValueError, match="position 12 is out of range for a model with 12 positions"):
             net(family)(torch.randint(13, (1, 13)))
     model, cache = net("gpt"), Cache()
     model(torch.randint(13, (1, 12)), cache=cache)
@@ -436,18 +450,18 @@ def test_keys_of_other_tokens_are_refused(family: str) -> None:
         name, (rows, length) = "keys" if part == last else f"{part}_keys", ids.shape
         for shape in ((rows, length - 1), (rows, length + 1), (rows + 1, length), (length,)):
             keys = {name: torch.ones(shape, dtype=torch.bool)}
-            told = re.escape(f"got the shape {shape}, expected {(rows, length)}")
+            told = re.escape(f"shape of the tokens: got {shape}, expected {(rows, length)}")
             with pytest.raises(ValueError, match=told):
                 net(family)(**given, **keys)
 
 
 def test_keys_of_another_memory_or_step_are_refused() -> None:
     model, target, memory = net("transformer"), torch.randint(13, (2, 3)), torch.randn(2, 5, 16).double()
-    with pytest.raises(ValueError, match=r"got the shape \(2, 4\), expected \(2, 5\)"):
+    with pytest.raises(ValueError, match=r"shape of the tokens: got \(2, 4\), expected \(2, 5\)"):
         model.decode(target, memory, source_keys=torch.ones(2, 4, dtype=torch.bool))
     model, cache = net("gpt"), Cache()
     model(target, cache=cache)
-    with pytest.raises(ValueError, match=r"got the shape \(2, 4\), expected \(2, 1\)"):
+    with pytest.raises(ValueError, match=r"shape of the tokens: got \(2, 4\), expected \(2, 1\)"):
         model(target[:, :1], keys=torch.ones(2, 4, dtype=torch.bool), cache=cache)
     assert cache.length == 3
 

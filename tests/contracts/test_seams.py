@@ -247,11 +247,11 @@ def test_sums_go_on_while_and_after_someone_looks() -> None:
         parts.append(model(ids[:, :2], cache=cache))
     parts.append(model(ids[:, 2:4], cache=cache))
     close(torch.cat(parts, 1), full[:, :4])
-    with capture(model), pytest.raises(ValueError, match="from the first step"):
+    with capture(model), pytest.raises(ValueError, match="start listening at the first step"):
         model(ids[:, 4:5], cache=cache)
     late = Cache()
     model(ids[:, :2], cache=late)
-    with capture(model), pytest.raises(ValueError, match="from the first step"):
+    with capture(model), pytest.raises(ValueError, match="start listening at the first step"):
         model(ids[:, 2:3], cache=late)
 
 

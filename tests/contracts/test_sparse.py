@@ -200,11 +200,11 @@ def test_a_step_of_decoding_reads_few_keys() -> None:
 
 def test_what_cannot_be_is_refused() -> None:
     for make, told in [
-        (lambda: strided("far", 0), "at least one place, got 0"),
-        (lambda: strided("merged", -1), "at least one place"),
-        (lambda: fixed("near", 0), "blocks of at least one place"),
-        (lambda: fixed("far", 4, 5), "of a block of 4 places, 5 cannot"),
-        (lambda: fixed("far", 4, 0), "of a block of 4 places, 0 cannot"),
+        (lambda: strided("far", 0), "stride of strided attention must be at least 1, got 0"),
+        (lambda: strided("merged", -1), "stride of strided attention must be at least 1, got -1"),
+        (lambda: fixed("near", 0), "block of fixed attention must be at least 1, got 0"),
+        (lambda: fixed("far", 4, 5), "summary must be from 1 to the block size 4, got 5"),
+        (lambda: fixed("far", 4, 0), "summary must be from 1 to the block size 4, got 0"),
         (lambda: strided("both"), "looks"),
     ]:
         with pytest.raises(ValueError, match=told):

@@ -168,9 +168,9 @@ def test_positions_are_counted_not_places(name: str) -> None:
     attention, x = layer(ALL_FORMS[name]), numbers(1, N + 3, DIM)
     keys = torch.arange(N + 3)[None] >= 3
     close(attention(x, mask=Mask(causal=True, keys=keys))[:, 3:], attention(x[:, 3:], mask=CAUSAL))
-    told = f"position {N} asked of a synthesizer with {N} positions"
+    told = f"position {N} is out of range for a synthesizer with {N} positions"
     for mask in (CAUSAL, Mask(), Mask(keys=torch.arange(N + 3)[None] >= 2), Mask(True, torch.tensor([3]))):
-        with pytest.raises(ValueError, match=r"position 1[2-7] asked of a synthesizer with 12 positions"):
+        with pytest.raises(ValueError, match=r"position 1[2-7] is out of range for a synthesizer with 12 positions"):
             attention(x, mask=mask)
     cache = Cache()
     attention(x[:, :N], mask=cache.take(N), cache=cache)
@@ -206,11 +206,15 @@ def test_one_map_serves_the_whole_batch() -> None:
 def test_what_cannot_be_is_refused() -> None:
     site = Site(dim=DIM, heads=HEADS, length=N)
     for choice, place, told in [
-        ("synthesizer-dense", Site(dim=DIM, heads=HEADS), "must know the longest input: give its `length`"),
-        ("synthesizer", Site(dim=DIM, heads=HEADS, length=N, rotary=Rotary(4)), "cannot take rotary positions"),
-        ("synthesizer-random", Site(dim=DIM, heads=HEADS, length=N, cross=True), "cannot serve a context"),
+        ("synthesizer-dense", Site(dim=DIM, heads=HEADS), "needs the maximum sequence length: set `length`"),
+        ("synthesizer", Site(dim=DIM, heads=HEADS, length=N, rotary=Rotary(4)), "does not support rotary positions"),
+        (
+            "synthesizer-random",
+            Site(dim=DIM, heads=HEADS, length=N, cross=True),
+            "does not support cross-attention to a context",
+        ),
         ({"kind": "synthesizer", "parts": []}, site, "at least one part"),
-        ({"kind": "synthesizer-random", "form": "factorised", "rank": 0}, site, "at least one wide"),
+        ({"kind": "synthesizer-random", "form": "factorised", "rank": 0}, site, "rank must be at least 1, got 0"),
         ({"kind": "synthesizer", "parts": ["vanila"]}, site, "parts"),
     ]:
         with pytest.raises(ValueError, match=told):

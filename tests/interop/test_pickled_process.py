@@ -30,7 +30,7 @@ def test_a_hostile_file_is_refused_through_the_child_with_its_reason(
     canary = tmp_path / "canary"
     zipped(tmp_path / "x.pt", programs("os", "system", text(f"touch {canary}"))["reduce"])
     message = refused(lambda: read_pickled(tmp_path / "x.pt"))
-    assert "x.pt: the program asks for 'os.system'" in message
+    assert "x.pt: the pickle program imports 'os.system'" in message
     assert f"where: {tmp_path / 'x.pt'}" in message
     assert "\n  fix: " in message
     assert not canary.exists()
@@ -109,7 +109,7 @@ def test_the_childs_own_failures_become_a_report(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(pickled, "gather", fail(MemoryError()))
     assert "more memory" in outcome()
     monkeypatch.setattr(pickled, "gather", fail(OSError(28, "No space left on device")))
-    assert "its tensors could not be written: No space left on device" in outcome()
+    assert "the tensors could not be written: No space left on device" in outcome()
     assert "24 bytes free" in report.read_text()
     path.unlink()
     assert "x.pt: cannot be read: No such file" in outcome()
@@ -124,13 +124,13 @@ def near(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("near")
 def test_a_folder_is_searched_for_its_weights(tmp_path: Path) -> None:
     assert "no PyTorch weights" in refused(lambda: read_pickled(tmp_path))
-    assert "is not there" in refused(lambda: read_pickled(tmp_path / "missing"))
+    assert "not found" in refused(lambda: read_pickled(tmp_path / "missing"))
     torch.save({"a": torch.ones(1)}, tmp_path / "model.pt")
     assert read_pickled(tmp_path).keys() == {"a"}
     torch.save({"b": torch.ones(1)}, tmp_path / "optimizer.pt")
     message = refused(lambda: read_pickled(tmp_path))
     assert "'model.pt', 'optimizer.pt'" in message
-    assert "path of the file itself" in message
+    assert "pass the path of the file" in message
     torch.save({"c": torch.ones(1)}, tmp_path / "pytorch_model.bin")
     assert read_pickled(tmp_path).keys() == {"c"}
 

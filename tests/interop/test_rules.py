@@ -163,17 +163,17 @@ def test_placeholders_carry_any_part(sizes: dict[tuple[str, str], int]) -> None:
 
 
 def test_a_placeholder_is_one_part_and_the_same_everywhere() -> None:
-    assert "a.0.1.w: named by no rule" in problems(
+    assert "a.0.1.w: matched by no rule" in problems(
         lambda: convert({"a.0.1.w": torch.ones(1)}, [Rule("a.{i}.w", "b.{i}")])
     )
     rules = [Rule("a.{i}.{i}", "b.{i}")]
-    assert "a.0.1: named by no rule" in problems(lambda: convert({"a.0.1": torch.ones(1)}, rules))
+    assert "a.0.1: matched by no rule" in problems(lambda: convert({"a.0.1": torch.ones(1)}, rules))
     assert convert({"a.2.2": torch.ones(1)}, rules).keys() == {"b.2"}
     assert export({"b.2": torch.ones(1)}, rules).keys() == {"a.2.2"}
 
 
 def test_names_are_not_patterns() -> None:
-    assert "axw: named by no rule" in problems(lambda: convert({"axw": torch.ones(1)}, [Rule("a.w", "b")]))
+    assert "axw: matched by no rule" in problems(lambda: convert({"axw": torch.ones(1)}, [Rule("a.w", "b")]))
     assert convert({"a+(b)*.w": torch.ones(1)}, [Rule("a+(b)*.w", "b")]).keys() == {"b"}
 
 
@@ -181,28 +181,28 @@ def test_names_are_not_patterns() -> None:
 
 
 def test_a_junk_tensor_is_refused() -> None:
-    assert "junk.weight: named by no rule" in problems(
+    assert "junk.weight: matched by no rule" in problems(
         lambda: convert(theirs() | {"junk.weight": torch.ones(1)}, table())
     )
 
 
 def test_a_tensor_named_by_two_rules_is_refused_with_both() -> None:
     text = problems(lambda: convert(theirs(), [*table(), Rule("h.{i}.ln.weight", "other.{i}")]))
-    assert "h.3.ln.weight: named by Rule 'h.{i}.ln.{p}' and by Rule 'h.{i}.ln.weight'" in text
+    assert "h.3.ln.weight: matched by Rule 'h.{i}.ln.{p}' and by Rule 'h.{i}.ln.weight'" in text
     assert "h.3.ln.bias" not in text
 
 
 def test_two_templates_of_one_rule_are_an_overlap_too() -> None:
     text = problems(lambda: convert({"a.1": torch.ones(1)}, [Rule(("a.{i}", "{i}.1"), "b.{i}", Fuse(2))]))
-    assert "a.1: named by" in text
+    assert "a.1: matched by" in text
 
 
 def test_dropped_and_tied_count_as_naming() -> None:
     state = {"a": torch.ones(1)}
-    assert "named by Rule 'a' and by Dropped 'a'" in problems(
+    assert "matched by Rule 'a' and by Dropped 'a'" in problems(
         lambda: convert(state, [Rule("a", "b"), Dropped("a", "x")])
     )
-    assert "named by Rule 'a' and by Tied 'a'" in problems(lambda: convert(state, [Rule("a", "b"), Tied("a", "b")]))
+    assert "matched by Rule 'a' and by Tied 'a'" in problems(lambda: convert(state, [Rule("a", "b"), Tied("a", "b")]))
 
 
 def test_an_incomplete_group_names_what_is_missing_whichever_it_is() -> None:
@@ -210,22 +210,24 @@ def test_an_incomplete_group_names_what_is_missing_whichever_it_is() -> None:
         state = theirs()
         del state[f"h.7.{gone}.weight"]
         text = problems(lambda state=state: convert(state, table()))
-        assert f"h.7.{gone}.weight: missing beside h.7.{left}.weight" in text
+        assert f"h.7.{gone}.weight: missing, but h.7.{left}.weight" in text
         assert "1 problem\n" in text
 
 
 def test_an_incomplete_group_of_ours_stops_the_export() -> None:
     ours = convert(theirs(), table())
     del ours["blocks.5.k.bias"]
-    assert "blocks.5.k.bias: missing beside blocks.5.q.bias, blocks.5.v.bias" in problems(lambda: export(ours, table()))
+    assert "blocks.5.k.bias: missing, but blocks.5.q.bias, blocks.5.v.bias found" in problems(
+        lambda: export(ours, table())
+    )
 
 
 def test_two_rules_that_write_one_name_are_refused() -> None:
     state = {"a": torch.ones(1), "b": torch.ones(1)}
     rules: list[Entry] = [Rule("a", "c"), Rule("b", "c")]
-    assert "c: written twice, from a and from b" in problems(lambda: convert(state, rules))
+    assert "c: assigned twice, from a and from b" in problems(lambda: convert(state, rules))
     ours: list[Entry] = [Rule("a", "c"), Ours("c", lambda: torch.ones(1)), Rule("b", "d")]
-    assert "c: written twice" in problems(lambda: convert(state, ours))
+    assert "c: assigned twice" in problems(lambda: convert(state, ours))
 
 
 @pytest.mark.parametrize(
@@ -237,7 +239,7 @@ def test_two_rules_that_write_one_name_are_refused() -> None:
         (Chunk(3), (4, 2), "3 equal parts along axis 0, got shape (4, 2)"),
         (Chunk(2, 2), (4, 2), "along axis 2, got shape (4, 2)"),
         (Chunk(2), (), "got shape ()"),
-        (Chunk(2), (4,), "the rule names 1 tensors, its op gave 2"),
+        (Chunk(2), (4,), "the rule names 1 tensors, its op returned 2"),
         (Fuse(2), (4,), "Fuse needs 2 tensors"),
     ],
     ids=str,
@@ -267,12 +269,12 @@ def test_all_problems_come_in_one_error() -> None:
     rules = [*table(), Rule("h.{i}.ln.bias", "again.{i}"), Ours("embed.weight", lambda: torch.ones(1))]
     text = problems(lambda: convert(state, rules))
     for wanted in (
-        "junk: named by no rule",
-        "lm_head.weight: tied to embed.weight, but not equal",
+        "junk: matched by no rule",
+        "lm_head.weight: tied to embed.weight, but its values differ",
         "cls: Reshape takes shape (1, 1, 4), got (2, 4)",
-        "h.2.up.weight: missing beside h.2.gate.weight",
-        "embed.weight: written twice",
-        *(f"h.{i}.ln.bias: named by Rule" for i in range(DEPTH)),
+        "h.2.up.weight: missing, but h.2.gate.weight",
+        "embed.weight: assigned twice",
+        *(f"h.{i}.ln.bias: matched by Rule" for i in range(DEPTH)),
     ):
         assert wanted in text
     assert "17 problems" in text
@@ -298,12 +300,12 @@ def test_tied_may_be_absent_or_equal_and_nothing_else() -> None:
         state["wte.weight"].T,
     ):
         text = problems(lambda wrong=wrong: convert(state | {"lm_head.weight": wrong}, rules))
-        assert "lm_head.weight: tied to embed.weight, but not equal to it" in text
+        assert "lm_head.weight: tied to embed.weight, but its values differ" in text
 
 
 def test_tied_to_nothing_is_refused() -> None:
     text = problems(lambda: convert({"head": torch.ones(1)}, [Tied("head", "embed")]))
-    assert "head: tied to embed, which no tensor became" in text
+    assert "head: tied to embed, to which no tensor was assigned" in text
 
 
 def test_tied_is_written_again_only_if_the_table_says_so() -> None:
@@ -320,10 +322,10 @@ def test_tied_through_an_op_and_through_placeholders() -> None:
     rules: list[Entry] = [Rule("wte", "embed"), Tied("head", "embed", written=True, op=Transpose())]
     state = {"wte": x, "head": x.T.clone()}
     assert same(export(convert(state, rules), rules), state)
-    assert "head: tied to embed, but not equal" in problems(lambda: convert({"wte": x, "head": x}, rules))
+    assert "head: tied to embed, but its values differ" in problems(lambda: convert({"wte": x, "head": x}, rules))
     assert "head: Transpose takes" in problems(lambda: convert({"wte": x, "head": x[None]}, rules))
     many: list[Entry] = [Rule("head.0", "head"), Tied("head.{i}", "head")]
-    assert "head.0: named by Rule 'head.0' and by Tied" in problems(lambda: convert({"head.0": x}, many))
+    assert "head.0: matched by Rule 'head.0' and by Tied" in problems(lambda: convert({"head.0": x}, many))
     copies: list[Entry] = [Rule("head", "head"), Tied("heads.{i}", "head")]
     assert convert({"head": x, "heads.0": x, "heads.1": x}, copies).keys() == {"head"}
     assert "heads.1: tied" in problems(lambda: convert({"head": x, "heads.0": x, "heads.1": x + 1}, copies))
@@ -333,14 +335,14 @@ def test_ours_is_made_and_left_behind_only_while_unchanged() -> None:
     ours = convert(theirs(), table())
     assert "scale" not in export(ours, table())
     ours["scale"] = torch.tensor([0.6])
-    assert "scale: its value has changed, and their format has no place for it" in problems(
+    assert "scale: its value has changed, and the target format cannot store it" in problems(
         lambda: export(ours, table())
     )
 
 
 def test_a_tensor_of_ours_without_a_rule_stops_the_export() -> None:
     ours = convert(theirs(), table()) | {"extra.weight": torch.ones(1)}
-    assert "extra.weight: named by no rule" in problems(lambda: export(ours, table()))
+    assert "extra.weight: matched by no rule" in problems(lambda: export(ours, table()))
 
 
 def test_idle_is_not_converted_and_comes_back_as_it_is_made() -> None:
@@ -422,7 +424,7 @@ def test_shapes_find_the_same_problems_as_the_data() -> None:
     from_data = problems(lambda: convert(state, table()))
     assert problems(lambda: shapes({name: tuple(x.shape) for name, x in state.items()}, table())) == from_data
     wrong = {name: tuple(x.shape) for name, x in theirs().items()} | {"lm_head.weight": (WORDS + 1, DIM)}
-    assert "lm_head.weight: tied to embed.weight, but not equal" in problems(lambda: shapes(wrong, table()))
+    assert "lm_head.weight: tied to embed.weight, but its values differ" in problems(lambda: shapes(wrong, table()))
 
 
 def test_meta_tensors_convert_and_export() -> None:
@@ -450,7 +452,7 @@ def test_fit_lists_all_that_is_missing_unexpected_or_misshapen() -> None:
     found = {"a": (1,), "head": (5, 1), "junk.b": (), "junk.a": (9,)}
     text = problems(lambda: check_tensors(expected, found, "folder/model.safetensors"))
     lines = text.splitlines()
-    assert lines[0] == "the tensors do not fit the model: 300 missing, 2 unexpected, 1 misshapen"
+    assert lines[0] == "the tensors do not match the model: 300 missing, 2 unexpected, 1 of the wrong shape"
     assert "folder/model.safetensors" in text
     assert all(f"      blocks.{i}.weight (2, 3)" in lines for i in range(50))
     assert lines[lines.index("      blocks.49.weight (2, 3)") + 1] == "      ... and 250 more"

@@ -92,7 +92,7 @@ def test_who_has_learned_nothing_guesses() -> None:
             assert np.allclose(model.foretold([1, 2]), 1 / VOCAB)
             assert model.bits([[0, 1]]) == pytest.approx(math.log2(VOCAB))
             assert model.bits([]) == 0
-    with pytest.raises(ValueError, match="from 0 to 4, not from 0 to 5"):
+    with pytest.raises(ValueError, match="from 0 to 4, got 0 to 5"):
         NGram(2, VOCAB, END, AddK()).learn([[0, 1], [0, 5]])
 
 
@@ -137,7 +137,7 @@ def test_kneser_and_ney_by_hand() -> None:
 
 def test_the_end_is_counted() -> None:
     assert NGram(1, 2, 1, AddK(0.0)).learn([[0], [0]]).bits([[0]]) == pytest.approx(1.0)
-    with pytest.raises(ValueError, match="makes no sense"):
+    with pytest.raises(ValueError, match="expected order >= 1"):
         NGram(0, 5, 4, AddK())
 
 

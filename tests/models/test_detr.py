@@ -209,9 +209,9 @@ def test_there_and_back(folder: Path) -> None:
         ({"dilation": True}, "dilation = True"),
         ({"decoder_ffn_dim": 99}, "decoder_ffn_dim = 99"),
         ({"backbone_config": None, "use_timm_backbone": False}, "backbone_config = None is not a table"),
-        ({"num_channels": 1}, "num_channels = 1 is not supported, only 3"),
+        ({"num_channels": 1}, "num_channels = 1 is not supported, expected 3"),
         ({"d_model": 18}, "dim = 18 is not a multiple of 4"),
-        ({"encoder_layers": 10**9}, "more layers than there are tensors"),
+        ({"encoder_layers": 10**9}, "more layers than the checkpoint has tensors"),
         ({"nonsense": 1}, "nonsense"),
     ],
 )

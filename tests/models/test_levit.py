@@ -129,7 +129,7 @@ def test_what_their_formats_cannot_say(tmp_path: Path) -> None:
         ("timm", {"hidden": (32, 50)}),
         ("hf", {"drop_path": 0.1}),
     ):
-        with pytest.raises(InputError, match="counterpart"):
+        with pytest.raises(InputError, match="cannot be exported"):
             export(Model("levit", LeViT(replace(SMALL, **changes))), tmp_path / "theirs", to=to)
 
 

@@ -51,7 +51,7 @@ def test_moved_patches_need_moved_weights() -> None:
 def test_one_size_of_image_alone() -> None:
     net = MLPMixer(SMALL)
     for shape in ((3, 8, 8), (3, 16, 16), (1, 12, 12), (3, 12, 8)):
-        with pytest.raises(ValueError, match="is not 3 x 12 x 12"):
+        with pytest.raises(ValueError, match="images of 3 x 12 x 12, got"):
             net(torch.zeros(1, *shape))
 
 
@@ -90,11 +90,11 @@ def test_there_and_back(folder: Path) -> None:
         ({"stem": 3}, "stem"),
         ({"num_classes": "many"}, "num_classes = 'many'"),
         ({"model_args": 7}, "model_args = 7 is not a table"),
-        ({"model_args": {"mlp_ratio": 4.0}}, "mlp_ratio = 4.0 is not two shares"),
+        ({"model_args": {"mlp_ratio": 4.0}}, "mlp_ratio = 4.0 is not a list of two ratios"),
         ({"model_args": {"drop_path_rate": 0.1}}, "drop_path_rate = 0.1 is not supported"),
         ({"model_args": {"nonsense": 1}}, "nonsense"),
-        ({"model_args": {"num_blocks": 10**9}}, "more layers than there are tensors"),
-        ({"model_args": {"embed_dim": -4}}, "embed_dim = -4 is not at least 1"),
+        ({"model_args": {"num_blocks": 10**9}}, "more layers than the checkpoint has tensors"),
+        ({"model_args": {"embed_dim": -4}}, "embed_dim = -4 must be at least 1"),
         ({"model_args": {"img_size": 33}}, "image = 33 is not a multiple of patch = 32"),
     ],
 )

@@ -113,9 +113,9 @@ def test_an_answer_for_each_place_forgets_the_query() -> None:
 
 
 def test_sizes_that_do_not_fit_are_told() -> None:
-    with pytest.raises(ValueError, match="looks = 4 are more than repeats = 3"):
+    with pytest.raises(ValueError, match="looks = 4 is larger than repeats = 3"):
         Config(**vars(SMALL) | {"looks": 4})
-    with pytest.raises(ValueError, match="width 20 cannot be split into 3 equal heads"):
+    with pytest.raises(ValueError, match="must be a multiple of 3 heads, got 20"):
         Perceiver(Config(**vars(SMALL) | {"cross_heads": 3}))
-    with pytest.raises(ValueError, match="an image of 3 x 6 x 6 cannot be read, expected 2 channels"):
+    with pytest.raises(ValueError, match="an image of 3 x 6 x 6 is not supported, expected 2 channels"):
         Perceiver(SMALL)(torch.zeros(1, 3, 6, 6))

@@ -131,9 +131,9 @@ def test_a_condition_is_the_first_state_and_nothing_else() -> None:
     by_hand = ours.layers(ours.embed(ids), state=first).outputs
     torch.testing.assert_close(ours(ids, condition=condition), F.linear(by_hand, ours.head.weight, ours.head.bias))
     assert not torch.allclose(ours(ids, condition=condition), ours(ids, condition=-condition))
-    with pytest.raises(ValueError, match="condition that this model begins with"):
+    with pytest.raises(ValueError, match="condition, the input of the initial state"):
         ours(ids)
-    with pytest.raises(ValueError, match="is none"):
+    with pytest.raises(ValueError, match="must be none"):
         reader()(ids, condition=condition)
 
 

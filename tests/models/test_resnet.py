@@ -297,10 +297,10 @@ def test_softmax_without_a_scale_is_what_a_block_uses() -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"depths": [1, 2]}, "depths = [1, 2], dims = [64, 128, 256, 512] are not of one number of stages"),
-        ({"dims": [64, 0, 1, 1]}, "dims = [64, 0, 1, 1] is not at least 1"),
-        ({"depths": []}, "depths = [] is not at least 1"),
-        ({"nonlocals": [0]}, "nonlocals = [0] names stages that are not there, from 1 to 4"),
+        ({"depths": [1, 2]}, "depths = [1, 2], dims = [64, 128, 256, 512] must have the same number of stages"),
+        ({"dims": [64, 0, 1, 1]}, "dims = [64, 0, 1, 1] must be at least 1"),
+        ({"depths": []}, "depths = [] must be at least 1"),
+        ({"nonlocals": [0]}, "nonlocals = [0] must name stages from 1 to 4"),
         ({"layer": "dense"}, "layer = 'dense' is not one of"),
     ],
 )
@@ -344,9 +344,9 @@ def test_there_and_back(folder: Path) -> None:
         ({"hidden_act": "gelu"}, "hidden_act = 'gelu' is not supported"),
         ({"layer_type": "dense"}, "layer_type = 'dense' is not supported"),
         ({"downsample_in_first_stage": True}, "downsample_in_first_stage = True is not supported"),
-        ({"depths": [1, 2, 3]}, "of 3 and of 2 stages"),
-        ({"depths": [10**9, 1]}, "more layers than there are tensors"),
-        ({"hidden_sizes": "wide"}, "hidden_sizes = 'wide' is not a list of whole numbers"),
+        ({"depths": [1, 2, 3]}, "the same number of stages, got 3 and 2"),
+        ({"depths": [10**9, 1]}, "more layers than the checkpoint has tensors"),
+        ({"hidden_sizes": "wide"}, "hidden_sizes = 'wide' is not a list of integers"),
         ({"deep_stem": True}, "deep_stem"),
     ],
 )

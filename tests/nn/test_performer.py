@@ -163,7 +163,7 @@ def test_a_key_far_out_does_not_outshine_all_others() -> None:
 
 def test_features_are_about_e_log_e_in_whole_blocks() -> None:
     assert [len(favor(e).directions.matrix) for e in (1, 4, 16, 64)] == [1, 4, 48, 256]
-    with pytest.raises(ValueError, match="at least one direction"):
+    with pytest.raises(ValueError, match="at least one random direction"):
         favor(features=0)
 
 
@@ -248,7 +248,7 @@ def test_a_state_that_does_not_grow(kind: str) -> None:
     real = keys[:, None, :, None].expand_as(found)
     close(found[real], full[real])
     assert len(sizes) == 1
-    with pytest.raises(ValueError, match="a cache of 2 rows got tokens of 1: reorder it"):
+    with pytest.raises(ValueError, match="a cache of 2 rows got 1 rows of tokens: reorder the cache"):
         attention.step(slot, q[:1, :, :1], k[:1, :, :1], v[:1, :, :1], Mask(causal=True, start=9))
 
 

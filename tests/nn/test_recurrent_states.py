@@ -220,7 +220,7 @@ def test_pieces_with_a_carried_state_are_the_whole(name: str) -> None:
 
 @pytest.mark.parametrize("name", CELLS)
 def test_both_ends_refuse_a_cache(name: str) -> None:
-    with pytest.raises(ValueError, match="both ends"):
+    with pytest.raises(ValueError, match="bidirectional network"):
         build(name, bidirectional=True)(torch.randn(1, 2, 3), cache=Cache())
 
 
@@ -378,19 +378,19 @@ def test_errors_say_what_is_wrong() -> None:
     net, x = build("lstm", 2), torch.randn(2, 5, 3)
     h = torch.zeros(2, 2, 4)
     for wrong in (x[0], x[:, :0], x[..., :2]):
-        with pytest.raises(ValueError, match=r"takes \(batch, at least 1, 3\)"):
+        with pytest.raises(ValueError, match=r"must have the shape \(batch, at least 1, 3\)"):
             net(wrong)
     for keys in (torch.ones(2, 5), torch.ones(2, 4, dtype=torch.bool), torch.ones(5, dtype=torch.bool)):
         with pytest.raises(ValueError, match=r"bool \(2, 5\)"):
             net(x, keys=keys)
     for state in ({"h": h}, {"h": h, "c": h[:1]}, {"h": h, "c": h, "d": h}, {"h": h[:, :1], "c": h[:, :1]}):
-        with pytest.raises(ValueError, match="state to start from"):
+        with pytest.raises(ValueError, match="initial state must have"):
             net(x, state=state)
     close(net(x, state={"c": h, "h": h + 1}).outputs, net(x, state={"h": h + 1, "c": h}).outputs)  # names, not order
-    with pytest.raises(ValueError, match="at least one layer"):
+    with pytest.raises(ValueError, match="depth of a recurrent network must be at least 1"):
         build("gru", 0)
-    with pytest.raises(ValueError, match="known are after, before"):
+    with pytest.raises(ValueError, match="valid values are after, before"):
         GRUCell(3, 4, reset="never")
-    with pytest.raises(ValueError, match="known are rnn, gru, gru_before, lstm"):
+    with pytest.raises(ValueError, match="valid names are rnn, gru, gru_before, lstm"):
         cell_kind("elman")
     assert cell_kind("lstm") is LSTMCell

@@ -163,7 +163,7 @@ def test_groups_and_texts_count_for_themselves() -> None:
     close(found.x, torch.cat([part.x for part in parts]))
     assert int(found.dropped) == sum(int(part.dropped) for part in parts) > 0
     close(found.load, alone(x, real).load)
-    with pytest.raises(ValueError, match="3 rows cannot be dealt to 2 equal groups"):
+    with pytest.raises(ValueError, match="3 rows cannot be divided into 2 equal groups"):
         grouped(x[:3])
     roomy = layer(3, room=2).eval()
     rows = [token_by_token(roomy, x[i : i + 1], real[i : i + 1], 2) for i in range(4)]
@@ -327,14 +327,14 @@ def test_weights_start_small() -> None:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"experts": 0}, "experts = 0 is not at least 1"),
-        ({"every": 0}, "every = 0 is not at least 1"),
-        ({"capacity": 0.0}, "capacity = 0.0 is not above 0"),
-        ({"room": 0}, "room = 0 is not at least 1"),
-        ({"room": 4, "capacity": 2.0}, "capacity = 2.0 means nothing where room is given"),
-        ({"room": 4, "capacity_eval": 2.0}, "capacity_eval = 2.0 means nothing where room is given"),
-        ({"jitter": 1.0}, "jitter = 1.0 is not a share"),
-        ({"expert_dropout": 1.0}, "expert_dropout = 1.0 is not a share"),
+        ({"experts": 0}, "experts = 0 must be at least 1"),
+        ({"every": 0}, "every = 0 must be at least 1"),
+        ({"capacity": 0.0}, "capacity = 0.0 must be greater than 0"),
+        ({"room": 0}, "room = 0 must be at least 1"),
+        ({"room": 4, "capacity": 2.0}, "capacity = 2.0 has no effect when room is set"),
+        ({"room": 4, "capacity_eval": 2.0}, "capacity_eval = 2.0 has no effect when room is set"),
+        ({"jitter": 1.0}, "jitter = 1.0 must be at least 0 and less than 1"),
+        ({"expert_dropout": 1.0}, "expert_dropout = 1.0 must be at least 0 and less than 1"),
     ],
 )
 @pytest.mark.parametrize("name", ["switch-base-8", "switch-lm-tiny"])
@@ -349,7 +349,7 @@ def test_one_way_to_say_it() -> None:
 
 def test_experts_that_cannot_be_spread() -> None:
     model = net("switch")
-    with pytest.raises(ValueError, match="3 experts cannot be spread over 2 processes equally"):
+    with pytest.raises(ValueError, match="3 experts cannot be divided equally among 2 processes"):
         spread_experts(model, 0, 2)
     spread_experts(model, 1, 3)
     assert all(len(one.experts.up.weight) == 1 for one in switches(model))

@@ -99,7 +99,7 @@ WRONG: dict[str, tuple[Callable[[State, Config], None], list[str]]] = {
             "missing:\n      transformer.h.0.ln_1.bias (20,)\n      transformer.ln_f.weight (20,)",
             "transformer.h.1.attn.c_attn.weight (20, 40), expected (20, 60)",
             "transformer.h.1.mlp.c_fc.bias (3,), expected (80,)",
-            "lm_head.weight: tied to embed.weight, but not equal",
+            "lm_head.weight: tied to embed.weight, but its values differ",
             "activation_function = 'mish'",
             "scale_attn_by_inverse_layer_idx = True",
             "sliding_window",
@@ -111,7 +111,7 @@ WRONG: dict[str, tuple[Callable[[State, Config], None], list[str]]] = {
             "unexpected:\n      bert.encoder.layer.0.crossattention.self.query.weight (20, 20)",
             "missing:\n      bert.pooler.dense.bias (20,)\n      bert.pooler.dense.weight (20, 20)",
             "cls.predictions.bias (5,), expected (37,)",
-            "cls.predictions.decoder.weight: tied to embed.weight, but not equal",
+            "cls.predictions.decoder.weight: tied to embed.weight, but its values differ",
             "hidden_act = 'quick_gelu'",
             "is_decoder = True",
             "rope_theta",
@@ -147,7 +147,7 @@ WRONG: dict[str, tuple[Callable[[State, Config], None], list[str]]] = {
             "blocks_token_only.1.gamma_2 (20,)",
             "blocks.1.attn.proj_l.weight (2, 2)",
             "pos_embed (1, 10, 20), expected (1, 9, 20)",
-            "model_args: 'qk_norm' = 'True' is not known",
+            "model_args: unknown key 'qk_norm' = 'True'",
             "global_pool = 'avg'",
         ],
     ),
@@ -169,8 +169,8 @@ WRONG: dict[str, tuple[Callable[[State, Config], None], list[str]]] = {
             "final_logits_bias (1, 37)",
             "model.decoder.layers.1.encoder_attn_layer_norm.bias (20,)",
             "model.decoder.layers.0.encoder_attn.k_proj.weight (20, 10), expected (20, 20)",
-            "model.decoder.embed_tokens.weight: tied to embed.weight, but not equal",
-            "model.encoder.embed_positions.weight: should follow from the config",
+            "model.decoder.embed_tokens.weight: tied to embed.weight, but its values differ",
+            "model.encoder.embed_positions.weight: computable from the config, but its values differ",
             "activation_function = 'prelu'",
             "normalize_before = True",
             "decoder_ffn_dim = 99",
@@ -196,7 +196,7 @@ UNSUPPORTED: dict[str, tuple[Callable[[], nn.Module], str]] = {
 @pytest.mark.parametrize("name", UNSUPPORTED)
 def test_what_the_page_calls_refused_is(name: str, tmp_path: Path) -> None:
     make, problem = UNSUPPORTED[name]
-    with pytest.raises(CheckpointError, match="cannot be read exactly") as caught:
+    with pytest.raises(CheckpointError, match="cannot be converted exactly") as caught:
         regard.load(saved(make(), tmp_path))
     assert problem in str(caught.value)
     assert name in (Path(__file__).parents[2] / "docs" / "text.md").read_text("utf-8")
@@ -314,7 +314,7 @@ def test_positions_of_a_shape_from_nowhere(tmp_path: Path) -> None:
 def test_a_grid_of_no_whole_windows(case: str, tmp_path: Path) -> None:
     """They look at what fills it up; each of them in its own way."""
     message = refused(case, tmp_path / "theirs", lambda state, config: config.update(image_size=16))
-    assert "a grid of 8 x 8, no whole number of windows of 3" in message
+    assert "a grid of 8 x 8, not a multiple of window size 3" in message
     net = regard.build(f"{case}-tiny", image=16, patch=2, dim=8, depth=(1, 1), heads=(2, 2), hidden=16, window=3)
     for to in ("hf", "timm"):
         with pytest.raises(InputError, match="a grid of 8 x 8"):
@@ -326,5 +326,5 @@ def test_timms_grid_of_no_whole_windows(tmp_path: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
     config["model_args"]["img_size"] = 16
     (folder / "config.json").write_text(json.dumps(config))
-    with pytest.raises(CheckpointError, match="no whole number of windows of 3"):
+    with pytest.raises(CheckpointError, match="not a multiple of window size 3"):
         regard.load(folder)

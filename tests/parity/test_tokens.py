@@ -87,7 +87,7 @@ def test_llama(tmp_path: Path) -> None:
     ("name", "content", "words"),
     [
         ("vocab.txt", b"\xff\xfe", "not UTF-8"),
-        ("vocab.txt", b"a\nb\n", "has no"),
+        ("vocab.txt", b"a\nb\n", "is missing"),
         ("tokenizer.model", b"\x00", "SentencePiece"),
         ("tokenizer.bin", b"\x00" * 30, "llama2"),
     ],

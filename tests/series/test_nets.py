@@ -65,7 +65,7 @@ def test_padding_never_changes_a_forecast(family: str, side: str) -> None:
 
 @pytest.mark.parametrize("family", NETS)
 def test_keys_of_other_windows_are_refused(family: str) -> None:
-    with pytest.raises(ValueError, match=r"got the shape \(2, 5\), expected \(2, 6\)"):
+    with pytest.raises(ValueError, match=r"shape of the tokens: got \(2, 5\), expected \(2, 6\)"):
         net(family)(torch.randn(2, 6).double(), keys=torch.ones(2, 5, dtype=torch.bool))
 
 
@@ -97,7 +97,7 @@ def test_maps_over_time() -> None:
 
 
 def test_a_window_that_is_too_long_for_the_map_is_refused() -> None:
-    with pytest.raises(ValueError, match="a window of 13 values, for a map of 12"):
+    with pytest.raises(ValueError, match="a window of 12 values, got 13"):
         net("serieslinear")(torch.randn(1, 13).double())
 
 

@@ -217,7 +217,7 @@ def test_bad_rows_are_told_before_any_work(place: Path, capsys: pytest.CaptureFi
         ("data.longest=1", "longest = 1"),
         ("data.deviation=[0.0]", "not above 0"),
         ("data.augment.mixup=0.8", "unknown key"),
-        ("data.augment.area=0", "area = 0"),
+        ("data.augment.area=0", "area = 0.0 must be greater than 0"),
         ("data.augment.strength=11", "strength = 11"),
         ("data.size=8", "unknown key"),
         ("data.vocabulary.file=none.json", "file not found"),

@@ -104,8 +104,8 @@ def test_run_files_that_make_no_sense(tmp_path: Path, capsys: pytest.CaptureFixt
     for change, reason in {
         "model.name=vit-base": "a vit model cannot be trained to detect; expected a detr model",
         "task={kind='classify'}": "data of kind 'shapes' cannot be used for the task 'classify'",
-        "data.side=4": "side = 4 is not at least 16",
-        "task.nothing=0": "nothing = 0",
+        "data.side=4": "side = 4 must be at least 16",
+        "task.nothing=0": "nothing = 0.0 must be greater than 0",
         'train.rates={"backbone.*"="slow"}': "must be a number >= 0",
         "model.classes=2": "model.classes is too small",
         "model.classes=4": "4 classes, 3 labels: square, disc, triangle",
@@ -203,7 +203,9 @@ def test_what_a_kind_of_file_cannot_hold_is_refused(
 
 
 def test_why_a_detector_of_ours_cannot_go_out(run: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"cannot say all of its config(.|\n)*backbone_norm = 'batch'"):
+    with pytest.raises(
+        InputError, match=r"the target format cannot represent its config(.|\n)*backbone_norm = 'batch'"
+    ):
         regard.export(run, tmp_path / "out")
 
 

@@ -186,9 +186,9 @@ def test_fine_tuning_at_another_resolution(place: Path, capsys: pytest.CaptureFi
     ("change", "words"),
     [
         ("data.augment.strength=11", "strength = 11"),
-        ("data.augment.area=0", "area = 0"),
+        ("data.augment.area=0", "area = 0.0 must be greater than 0"),
         ("data.augment.mirror=2", "mirror = 2"),
-        ("data.augment.mixup=-1", "mixup = -1"),
+        ("data.augment.mixup=-1", "mixup = -1.0 must be at least 0"),
         ("data.augment.copies=4", "batch = 6 is not a multiple of augment.copies = 4"),
         ("data.augment.cutmx=1", "did you mean 'cutmix'"),
         ("data.tile=0", "set data.tile"),

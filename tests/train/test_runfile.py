@@ -80,7 +80,7 @@ def test_none_where_it_is_allowed() -> None:
     assert run.train.patience is None
     assert run.smoke is None
     assert run.data.note == "none"  # a text is a text
-    assert problems(LEAST + 'seed = "none"') == ["run.toml:2: seed: 'none' is not a whole number"]
+    assert problems(LEAST + 'seed = "none"') == ["run.toml:2: seed: 'none' is not an integer"]
     assert problems(LEAST + 'train.clip = "nan"') == ["run.toml:2: train.clip: 'nan' is not a number"]
 
 
@@ -103,14 +103,14 @@ def test_all_problems_at_once_in_the_order_of_the_file() -> None:
         [trian]
         """
     assert problems(text, "train.clip=fast", "seeds=3") == [
-        "run.toml: data.train: missing: a text; the file to learn from",
-        "run.toml:1: seed: 'x' is not a whole number",
+        "run.toml: data.train: missing: a string; the file to learn from",
+        "run.toml:1: seed: 'x' is not an integer",
         "run.toml:3: train.stesp: unknown key; did you mean 'steps'?",
-        "run.toml:4: train: steps = 0 is not at least 1",
+        "run.toml:4: train: steps = 0 must be at least 1",
         "run.toml:5: train.precision: 'bfloat61' is not one of 'float32', 'bfloat16'; did you mean 'bfloat16'?",
         "run.toml:6: train.compiled: 1 is not true or false",
-        "run.toml:8: train.deep: ratio = 1.5 is not a share from 0 to below 1",
-        "run.toml:9: train.deep.letters: ['a', 1] is not a list of a text",
+        "run.toml:8: train.deep: ratio = 1.5 must be at least 0 and less than 1",
+        "run.toml:9: train.deep.letters: ['a', 1] is not a list of strings",
         "run.toml:10: smoke.factor: missing: a number; below which share of its start the loss must fall",
         "run.toml:12: model.when: 2020-01-01 is a date or time; put it in quotes to use it as a string",
         "run.toml:14: model.list[1]: inf is not a finite number",
@@ -135,7 +135,7 @@ def test_checks_of_a_table_and_of_several() -> None:
     ]
     assert problems(LEAST + "seed = 2000") == ["run.toml:2: seed = is above all steps"]
     # with the one table unread, the check of both is left out; what is wrong in the table is told
-    assert problems(LEAST + "seed = 2000\ntrain.steps = 'x'") == ["run.toml:3: train.steps: 'x' is not a whole number"]
+    assert problems(LEAST + "seed = 2000\ntrain.steps = 'x'") == ["run.toml:3: train.steps: 'x' is not an integer"]
 
 
 def test_a_fault_of_a_check_is_not_hidden() -> None:
@@ -195,7 +195,7 @@ def test_overrides_come_before_checks_and_the_last_one_counts() -> None:
 def test_a_text_may_look_like_a_number() -> None:
     run = read(Run, LEAST, "run.toml", ["name=2024", "data.note=2024-01-05"])
     assert (run.name, run.data.note) == ("2024", "2024-01-05")
-    assert problems(LEAST + "name = 2024") == ["run.toml:2: name: 2024 is not a text"]  # a file says what it means
+    assert problems(LEAST + "name = 2024") == ["run.toml:2: name: 2024 is not a string"]  # a file says what it means
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_a_text_may_look_like_a_number() -> None:
     [
         ("train.stesp=3", "override train.stesp=3: train.stesp: unknown key; did you mean 'steps'?"),
         ("steps=3", "override steps=3: steps: unknown key; did you mean 'train.steps'?"),
-        ("train.steps=0", "override train.steps=0: train: steps = 0 is not at least 1"),
+        ("train.steps=0", "override train.steps=0: train: steps = 0 must be at least 1"),
         ("train.steps", "override train.steps: expected key=value, such as train.steps=2000"),
         ("=3", "override =3: expected key=value, such as train.steps=2000"),
         ("a b=3", "override a b=3: expected key=value, such as train.steps=2000"),

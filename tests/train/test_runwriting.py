@@ -97,7 +97,7 @@ seed = 0                      # where all chance begins
 [train]
 steps = 1000                  # how many updates
 clip = "none"                 # the largest norm of the gradients (a number, or "none")
-# patience = ...              # how long to wait (a whole number)
+# patience = ...              # how long to wait (an integer)
 precision = "float32"         # how exact (one of "float32", "bfloat16")
 compiled = false              # whether to compile
 
@@ -110,7 +110,7 @@ letters = ["a"]               # some letters
 [data]
 train = "a.tsv"               # the file to learn from
 attention = "softmax"         # a name, a table or a list
-# note = ...                  # anything (a text)
+# note = ...                  # anything (a string)
 
 # what differs from the named model
 [model]
@@ -144,7 +144,7 @@ def test_a_long_explanation_stands_above() -> None:
 @pytest.mark.parametrize(
     ("run", "named"),
     [
-        (Run(data=Data(train="a"), name=5), "name: 5 is not a text"),  # type: ignore[arg-type]
+        (Run(data=Data(train="a"), name=5), "name: 5 is not a string"),  # type: ignore[arg-type]
         (Run(data=Data(train="a"), train=Train(clip=float("inf"))), "train.clip: inf is not a number"),
         (Run(data=Data(train="a"), model={"x": [float("nan")]}), "model.x[0]: nan cannot be written"),
         (Run(data=Data(train="a"), model={"x": {"y": None}}), "model.x.y: None cannot be written"),

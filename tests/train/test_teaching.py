@@ -100,7 +100,7 @@ def test_what_evaluate_tells(place: Path, capsys: pytest.CaptureFixture[str]) ->
     assert found["translated"]["sentences"] == 60
     assert sum(part["sentences"] for part in found["lengths"].values()) == 60
     assert main(["evaluate", str(place / "teacher"), "--split", "test", "--beam", "0"]) == 2
-    assert "beams = 0" in capsys.readouterr().err
+    assert "beams = 0 must be at least 1" in capsys.readouterr().err
 
 
 def test_a_run_translates(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

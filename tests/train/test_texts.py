@@ -345,8 +345,8 @@ def test_a_run_with_adapters_goes_on_as_if_it_had_never_stopped(place: Path, bas
             ("do not fit", "embed.weight", "Only the head, settings without weights"),
         ),
         ('[start]\nmodel = "BASE"\n[model]\ndimm = 24\n', ("dimm",)),
-        ('[start]\nmodel = "BASE"\nlearn = "adapters"\nwhere = ["*.mixer.qq"]\n', ("mixer.qq", "no linear map")),
-        ('[start]\nmodel = "BASE"\nlearn = "adapters"\nrank = 99\n', ("rank of 99",)),
+        ('[start]\nmodel = "BASE"\nlearn = "adapters"\nwhere = ["*.mixer.qq"]\n', ("mixer.qq", "no linear layer")),
+        ('[start]\nmodel = "BASE"\nlearn = "adapters"\nrank = 99\n', ("LoRA rank must be", "got 99")),
         ('[data.vocabulary]\nsize = 300\n[start]\nmodel = "BASE"\n', ("data.vocabulary: not allowed with [start]",)),
         ('[start]\nmodel = "recall"\n', ("a gpt model cannot be trained to classify", "a recurrent or bert model")),
         (

@@ -262,11 +262,11 @@ REFUSED: dict[str, Callable[[str], list[str]]] = {
     "remove --beam, or --top-k": lambda folder: [folder, "a", "--beam", "2", "--top-k", "4"],
     "remove --beam, or --seed": lambda folder: [folder, "a", "--beam", "2", "--seed", "0"],
     "sampling options require sampling": lambda folder: [folder, "a", "--temperature", "0", "--seed", "4"],
-    "--tokens 0 is not at least 1": lambda folder: [folder, "a", "--tokens", "0"],
-    "--tokens 0 is not at least 1\n    --shortest 3 is greater than --tokens 0": lambda folder: [
+    "--tokens 0 must be at least 1": lambda folder: [folder, "a", "--tokens", "0"],
+    "--tokens 0 must be at least 1\n    --shortest 3 is greater than --tokens 0": lambda folder: [
         *(folder, "a", "--tokens", "0", "--shortest", "3")
     ],
-    "--beam -1 is not at least 1": lambda folder: [folder, "a", "--beam", "-1"],
+    "--beam -1 must be at least 1": lambda folder: [folder, "a", "--beam", "-1"],
     "got: --choice --beam\n": lambda folder: [folder, "a", "--choice", "b", "--beam", "2"],
     "got: --choice --temperature --tokens\n": lambda folder: [
         *(folder, "a", "--choice", "b", "--temperature", "0.5", "--tokens", "9")

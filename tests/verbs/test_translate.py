@@ -358,7 +358,7 @@ def test_columns_stand_below_their_words_whatever_their_letters() -> None:
         (["--beam", "0"], "--beam 0"),
         (["--nbest", "9"], "--nbest 9"),
         (["--temperature", "0"], "temperature"),
-        (["--temperature", "inf"], "not finite"),
+        (["--temperature", "inf"], "must be finite"),
         (["--penalty", "nan"], "--penalty nan"),
         (["--beam", "4000"], "greater than 256"),
         (["--phrase", ""], "a phrase is empty"),

@@ -24,7 +24,7 @@ Verdict = Literal["confirmed", "partly", "contradicted"]
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that is expected: what was found, what must hold, whether it does, in how many starts of how many."""
+    """One check: the computed value, the expected value, whether it passes, and in how many of the random starts."""
 
     name: str
     got: float | int | str | bool
@@ -35,12 +35,13 @@ class Check:
 
 
 def aside(check: Check) -> Check:
-    """The same as a condition of what is expected (a net was taught to its end), or as something beside it."""
+    """The same check as a precondition (such as: the training has converged) or a side result, not the expectation
+    itself."""
     return replace(check, side=True)
 
 
 def verdict(checks: Sequence[Check]) -> Verdict | None:
-    """Contradicted if nothing of what is expected itself holds. None if nothing was checked."""
+    """The verdict of these checks: contradicted if no check of the expectation itself passes, None without checks."""
     if not checks:
         return None
     if all(check.ok for check in checks):
@@ -50,7 +51,7 @@ def verdict(checks: Sequence[Check]) -> Verdict | None:
 
 
 def agreement(checks: Sequence[Check]) -> str:
-    """The starts that agree with what is expected, in the check where fewest do: "4 of 5"; "" if there is one start."""
+    """The number of starts that agree, in the check with the fewest: "4 of 5"; "" with a single start."""
     shares = [check.seeds for check in checks if check.seeds is not None]
     if not shares:
         return ""
@@ -120,14 +121,14 @@ def told_each(got: Sequence[float], check: Check) -> Check:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """The same random numbers every time, and nobody else's are touched."""
+    """Context manager with a fixed random seed; the global random state is restored afterwards."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield
 
 
 def plain(x: torch.Tensor, digits: int = 5) -> Any:
-    """A tensor as (lists of) numbers of so many significant digits, for JSON."""
+    """A tensor as nested lists of numbers, rounded to significant digits, for JSON."""
 
     def short(value: Any) -> Any:
         if isinstance(value, list):

@@ -1,4 +1,5 @@
-"""Draw figures for the gallery and record what they found: python -m regard_lectures.gallery lectures/gallery [ID ...]
+"""Compute and draw the figures of the gallery and store their results: python -m regard_lectures.gallery
+lectures/gallery [ID ...]
 
 Pictures and a page of them go to the folder, records to ``results/`` beside this file, from where
 ``regard figure --list`` reads them. With --redraw nothing is computed: what was recorded is judged and drawn again.
@@ -37,12 +38,12 @@ def computed(name: str) -> Record:
 
 def recorded(name: str) -> Record:
     found = record(name)
-    assert found is not None, f"{name} is not recorded"
+    assert found is not None, f"no stored result for figure {name}"
     return records.judged(name, module(name), found["numbers"], found["made"])
 
 
 def smaller(raw: bytes) -> bytes:
-    """256 colours do for most drawings and take half the room; not where a small red dot would become a brown one."""
+    """Reduce to 256 colours, which halves the size, unless too many pixels change visibly."""
     with Image.open(io.BytesIO(raw)) as image:
         full = image.convert("RGB")
     few = full.quantize(256, dither=Image.Dither.NONE)
@@ -54,20 +55,20 @@ def smaller(raw: bytes) -> bytes:
 
 
 def index(folder: Path) -> None:
-    """The page of the gallery: every figure with its claim, what was expected and found, and its command."""
+    """Write the page of the gallery: every figure with its claim, expectation, result and command."""
     table = [row for row in rows() if row["verdict"] is not None]
     counts = {word: sum(row["verdict"] == word for row in table) for word in VERDICTS}
     lines = [
         "# The gallery",
         "",
-        "Every picture is computed by the library. What the lecture or the paper expects was fixed before the run; the",
-        "verdict follows from the numbers of the run, and says in how many starts, where there were several.",
+        "Every figure is computed with the library. The expectation of the lecture or the paper was fixed before the",
+        "run; the verdict follows from the results of the run, with the number of random starts that agree.",
         "",
-        f"{', '.join(f'{count} {word}' for word, count in counts.items())}; of {len(table)} figures.",
-        "Stale: the file that computed the numbers has changed since.",
+        f"{', '.join(f'{count} {word}' for word, count in counts.items())}; {len(table)} figures in all.",
+        "Stale: the code that computed the results has changed since.",
         "",
-        "`python -m regard_lectures.gallery lectures/gallery` computes and draws them all again and writes this page;",
-        "with `--redraw` what is recorded is drawn again.",
+        "`python -m regard_lectures.gallery lectures/gallery` computes and draws all figures and writes this page;",
+        "with `--redraw` it only draws the stored results.",
     ]
     for row in table:
         lines += ["", f"## {row['id']} {row['title']}", "", f"{row['claim']}", ""]

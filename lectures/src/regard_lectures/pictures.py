@@ -26,7 +26,7 @@ def encoded(code: "FigureModule", record: Record, kind: str) -> bytes:
 
 
 def stamped(figure: Figure, verdict: str) -> Bbox:
-    """Write the verdict below the page, where nothing else can be. -> the page with its strip, in inches"""
+    """Write the verdict below the figure. -> the page with its strip, in inches"""
     width, height = figure.get_size_inches()
     figure.text(0.3 / width, (0.14 - STRIP) / height, verdict, size=10, color=style.SOFT, va="baseline")
     return Bbox.from_extents(0, -STRIP, width, height)

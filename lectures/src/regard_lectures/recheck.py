@@ -1,4 +1,4 @@
-"""Judge what is recorded again, by the checks of today: python -m regard_lectures.recheck [ID ...]
+"""Run the current checks on the stored results: python -m regard_lectures.recheck [ID ...]
 
 Nothing is computed: the numbers and how they were made stay, and what follows from them is written anew.
 """

@@ -1,4 +1,5 @@
-"""What was found, one small file a figure in ``results/``: the numbers, what follows from them, how they were made."""
+"""The stored results, one small file per figure in ``results/``: the numbers, what follows from them, how they were
+made."""
 
 import json
 import os
@@ -18,14 +19,14 @@ Record = dict[str, Any]
 
 
 def read(name: str) -> Record | None:
-    """None if the figure was never computed in full."""
+    """The stored result; None if the figure was never computed in full."""
     path = RESULTS / f"{name}.json"
     found: Record | None = json.loads(path.read_text(encoding="utf8")) if path.is_file() else None
     return found
 
 
 def made(text: str) -> Record:
-    """How numbers are made that are computed now by a file of this text."""
+    """The provenance of results computed now by a file with this text."""
     from regard.run.environment import commit, environment_now
 
     now = environment_now()
@@ -36,7 +37,7 @@ def made(text: str) -> Record:
 
 
 def judged(name: str, code: "FigureModule", numbers: "Numbers", made: Record) -> Record:
-    """A record: the verdict follows from the numbers and from nothing else."""
+    """Build the record of a figure: the verdict follows from the numbers alone."""
     from regard_lectures.figure import agreement, verdict
 
     checks = code.checks(numbers)
@@ -57,7 +58,7 @@ def told(check: Record) -> Record:
 
 
 def words(record: Record) -> str:
-    """The verdict as it is read: with how many checks hold if only some do, and in how many starts."""
+    """The verdict as text, with the number of passed checks if only some pass, and the number of starts that agree."""
     checks = record["checks"]
     held = sum(check["ok"] for check in checks)
     text = record["verdict"] or "quoted"
@@ -67,7 +68,7 @@ def words(record: Record) -> str:
 
 
 def stale(record: Record, text: str) -> bool:
-    """Whether the file of the figure, whose text this is, would compute something else by now."""
+    """Whether the code of the figure, with this text, has changed since the result was computed."""
     return bool(record["made"]["digest"] != source.digest(text))
 
 
@@ -81,7 +82,7 @@ def write(path: Path, record: Record) -> None:
 
 
 def replaced(path: Path, raw: bytes) -> None:
-    """A file, whole or not at all."""
+    """Write a file atomically."""
     part = path.with_suffix(f".part{path.suffix}")
     part.write_bytes(raw)
     os.replace(part, path)

@@ -227,7 +227,7 @@ def names() -> list[str]:
 
 
 def rows() -> list[dict[str, Any]]:
-    """One row for each figure: what it is, what was expected and found, and whether that is from the file of today."""
+    """One row for each figure: description, expectation, result, and whether the result is stale."""
     return [row(name) for name in FIGURES]
 
 
@@ -243,12 +243,12 @@ def row(name: str) -> dict[str, Any]:
 
 
 def cost(name: str) -> float:
-    """Seconds on a quiet machine."""
+    """Seconds on an idle machine."""
     return float(cast(float, literals(name)["COST"]))
 
 
 def run(name: str, out: Path, check: bool) -> dict[str, Any]:
-    """Compute a figure and draw it: <id>.png, <id>.svg, <id>.json in ``out``; with ``check``, ask whether it holds."""
+    """Compute and draw a figure as <id>.png, <id>.svg, <id>.json in ``out``; with ``check``, run its checks."""
     out.mkdir(parents=True, exist_ok=True)  # a figure may take hours: what is wrong with the folder is told before
     made = records.made(text_of(name))  # by the file as it is now: it may be edited in these hours
     result = records.judged(name, module(name), module(name).compute(), made)
@@ -258,7 +258,7 @@ def run(name: str, out: Path, check: bool) -> dict[str, Any]:
 
 
 def tell(result: dict[str, Any], out: Path) -> None:
-    """The picture, in two forms, and the record of a figure, as files of a folder."""
+    """Write the picture (png and svg) and the result of a figure to a folder."""
     from regard_lectures.pictures import encoded
 
     for kind in ("png", "svg"):
@@ -267,7 +267,7 @@ def tell(result: dict[str, Any], out: Path) -> None:
 
 
 def record(name: str) -> dict[str, Any] | None:
-    """What the last full run found; None if there was none."""
+    """The stored result of the last full run; None if there is none."""
     return records.read(name)
 
 
@@ -283,7 +283,7 @@ def module(name: str) -> "FigureModule":
 
 
 def lacking() -> list[str]:
-    """The figures that do not say yet what was expected, or what was found: for them the claim stands for it."""
+    """The figures without EXPECTED or FOUND, for which the claim is used."""
     return [name for name in FIGURES if not {"EXPECTED", "FOUND"} <= set(literals(name))]
 
 
@@ -294,8 +294,8 @@ def literals(name: str) -> dict[str, object]:
 
 @cache
 def text_of(name: str) -> str:
-    """Of the file of a figure."""
+    """The source text of the file of a figure."""
     spec = find_spec(FIGURES[name])
     if spec is None or spec.origin is None:
-        raise ModuleNotFoundError(f"the table names {FIGURES[name]}, which does not exist")
+        raise ModuleNotFoundError(f"the module {FIGURES[name]} of figure {name} does not exist")
     return Path(spec.origin).read_text(encoding="utf8")

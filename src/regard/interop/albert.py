@@ -37,7 +37,7 @@ def config(theirs: ForeignConfig) -> Config:
 
 
 def complete(ours: Config, names: Collection[str]) -> Config:
-    """Which heads there are, only the tensors tell; which of two that are called alike, the config."""
+    """Determine the heads from the tensors, and from the config where two heads have the same tensor names."""
     head = heads_of(ours, names, "predictions.", "sop_classifier.")
     head = "none" if head == "follows" else head  # of which alone they have no model
     return replace(ours, pooler=any("pooler." in name for name in names), head=head)

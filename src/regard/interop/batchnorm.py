@@ -11,7 +11,7 @@ WHY = "how many batches were seen, which matters only without a momentum"
 
 
 def frozen_norm(theirs: str, ours: str | tuple[str, ...], op: Op = SAME) -> list[Entry]:
-    """One that counts nothing; by ``op`` its channels may be those of several of ours."""
+    """Rules of a batch norm without a counter; with ``op``, its channels may belong to several of our norms."""
     return [Rule(theirs + there, tuple(name + here for name in several(ours)), op) for there, here in PAIRS.items()]
 
 

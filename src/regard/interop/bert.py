@@ -36,7 +36,7 @@ def config(theirs: ForeignConfig) -> Config:
 def sizes(
     theirs: ForeignConfig, *, vocab: int, dim: int, depth: int, heads: int, hidden: int, dropout: float, act: str | None
 ) -> Config:
-    """What BERT and ALBERT say alike; they differ in what is meant where nothing is said."""
+    """The config keys shared by BERT and ALBERT, whose defaults differ."""
     theirs.divides("num_attention_heads", "hidden_size")
     head, classes = labels_of(theirs)
     said = "hidden_act" in theirs.data or act is None
@@ -58,7 +58,7 @@ def sizes(
 
 
 def labels_of(theirs: ForeignConfig) -> tuple[Head, int]:
-    """Which head their kind of model has, where the tensors do not tell, and for how many labels."""
+    """The head by the architecture name, where the tensors do not determine it, and the number of labels."""
     kind = str(next(iter(theirs.data.get("architectures") or [""]), ""))
     head: Head = "tags" if kind.endswith("TokenClassification") else "none"
     head = "label" if kind.endswith("SequenceClassification") else head
@@ -68,7 +68,7 @@ def labels_of(theirs: ForeignConfig) -> tuple[Head, int]:
 
 
 def heads_of(ours: Config, names: Collection[str], words: str, follows: str | None = None) -> Head:
-    """Which heads there are, only the tensors tell; which of two that are called alike, the config has told."""
+    """Determine the heads from the tensors, and from the config where two heads have the same tensor names."""
 
     def there(prefix: str) -> bool:
         return any(name.startswith(prefix) for name in names)
@@ -100,7 +100,9 @@ def classified(ours: Config) -> dict[str, Any]:
 def export_config(ours: Config) -> dict[str, Any]:
     if ours.head in ("words", "tags", "span") and ours.pooler:
         raise InputError(
-            "their model with this head alone has no pooler", got=ours.head, fix="build it with pooler=False"
+            "the Hugging Face model with this head has no pooler",
+            got=ours.head,
+            fix="build the model with pooler=False",
         )
     return export_sizes(ours, "bert", ARCHITECTURES[ours.head])
 

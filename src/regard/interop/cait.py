@@ -47,7 +47,7 @@ def config(theirs: ForeignConfig) -> Config:
     dim = args.size("embed_dim", usual.dim)
     hidden = timm.hidden_units(args, "mlp_ratio", dim, 4 * dim)
     if timm.hidden_units(args, "mlp_ratio_token_only", dim, 4 * dim) != hidden:
-        args.problems.append("mlp_ratio_token_only differs from mlp_ratio, here they are one")
+        args.problems.append("mlp_ratio_token_only must be equal to mlp_ratio")
     dropout = timm.one_dropout(args)
     patch, heads = args.size("patch_size", usual.patch), args.size("num_heads", usual.heads)
     depth, looks = args.depth("depth", usual.depth), args.depth("depth_token_only", usual.looks)

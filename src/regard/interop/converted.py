@@ -15,7 +15,7 @@ Read = Callable[[Collection[str]], dict[str, Tensor]]  # the tensors of these na
 
 @dataclass(frozen=True, eq=False)
 class ConvertedCheckpoint:
-    """A foreign checkpoint as one of ours."""
+    """A foreign checkpoint, converted."""
 
     family: str
     config: Any
@@ -25,13 +25,13 @@ class ConvertedCheckpoint:
 
 
 def check_plausible(config: Any, tensors: int, where: str) -> None:
-    """A config must not promise more layers than the file could hold: building them would take for ever."""
+    """Refuse a config with more layers than tensors, which would take very long to build."""
     for key in ("depth", "decoder_depth", "depths"):
         depth = getattr(config, key, None)
         if depth is not None and sum(staged(depth)) > tensors:
             raise CheckpointError(
-                "the config promises more layers than there are tensors",
+                "the config has more layers than the checkpoint has tensors",
                 where=where,
-                got=f"{key} = {depth}, {tensors} tensors",
-                expected="a config that belongs to these weights",
+                got=f"{key} = {depth}, and {tensors} tensors",
+                expected="the config of these weights",
             )

@@ -19,7 +19,7 @@ def config(theirs: ForeignConfig) -> Config:
 
 
 def complete(ours: Config, names: Collection[str]) -> Config:
-    """Which heads there are, only the tensors tell."""
+    """Determine the heads from the tensors."""
     if any(name.startswith(("cls_classifier.", "distillation_classifier.")) for name in names):
         return ours
     one = any(name.startswith("classifier.") for name in names)

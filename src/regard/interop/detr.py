@@ -18,7 +18,7 @@ NESTED = "backbone_config"
 
 
 def of_timm(data: Mapping[str, Any]) -> bool:
-    """Before they had a table for the backbone, timm's was meant unless another was asked for."""
+    """Whether the backbone is timm's, the default in older configs without a table for the backbone."""
     inner = data.get(NESTED)
     if isinstance(inner, dict):
         return inner.get("model_type") == "timm_backbone"
@@ -49,7 +49,7 @@ def config_timm(theirs: ForeignConfig) -> Config:
     sizes = {preset.replace("-", ""): x for preset, x in models.PRESETS.items() if x.stem == "large"}
     name = told.take("backbone", str, "resnet50")
     if name not in sizes:
-        told.guess(f"backbone = {name[:60]!r} is not supported, only {', '.join(sizes)}")
+        told.guess(f"backbone = {name[:60]!r} is not supported, expected {', '.join(sizes)}")
     if within:
         told.expect("out_features", ["layer1", "layer2", "layer3", "layer4"], ["layer4"])
         told.expect("out_indices", [1, 2, 3, 4], [4], [-1])
@@ -130,7 +130,9 @@ TRAINING = (
 
 def export_config(ours: Config) -> dict[str, Any]:
     if ours.last == "dilated":
-        raise InputError("a detr whose last stage is dilated is one of timm's there, and goes out with none")
+        raise InputError(
+            "a detr with a dilated last stage cannot be exported: the target format has it only with a timm backbone"
+        )
     depth = ours.depth if ours.decoder_depth is None else ours.decoder_depth
     return {
         "architectures": ["DetrForObjectDetection"],
@@ -158,7 +160,7 @@ def export_config(ours: Config) -> dict[str, Any]:
 
 
 def export_timm(ours: Config) -> dict[str, Any]:
-    raise InputError("a detr goes out with their own backbone, not with timm's")
+    raise InputError("a detr cannot be exported with a timm backbone, only with the Hugging Face backbone")
 
 
 BACKBONE = "model.backbone.conv_encoder.model."

@@ -24,7 +24,8 @@ ARCHITECTURES = {
 
 
 def config(theirs: ForeignConfig) -> Config:
-    """It has no heads, so they need not say how many; ours may, for layers that are to look again."""
+    """Read the config. FNet has no attention heads, so the format has no such key; ours may have one for hybrid
+    models."""
     theirs.expect("tie_word_embeddings", True)
     theirs.ignore("use_tpu_fourier_optimizations", "tpu_short_seq_length")  # another way to the same numbers
     head, classes = labels_of(theirs)

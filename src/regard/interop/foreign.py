@@ -87,7 +87,7 @@ THEIR_ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu", "s
 
 
 class ForeignConfig:
-    """Reads a config.json key by key and collects every problem for one error, in the words of that file.
+    """Reads a foreign config.json key by key and collects every problem for one error.
 
     ``tensors`` is how many tensors there are beside it, if that is known: no config has more layers.
     """
@@ -106,56 +106,58 @@ class ForeignConfig:
         return self.checked(key, kind, default, lambda value: True, "")
 
     def size(self, key: str, default: int | None = None, least: int = 1) -> int:
-        """A whole number that counts something."""
+        """A positive integer, at least ``least``."""
         self.sizes[key] = self.checked(key, int, default, lambda value: value >= least, f"at least {least}")
         return self.sizes[key]
 
     def depth(self, key: str, default: int) -> int:
-        """How many layers there are. To build more than the file can hold would take for ever."""
+        """The number of layers, at most the number of tensors of the checkpoint."""
         value = self.size(key, default)
         if self.tensors is not None and value > self.tensors:
-            self.guess(f"{key} = {value} promises more layers than there are tensors, {self.tensors}")
+            self.guess(f"{key} = {value} is more layers than the checkpoint has tensors, {self.tensors}")
         return value
 
     def several(self, key: str, default: tuple[int, ...], stages: int | None = None) -> tuple[int, ...]:
-        """Whole numbers that count something in each stage, of which there are so many, or some."""
+        """A list of positive integers, one for each of ``stages`` stages, or of any number of stages."""
         self.read.add(key)
         value = self.data.get(key, list(default))
         plain = isinstance(value, list | tuple) and 0 < len(value) <= 100 and stages in (None, len(value))
         if not plain or not all(type(x) is int and 1 <= x < 1 << 40 for x in value):
             self.wrong.add(key)
-            many = "whole numbers" if stages is None else f"{stages} whole numbers"
+            many = "integers" if stages is None else f"{stages} integers"
             self.guess(f"{key} = {value!r}"[:100] + f" is not a list of {many}, each at least 1")
             return default
         return tuple(value)
 
     def depths(self, key: str, default: tuple[int, ...], stages: int | None = None) -> tuple[int, ...]:
-        """How many layers each stage has: in all no more than the file can hold."""
+        """The number of layers of each stage, in all at most the number of tensors of the checkpoint."""
         value = self.several(key, default, stages)
         if self.tensors is not None and sum(value) > self.tensors:
-            self.guess(f"{key} = {list(value)}"[:100] + f" promises more layers than there are tensors, {self.tensors}")
+            self.guess(
+                f"{key} = {list(value)}"[:100] + f" is more layers than the checkpoint has tensors, {self.tensors}"
+            )
         return value
 
     def times(self, key: str, default: float, dim: int) -> int:
-        """Hidden units, which they tell as a multiple of the width: a whole number of them."""
+        """The number of hidden units, given as a multiple of the hidden size."""
         found = self.above_zero(key, default) * dim
         if not 1 <= found < 1 << 40 or found != int(found):
-            self.guess(f"{key} = {self.data.get(key)!r}"[:100] + f" does not give a whole number times {dim}")
+            self.guess(f"{key} = {self.data.get(key)!r}"[:100] + f" times {dim} is not an integer")
             return 1
         return int(found)
 
     def classes(self, least: int = 0) -> int:
-        """How many there are: theirs have each a name, or are counted."""
+        """The number of classes, from their names or their count."""
         self.ignore("id2label")
         labels = self.data.get("id2label")
         return len(labels) if isinstance(labels, dict) else self.size("num_labels", 2, least)
 
     def share(self, key: str, default: float) -> float:
         """A probability."""
-        return self.checked(key, float, default, lambda value: 0 <= value < 1, "a share from 0 to below 1")
+        return self.checked(key, float, default, lambda value: 0 <= value < 1, "at least 0 and less than 1")
 
     def above_zero(self, key: str, default: float) -> float:
-        return self.checked(key, float, default, lambda value: value > 0, "above 0")
+        return self.checked(key, float, default, lambda value: value > 0, "greater than 0")
 
     def divides(self, part: str, whole: str) -> None:
         """The size ``whole`` must be a multiple of ``part``; looked at when both were read."""
@@ -168,7 +170,7 @@ class ForeignConfig:
         if fitting and right(kind(value)):
             return kind(value)
         self.wrong.add(key)
-        told = f"{key} = {value!r}"[:100] + f" is not {wanted if fitting else type_words(kind)}"
+        told = f"{key} = {value!r}"[:100] + (f" must be {wanted}" if fitting else f" is not {type_words(kind)}")
         self.guess(f"{key} is missing" if value is None else told)
         return kind(1)  # never used: an error follows
 
@@ -177,11 +179,11 @@ class ForeignConfig:
         self.guessed = True
 
     def expect(self, key: str, *values: object) -> None:
-        """A key that may be absent, or have one of the values under which the model is the one we have."""
+        """A key that must be absent or have one of the supported values."""
         self.read.add(key)
         if key in self.data and self.data[key] not in values:
             allowed = " or ".join(repr(value) for value in values)
-            self.problems.append(f"{key} = {self.data[key]!r}"[:100] + f" is not supported, only {allowed}")
+            self.problems.append(f"{key} = {self.data[key]!r}"[:100] + f" is not supported, expected {allowed}")
 
     def same(self, key: str, other: str, *values: object) -> None:
         """A key that, like ``expect``, must have the size that was read from another one."""
@@ -190,7 +192,7 @@ class ForeignConfig:
     def activation(self, key: str) -> str:
         theirs = self.take(key, str)
         if theirs not in ACTIVATIONS and key not in self.wrong:
-            self.problems.append(f"{key} = {theirs[:60]!r} is not supported, only {', '.join(ACTIVATIONS)}")
+            self.problems.append(f"{key} = {theirs[:60]!r} is not supported, expected {', '.join(ACTIVATIONS)}")
         return ACTIVATIONS.get(theirs, "gelu")
 
     def ignore(self, *keys: str) -> None:
@@ -198,14 +200,14 @@ class ForeignConfig:
         self.read.update(keys)
 
     def finish(self) -> list[str]:
-        """All problems, each by its key; to be called once, when all keys were read."""
+        """All problems, by key; call it once, when all keys were read."""
         self.expect("pruned_heads", {})
         self.expect("tie_encoder_decoder", False)
         for part, whole in self.pairs:
             if not self.wrong & {part, whole} and self.sizes[whole] % self.sizes[part]:
                 self.guess(f"{whole} = {self.sizes[whole]} is not a multiple of {part} = {self.sizes[part]}")
         unknown = [key for key in self.data if key not in self.read and key not in IRRELEVANT]
-        return self.problems + [f"{quote_name(key)} = {str(self.data[key])[:60]!r} is not known" for key in unknown]
+        return self.problems + [f"unknown key {quote_name(key)} = {str(self.data[key])[:60]!r}" for key in unknown]
 
 
 def numbered(classes: int) -> dict[str, Any]:

@@ -134,7 +134,7 @@ READ_ONLY = (detr.TIMM,)  # what goes out has another kind, which alone can say 
 
 
 def checkpoint_kind(data: Mapping[str, Any]) -> str:
-    """Its name in KINDS, if it has one; timm's configs have an architecture, no model_type; one of theirs is of two."""
+    """The name of the format in KINDS; timm's configs have an architecture instead of a model_type."""
     if "model_type" not in data and "architecture" in data:
         return timm_kind(str(data["architecture"]))
     if data.get("model_type") == "detr" and detr.of_timm(data):
@@ -162,12 +162,13 @@ def import_checkpoint(
     read: Read,
     where: Path,
 ) -> ConvertedCheckpoint:
-    """Every key of the config and every tensor of the file, accounted for, or one error that lists what is not."""
+    """Convert a foreign checkpoint. Every key of the config and every tensor must be accounted for; one error lists the
+    rest."""
     told = checkpoint_kind(data)
     kind = KINDS.get(told)
     if kind is None:
         raise CheckpointError(
-            "this kind of checkpoint is not known",
+            "unknown model type of a checkpoint",
             where=str(where / "config.json"),
             got=f"model_type = {told[:60]!r}",
             expected=", ".join(KINDS),
@@ -180,26 +181,26 @@ def import_checkpoint(
         impossible = str(error).split("\n")
     wrong = foreign.finish()
     if foreign.guessed or config is None:  # then nothing can be said of the tensors
-        refuse({"wrong in the config": wrong if foreign.guessed else [*wrong, *impossible]}, path)
+        refuse({"invalid in the config": wrong if foreign.guessed else [*wrong, *impossible]}, path)
     config = kind.complete(config, header)
     try:
         net = empty_net(kind.family, config, str(path))
     except ConfigError as error:
         sizes = ", ".join(f"{key} = {size}" for key, size in foreign.sizes.items())
-        refuse({"wrong in the config": [*wrong, f"no model can be built with {sizes}: {error.got}"]}, path)
+        refuse({"invalid in the config": [*wrong, f"cannot build a model with {sizes}: {error.got}"]}, path)
     rules = kind.rules(config, header)
     wanted = {name: tuple(x.shape) for name, x in net.state_dict().items()}
     expected, copies = needed(wanted, rules), spare(header, rules)
     given = {name: shape for name, shape in header.items() if name not in copies}
     run = converted_tensors(read(expected.keys() | copies), rules)  # the header has told of all others
-    problems = {"wrong in the config": wrong} | misfits(expected, given) | {"unequal": run.unequal}
+    problems = {"invalid in the config": wrong} | misfits(expected, given) | {"inconsistent": run.unequal}
     whole = {run.writers[name]: x.dtype for name, x in run.out.items() if not x.is_floating_point()}
-    problems["not of real numbers"] = [f"{name}: {dtype}" for name, dtype in whole.items()]
+    problems["not floating point"] = [f"{name}: {dtype}" for name, dtype in whole.items()]
     if any(problems.values()):
         refuse(problems, where)
     symbols = foreign_symbols([generation, {**kind.symbols, **data}], getattr(config, "vocab", 0))
     labels = foreign_labels(data, config)
-    return ConvertedCheckpoint(kind.family, config, run.finish("their tensors cannot be converted"), symbols, labels)
+    return ConvertedCheckpoint(kind.family, config, run.finish("the tensors cannot be converted"), symbols, labels)
 
 
 def foreign_labels(data: Mapping[str, Any], config: Any) -> tuple[str, ...]:
@@ -222,17 +223,17 @@ def unnamed(count: int) -> list[str]:
 
 def refuse(problems: Groups, where: Path) -> NoReturn:
     raise CheckpointError(
-        f"this checkpoint cannot be read exactly: {counted(problems)}",
+        f"this checkpoint cannot be converted exactly: {counted(problems)}",
         where=str(where),
         got=listed(problems),
-        expected="every key of config.json understood and supported, and exactly the tensors that it tells of",
-        fix="a key or a tensor that is skipped could change every number, so nothing is loaded",
+        expected="a config.json of which every key is supported, and exactly the tensors that it describes",
+        fix="correct the files; nothing is loaded, as a skipped key or tensor could change every output",
     )
 
 
 @dataclass(frozen=True, eq=False)
 class ExportedModel:
-    """One of our models as the other library keeps it."""
+    """One of our models in the format of another library."""
 
     config: dict[str, Any]
     generation: dict[str, Any]
@@ -250,11 +251,11 @@ def export_checkpoint(
     labels: Sequence[str] = (),
     to: str = "hf",
 ) -> ExportedModel:
-    """What their format cannot say is an error, not a loss."""
+    """Export a model. What the target format cannot represent is an error, not a loss."""
     kinds = kinds_of(family, to)
     if not kinds:
         known = [name for name in dict.fromkeys(kind.family for kind in KINDS.values()) if kinds_of(name, to)]
-        raise InputError(f"a {family} has no counterpart there", got=f"to {to}", expected=", ".join(known))
+        raise InputError(f"a {family} model cannot be exported to this format", got=to, expected=", ".join(known))
     found, refusals = [], []
     for kind in kinds:
         try:
@@ -266,12 +267,12 @@ def export_checkpoint(
     kind, data, run, lost = min(found, key=lambda one: len(one[-1]))
     if lost:
         raise InputError(
-            f"this {family} has no counterpart in their format, which cannot say all of its config",
+            f"this {family} model cannot be exported: the target format cannot represent its config",
             got=", ".join(f"{key} = {ours!r}" for key, (ours, _) in lost.items()),
             expected=", ".join(f"{key} = {said!r}" for key, (_, said) in lost.items()),
-            fix="only a model with these values can be exported; `regard.save` keeps any other",
+            fix="export a model with the expected values, or keep this one with `regard.save`",
         )
-    tensors = run.finish("our tensors cannot be exported")
+    tensors = run.finish("the tensors cannot be exported")
     ids = export_symbols(symbols, kind.symbols)
     silent = {} if symbols.pad is None else {"bad_words_ids": [[symbols.pad]]}  # what fills up is never said
     if labels and "id2label" in data:
@@ -293,7 +294,7 @@ def kinds_of(family: str, to: str) -> list[CheckpointFormat]:
 def try_export(
     kind: CheckpointFormat, config: Any, state: Mapping[str, Tensor]
 ) -> tuple[CheckpointFormat, dict[str, Any], RulePass, Lost]:
-    """One of our models in one of their formats, and what that cannot say: by key, our value and the one it says."""
+    """Export a model to a format, with what it cannot represent: by key, our value and the exported one."""
     data = kind.export_config(config)
     run = export_tensors(state, kind.rules(config, None))
     back = config_data(kind.complete(kind.config(ForeignConfig(data)), run.out))

@@ -59,7 +59,8 @@ def export_config(ours: Config) -> dict[str, Any]:
 
 
 def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
-    """The published gpt2 files name the model's parts without ``transformer.``; ``names`` tells which form it is."""
+    """The published gpt2 files have names without the prefix ``transformer.``; ``names`` determines which form it
+    is."""
     prefix = "" if names is not None and not any(name.startswith("transformer.") for name in names) else "transformer."
     head: Entry = Tied("lm_head.weight", "embed.weight") if ours.tied else Rule("lm_head.weight", "head.weight")
     return [

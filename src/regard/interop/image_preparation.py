@@ -45,30 +45,31 @@ def type_of(data: Mapping[str, Any]) -> str:
 
 
 def obstacle(data: Mapping[str, Any]) -> str:
-    """The first thing that cannot be said in our words; empty where all can."""
+    """The first setting that is not supported, described; empty if all are supported."""
     kind = preparation_kind(data)
     if kind not in USUAL:
-        return f"image_processor_type = {type_of(data)[:60]!r}; known are {', '.join(USUAL)}, each with {NAMES[2]}"
+        return f"image_processor_type = {type_of(data)[:60]!r}; supported are {', '.join(USUAL)}, each with {NAMES[2]}"
     unknown = {key for key, value in data.items() if value not in (None, False)} - READ - IRRELEVANT
     unknown -= DETECTION if kind == "Detr" else set()  # how boxes are told, and that smaller images are filled up
     if unknown:
-        return f"{described_keys(data, *sorted(unknown)[:3])}, which is not understood here"
+        return f"{described_keys(data, *sorted(unknown)[:3])}, which is not supported"
     if skipped := [key for key in ("do_resize", "do_rescale", "do_normalize") if not data.get(key, True)]:
-        return f"{described_keys(data, *skipped)}, where only true is understood here"
+        return f"{described_keys(data, *skipped)}, where only true is supported"
     factor = data.get("rescale_factor") or 1 / 255
     if type(factor) is not float or abs(factor * 255 - 1) > 1e-6:
-        return f"{described_keys(data, 'rescale_factor')}, where only 1 / 255 is understood here"
+        return f"{described_keys(data, 'rescale_factor')}, where only 1 / 255 is supported"
     number = data.get("resample", USUAL[kind])
     if type(number) is not int or number not in FILTERS:
         return (
-            f"{described_keys(data, 'resample')}; known are {', '.join(f'{i} ({name})' for i, name in FILTERS.items())}"
+            f"{described_keys(data, 'resample')}; supported are "
+            f"{', '.join(f'{i} ({name})' for i, name in FILTERS.items())}"
         )
     if cut(kind, data) is None:
         given = described_keys(data, *(key for key in CUTTING if key in data)) or "no size"
-        return f"{given}: of a {kind} this says no size that is understood here"
+        return f"{given}: not a supported form of size for {kind}"
     if not isinstance(data.get("image_mean"), list) or not isinstance(data.get("image_std"), list):
         return (
-            f"{described_keys(data, 'image_mean', 'image_std')}, where each must be a list of a number for each channel"
+            f"{described_keys(data, 'image_mean', 'image_std')}, where each must be a list with one number per channel"
         )
     return ""
 
@@ -146,7 +147,7 @@ def numbers(mean: object, std: object, channels: int, rest: dict[str, Any]) -> d
 
 
 def to_transformers(images: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Theirs, or None: they know colours alone, and sizes."""
+    """The transformers form, or None: it supports only RGB images with a size."""
     size, both = images["size"], images["shorter"] or images["size"]
     if size is None or images["channels"] != 3:
         return None
@@ -198,7 +199,7 @@ def from_timm(config: Mapping[str, Any], image: int | None = None) -> dict[str, 
 
 
 def to_timm(images: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What their ``pretrained_cfg`` says of it, or None: all their images are squares."""
+    """The timm form (``pretrained_cfg``), or None: it supports only square images."""
     size, both = images["size"], images["shorter"] or images["size"]
     if size is None or images["fit"] == "within" or floor(size / (share := size / both)) != both:
         return None

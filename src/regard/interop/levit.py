@@ -35,13 +35,13 @@ def config(theirs: ForeignConfig) -> Config:
     keys, looks = theirs.several("key_dim", (16, 16, 16)), theirs.data.get("attention_ratio", [2] * len(dim))
     width, ratios = keys[0], theirs.several("mlp_ratio", (2, 2, 2))
     if set(keys) != {width}:
-        theirs.guess(f"key_dim = {list(keys)!r}"[:100] + " is not supported, only one width for all stages")
+        theirs.guess(f"key_dim = {list(keys)!r}"[:100] + " is not supported, expected the same size in every stage")
     if looks != [2] * len(dim):
-        theirs.problems.append(f"attention_ratio = {looks!r}"[:100] + " is not supported, only 2 in every stage")
+        theirs.problems.append(f"attention_ratio = {looks!r}"[:100] + " is not supported, expected 2 in every stage")
     steps = theirs.data.get("down_ops")
     wanted = shrinking(dim, width, ratios)
     if steps is not None and [step for step in steps if step != [""]] != wanted:
-        theirs.problems.append(f"down_ops = {steps!r}"[:100] + f" is not supported, only {wanted}")
+        theirs.problems.append(f"down_ops = {steps!r}"[:100] + f" is not supported, expected {wanted}")
     return Config(
         image=theirs.size("image_size", 224),
         patch=PATCH,
@@ -57,7 +57,8 @@ def config(theirs: ForeignConfig) -> Config:
 
 
 def shrinking(dim: Sequence[int], width: int, ratios: Sequence[int]) -> list[list[Any]]:
-    """The steps between stages, as they tell them: width of keys, heads, width of values, hidden units, stride."""
+    """The downsampling layers as their config lists them: width of keys, heads, width of values, hidden units,
+    stride."""
     return [["Subsample", width, d // width, 4, ratio, 2] for d, ratio in zip(dim[:-1], ratios[1:], strict=False)]
 
 
@@ -71,7 +72,7 @@ def complete(ours: Config, names: Collection[str]) -> Config:
 def check_even(ours: Config) -> None:
     if ours.patch != PATCH or any(d % ours.head_dim for d in ours.dim[:-1]):
         raise InputError(
-            "their format has no counterpart of this levit: there patches are of 16, and head_dim divides dim",
+            "this levit cannot be exported: the target format requires patch = 16 and dim a multiple of head_dim",
             got=f"patch = {ours.patch}, dim = {ours.dim}, head_dim = {ours.head_dim}",
         )
 
@@ -80,7 +81,7 @@ def export_config(ours: Config) -> dict[str, Any]:
     check_even(ours)
     if any(hidden % d for hidden, d in zip(ours.hidden, ours.dim, strict=True)):
         raise InputError(
-            "their format has no counterpart of this levit: hidden is there a multiple of dim",
+            "this levit cannot be exported: the target format requires hidden to be a multiple of dim",
             got=f"hidden = {ours.hidden}, dim = {ours.dim}",
         )
     with_head = "LevitForImageClassificationWithTeacher" if ours.distilled else "LevitForImageClassification"

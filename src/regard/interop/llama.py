@@ -49,7 +49,8 @@ def common(theirs: ForeignConfig, biases: Biases, attention: Choice) -> Config:
 
 
 def rotary(theirs: ForeignConfig) -> float:
-    """The base: a key of its own in older files, in a table today. Positions that are stretched are not ours."""
+    """The base of the rotary positions: a separate key in older files, in a table today. Scaled positions are not
+    supported."""
     theirs.expect("rope_scaling", None, {"rope_type": "default"}, {"type": "default"})
     table = theirs.data.get("rope_parameters")
     if table is None:
@@ -82,7 +83,7 @@ def qwen2(theirs: ForeignConfig) -> Config:
     theirs.expect("use_sliding_window", False)
     theirs.ignore("sliding_window", "max_window_layers", "layer_types")
     if set(theirs.data.get("layer_types") or ()) - {"full_attention"}:
-        theirs.guess("layer_types are supported only where all are 'full_attention'")
+        theirs.guess("layer_types is supported only if all are 'full_attention'")
     return common(theirs, "qkv", "softmax")
 
 
@@ -120,7 +121,7 @@ def export_qwen2(ours: Config) -> dict[str, Any]:
 
 
 def complete(ours: Config, names: Collection[str]) -> Config:
-    """A decoder alone (LlamaModel) has no output matrix: the embedding stands for it, as in a GPT2Model."""
+    """A bare decoder (LlamaModel) has no output matrix: the embedding takes its place, as in a GPT2Model."""
     alone = not any(name.startswith(("model.", "lm_head.")) for name in names)
     return replace(ours, tied=True) if alone else ours
 

@@ -20,7 +20,7 @@ KEYS = ("dim", "hidden_dim", "n_layers", "n_heads", "n_kv_heads", "vocab_size", 
 
 
 def said(metadata: Mapping[str, str]) -> dict[str, Any] | None:
-    """The metadata of such a file as a config.json would say it; None of any other file."""
+    """The metadata of such a file in the form of a config.json; None for any other file."""
     if not set(KEYS) <= metadata.keys():
         return None
     return {"model_type": KIND} | {key: int(x) if x.isdecimal() else x for key, x in metadata.items()}
@@ -42,7 +42,7 @@ def config(theirs: ForeignConfig) -> Config:
 
 
 def complete(ours: Config, names: Collection[str]) -> Config:
-    """Only the tensors tell whether the output has a matrix of its own."""
+    """Determine from the tensors whether the output has a separate matrix."""
     return replace(ours, tied="wcls" not in names)
 
 

@@ -45,11 +45,11 @@ def config(theirs: ForeignConfig) -> Config:
 
 
 def widths(args: ForeignConfig, dim: int) -> tuple[int, int]:
-    """Hidden units over patches and over features, which they tell as shares of the width."""
+    """Hidden units over patches and over features, given as ratios of the hidden size."""
     shares = args.data.get("mlp_ratio", [0.5, 4.0])
     right = isinstance(shares, list) and len(shares) == 2 and all(type(x) in (int, float) for x in shares)
     if not right or not all(1 <= x * dim < 1 << 40 for x in shares):
-        args.guess(f"mlp_ratio = {shares!r}"[:100] + " is not two shares of the width")
+        args.guess(f"mlp_ratio = {shares!r}"[:100] + " is not a list of two ratios of the hidden size")
         return 1, 1
     return int(shares[0] * dim), int(shares[1] * dim)
 
@@ -59,7 +59,7 @@ def export_config(ours: Config) -> dict[str, Any]:
     named = next((name for name, x in SIZES.items() if (x.patch, x.dim, x.depth) == fixed), None)
     if named is None:
         raise InputError(
-            "their format has no counterpart of this mixer: there a name fixes patch, dim and depth",
+            "this mixer cannot be exported: the target format has only published combinations of patch, dim and depth",
             got=f"patch = {ours.patch}, dim = {ours.dim}, depth = {ours.depth}",
             expected=", ".join(f"{x.patch}, {x.dim} and {x.depth}" for x in SIZES.values()),
         )

@@ -87,19 +87,19 @@ def interpret(program: bytes, source: Path) -> object:
     try:
         for count, (opcode, argument, position) in enumerate(pickletools.genops(program)):
             if count >= OPCODES:
-                refuse_file(source, f"the program has more than {OPCODES} opcodes")
+                refuse_file(source, f"the pickle program has more than {OPCODES} opcodes")
             if (step := STEPS.get(opcode.name)) is None:
-                refuse_file(source, f"the program has the opcode {opcode.name}, which no state dict needs")
+                refuse_file(source, f"the pickle program has the opcode {opcode.name}, which no state dict needs")
             step(machine, argument)
             end = position or 0
     except CheckpointError:
         raise
     except DAMAGE as error:
-        refuse_file(source, f"the program is damaged: {ascii(str(error))[1:-1][:200]}")
+        refuse_file(source, f"the pickle program is corrupt: {ascii(str(error))[1:-1][:200]}")
     if end + 1 != len(program):
-        refuse_file(source, "the program has bytes after its end")
+        refuse_file(source, "the pickle program has bytes after its end")
     if len(machine.stack) != 1 or machine.marks:
-        refuse_file(source, "the program does not end with one value")
+        refuse_file(source, "the pickle program does not end with exactly one value")
     return machine.stack[0]
 
 
@@ -117,7 +117,7 @@ class Machine:
 
     def protocol(self, version: int) -> None:
         if version not in (2, 3, 4, 5):
-            refuse_file(self.source, f"the program is of protocol {version}", expected="2 to 5")
+            refuse_file(self.source, f"unsupported pickle protocol {version}", expected="2 to 5")
 
     def mark(self) -> None:
         self.marks.append(self.stack)
@@ -125,7 +125,7 @@ class Machine:
 
     def top(self) -> object:
         if not self.stack:
-            refuse_file(self.source, "the program takes a value where none is")
+            refuse_file(self.source, "the pickle program pops from an empty stack")
         return self.stack[-1]
 
     def pop(self) -> object:
@@ -135,14 +135,14 @@ class Machine:
 
     def pop_to_mark(self) -> list[object]:
         if not self.marks:
-            refuse_file(self.source, "the program goes back to a mark where none is")
+            refuse_file(self.source, "the pickle program pops to a mark that does not exist")
         items, self.stack = self.stack, self.marks.pop()
         return items
 
     def pop_several(self, count: int) -> list[object]:
         """The last ones, in the order in which they were pushed."""
         if len(self.stack) < count:
-            refuse_file(self.source, "the program takes a value where none is")
+            refuse_file(self.source, "the pickle program pops from an empty stack")
         items = self.stack[-count:]
         del self.stack[-count:]
         return items
@@ -155,51 +155,51 @@ class Machine:
 
     def get(self, place: int) -> None:
         if place not in self.memo:
-            refuse_file(self.source, f"the program recalls entry {place} of its memo, which is not there")
+            refuse_file(self.source, f"the pickle program reads memo entry {place}, which does not exist")
         self.stack.append(self.memo[place])
 
     def append(self, items: list[object]) -> None:
         target = self.top()
         if not isinstance(target, list):
-            refuse_file(self.source, f"the program appends to a {type(target).__name__}")
+            refuse_file(self.source, f"the pickle program appends to a {type(target).__name__}")
         target.extend(items)
 
     def set_items(self, items: list[object]) -> None:
         target = self.top()
         if not isinstance(target, dict) or len(items) % 2:
-            refuse_file(self.source, f"the program sets an item of a {type(target).__name__}")
+            refuse_file(self.source, f"the pickle program sets an item of a {type(target).__name__}")
         for key, value in zip(items[::2], items[1::2], strict=True):
             # Plain keys only: the hash of a tuple nested a million deep would break the interpreter itself.
             if not isinstance(key, str | int | float | None):
-                refuse_file(self.source, f"the program uses a {type(key).__name__} as a key")
+                refuse_file(self.source, f"the pickle program uses a {type(key).__name__} as a dict key")
             if key in target:
-                refuse_file(self.source, f"the key {quote_name(key)} is set twice")
+                refuse_file(self.source, f"the dict key {quote_name(key)} is set twice")
             target[key] = value
 
     def ask(self, name: str) -> None:
         if name not in (ORDERED, TENSOR, PARAMETER) and name not in STORAGES:
             refuse_file(
                 self.source,
-                f"the program asks for {quote_name(name.replace(' ', '.', 1))}, which no state dict needs",
+                f"the pickle program imports {quote_name(name.replace(' ', '.', 1))}, which no state dict needs",
                 expected="tensors, parameters and plain values only",
-                fix="do not load this file with anything else; ask for safetensors, or save the state dict alone",
+                fix="do not load this file with other tools; use safetensors, or save only the state dict",
             )
         self.stack.append(Global(name))
 
     def ask_by_stack(self) -> None:
         attribute, module = self.pop(), self.pop()
         if not isinstance(attribute, str) or not isinstance(module, str):
-            refuse_file(self.source, "the program asks for something whose name is not a text")
+            refuse_file(self.source, "the pickle program imports an object whose name is not a string")
         self.ask(f"{module} {attribute}")
 
     def storage(self, identity: object) -> Storage:
         match identity:
             case ("storage", Global(name), str(key), str(), count) if name in STORAGES and is_integer(count):
                 return Storage(STORAGES[name], key, count)
-        refuse_file(self.source, "the program refers to a storage in an unknown way")
+        refuse_file(self.source, "the pickle program has an unknown form of storage reference")
 
     def call(self, function: object, arguments: object) -> object:
-        """What three known functions would return. None of them is called."""
+        """Return what three supported functions would return. None of them is called."""
         match function, arguments:
             case Global(name), () if name == ORDERED:
                 return OrderedDict()
@@ -217,13 +217,13 @@ class Machine:
         name = (
             quote_name(function.name.replace(" ", ".", 1)) if isinstance(function, Global) else type(function).__name__
         )
-        refuse_file(self.source, f"the program calls {name} with arguments that no state dict needs")
+        refuse_file(self.source, f"the pickle program calls {name} with arguments that no state dict needs")
 
     def build(self, state: object) -> None:
         """Module.state_dict() hangs its `_metadata` on the dict as an attribute: known, and not needed."""
         target = self.top()
         if type(target) is not OrderedDict or not isinstance(state, dict) or list(state) != ["_metadata"]:
-            refuse_file(self.source, f"the program sets the attributes of a {type(target).__name__}")
+            refuse_file(self.source, f"the pickle program sets attributes of a {type(target).__name__}")
 
 
 # All the opcodes that there are, for this reader.

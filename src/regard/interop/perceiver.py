@@ -28,7 +28,7 @@ def width(theirs: ForeignConfig, key: str) -> int | None:
 
 
 def sizes(theirs: ForeignConfig) -> dict[str, Any]:
-    """What every kind says alike; what is of other kinds (video, sound, flow) changes nothing here."""
+    """The config keys shared by all kinds; those of other kinds (video, audio, flow) are ignored."""
     theirs.ignore(*ELSEWHERE, "output_num_channels", "_label_trainable_num_channels")
     theirs.ignore("layer_norm_eps")  # their norms do not read it
     theirs.divides("num_self_attention_heads", "d_latents")
@@ -57,7 +57,7 @@ def images(theirs: ForeignConfig) -> perceiver.Config:
     shared = sizes(theirs)
     kind = architecture(theirs.data)
     if kind not in (FOURIER, LEARNED):
-        theirs.guess(f"architectures = {kind[:60]!r} is not supported, only {FOURIER}, {LEARNED} and {WORDS}")
+        theirs.guess(f"architectures = {kind[:60]!r} is not supported, expected {FOURIER}, {LEARNED} or {WORDS}")
     theirs.ignore("d_model", "vocab_size", "max_position_embeddings", "num_labels")
     side = theirs.size("image_size", 56)
     return perceiver.Config(
@@ -83,12 +83,12 @@ def export_sizes(ours: perceiver.Config | perceiverlm.Config, architecture: str)
     for name in ("hidden", "cross_hidden"):
         if getattr(ours, name) % ours.dim:
             raise InputError(
-                f"their format has no counterpart: {name} is there a multiple of dim",
+                f"this perceiver cannot be exported: the target format requires {name} to be a multiple of dim",
                 got=f"{name} = {getattr(ours, name)}, dim = {ours.dim}",
             )
     if (ours.value_dim or ours.key_dim or ours.dim) != ours.dim:
         raise InputError(
-            "their format has no counterpart: values are there as wide as latents",
+            "this perceiver cannot be exported: the target format requires value_dim = dim",
             got=f"key_dim = {ours.key_dim}, value_dim = {ours.value_dim}, dim = {ours.dim}",
         )
     return {

@@ -40,7 +40,7 @@ SUFFIXES = (".bin", ".pt", ".pth", ".ckpt")
 
 
 def read_pickled(path: Path) -> "dict[str, Tensor]":
-    """The tensors of a `.bin` or `.pt` file, of an index and its shards, or of a folder that holds one of these."""
+    """Read the tensors of a `.bin` or `.pt` file, of an index and its shards, or of a folder with one of these."""
     from regard.storage import tensors  # it needs torch, which the child must not
 
     path = Path(path)
@@ -66,11 +66,11 @@ def pickled_in(folder: Path) -> Path:
     if len(found) == 1:
         return folder / found[0]
     raise CheckpointError(
-        "the folder has several files that could hold the weights" if found else "the folder has no PyTorch weights",
+        "the folder has several files that could contain the weights" if found else "no PyTorch weights in this folder",
         where=str(folder),
         got=list_names(found),
         expected="pytorch_model.bin, or pytorch_model.bin.index.json with its shards, or one .bin or .pt file",
-        fix="give the path of the file itself",
+        fix="pass the path of the file",
     )
 
 
@@ -80,7 +80,7 @@ def read_one(path: Path) -> "dict[str, Tensor]":
     from regard.storage.documents import read_json
 
     if not path.is_file():
-        refuse_file(path, "is not there, or is no regular file")
+        refuse_file(path, "not found, or not a regular file")
     seconds = seconds_for(path.stat().st_size)
     with tempfile.TemporaryDirectory(prefix="regard-") as folder:
         target, report = Path(folder) / "out.safetensors", Path(folder) / "report.json"
@@ -115,7 +115,7 @@ def read_one(path: Path) -> "dict[str, Tensor]":
                 fix=parts.get("fix", ""),
             )
         if code != 0 or not target.exists():
-            refuse_file(path, f"the reading process ended with code {code}, at a limit of its memory or time")
+            refuse_file(path, f"the reading process exited with code {code}, at its memory or time limit")
         # Copies, since what was read is mapped from a file that now goes.
         return {name: tensor.clone() for name, tensor in tensors.weights_in(target).read().items()}
 
@@ -133,7 +133,7 @@ def main(arguments: list[str]) -> int:
     except CheckpointError as error:
         parts = error.as_dict()
     except MemoryError:
-        parts = {"what": f"{source.name}: reading needs more memory than a file of this size should"}
+        parts = {"what": f"{source.name}: reading needs more memory than expected for a file of this size"}
     except OSError as error:
         parts = {"what": f"{source.name}: cannot be read: {error.strerror}"}
     parts.pop("where", None)  # the parent knows the path, and a path need not be text
@@ -172,7 +172,7 @@ def output_limit(size: int) -> int:
 def rewrite(source: Path, target: Path) -> None:
     """Read a PyTorch zip and write the same tensors as safetensors, all sizes checked before anything is allocated."""
     if not source.is_file():
-        refuse_file(source, "is not there, or is no regular file")
+        refuse_file(source, "not found, or not a regular file")
     size = source.stat().st_size
     with open(source, "rb") as file:
         check_magic(file.read(4), source)
@@ -188,17 +188,17 @@ def rewrite(source: Path, target: Path) -> None:
                 for name, view in views.items():
                     check_view(name, view, entries.get(f"{folder}/data/{view.storage.key}"), source)
                 if (total := sum(view.size for view in views.values())) > output_limit(size):
-                    refuse_file(source, f"the tensors would take {total} bytes, far more than the file's {size}")
+                    refuse_file(source, f"the tensors need {total} bytes, far more than the file size of {size}")
                 try:
                     with open(target, "xb") as out:
                         write_tensors(out, archive, f"{folder}/data/", views, source)
                 except OSError as error:
                     free = f"{total} bytes free in {target.parent}"
-                    refuse_file(source, f"its tensors could not be written: {error.strerror}", expected=free)
+                    refuse_file(source, f"the tensors could not be written: {error.strerror}", expected=free)
         except CheckpointError:
             raise
         except DAMAGE as error:
-            refuse_file(source, f"the zip is damaged: {ascii(str(error))[1:-1][:200]}")
+            refuse_file(source, f"the zip archive is corrupt: {ascii(str(error))[1:-1][:200]}")
         except OSError as error:
             refuse_file(source, f"cannot be read: {error.strerror}")
 
@@ -209,41 +209,45 @@ def check_magic(first: bytes, source: Path) -> None:
     if first[:1] == b"\x80":
         refuse_file(
             source,
-            "is in the old form of PyTorch before version 1.6, which is not read",
-            expected="a zip file, as torch.save has written since",
-            fix="if you trust its origin, load it and save it again with a current PyTorch",
+            "the format of PyTorch before version 1.6 is not supported",
+            expected="a zip file, as torch.save has written since version 1.6",
+            fix="if you trust its source, load and save it again with a current version of PyTorch",
         )
-    refuse_file(source, "is not a PyTorch file", expected="a zip file, as torch.save writes")
+    refuse_file(source, "not a PyTorch file", expected="a zip file, as torch.save writes")
 
 
 def checked_entries(archive: zipfile.ZipFile, size: int, source: Path) -> dict[str, zipfile.ZipInfo]:
     """The entries by name. Only stored ones, so that all of them together are no larger than the file."""
     entries: dict[str, zipfile.ZipInfo] = {}
     if len(archive.filelist) > ENTRIES:
-        refuse_file(source, f"the zip has {len(archive.filelist)} entries, more than {ENTRIES}")
+        refuse_file(source, f"the zip archive has {len(archive.filelist)} entries, more than the limit of {ENTRIES}")
     for entry in archive.filelist:
         name = quote_name(entry.filename)
         if entry.filename in entries:
-            refuse_file(source, f"the zip entry {name} stands twice")
+            refuse_file(source, f"duplicate zip entry {name}")
         if entry.flag_bits & 1:
             refuse_file(source, f"the zip entry {name} is encrypted")
         if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
-            refuse_file(source, f"the zip entry {name} is compressed", expected="stored entries, as torch.save writes")
+            refuse_file(
+                source, f"the zip entry {name} is compressed", expected="uncompressed entries, as torch.save writes"
+            )
         entries[entry.filename] = entry
     if (total := sum(entry.file_size for entry in entries.values())) > size:
-        refuse_file(source, f"the zip entries claim {total} bytes, the file has {size}")
+        refuse_file(source, f"the zip entries declare {total} bytes, but the file has {size}")
     return entries
 
 
 def folder_of(entries: dict[str, zipfile.ZipInfo], source: Path) -> str:
     found = [name for name in entries if name.count("/") == 1 and name.endswith("/data.pkl")]
     if len(found) != 1:
-        refuse_file(source, f"the zip has {len(found)} entries */data.pkl", expected="one, as torch.save writes")
+        refuse_file(
+            source, f"the zip archive has {len(found)} entries */data.pkl", expected="exactly one, as torch.save writes"
+        )
     folder = found[0].removesuffix("/data.pkl")
     if f"{folder}/constants.pkl" in entries:
-        refuse_file(source, "is a TorchScript program, not a state dict")
+        refuse_file(source, "a TorchScript program, not a state dict")
     if entries[found[0]].file_size > PROGRAM_BYTES:
-        refuse_file(source, f"data.pkl has {entries[found[0]].file_size} bytes, more than {PROGRAM_BYTES}")
+        refuse_file(source, f"data.pkl has {entries[found[0]].file_size} bytes, more than the limit of {PROGRAM_BYTES}")
     return folder
 
 
@@ -252,9 +256,9 @@ def content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, source: Path) -> b
     try:
         data = archive.read(entry)
     except DAMAGE as error:
-        refuse_file(source, f"the zip entry {quote_name(entry.filename)} is damaged: {ascii(str(error))[1:-1][:200]}")
+        refuse_file(source, f"the zip entry {quote_name(entry.filename)} is corrupt: {ascii(str(error))[1:-1][:200]}")
     if len(data) != entry.file_size:
-        refuse_file(source, f"the zip entry {quote_name(entry.filename)} ends early")
+        refuse_file(source, f"the zip entry {quote_name(entry.filename)} is truncated")
     return data
 
 
@@ -262,19 +266,21 @@ def check_view(name: str, view: View, entry: zipfile.ZipInfo | None, source: Pat
     """Every number of a tensor against its storage, and the storage against its entry."""
     what, storage = f"tensor {quote_name(name)}", view.storage
     if entry is None:
-        refuse_file(source, f"{what} is in the storage {quote_name(storage.key)}, which the zip does not have")
+        refuse_file(
+            source, f"{what} refers to the storage {quote_name(storage.key)}, which is missing in the zip archive"
+        )
     if entry.file_size != storage.count * storage.kind.size:
         need = storage.count * storage.kind.size
         refuse_file(
-            source, f"{what} is in the storage {quote_name(storage.key)} of {need} bytes, the zip has {entry.file_size}"
+            source, f"{what} needs {need} bytes in the storage {quote_name(storage.key)}, which has {entry.file_size}"
         )
     if len(view.shape) != len(view.stride) or len(view.shape) > AXES:
-        refuse_file(source, f"{what} has {len(view.shape)} sizes and {len(view.stride)} strides")
+        refuse_file(source, f"{what} has {len(view.shape)} dimensions and {len(view.stride)} strides")
     if prod(x for x in view.shape if x) >= 2**62:
-        refuse_file(source, f"{what} has the impossible shape {view.shape}")
+        refuse_file(source, f"{what} has the invalid shape {view.shape}")
     last = view.offset + sum((size - 1) * step for size, step in zip(view.shape, view.stride, strict=True))
     if prod(view.shape) and last >= storage.count:
-        refuse_file(source, f"{what} reaches element {last} of a storage of {storage.count}")
+        refuse_file(source, f"{what} reads element {last} of a storage of {storage.count} elements")
 
 
 def write_tensors(out: BinaryIO, archive: zipfile.ZipFile, folder: str, views: dict[str, View], source: Path) -> None:
@@ -311,17 +317,17 @@ def gather(data: bytes, view: View) -> bytes:
 def tensors_of(top: object, source: Path) -> dict[str, View]:
     """The state dict: the top itself, or the only dict of tensors under "state_dict" or "model"."""
     if not isinstance(top, dict):
-        refuse_file(source, f"holds a {type(top).__name__}, not a state dict")
+        refuse_file(source, f"contains a {type(top).__name__}, not a state dict")
     if all_tensors(top):
         return named(top, source)
     if len(inner := [key for key in ("state_dict", "model") if all_tensors(top.get(key))]) == 1:
         return named(top[inner[0]], source)
     raise CheckpointError(
-        f"{source.name}: is not a state dict, and has {'two' if inner else 'none'} under 'state_dict' or 'model'",
+        f"{source.name}: not a state dict, and it has {'two' if inner else 'none'} under 'state_dict' or 'model'",
         where=str(source),
         got=", ".join(f"{quote_name(key)}: {described(value)}" for key, value in list(top.items())[:100]) or "no keys",
-        expected="a dict of names and tensors",
-        fix="save the state dict alone, best as safetensors",
+        expected="a dict of tensors by name",
+        fix="save only the state dict, preferably as safetensors",
     )
 
 
@@ -332,13 +338,13 @@ def all_tensors(value: object) -> bool:
 def named(state: dict[Any, View], source: Path) -> dict[str, View]:
     for name in state:
         if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= 1000 or name == "__metadata__":
-            refuse_file(source, f"{quote_name(name)} cannot be a tensor's name")
+            refuse_file(source, f"{quote_name(name)} is not a valid tensor name")
     return state
 
 
 def described(value: object) -> str:
     if isinstance(value, dict):
-        return f"a dict of {len(value)}"
+        return f"a dict of {len(value)} entries"
     return "a tensor" if isinstance(value, View) else type(value).__name__
 
 

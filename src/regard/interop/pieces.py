@@ -31,7 +31,7 @@ class Piece:
 
 @dataclass
 class Pieces:
-    """What a model's file says."""
+    """The content of a tokenizer model file."""
 
     pieces: list[Piece] = field(default_factory=list)
     algorithm: int = UNIGRAM
@@ -51,7 +51,7 @@ def read_pieces(path: Path) -> Pieces:
             if number == 1 and isinstance(value, bytes):
                 found.pieces.append(piece_of(value))
                 if len(found.pieces) > MANY:
-                    refuse_file(path, f"the model has more than {MANY} pieces")
+                    refuse_file(path, f"the model has more than {MANY} pieces, the limit")
             elif number == 2 and isinstance(value, bytes):
                 found.algorithm = next((x for n, x in fields(value) if n == 3 and isinstance(x, int)), UNIGRAM)
             elif number == 3 and isinstance(value, bytes):
@@ -60,9 +60,9 @@ def read_pieces(path: Path) -> Pieces:
                 found.characters = characters if isinstance(characters, bytes) else b""
                 found.prefix, found.squeezed = bool(prefix), bool(squeezed)
     except (ValueError, struct.error, IndexError) as error:
-        refuse_file(path, f"this is no SentencePiece model: {str(error)[:100]}")
+        refuse_file(path, f"not a SentencePiece model: {str(error)[:100]}")
     if not found.pieces or found.algorithm not in (UNIGRAM, PAIRS):
-        refuse_file(path, "this is no SentencePiece model of pieces: it has none, or is of words or characters")
+        refuse_file(path, "not a SentencePiece model with pieces: it is empty, or a word or character model")
     return found
 
 
@@ -70,9 +70,9 @@ def piece_of(raw: bytes) -> Piece:
     told = dict(fields(raw))
     text, score, kind = told.get(1, b""), told.get(2, 0.0), told.get(3, NORMAL)
     if not isinstance(text, bytes) or not isinstance(score, float) or not isinstance(kind, int):
-        raise ValueError("a piece has fields of other types")
+        raise ValueError("a piece has fields of the wrong types")
     if not math.isfinite(score):
-        raise ValueError("a piece has a score that is no number")
+        raise ValueError("a piece has a score that is not a finite number")
     return Piece(text.decode("utf-8"), score, kind)
 
 
@@ -97,7 +97,7 @@ def fields(raw: bytes) -> Iterator[tuple[int, int | float | bytes]]:
         elif wire == 1:
             at += 8
         else:
-            raise ValueError(f"a field of an unknown kind, {wire}")
+            raise ValueError(f"a field has the unknown wire type {wire}")
 
 
 def whole_number(raw: bytes, at: int) -> tuple[int, int]:
@@ -109,7 +109,7 @@ def whole_number(raw: bytes, at: int) -> tuple[int, int]:
         value |= (byte & 127) << shift
         if byte < 128:
             return value, at
-    raise ValueError("a number has no end")
+    raise ValueError("a number is not terminated")
 
 
 def read_llama2c(path: Path) -> Pieces:
@@ -121,7 +121,7 @@ def read_llama2c(path: Path) -> Pieces:
             score, size = struct.unpack_from("<fi", raw, at)
             at += 8
             if not 0 <= size <= len(raw) - at or not math.isfinite(score):
-                raise ValueError("a piece is longer than the file, or has no score")
+                raise ValueError("a piece is longer than the file, or has no valid score")
             i, text = len(pieces), raw[at : at + size].decode("utf-8", "replace")
             at += size
             if i < 3:
@@ -131,9 +131,9 @@ def read_llama2c(path: Path) -> Pieces:
             else:
                 pieces.append(Piece(text.replace(" ", SPACE), score))
     except (ValueError, struct.error) as error:
-        refuse_file(path, f"this is no tokenizer of llama2.c: {str(error)[:100]}")
+        refuse_file(path, f"not a llama2.c tokenizer: {str(error)[:100]}")
     if len(pieces) < 3 + 256:
-        refuse_file(path, f"this is no tokenizer of llama2.c: it has {len(pieces)} pieces")
+        refuse_file(path, f"not a llama2.c tokenizer: it has only {len(pieces)} pieces")
     return Pieces(pieces, PAIRS, prefix=True, squeezed=False)
 
 

@@ -79,7 +79,7 @@ def attending(theirs: ForeignConfig) -> list[str]:
         theirs.guess(f"attn_layers = {layers!r}"[:100] + " is not a list of 'local' and 'lsh'")
         return LAYERS
     if theirs.tensors is not None and len(layers) > theirs.tensors:
-        theirs.guess(f"attn_layers promises more layers than there are tensors, {theirs.tensors}")
+        theirs.guess(f"attn_layers has more layers than the checkpoint has tensors, {theirs.tensors}")
         return LAYERS
     return layers
 
@@ -87,7 +87,7 @@ def attending(theirs: ForeignConfig) -> list[str]:
 def pair(theirs: ForeignConfig, key: str, default: list[int]) -> list[int]:
     found = theirs.data.get(key, default)
     if not isinstance(found, list) or len(found) != 2 or any(type(x) is not int or not 0 < x < 1 << 40 for x in found):
-        theirs.guess(f"{key} = {found!r}"[:100] + " is not two sizes")
+        theirs.guess(f"{key} = {found!r}"[:100] + " is not a list of two sizes")
         return default
     return found
 

@@ -24,10 +24,10 @@ def backbone(theirs: ForeignConfig) -> ResNetSizes:
     layers: dict[str, Literal["basic", "bottleneck"]] = {"basic": "basic", "bottleneck": "bottleneck"}
     layer = theirs.take("layer_type", str, "bottleneck")
     if layer not in layers:
-        theirs.guess(f"layer_type = {layer[:60]!r} is not supported, only {', '.join(layers)}")
+        theirs.guess(f"layer_type = {layer[:60]!r} is not supported, expected {', '.join(layers)}")
     depths, dims = theirs.depths("depths", (3, 4, 6, 3)), theirs.several("hidden_sizes", (256, 512, 1024, 2048))
     if len(depths) != len(dims):
-        theirs.guess(f"depths and hidden_sizes are of {len(depths)} and of {len(dims)} stages")
+        theirs.guess(f"depths and hidden_sizes must have the same number of stages, got {len(depths)} and {len(dims)}")
         dims = (1,) * len(depths)
     return ResNetSizes(
         channels=theirs.size("num_channels", 3),

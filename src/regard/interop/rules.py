@@ -29,9 +29,11 @@ class Rule:
 
     def __post_init__(self) -> None:
         if not self.theirs or not self.ours:
-            raise ValueError(f"{self} has no names on one side: use Dropped or Ours, which say so")
+            raise ValueError(f"{self} has no names on one side: use Dropped or Ours instead")
         if len({frozenset(places(template)) for template in (*several(self.theirs), *several(self.ours))}) != 1:
-            raise ValueError(f"{self} must have the same {{placeholders}} in every template, or it cannot be reversed")
+            raise ValueError(
+                f"{self} must have the same {{placeholders}} in every template, otherwise it cannot be reversed"
+            )
 
 
 @dataclass(frozen=True)
@@ -49,24 +51,25 @@ class Tied:
     def __post_init__(self) -> None:
         theirs, ours = set(places(self.theirs)), set(places(self.ours))
         if not ours <= theirs or (self.written and ours != theirs):
-            raise ValueError(f"{self} has {{placeholders}} that the other side does not give")
+            raise ValueError(f"{self} has {{placeholders}} that are missing on the other side")
 
 
 @dataclass(frozen=True)
 class Ours:
-    """A tensor of ours that they lack, such as a buffer that follows from the config. ``make`` gives its value."""
+    """A tensor of our model that the checkpoint lacks, such as a buffer computed from the config. ``make`` returns its
+    value."""
 
     name: str
     make: Callable[[], Tensor]
 
     def __post_init__(self) -> None:
         if list(places(self.name)):
-            raise ValueError(f"Ours names one tensor, without {{placeholders}}, got {self.name!r}")
+            raise ValueError(f"Ours must name one tensor, without {{placeholders}}, got {self.name!r}")
 
 
 @dataclass(frozen=True)
 class Dropped:
-    """A tensor of theirs that is knowingly not used, and why."""
+    """A tensor of the checkpoint that is not used, with the reason."""
 
     theirs: str
     why: str
@@ -74,12 +77,13 @@ class Dropped:
     def __post_init__(self) -> None:
         list(places(self.theirs))
         if not self.why.strip():
-            raise ValueError(f"Dropped({self.theirs!r}) must say why")
+            raise ValueError(f"Dropped({self.theirs!r}) needs a reason")
 
 
 @dataclass(frozen=True)
 class Known:
-    """A tensor of theirs that follows from the config, such as sinusoids: ``make`` computes it for a shape.
+    """A tensor of the checkpoint that can be computed from the config, such as sinusoids: ``make`` computes it for a
+    shape.
 
     It may be absent. If it holds other values, dropping it would change the model, so that is an error.
     """
@@ -90,7 +94,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Idle:
-    """A tensor of theirs that no output depends on, and why, but that they want to find: ``make`` gives its value.
+    """A tensor of the checkpoint that no output depends on, with the reason; ``make`` returns its value for the export.
 
     There is one beside each of our tensors that ``beside`` names.
     """
@@ -104,19 +108,19 @@ class Idle:
         if set(places(self.theirs)) != set(places(self.beside)):
             raise ValueError(f"{self} must have the same {{placeholders}} on both sides")
         if not self.why.strip():
-            raise ValueError(f"Idle({self.theirs!r}) must say why")
+            raise ValueError(f"Idle({self.theirs!r}) needs a reason")
 
 
 Entry = Rule | Tied | Ours | Dropped | Known | Idle
 
 
 def convert(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> dict[str, Tensor]:
-    """Their tensors -> ours. All problems come in one CheckpointError, each by the tensor's name."""
-    return converted_tensors(state, rules).finish("their tensors cannot be converted")
+    """Convert the tensors of a checkpoint to ours. All problems are raised in one CheckpointError, by tensor name."""
+    return converted_tensors(state, rules).finish("the tensors cannot be converted")
 
 
 def converted_tensors(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> "RulePass":
-    """The same pass, whose problems nobody has been told yet."""
+    """The same pass, with its problems not raised yet."""
     run = RulePass(state)
     for entry in rules:
         match entry:
@@ -136,11 +140,11 @@ def converted_tensors(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> "R
 
 def export(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> dict[str, Tensor]:
     """Our tensors -> theirs, by the same table read backwards. Dropped tensors and unwritten ties are not made up."""
-    return export_tensors(state, rules).finish("our tensors cannot be exported")
+    return export_tensors(state, rules).finish("the tensors cannot be exported")
 
 
 def export_tensors(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> "RulePass":
-    """The same pass, whose problems nobody has been told yet."""
+    """The same pass, with its problems not raised yet."""
     run = RulePass(state)
     for entry in rules:
         match entry:
@@ -182,12 +186,12 @@ Groups = dict[str, list[str]]
 
 
 def misfits(expected: Mapping[str, tuple[int, ...]], found: Mapping[str, tuple[int, ...]]) -> Groups:
-    """Every missing, unexpected and misshapen tensor."""
+    """Every tensor that is missing, unexpected or of the wrong shape."""
     both = [name for name in expected if name in found and tuple(expected[name]) != tuple(found[name])]
     return {
         "missing": [f"{name} {tuple(expected[name])}" for name in in_order(expected.keys() - found.keys())],
         "unexpected": [f"{name} {tuple(found[name])}" for name in in_order(found.keys() - expected.keys())],
-        "misshapen": [f"{x} {tuple(found[x])}, expected {tuple(expected[x])}" for x in in_order(both)],
+        "of the wrong shape": [f"{x} {tuple(found[x])}, expected {tuple(expected[x])}" for x in in_order(both)],
     }
 
 
@@ -200,15 +204,15 @@ def listed(groups: Groups) -> str:
 
 
 def check_tensors(expected: Mapping[str, tuple[int, ...]], found: Mapping[str, tuple[int, ...]], where: str) -> None:
-    """Raise one CheckpointError that names every missing, unexpected and misshapen tensor."""
+    """Raise one CheckpointError that lists every tensor that is missing, unexpected or of the wrong shape."""
     groups = misfits(expected, found)
     if any(groups.values()):
         raise CheckpointError(
-            f"the tensors do not fit the model: {counted(groups)}",
+            f"the tensors do not match the model: {counted(groups)}",
             where=where,
             got=listed(groups),
             expected=f"exactly the model's {len(expected)} tensors, with their shapes",
-            fix="use the config that belongs to these weights; no tensor is ever skipped or left at its random start",
+            fix="use the config of these weights; no tensor is ever skipped or randomly initialized",
         )
 
 
@@ -245,12 +249,12 @@ class RulePass:
             names, made = [fill(x, parts) for x in sources], [fill(x, parts) for x in targets]
             present, absent = [x for x in names if x in self.state], [x for x in names if x not in self.state]
             if absent:
-                self.problems.append(f"{', '.join(absent)}: missing beside {', '.join(present)}")
+                self.problems.append(f"{', '.join(absent)}: missing, but {', '.join(present)} found")
                 continue
             try:
                 tensors = op([self.state[name] for name in names])
                 if len(tensors) != len(made):
-                    raise ValueError(f"the rule names {len(made)} tensors, its op gave {len(tensors)}")
+                    raise ValueError(f"the rule names {len(made)} tensors, its op returned {len(tensors)}")
             except (ValueError, RuntimeError) as error:
                 self.problems.append(f"{', '.join(names)}: {error}")
                 continue
@@ -259,7 +263,7 @@ class RulePass:
 
     def write(self, name: str, tensor: Tensor, writer: str) -> None:
         if name in self.out:
-            self.problems.append(f"{name}: written twice, from {self.writers[name]} and from {writer}")
+            self.problems.append(f"{name}: assigned twice, from {self.writers[name]} and from {writer}")
         self.out[name], self.writers[name] = tensor, writer
 
     def tied(self, entry: Tied) -> None:
@@ -267,7 +271,7 @@ class RulePass:
         for name, parts in self.claim(entry.theirs, "Tied").items():
             ours = fill(entry.ours, parts)
             if ours not in self.out:
-                self.problems.append(f"{name}: tied to {ours}, which no tensor became")
+                self.problems.append(f"{name}: tied to {ours}, to which no tensor was assigned")
                 continue
             try:
                 (copy,) = entry.op([self.state[name]])
@@ -275,7 +279,7 @@ class RulePass:
                 self.problems.append(f"{name}: {error}")
                 continue
             if not equal(copy, self.out[ours]):
-                self.unequal.append(f"{name}: tied to {ours}, but not equal to it")
+                self.unequal.append(f"{name}: tied to {ours}, but its values differ")
 
     def known(self, entry: Known) -> None:
         """Check the tensors that could as well be computed; others round differently."""
@@ -285,7 +289,7 @@ class RulePass:
                 ours = entry.make(theirs.shape)
                 same = theirs.is_floating_point() >= ours.is_floating_point() and ours.shape == theirs.shape
                 if not same or not torch.allclose(ours.to(theirs.dtype), theirs, rtol=0, atol=1e-3):
-                    self.unequal.append(f"{name}: should follow from the config, but holds other values")
+                    self.unequal.append(f"{name}: computable from the config, but its values differ")
 
     def write_again(self, entry: Tied) -> None:
         for ours, parts in self.named(entry.ours).items():
@@ -300,19 +304,19 @@ class RulePass:
         """Their format has no place for it, which is no loss only while it still has its made value."""
         for name in self.claim(entry.name, "Ours"):
             if not equal(self.state[name], entry.make()):
-                self.problems.append(f"{name}: its value has changed, and their format has no place for it")
+                self.problems.append(f"{name}: its value has changed, and the target format cannot store it")
 
     def finish(self, what: str) -> dict[str, Tensor]:
         self.problems += self.unequal
         for name in in_order(self.claims):
             if len(by := self.claims[name]) != 1:
-                self.problems.append(f"{name}: named by {' and by '.join(by) if by else 'no rule'}")
+                self.problems.append(f"{name}: matched by {' and by '.join(by) if by else 'no rule'}")
         if self.problems:
             raise CheckpointError(
                 f"{what}: {len(self.problems)} problem{'s' if len(self.problems) > 1 else ''}",
                 got=problem_lines(self.problems),
-                expected="every tensor named by exactly one rule, complete and of the right shape",
-                fix="check that these weights are of the model that the config names; no tensor is skipped",
+                expected="every tensor matched by exactly one rule, with the right shape",
+                fix="check that the weights belong to the config; no tensor is skipped",
             )
         return self.out
 
@@ -327,7 +331,7 @@ def places(template: str) -> Iterable[str]:
         if part[:1] == "{" and part[-1:] == "}" and part[1:-1].isidentifier():
             yield part[1:-1]
         elif "{" in part or "}" in part or not part:
-            raise ValueError(f"{template!r}: {part!r} is neither a plain part nor one whole {{placeholder}}")
+            raise ValueError(f"{template!r}: {part!r} is neither a plain part nor exactly one {{placeholder}}")
 
 
 @lru_cache(maxsize=1024)

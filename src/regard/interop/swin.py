@@ -20,7 +20,7 @@ EPS = 1e-5  # some of their norms have it whatever the config says
 
 
 def sizes(theirs: ForeignConfig) -> dict[str, Any]:
-    """What both say alike."""
+    """The config keys shared by both versions."""
     theirs.divides("patch_size", "image_size")
     theirs.expect("use_absolute_embeddings", False)
     theirs.expect("path_norm", True)
@@ -51,7 +51,10 @@ def sizes(theirs: ForeignConfig) -> dict[str, Any]:
 def config(theirs: ForeignConfig) -> swin.Config:
     found = sizes(theirs)
     if not theirs.guessed and smaller(found):
-        theirs.guess(f"window_size = {found['window']} is more than the sides of the last grid, which they cannot run")
+        theirs.guess(
+            f"window_size = {found['window']} is larger than the last grid, which the original "
+            "implementation cannot run"
+        )
     if not theirs.guessed and (why := uneven(found)):
         theirs.guess(f"image_size = {found['image']} {why}")
     return swin.Config(**found)
@@ -61,24 +64,28 @@ def second(theirs: ForeignConfig) -> swinv2.Config:
     found = sizes(theirs)
     before = earlier(theirs, len(found["depth"]))
     if not theirs.guessed and odd(found):
-        theirs.guess(f"image_size = {found['image']} gives grids of odd sides, whose windows they cut otherwise")
+        theirs.guess(
+            f"image_size = {found['image']} gives grids of odd size, which the original implementation "
+            "divides into other windows"
+        )
     if not theirs.guessed and (why := uneven(found)):
         theirs.guess(f"image_size = {found['image']} {why}")
     return trained(swinv2.Config(**found), before)
 
 
 def earlier(theirs: ForeignConfig, stages: int, usual: Sequence[int] = ()) -> list[int]:
-    """The windows of an earlier training, one for each stage; theirs may tell of more stages than there are."""
+    """The window sizes of an earlier training, one for each stage; their list may be longer than the number of
+    stages."""
     theirs.ignore("pretrained_window_sizes")
     told = theirs.data.get("pretrained_window_sizes") or list(usual)
     if isinstance(told, list) and all(type(x) is int and x >= 0 for x in told[:stages]):
         return told[:stages]
-    theirs.guess(f"pretrained_window_sizes = {told!r}"[:100] + " is not a list of whole numbers")
+    theirs.guess(f"pretrained_window_sizes = {told!r}"[:100] + " is not a list of integers")
     return []
 
 
 def trained(config: swinv2.Config, windows: Sequence[int]) -> swinv2.Config:
-    """With the windows of an earlier training, where 0 stands for the present ones."""
+    """The config with the window sizes of an earlier training, where 0 means the current size."""
     if not any(windows):
         return config
     return replace(config, trained=tuple(side or config.side(stage) for stage, side in enumerate(windows)))
@@ -95,21 +102,26 @@ def odd(found: dict[str, Any]) -> bool:
 
 
 def uneven(found: dict[str, Any]) -> str:
-    """Why another library would give other numbers: a grid of no whole number of windows, if there is one."""
+    """Why another library would compute other outputs: a grid that is not a multiple of the window size, if there is
+    one."""
     sides = [halved_side(found["image"] // found["patch"], i) for i in range(len(found["depth"]))]
     side = next((side for side in sides if side % min(found["window"], side)), None)
     if side is None:
         return ""
     return (
-        f"gives a grid of {side} x {side}, no whole number of windows of {found['window']}: there what fills it up is "
-        "looked at, and here it is not"
+        f"gives a grid of {side} x {side}, not a multiple of window size {found['window']}: the "
+        "original implementation "
+        "attends to its padding, this one does not"
     )
 
 
 def same_there(ours: swin.Config | swinv2.Config) -> None:
     """Refuses what other libraries would read, and compute otherwise."""
     if why := uneven(vars(ours)):
-        raise InputError("their format has no counterpart of this net", got=f"image = {ours.image} {why}")
+        raise InputError(
+            "this model cannot be exported: the original implementation would compute other outputs",
+            got=f"image = {ours.image} {why}",
+        )
 
 
 def complete(ours: Either, names: Collection[str]) -> Either:
@@ -143,7 +155,7 @@ def export_config(ours: swin.Config) -> dict[str, Any]:
     if smaller(vars(ours)):
         side = halved_side(ours.image // ours.patch, len(ours.depth) - 1)
         raise InputError(
-            "their format has no counterpart of this swin: there no window is larger than the last grid",
+            "this swin cannot be exported: the target format allows no window larger than the last grid",
             got=f"window = {ours.window}, a grid of {side} x {side}",
         )
     kind = "SwinForImageClassification" if ours.classes else "SwinModel"

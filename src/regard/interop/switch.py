@@ -43,16 +43,16 @@ def experts(theirs: ForeignConfig) -> int:
     """Each is a tensor there. To name more than the file can hold would take for ever."""
     value = theirs.size("num_experts", 8)
     if theirs.tensors is not None and value > theirs.tensors:
-        theirs.guess(f"num_experts = {value} promises more experts than there are tensors, {theirs.tensors}")
+        theirs.guess(f"num_experts = {value} is more experts than the checkpoint has tensors, {theirs.tensors}")
     return value
 
 
 def every(theirs: ForeignConfig, side: str, depth: int) -> int:
-    """They say how many layers shall be switches, and find every which one that is; none is at least one there."""
+    """The interval of switch layers, which their config gives as the number of switch layers."""
     key = f"num_sparse_{side}_layers"
     count = theirs.size(key, 3, least=0)
     if count > depth:
-        theirs.guess(f"{key} = {count} is more than there are layers, {depth}")
+        theirs.guess(f"{key} = {count} is more than the number of layers, {depth}")
     step = max(depth // count if count else depth, 1)
     theirs.expect(f"{side}_sparse_step", step)
     return step
@@ -74,7 +74,7 @@ def export_config(ours: Config) -> dict[str, Any]:
 
 
 def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
-    """Their experts are modules of their own, ours are stacked."""
+    """Their experts are separate modules, ours are stacked."""
     inner = {"wi": ("up", (ours.hidden, ours.dim)), "wo": ("down", (ours.dim, ours.hidden))}
 
     def feed_forward(layer: str, ffn: str) -> list[Entry]:

@@ -30,7 +30,7 @@ def config(theirs: ForeignConfig) -> Config:
     tied = theirs.take("tie_word_embeddings", bool, True)
     scaled = theirs.take("scale_decoder_outputs", bool, tied)
     if scaled and not tied:
-        theirs.guess("scale_decoder_outputs = True is not supported where tie_word_embeddings = False")
+        theirs.guess("scale_decoder_outputs = True is not supported with tie_word_embeddings = False")
     theirs.ignore("dense_act_fn", "is_gated_act")
     act, gated = FEED_FORWARD.get(kind, ("relu", False))
     return Config(**shared(theirs, T5Sizes()), activation=act, gated=gated, tied=tied, scaled=scaled or not tied)
@@ -43,7 +43,7 @@ def complete(ours: Config, names: Collection[str]) -> Config:
 
 
 def shared(theirs: ForeignConfig, sizes: T5Sizes) -> dict[str, Any]:
-    """What T5 says, and whatever was made of it."""
+    """The config keys shared by T5 and its variants."""
     theirs.ignore("n_positions", "output_past", "classifier_dropout", "is_decoder", "num_decoder_layers")
     depth = theirs.depth("num_layers", sizes.depth)
     given = theirs.data.get("num_decoder_layers") is not None

@@ -8,7 +8,8 @@ from torch import Tensor
 
 
 class Op(Protocol):
-    """A reversible change of tensors, some of theirs -> some of ours. What it cannot change is a ValueError."""
+    """A reversible conversion of tensors, theirs -> ours. It raises a ValueError for tensors that it does not
+    support."""
 
     def __call__(self, tensors: list[Tensor]) -> list[Tensor]: ...
 
@@ -35,7 +36,7 @@ class Transpose:
 
     def __call__(self, tensors: list[Tensor]) -> list[Tensor]:
         if bad := [tuple(x.shape) for x in tensors if x.ndim not in (1, 2)]:
-            raise ValueError(f"Transpose takes a matrix, or a bias that it leaves alone, got shape {bad[0]}")
+            raise ValueError(f"Transpose takes a matrix, or a bias that it leaves unchanged, got shape {bad[0]}")
         return [x.mT if x.ndim == 2 else x for x in tensors]
 
     def reverse(self) -> Op:
@@ -50,7 +51,7 @@ class Permute:
 
     def __post_init__(self) -> None:
         if sorted(self.axes) != list(range(len(self.axes))):
-            raise ValueError(f"Permute needs each axis once, got {self.axes}")
+            raise ValueError(f"Permute needs each axis exactly once, got {self.axes}")
 
     def __call__(self, tensors: list[Tensor]) -> list[Tensor]:
         if bad := [tuple(x.shape) for x in tensors if x.ndim != len(self.axes)]:
@@ -70,7 +71,9 @@ class Reshape:
 
     def __post_init__(self) -> None:
         if min((*self.theirs, *self.ours), default=0) < 0 or prod(self.theirs) != prod(self.ours):
-            raise ValueError(f"Reshape needs two shapes of one size, got {self.theirs} and {self.ours}")
+            raise ValueError(
+                f"Reshape needs two shapes with the same number of elements, got {self.theirs} and {self.ours}"
+            )
 
     def __call__(self, tensors: list[Tensor]) -> list[Tensor]:
         if bad := [tuple(x.shape) for x in tensors if tuple(x.shape) != self.theirs]:
@@ -119,11 +122,11 @@ class Fuse:
     def __call__(self, tensors: list[Tensor]) -> list[Tensor]:
         found = [tuple(x.shape) for x in tensors]
         if len(tensors) != self.parts or len(set(found)) != 1:
-            raise ValueError(f"Fuse needs {self.parts} tensors of one shape, got {', '.join(map(str, found))}")
+            raise ValueError(f"Fuse needs {self.parts} tensors of the same shape, got {', '.join(map(str, found))}")
         if not -tensors[0].ndim <= self.axis < tensors[0].ndim:
             raise ValueError(f"Fuse needs an axis {self.axis}, got shape {found[0]}")
         if len({x.dtype for x in tensors}) != 1:  # some would be converted, and the way back is lost
-            raise ValueError(f"Fuse needs one dtype, got {', '.join(str(x.dtype) for x in tensors)}")
+            raise ValueError(f"Fuse needs tensors of the same dtype, got {', '.join(str(x.dtype) for x in tensors)}")
         shape = list(found[0])
         shape[self.axis] *= self.parts
         whole = tensors[0].new_empty(shape)

@@ -34,10 +34,10 @@ class TimmConfig(Generic[C]):
 
 
 def opened(theirs: ForeignConfig, sizes: Mapping[str, C], *pools: str) -> TimmConfig[C]:
-    """A config whose architecture is one of ``sizes``, and whose pooling, where it is told, one of ``pools``."""
+    """Read a config whose architecture is one of ``sizes``, and whose pooling, if given, is one of ``pools``."""
     architecture = theirs.take("architecture", str)
     if architecture not in sizes:
-        theirs.guess(f"architecture = {architecture[:60]!r} is not supported, only {', '.join(sizes)}")
+        theirs.guess(f"architecture = {architecture[:60]!r} is not supported, expected {', '.join(sizes)}")
     usual: Any = sizes.get(architecture, next(iter(sizes.values())))
     theirs.expect("global_pool", *pools)
     theirs.ignore("num_features")  # it tells nothing that the tensors do not
@@ -65,20 +65,20 @@ def table(theirs: ForeignConfig, key: str) -> dict[str, Any]:
 
 
 def pictured(data: object, channels: int, side: int) -> tuple[int, int]:
-    """Channels and side of the images, where ``pretrained_cfg`` tells them: their input_size is (3, 224, 224)."""
+    """Channels and side of the images, if ``pretrained_cfg`` has them: their input_size is (3, 224, 224)."""
     size = data.get("input_size") if isinstance(data, dict) else None
     plain = isinstance(size, list) and len(size) == 3 and all(type(x) is int and x > 0 for x in size)
     return (size[0], size[-1]) if isinstance(size, list) and plain else (channels, side)
 
 
 def hidden_units(args: ForeignConfig, key: str, dim: int, usual: int) -> int:
-    """Of an MLP, which they tell as a multiple of its width."""
+    """Hidden units of an MLP, given as a ratio of its input size."""
     args.ignore(key)
     ratio = args.data.get(key)
     if ratio is None:
         return usual
     if type(ratio) not in (int, float) or not 1 <= ratio * dim < 1 << 40:
-        args.guess(f"{key} = {ratio!r}"[:100] + " is not a multiple of the width")
+        args.guess(f"{key} = {ratio!r}"[:100] + " is not a ratio that gives at least 1 hidden unit")
         return 1
     return int(ratio * dim)
 
@@ -88,7 +88,7 @@ def one_dropout(args: ForeignConfig) -> float:
     dropout = args.share("proj_drop_rate", 0.0)
     args.expect("pos_drop_rate", dropout)
     if dropout and "pos_drop_rate" not in args.data:
-        args.problems.append(f"pos_drop_rate is 0 beside proj_drop_rate = {dropout}, here they are one")
+        args.problems.append(f"pos_drop_rate must be equal to proj_drop_rate = {dropout}, got 0")
     return dropout
 
 

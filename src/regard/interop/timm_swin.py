@@ -72,7 +72,7 @@ def second(theirs: ForeignConfig) -> swinv2.Config:
 
 
 def sizes(told: timm.TimmConfig[Any]) -> dict[str, Any]:
-    """What both say alike."""
+    """The config keys shared by both versions."""
     usual, args = told.usual, told.args
     args.divides("patch_size", "img_size")
     args.expect("always_partition", False)
@@ -94,7 +94,10 @@ def sizes(told: timm.TimmConfig[Any]) -> dict[str, Any]:
         "qkv_bias": args.take("qkv_bias", bool, True),
     }
     if not args.guessed and odd(found):
-        args.guess(f"img_size = {found['image']} gives grids of odd sides, whose windows they cut otherwise")
+        args.guess(
+            f"img_size = {found['image']} gives grids of odd size, which the original implementation "
+            "divides into other windows"
+        )
     if not args.guessed and (why := uneven(found)):
         args.guess(f"img_size = {found['image']} {why}")
     return found

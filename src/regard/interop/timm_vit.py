@@ -87,7 +87,7 @@ def config(theirs: ForeignConfig) -> vit.Config:
     told.args.expect("class_token", not mean)
     told.args.expect("fc_norm", *((False,) if mean else (None, False)))
     if mean and not {"class_token", "fc_norm"} <= told.args.data.keys():
-        theirs.problems.append("model_args: global_pool = 'avg' needs class_token = False and fc_norm = False here")
+        theirs.problems.append("model_args: global_pool = 'avg' requires class_token = False and fc_norm = False")
     return vit.Config(**settings(theirs, told), pool="mean" if mean else "class")
 
 

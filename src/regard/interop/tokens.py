@@ -41,7 +41,7 @@ def wordpiece(folder: Path, settings: Mapping[str, Any], kind: str) -> Tokenizer
     unknown, begin, end = (word(settings, f"{x}_token", f"[{x.upper()}]") for x in ("unk", "cls", "sep"))
     vocabulary = {line: i for i, line in enumerate(lines)}
     if missing := [name for name in (unknown, begin, end) if name not in vocabulary]:
-        refuse_file(path, f"the vocabulary has no {', '.join(missing)}")
+        refuse_file(path, f"the vocabulary is missing {', '.join(missing)}")
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=unknown, max_input_chars_per_word=100))
     lower = bool(settings.get("do_lower_case", True))
     tokenizer.normalizer = normalizers.BertNormalizer(
@@ -63,13 +63,13 @@ def byte_pairs(folder: Path, settings: Mapping[str, Any], kind: str) -> Tokenize
     """GPT-2's vocab.json and merges.txt: pairs of bytes, each written as a letter."""
     vocabulary, path = read_json(folder / "vocab.json"), folder / "merges.txt"
     if not all(type(i) is int and 0 <= i < len(vocabulary) for i in vocabulary.values()):
-        refuse_file(folder / "vocab.json", "the ids are not the numbers from 0 on")
+        refuse_file(folder / "vocab.json", "the token ids are not consecutive integers from 0")
     lines = read_bytes(path).decode("utf-8", "replace").splitlines()
     merges = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
     try:
         model = models.BPE(vocabulary, [(a, b) for a, b in merges])
     except Exception as error:  # the library raises bare Exceptions
-        refuse_file(path, f"the merges do not fit the vocabulary: {str(error)[:100]}")
+        refuse_file(path, f"the merges do not match the vocabulary: {str(error)[:100]}")
     tokenizer = Tokenizer(model)
     prefix = bool(settings.get("add_prefix_space", False))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix)

@@ -15,7 +15,7 @@ def config(theirs: ForeignConfig) -> Config:
 
 
 def settings(theirs: ForeignConfig) -> dict[str, Any]:
-    """What a ViT and a DeiT say alike."""
+    """The config keys shared by ViT and DeiT."""
     theirs.divides("num_attention_heads", "hidden_size")
     theirs.divides("patch_size", "image_size")
     theirs.expect("pooler_act", "tanh")

@@ -52,7 +52,7 @@ def config(theirs: ForeignConfig) -> Config:
     fine_dim, *dims = args.several("embed_dims", (usual.fine_dim, *[usual.dim] * 3), 4)
     fine_heads, *heads = args.several("num_heads", (usual.fine_heads, *[usual.heads] * 3), 4)
     if len(set(dims)) > 1 or len(set(heads)) > 1:
-        args.problems.append("embed_dims or num_heads differ among the last three stages, here these are one")
+        args.problems.append("embed_dims and num_heads must each be equal in the last three stages")
     found: dict[str, Any] = {
         "image": told.image,
         "patch": args.size("patch_size", usual.patch),
@@ -82,7 +82,7 @@ def named(ours: Config) -> str:
     found = [name for name, x in SIZES.items() if [getattr(x, key) for key in FIXED] == wanted]
     if not found:
         raise InputError(
-            f"their format has no counterpart of this volo: there a name fixes {', '.join(FIXED)}",
+            f"this volo cannot be exported: the target format has only published combinations of {', '.join(FIXED)}",
             got=", ".join(f"{key} = {getattr(ours, key)}" for key in FIXED),
             expected=", ".join(PRESETS),
         )

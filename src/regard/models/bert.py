@@ -76,8 +76,8 @@ class Config:
             not_divided(self, "dim", "heads"),
             not_one_of(ACTIVATIONS, self, "activation"),
             unknown_choices(self, "attention"),
-            [f"head = {self.head!r} reads the pooler, but pooler = false"] if blind else [],
-            ["attention cannot take turns where one layer is shared"] if turns and self.shared else [],
+            [f"head = {self.head!r} needs pooler = true"] if blind else [],
+            ["attention cannot alternate between layers when shared = true"] if turns and self.shared else [],
         )
 
 
@@ -145,7 +145,7 @@ class Output:
 
 
 class Words(nn.Module):
-    """The masked-word head: one more layer, then the embedding's own matrix with a bias for each word."""
+    """Masked-language-model head: one more layer, then the embedding matrix with a bias for each token."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
@@ -160,7 +160,7 @@ class Words(nn.Module):
         return F.linear(self.ready(states), embedding, self.bias)
 
     def ready(self, states: Tensor) -> Tensor:
-        """(..., d) -> (..., e): what is held against each word"""
+        """(..., d) -> (..., e): the vector that is compared with each embedding"""
         return self.norm(self.act(self.dense(states)))
 
 
@@ -209,7 +209,7 @@ class BERT(nn.Module):
                 nn.init.normal_(parameter, std=init_deviation(self.config.dim))
 
     def forward(self, ids: Tensor, *, segments: Tensor | None = None, keys: Tensor | None = None) -> Output:
-        """(b, n) -> states (b, n, d) and what the heads make of them; keys is False at padding"""
+        """(b, n) -> hidden states (b, n, d) and the outputs of the heads; keys is False at padding"""
         x = self.read(ids, segments=segments, keys=keys)
         pooled = self.pooled(x, keys)
         return Output(
@@ -229,7 +229,7 @@ class BERT(nn.Module):
         if self.segments is not None:
             x = x + self.segments(torch.zeros_like(ids) if segments is None else segments)
         elif segments is not None:
-            raise ValueError("this model knows no segments")
+            raise ValueError("this model has no segment embeddings")
         x = self.dropout(self.norm(x))
         x = x if self.widen is None else self.widen(x)
         for i in range(self.config.depth):
@@ -243,39 +243,40 @@ class BERT(nn.Module):
         return activation(self.config.pooling)(self.pooler(pool_first(states, keys)))
 
     def judged(self, states: Tensor, keys: Tensor | None = None) -> Tensor:
-        """(b, n, d) -> (b, 2): whether the second text follows the first"""
+        """(b, n, d) -> logits (b, 2) of next-sentence prediction"""
         pooled = self.pooled(states, keys)
         if self.follows is None or pooled is None:
-            raise ValueError(f"head = {self.config.head!r} does not tell whether a text follows")
+            raise ValueError(f"head = {self.config.head!r} does not support next-sentence prediction")
         return self.follows(pooled)
 
     def labelled(self, ids: Tensor, *, segments: Tensor | None = None, keys: Tensor | None = None) -> Tensor:
-        """(b, n) -> (b, c)"""
+        """Logits of the classes of a sequence: (b, n) -> (b, c)"""
         return present(self(ids, segments=self.known(segments), keys=keys).label, self.config.head, "label")
 
     def tagged(self, ids: Tensor, *, segments: Tensor | None = None, keys: Tensor | None = None) -> Tensor:
-        """(b, n) -> (b, n, c)"""
+        """Logits of the tags of each token: (b, n) -> (b, n, c)"""
         return present(self(ids, segments=self.known(segments), keys=keys).tags, self.config.head, "tags")
 
     def spanned(self, ids: Tensor, *, segments: Tensor | None = None, keys: Tensor | None = None) -> Tensor:
-        """(b, n) -> (b, n, 2)"""
+        """Logits of the start and the end of the answer: (b, n) -> (b, n, 2)"""
         return present(self(ids, segments=self.known(segments), keys=keys).span, self.config.head, "span")
 
     def known(self, segments: Tensor | None) -> Tensor | None:
-        """A model without segments tells two texts apart by the token between them."""
+        """The segments that the model uses; None for a model without segment embeddings, which separates two texts by a
+        token."""
         return None if self.segments is None else segments
 
     def guessed(self, states: Tensor) -> Tensor:
-        """(m, d) -> (m, v): which words the states of hidden tokens stand for"""
+        """Logits of masked tokens from their hidden states: (m, d) -> (m, v)"""
         if self.words is None:
-            raise ValueError(f"head = {self.config.head!r} guesses no words")
+            raise ValueError(f"head = {self.config.head!r} does not support masked language modelling")
         found: Tensor = self.words(states, self.embed.weight)
         return found
 
     def score(self, states: Tensor, wanted: Tensor) -> CrossEntropy:
-        """(m, d), (m,): how well the states of hidden tokens tell which they are, without forming all logits"""
+        """Cross-entropy of masked tokens from their hidden states, without forming all logits: (m, d), (m,)"""
         if self.words is None:
-            raise ValueError(f"head = {self.config.head!r} guesses no words")
+            raise ValueError(f"head = {self.config.head!r} does not support masked language modelling")
         return cross_entropy(self.words.ready(states), self.embed.weight, wanted, bias=self.words.bias)
 
     def axes(self, ids: Tensor) -> dict[str, Axis]:
@@ -284,12 +285,12 @@ class BERT(nn.Module):
 
 def present(found: Tensor | None, head: str, wanted: str) -> Tensor:
     if found is None:
-        raise ValueError(f"this needs a model with head = {wanted!r}; this one has head = {head!r}")
+        raise ValueError(f"this requires a model with head = {wanted!r}, got head = {head!r}")
     return found
 
 
 def verbs(config: Config, task: str | None) -> tuple[str, ...]:
-    """What its head is for; embeddings come from what is below any head."""
+    """The verbs that a model with this head supports; embeddings are available with every head."""
     own = {"label": ("classify",), "tags": ("tag",), "span": ("answer",)}
     return (*own.get(config.head, ()), "embed")
 

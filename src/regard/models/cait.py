@@ -81,7 +81,7 @@ AXES = {"blocks.*.mixer": ("patches", "patches"), "looks.*.mixer": ("class", "to
 
 
 def first_scale(depth: int) -> float:
-    """What LayerScale's factors start with, section 2.2: the deeper, the less each layer says at first."""
+    """Initial value of LayerScale, section 2.2: smaller in deeper nets."""
     return 0.1 if depth <= 18 else 1e-5 if depth <= 24 else 1e-6
 
 

@@ -134,7 +134,7 @@ class Captioner(EncoderDecoder):
     def encode(self, source: Tensor, keys: Tensor | None = None) -> Tensor:
         """(b, channels, height, width) -> (b, m, d)"""
         if keys is not None:
-            raise ValueError("an image is seen as a whole: it has no padding")
+            raise ValueError("the image input does not support padding (keys)")
         return self.encoder.features(source)
 
     def read(
@@ -146,7 +146,7 @@ class Captioner(EncoderDecoder):
         keys: Tensor | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        """(b, n), (b, m, d) -> (b, n, d): the decoder's states, before they become words"""
+        """(b, n), (b, m, d) -> (b, n, d): the hidden states of the decoder, before the output matrix"""
         mask, beyond = decoder_mask(target, keys, cache), Mask(keys=fitted_keys(source_keys, memory))
         x = scaled_embedding(self.embed, target)
         x = self.dropout(x + sinusoid(mask.positions(target.shape[1], target.device), self.config.dim).to(x.dtype))
@@ -158,7 +158,7 @@ class Captioner(EncoderDecoder):
         return self.embed.weight, None
 
     def forward(self, images: Tensor, target: Tensor, *, keys: Tensor | None = None) -> Tensor:  # type: ignore[override]
-        """(b, channels, height, width), (b, n) -> (b, n, v): the target is what was written so far, after a start"""
+        """(b, channels, height, width), (b, n) -> logits (b, n, v): the target begins with a start token"""
         return self.decode(target, self.encode(images), keys=keys)
 
     def axes(self, images: Tensor, target: Tensor) -> dict[str, Axis]:

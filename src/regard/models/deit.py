@@ -80,7 +80,7 @@ AXES = {"blocks.*.mixer": ("patches", "patches")}
 
 @dataclass(frozen=True, eq=False)
 class DeiTOutput:
-    """What each head says, (b, c)."""
+    """Logits of both heads, (b, c) each."""
 
     label: Tensor  # of the head that learns labels
     teacher: Tensor  # of the head that learns from a teacher
@@ -121,9 +121,9 @@ class DeiT(nn.Module):
         return self.norm(x)
 
     def answers(self, images: Tensor) -> DeiTOutput:
-        """(b, channels, height, width) -> what both heads say, for training: each has a teacher of its own"""
+        """(b, channels, height, width) -> the logits of both heads, for training: the labels and the teacher"""
         if self.head is None or self.teacher_head is None:
-            raise ValueError(f"two heads are asked for, and this model has {int(self.head is not None)}")
+            raise ValueError(f"this requires a model with two heads, got {int(self.head is not None)}")
         x = self.features(images)
         return DeiTOutput(self.head(x[:, 0]), self.teacher_head(x[:, 1]))
 

@@ -55,7 +55,7 @@ class Config(ResNetSizes):
             not_above_zero(self, "eps"),
             not_shares(self, "dropout", "attention_dropout", "hidden_dropout"),
             not_divided(self, "dim", "heads"),
-            [f"dim = {self.dim} is not a multiple of 4, as sines and cosines of two axes must be"] if odd else [],
+            [f"dim = {self.dim} is not a multiple of 4, which the 2-D sine positions require"] if odd else [],
             not_one_of(ACTIVATIONS, self, "activation"),
         )
         if self.decoder_depth == self.depth:  # one way to say it
@@ -83,7 +83,7 @@ AXES = {
 
 @dataclass(frozen=True, eq=False)
 class DETROutput:
-    """What each query says; ``earlier`` is what it would have said after each layer before the last."""
+    """Class logits and boxes of each query; ``earlier`` is the output after each layer before the last."""
 
     logits: Tensor  # (b, q, c + 1), the last of them for "nothing"
     boxes: Tensor  # (b, q, 4): centre x, centre y, width, height, as shares of the image
@@ -91,7 +91,7 @@ class DETROutput:
 
 
 class DETRLayer(nn.Module):
-    """A post-norm block in which positions are added to what is compared, in every layer, and never to what is told."""
+    """A post-norm block in which positions are added to queries and keys in every layer, and never to values."""
 
     def __init__(self, config: Config, *, asks: bool) -> None:
         super().__init__()
@@ -112,7 +112,8 @@ class DETRLayer(nn.Module):
     def forward(
         self, x: Tensor, places: Tensor, mask: Mask, memory: Tensor | None = None, where: Tensor | None = None
     ) -> Tensor:
-        """(b, m, d), (b, m, d) -> (b, m, d); a decoder's layer looks at memory and where, (b, n, d), under the mask"""
+        """(b, m, d), (b, m, d) -> (b, m, d); a decoder layer attends to memory and its positions, (b, n, d), under the
+        mask"""
         if self.cross is None or self.cross_residual is None or memory is None or where is None:
             x = self.mixer_residual(x, lambda y: look(self.mixer, y, places, y, places, mask))
         else:
@@ -194,7 +195,8 @@ class DETR(nn.Module):
 
 
 def sine_positions(grid: tuple[int, int], sizes: Tensor | None, dim: int, like: Tensor) -> Tensor:
-    """Where a pixel stands, as a share of its own image: sines and cosines of its row, then of its column.
+    """2-D sine positions of pixels, relative to the size of their image: sines and cosines of the row, then of the
+    column.
 
     (b, 2) -> (b, n, d), or (1, n, d) when all images are whole
     """

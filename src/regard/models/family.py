@@ -23,7 +23,7 @@ def with_keys(config: Any, changes: Mapping[str, Any]) -> Any:
 
 @dataclass(frozen=True)
 class Lens:
-    """How a net goes on from its last block: what the logit lens does after each."""
+    """What follows the last block of a net, which the logit lens applies after each block."""
 
     streams: Callable[[Any], str]  # the net's taps after its blocks
     read: Callable[[Any, Tensor], Tensor]  # the net and a stream, (b, n, d) -> (b, n, v) or (b, c)
@@ -33,8 +33,8 @@ class Lens:
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """``takes`` are the media of the net's inputs, in order. ``tasks`` are the goals of a run that it can learn, and
-    ``verbs`` what a model with this config, trained for this task, can be asked to do."""
+    """A model family. ``takes``: the media of the inputs, in order. ``tasks``: the training tasks that it supports.
+    ``verbs``: what a model with this config, trained for this task, can do."""
 
     config: type
     net: Callable[[Any], nn.Module]
@@ -64,7 +64,7 @@ class Family:
 
 
 def translates(config: Any, task: str | None) -> tuple[str, ...]:
-    """What an encoder with a decoder can be asked, unless it was trained for something else."""
+    """The verbs of an encoder-decoder model, unless it was trained for another task."""
     return ("translate",) if task in (None, "translate") else ()
 
 
@@ -73,7 +73,7 @@ def generates(config: Any, task: str | None) -> tuple[str, ...]:
 
 
 def classifies(config: Any, task: str | None) -> tuple[str, ...]:
-    """What a net with classes can be asked; with none, features come out."""
+    """The verbs of a classifier; without classes, only features."""
     return ("classify",) if config.classes else ()
 
 

@@ -101,7 +101,7 @@ class Forecaster(nn.Module):
         nn.init.normal_(self.placeholder, std=0.02)
 
     def block(self, choice: Choice, cross: Choice | None = None) -> Block:
-        """With a look at the window, one of the decoder."""
+        """Build a block; with cross-attention to the window, one of the decoder."""
         config = self.config
         here = Site(dim=config.dim, heads=config.heads, causal=cross is not None, dropout=config.attention_dropout)
         beyond = Site(dim=config.dim, heads=config.heads, cross=True, dropout=config.attention_dropout)
@@ -113,7 +113,7 @@ class Forecaster(nn.Module):
         )
 
     def encode(self, values: Tensor, keys: Tensor | None) -> Tensor:
-        """(b, n) -> (b, n, d); padding, where keys is False, stands on the left"""
+        """(b, n) -> (b, n, d); padding, where keys is False, is on the left"""
         x = self.embed(F.pad(values, (self.config.kernel - 1, 0))[:, None]).mT
         x = self.dropout(x + self.places(-values.shape[1], 0, x))
         for block in self.encoder:

@@ -210,7 +210,7 @@ class GPT(nn.Module):
         return F.linear(states, self.words())
 
     def read(self, ids: Tensor, *, keys: Tensor | None = None, cache: Cache | None = None) -> Any:
-        """(b, n) -> (b, n, d): the states, before they become words"""
+        """(b, n) -> (b, n, d): the hidden states, before the output matrix"""
         mask = decoder_mask(ids, keys, cache)
         x = self.embed(ids)
         if self.positions is not None:
@@ -224,7 +224,7 @@ class GPT(nn.Module):
         return x if self.norm is None else self.norm(x)
 
     def score(self, states: Any, wanted: Tensor, *, real: Tensor | None = None, smoothing: float = 0.0) -> CrossEntropy:
-        """(b, n, d), (b, n): how well the states foretell the words, without forming all logits"""
+        """hidden states (b, n, d) and targets (b, n): the cross-entropy of the targets, without forming all logits"""
         return cross_entropy(states, self.words(), wanted, real=real, smoothing=smoothing)
 
     def axes(self, ids: Tensor) -> dict[str, Axis]:

@@ -50,7 +50,8 @@ class HMM:
         return torch.logsumexp(self.forward(texts)[:, -1], -1)
 
     def viterbi(self, texts: Tensor) -> tuple[Tensor, Tensor]:
-        """(b, t) -> (b, t), (b,): the likeliest states, and log p of them with the text"""
+        """Viterbi algorithm: (b, t) -> (b, t), (b,): the most likely states and their joint log-probability with the
+        text"""
         seen = self.emit.T[texts]
         best, came = self.start + seen[:, 0], []
         for i in range(1, texts.shape[1]):
@@ -65,7 +66,7 @@ class HMM:
         return torch.stack(path[::-1], 1), score
 
     def improved(self, texts: Tensor) -> "HMM":
-        """One round of Baum and Welch: what the expected counts give. The texts never get less likely."""
+        """One Baum-Welch (EM) iteration. The likelihood of the texts never decreases."""
         alpha, beta = self.forward(texts), self.backward(texts)
         whole = torch.logsumexp(alpha[:, -1], -1)
         states = (alpha + beta - whole[:, None, None]).exp()  # (b, t, s)

@@ -65,7 +65,7 @@ class Config:
 
 def not_halved(patch: int | None) -> list[str]:
     right = patch is None or patch < 1 or (patch > 1 and patch & (patch - 1) == 0)
-    return [] if right else [f"patch = {patch} is not a power of 2, from 2 on"]
+    return [] if right else [f"patch = {patch} is not a power of 2 of at least 2"]
 
 
 PRESETS = {
@@ -93,8 +93,8 @@ AXES = {
 
 
 class Looking(Mixer):
-    """Attention over a grid with a number for each distance: each projection has a batch norm, and what the heads bring
-    passes an activation (section 4.2).  (b, r, c, d) -> (b, r, c, d)
+    """Attention over a grid with a learned bias for each distance: each projection has a batch norm, and an activation
+    follows the heads (section 4.2). (b, r, c, d) -> (b, r, c, d)
 
     With a ``stride``, every so many rows and columns look at all: (b, r, c, d) -> (b, r/stride, c/stride, d')
     A mixer without queries, keys and values is taken as it is.
@@ -117,7 +117,9 @@ class Looking(Mixer):
         cache: Cache | None = None,
     ) -> Tensor:
         if context is not None or mask is not ALL or bias is not None or cache is not None:
-            raise ValueError("LeViT's attention is over one whole grid: it takes no context, mask, bias or cache")
+            raise ValueError(
+                "LeViT attention runs over one complete grid: it does not support a context, mask, bias or cache"
+            )
         asking, rows, columns = x[:, :: self.stride, :: self.stride], x.shape[1], x.shape[2]
         keys, bias = x.flatten(1, 2), TensorBias(self.offsets(rows, columns, self.stride))
         if not isinstance(self.attention, MultiHeadAttention):
@@ -128,7 +130,8 @@ class Looking(Mixer):
 
 
 class Shrink(nn.Module):
-    """Every other row and column looks at all: an attention without a skip, then a network with one."""
+    """Shrinking attention: every other row and column attends to all, without a residual, then a feed-forward with
+    one."""
 
     def __init__(self, look: Looking, ffn: FeedForward, residual: PreNorm) -> None:
         super().__init__()
@@ -145,7 +148,9 @@ class LeViT(nn.Module):
         self.config = config
         halvings = config.patch.bit_length() - 1
         if config.dim[0] % 2 ** (halvings - 1):
-            raise ValueError(f"dim[0] = {config.dim[0]} cannot be halved {halvings - 1} times, for its convolutions")
+            raise ValueError(
+                f"dim[0] = {config.dim[0]} cannot be halved {halvings - 1} times, as the convolutional stem requires"
+            )
         widths = [config.channels, *(config.dim[0] >> i for i in reversed(range(halvings)))]
         self.stem = nn.ModuleList(Convolution(a, b, 3, BatchNorm, stride=2) for a, b in pairwise(widths))
         self.stages = nn.ModuleList(
@@ -194,7 +199,7 @@ class LeViT(nn.Module):
         return PreNorm(nn.Identity(), Branch(self.config.dim[stage], drop_path=self.config.drop_path))
 
     def reset(self) -> None:
-        """As the paper: at first no branch that is added to a skip says anything (section 4.2)."""
+        """Initialise as in the paper: every residual branch starts at zero (section 4.2)."""
         for module in self.modules():
             if isinstance(module, Looking) and module.stride == 1 and isinstance(module.attention, MultiHeadAttention):
                 nn.init.zeros_(module.get_parameter("attention.out.norm.weight"))
@@ -217,7 +222,7 @@ class LeViT(nn.Module):
         return x.flatten(1, 2)
 
     def forward(self, images: Tensor) -> Tensor:
-        """(b, channels, height, width) -> (b, classes); of two heads, the mean of what they say"""
+        """(b, channels, height, width) -> logits (b, classes); with two heads, their mean"""
         return self.classified(self.features(images))
 
     def classified(self, features: Tensor) -> Tensor:
@@ -228,9 +233,9 @@ class LeViT(nn.Module):
         return self.head(x) if self.teacher_head is None else (self.head(x) + self.teacher_head(x)) / 2
 
     def answers(self, images: Tensor) -> DeiTOutput:
-        """What each head says, to train them apart."""
+        """The logits of each head, for training with distillation."""
         if self.head is None or self.teacher_head is None:
-            raise ValueError("this LeViT was not made to learn from a teacher: it has no second head")
+            raise ValueError("this LeViT was built without distillation: it has no second head")
         x = self.features(images).mean(dim=1)
         return DeiTOutput(self.head(x), self.teacher_head(x))
 

@@ -47,7 +47,7 @@ AXES: dict[str, tuple[str, str]] = {}  # it looks at nothing
 
 
 class LinearStack(nn.Module):
-    """One affine map after the other, from width to width, an activation between them."""
+    """Stacked linear layers of the given widths with an activation between them."""
 
     def __init__(self, widths: Sequence[int], act: Activation, dropout: float = 0.0) -> None:
         super().__init__()

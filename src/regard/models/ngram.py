@@ -27,19 +27,19 @@ Text = Sequence[int] | Whole
 
 @dataclass(frozen=True)
 class AddK:
-    """(c(h w) + k) / (c(h .) + k v): every symbol is counted k times more than it was seen; 0 is the likeliest."""
+    """Add-k smoothing, (c(h w) + k) / (c(h .) + k v); k = 0 is the maximum likelihood estimate."""
 
     k: float = 1.0
 
 
 @dataclass(frozen=True)
 class KneserNey:
-    """Interpolated, with one discount for each length, n1 / (n1 + 2 n2)."""
+    """Interpolated Kneser-Ney smoothing, with one discount for each order, n1 / (n1 + 2 n2)."""
 
 
 @dataclass(frozen=True, eq=False)
 class CountTable:
-    """The histories of one length, and what was counted after them. All are pairs of numbers, first * base + second."""
+    """Counts of one order: the histories and the symbols after them, each pair encoded as first * base + second."""
 
     base: int
     histories: Whole  # (h,): the number of all symbols but the first, and the first; sorted
@@ -95,17 +95,21 @@ class CountTable:
 
 
 class NGram:
-    """Symbols are the numbers below ``vocab``, the end among them; the begin, which is never foretold, is not."""
+    """n-gram language model. Symbols are 0 to ``vocab`` - 1, including the end symbol, but not the begin symbol, which
+    is never predicted."""
 
     def __init__(self, order: int, vocab: int, end: int, smoothing: AddK | KneserNey) -> None:
         if order < 1 or not 0 <= end < vocab:
-            raise ValueError(f"an order of {order} with the end {end} of {vocab} symbols makes no sense")
+            raise ValueError(
+                f"expected order >= 1, vocab >= 1 and end from 0 to vocab - 1, got order = {order}, vocab = "
+                f"{vocab}, end = {end}"
+            )
         self.order, self.vocab, self.end, self.smoothing = order, vocab, end, smoothing
         self.begin, self.base = vocab, vocab + 1
         self.tables: list[CountTable] = []  # by the length of the history; none if there was nothing to learn
 
     def learn(self, texts: Iterable[Text]) -> "NGram":
-        """Count. Once for all: a shorter history counts the longer ones, so nothing can be added later."""
+        """Count the n-grams of the texts. Call it once: no texts can be added later."""
         rows, places = self.laid(texts)
         if not len(places):
             return self
@@ -121,19 +125,19 @@ class NGram:
         return self
 
     def laid(self, texts: Iterable[Text]) -> tuple[Whole, Whole]:
-        """All texts in one row, begins and ends between them; and where what is to be foretold stands in it."""
+        """All texts in one row with begin and end symbols, and the positions of the symbols to predict."""
         parts: list[ArrayLike] = []
         places, size = [np.zeros(0, np.int64)], 0
         for text in texts:
             if len(text) and not 0 <= min(text) <= max(text) < self.vocab:
-                raise ValueError(f"symbols are from 0 to {self.vocab - 1}, not from {min(text)} to {max(text)}")
+                raise ValueError(f"symbols must be from 0 to {self.vocab - 1}, got {min(text)} to {max(text)}")
             parts += [[self.begin] * (self.order - 1), text, [self.end]]
             places.append(np.arange(size + self.order - 1, size := size + self.order + len(text)))
         row = np.concatenate([np.asarray(part, np.int64) for part in parts]) if parts else np.zeros(0, np.int64)
         return row, np.concatenate(places)
 
     def foretold(self, before: Sequence[int]) -> Real:
-        """The probability of every symbol after these.  -> (v,)"""
+        """The probability of every next symbol after these. -> (v,)"""
         known = self.known(before)
         if isinstance(self.smoothing, AddK):
             found = np.full(self.vocab, self.smoothing.k, np.float64)
@@ -150,7 +154,7 @@ class NGram:
         return found
 
     def known(self, before: Sequence[int]) -> list[int]:
-        """The numbers of the histories that end here, the shortest first, as long as they were seen."""
+        """The ids of the histories that end here, the shortest first, as far as they were seen."""
         last = [*[self.begin] * (self.order - 1), *before[-self.order :]][::-1]
         found = [0]
         for table, symbol in zip(self.tables[1:], last, strict=False):
@@ -162,11 +166,11 @@ class NGram:
         return found
 
     def probability(self, history: Sequence[int], symbol: int) -> float:
-        """Of one symbol after ``order - 1`` others; the same number as ``foretold`` has, without the others."""
+        """The probability of one symbol after ``order - 1`` others, as in ``foretold``."""
         return float(self.chances(np.array([*history, symbol]), np.array([self.order - 1]))[0])
 
     def chances(self, row: Whole, places: Whole) -> Real:
-        """The probability of what stands at these places of a row, after what stands before them.  -> (n,)"""
+        """The probability of the symbols at these positions of a row, given those before. -> (n,)"""
         found = np.full(len(places), 1 / self.vocab)
         number, count, total = (np.zeros(len(places), np.int64) for _ in range(3))
         for length, table in enumerate(self.tables):
@@ -185,12 +189,12 @@ class NGram:
         return found
 
     def surprises(self, texts: Iterable[Text]) -> Real:
-        """-log2 of the probability of every symbol of the texts and of their ends."""
+        """-log2 of the probability of every symbol of the texts, end symbols included."""
         with np.errstate(divide="ignore"):
             return -np.log2(self.chances(*self.laid(texts)))
 
     def bits(self, texts: Iterable[Text]) -> float:
-        """The mean surprise of a symbol, the ends counted; 2 to the power of it is the perplexity."""
+        """Cross-entropy in bits per symbol, end symbols included; 2 to this power is the perplexity."""
         found = self.surprises(texts)
         return float(found.sum() / max(len(found), 1))
 

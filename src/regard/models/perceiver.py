@@ -80,10 +80,10 @@ class Perceiver(nn.Module):
                 nn.init.trunc_normal_(table, std=0.02)
 
     def inputs(self, images: Tensor) -> Tensor:
-        """(b, channels, height, width) -> (b, n, w): each pixel, and beside it its position"""
+        """(b, channels, height, width) -> (b, n, w): each pixel, concatenated with its position"""
         if images.shape[1] != self.config.channels or 0 in images.shape[2:]:
             got = " x ".join(map(str, images.shape[1:]))
-            raise ValueError(f"an image of {got} cannot be read, expected {self.config.channels} channels of pixels")
+            raise ValueError(f"an image of {got} is not supported, expected {self.config.channels} channels")
         x, grid = images.flatten(2).mT, (images.shape[2], images.shape[3])
         if self.positions is None or self.pixels is None or self.placed is None:
             places = spread_over(grid, x.device, torch.promote_types(x.dtype, torch.float32))

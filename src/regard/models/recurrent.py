@@ -50,9 +50,11 @@ class Config:
             not_positive(self, "vocab", "dim", "hidden", "depth", "condition", "classes"),
             not_shares(self, "dropout"),
             not_one_of(CELLS, self, "cell"),
-            ["head = 'words' foretells what comes next, but bidirectional = true has seen it"] if ahead else [],
-            ["tied needs hidden = dim, for states are held against embeddings"] if self.tied and not alike else [],
-            ["tied is for head = 'words'"] if self.tied and self.head != "words" else [],
+            ["head = 'words' predicts the next token, so it requires bidirectional = false"] if ahead else [],
+            ["tied = true requires hidden = dim, as the embedding is the output matrix"]
+            if self.tied and not alike
+            else [],
+            ["tied = true requires head = 'words'"] if self.tied and self.head != "words" else [],
         )
 
 
@@ -100,8 +102,8 @@ class RecurrentReader(nn.Module):
         cache: Cache | None = None,
         condition: Tensor | None = None,
     ) -> Tensor:
-        """(b, n) -> (b, n, v) of words, (b, n, c) of tags or (b, c) of a label; keys is False at padding; with a cache,
-        ids holds only the new tokens; condition (b, k) is read where there is no past"""
+        """(b, n) -> logits (b, n, v) of tokens, (b, n, c) of tags or (b, c) of a label; keys is False at padding; with
+        a cache, ids holds only the new tokens; condition (b, k) is used without a past only"""
         found = self.recur(ids, keys, cache, condition)
         states = found.state["h"][:, -1] if self.config.head == "label" else found.outputs
         return self.logits(self.dropout(states))
@@ -117,7 +119,7 @@ class RecurrentReader(nn.Module):
         if (condition is None) != (self.start is None):
             expected = "none" if self.start is None else f"(b, {self.start.in_features})"
             got = "none" if condition is None else tuple(condition.shape)
-            raise ValueError(f"the condition that this model begins with is {expected}; got {got}")
+            raise ValueError(f"condition, the input of the initial state, must be {expected}, got {got}")
         if condition is None or self.start is None:
             return None
         names = self.layers.cells()[0].names
@@ -132,7 +134,7 @@ class RecurrentReader(nn.Module):
         cache: Cache | None = None,
         condition: Tensor | None = None,
     ) -> Tensor:
-        """(b, n) -> (b, n, e): the states, before they become words"""
+        """(b, n) -> (b, n, e): the hidden states, before the output matrix"""
         return self.dropout(self.recur(ids, keys, cache, condition).outputs)
 
     def logits(self, states: Tensor) -> Tensor:
@@ -146,7 +148,7 @@ class RecurrentReader(nn.Module):
     def score(
         self, states: Tensor, wanted: Tensor, *, real: Tensor | None = None, smoothing: float = 0.0
     ) -> CrossEntropy:
-        """(b, n, e), (b, n): how well the states foretell the words, without forming all logits"""
+        """hidden states (b, n, e) and targets (b, n): the cross-entropy of the targets, without forming all logits"""
         weight, bias = self.words()
         return cross_entropy(states, weight, wanted, bias=bias, real=real, smoothing=smoothing)
 

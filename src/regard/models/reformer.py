@@ -69,11 +69,11 @@ class Config:
     def checks(self) -> list[list[str]]:
         grid, wrong = self.grid, []
         if grid is not None and (len(grid) != 2 or min(grid) < 1):
-            wrong.append(f"grid = {list(grid)} is not two sizes, rows and columns")
+            wrong.append(f"grid = {list(grid)} must be two sizes, rows and columns")
         elif grid is not None and self.length is not None and prod(grid) < self.length:
-            wrong.append(f"grid = {list(grid)} has room for fewer positions than length = {self.length}")
+            wrong.append(f"grid = {list(grid)} has fewer positions than length = {self.length}")
         if self.row_dim is not None and self.dim is not None and not 0 < self.row_dim < self.dim:
-            wrong.append(f"row_dim = {self.row_dim} is not a part of dim = {self.dim}")
+            wrong.append(f"row_dim = {self.row_dim} must be less than dim = {self.dim}")
         return [
             not_positive(self, "vocab", "length", "dim", "depth", "heads", "head_dim", "hidden"),
             not_above_zero(self, "eps"),
@@ -153,7 +153,7 @@ class Reformer(nn.Module):
 
     @property
     def stepwise(self) -> bool:
-        """Whether it decodes with a cache: chunks are cut from the whole text."""
+        """Whether the model decodes with a cache: attention in chunks does not."""
         return not any(isinstance(part, LSH) and part.form == "chunks" for part in self.modules())
 
     def reset(self) -> None:
@@ -171,9 +171,9 @@ class Reformer(nn.Module):
         return states if self.head is None else self.logits(states)
 
     def read(self, ids: Tensor, *, keys: Tensor | None = None, cache: Cache | None = None) -> Any:
-        """(b, n) -> (b, n, 2d): both streams, before they become words"""
+        """(b, n) -> (b, n, 2d): both streams, before the output matrix"""
         if cache is not None and not self.config.causal:
-            raise ValueError("a model that looks both ways reads a text as a whole: it has no use for a cache")
+            raise ValueError("a bidirectional model reads the full sequence, so it does not support a cache")
         mask = decoder_mask(ids, keys, cache) if self.config.causal else Mask(keys=fitted_keys(keys, ids))
         x = self.dropout(self.embed(ids) + self.positions(mask.positions(ids.shape[1], ids.device)))
         y = run_reversible(list(self.blocks), Streams(x, x), mask=mask, cache=cache)
@@ -181,7 +181,7 @@ class Reformer(nn.Module):
 
     def words(self) -> tuple[Tensor, Tensor]:
         if self.head is None:
-            raise ValueError("this model was built without a head, so it has no words: head = 'words' gives it one")
+            raise ValueError("this model has no language-model head; build it with head = 'words'")
         return self.head.weight, self.head.bias
 
     def logits(self, states: Any) -> Tensor:
@@ -189,7 +189,7 @@ class Reformer(nn.Module):
         return F.linear(states, *self.words())
 
     def score(self, states: Any, wanted: Tensor, *, real: Tensor | None = None, smoothing: float = 0.0) -> CrossEntropy:
-        """(b, n, 2d), (b, n): how well the states foretell the words, without forming all logits"""
+        """hidden states (b, n, 2d) and targets (b, n): the cross-entropy of the targets, without forming all logits"""
         weight, bias = self.words()
         return cross_entropy(states, weight, wanted, bias=bias, real=real, smoothing=smoothing)
 

@@ -35,7 +35,7 @@ POOL = LayerWindow(3, 2)  # behind the stem for large images
 
 @dataclass(frozen=True, kw_only=True)
 class ResNetSizes:
-    """Of the convolutions, without what is made of their maps."""
+    """Sizes of the convolutions, without the head."""
 
     channels: int = 3
     width: int = 64  # of the stem
@@ -51,7 +51,7 @@ class ResNetSizes:
 
     @property
     def stride(self) -> int:
-        """By how much the last map is smaller than the image."""
+        """Ratio of the image size to the size of the last feature map."""
         return (4 if self.stem == "large" else 1) * math.prod(self.stride_of(i) for i in range(len(self.depths)))
 
     def dilated(self, stage: int) -> bool:
@@ -71,9 +71,7 @@ class Config(ResNetSizes):
     def __post_init__(self) -> None:
         found = self.wrong()
         if self.nonlocals and self.depths and not set(self.nonlocals) <= set(range(1, len(self.depths) + 1)):
-            found.append(
-                f"nonlocals = {list(self.nonlocals)} names stages that are not there, from 1 to {len(self.depths)}"
-            )
+            found.append(f"nonlocals = {list(self.nonlocals)} must name stages from 1 to {len(self.depths)}")
         refuse(found, not_at_least(0, self, "classes"), not_positive(self, "subsample"))
 
 
@@ -96,7 +94,7 @@ AXES = {"backbone.stages.*.non_local.attention": ("pixels", "pixels")}
 
 
 class ResNetLayer(nn.Module):
-    """One layer of a stage: its convolutions, and around them a shortcut, if it is not a plain one."""
+    """One residual layer of a stage: its convolutions and their shortcut, unless the net is plain."""
 
     def __init__(
         self, config: ResNetSizes, dim: int, out: int, stride: int, norm: Norm, reach: tuple[int, int]
@@ -128,7 +126,7 @@ class ResNetLayer(nn.Module):
 
 
 class ResNetStage(nn.Module):
-    """Layers of one width, of which the first may halve the image, and perhaps a look at all of it."""
+    """One stage: layers of the same width, of which the first may downsample, and an optional non-local block."""
 
     def __init__(self, layers: list[ResNetLayer], stride: int, look: NonLocal | None) -> None:
         super().__init__()
@@ -144,7 +142,8 @@ class ResNetStage(nn.Module):
 
 
 class Backbone(nn.Module):
-    """All convolutions. With a frozen norm and ``sizes`` it serves batches of images of several sizes: DETR's does."""
+    """The backbone: all convolutions. With a frozen norm and ``sizes`` it supports batches of images of several sizes,
+    as in DETR."""
 
     def __init__(
         self, config: ResNetSizes, norm: Norm = BatchNorm, looks: Mapping[int, NonLocal] = MappingProxyType({})
@@ -168,7 +167,7 @@ class Backbone(nn.Module):
         """(b, channels, height, width) -> (b, d, h, w), zeros where there was padding"""
         if images.shape[1] != self.config.channels or 0 in images.shape[2:]:
             got = " x ".join(map(str, images.shape[1:]))
-            raise ValueError(f"an image of {got} cannot be read, expected {self.config.channels} channels of pixels")
+            raise ValueError(f"an image of {got} is not supported, expected {self.config.channels} channels")
         sizes = fitted_sizes(sizes, images)
         x = F.relu(self.stem(zero_beyond(images, sizes), sizes))
         sizes = halved_sizes(sizes, self.stem.window.stride)
@@ -201,7 +200,7 @@ class ResNet(nn.Module):
         return maps
 
     def forward(self, images: Tensor) -> Tensor:
-        """(b, channels, height, width) -> (b, c), of images of any size"""
+        """(b, channels, height, width) -> logits (b, c), for images of any size"""
         x = self.features(images).mean(dim=(2, 3))
         return x if self.head is None else self.head(x)
 

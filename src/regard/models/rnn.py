@@ -108,7 +108,7 @@ AXES = {"decoder.cross": ("target", "source")}
 
 @dataclass(frozen=True, eq=False)
 class EncoderStates:
-    """What the encoder has to say: a state for each word, and its last state in every layer."""
+    """Output of the encoder: a state for each token, and the final state of every layer."""
 
     states: Tensor  # (b, m, w)
     last: State  # each (b, l, w)
@@ -140,7 +140,7 @@ class Aligned(MultiHeadAttention):
 
 
 class RNNDecoder(nn.Module):
-    """One of the four: ``forward`` gives what the output layer reads."""
+    """Decoder of one of the four variants; ``forward`` returns the input of the output layer."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
@@ -168,7 +168,7 @@ class RNNDecoder(nn.Module):
     def forward(self, words: Tensor, memory: EncoderStates, mask: Mask, beyond: Mask, cache: Cache) -> Tensor:
         """(b, n, d) -> (b, n, r)"""
         if not words.shape[1]:
-            raise ValueError("a recurrent network takes a step for each word: got none, expected at least 1")
+            raise ValueError("the decoder of a recurrent network needs at least 1 token, got 0")
         state = recall_state(cache, self) or self.begin(memory)
         run = {"sutskever": self.sutskever, "cho": self.cho, "bahdanau": self.bahdanau, "luong": self.luong}
         y, state = run[self.kind](words, memory, state, mask, beyond, cache)
@@ -212,8 +212,8 @@ class RNNDecoder(nn.Module):
     def bahdanau(
         self, words: Tensor, memory: EncoderStates, state: State, mask: Mask, beyond: Mask, cache: Cache
     ) -> tuple[Tensor, State]:
-        """The state before a word looks, and with what it saw and the word before it makes both the word and the next
-        state."""
+        """Bahdanau's decoder: the previous state attends; the context and the previous token give the output and the
+        next state."""
         assert self.cross is not None
         assert self.readout is not None
         keys, before, contexts = new_keys(mask, words), [], []
@@ -228,7 +228,8 @@ class RNNDecoder(nn.Module):
     def luong(
         self, words: Tensor, memory: EncoderStates, state: State, mask: Mask, beyond: Mask, cache: Cache
     ) -> tuple[Tensor, State]:
-        """The state after a word looks; what it says of it goes to the softmax, and into the next step if it is fed."""
+        """Luong's decoder: the new state attends; the attentional state goes to the softmax, and into the next step
+        with input feeding."""
         assert self.cross is not None
         assert self.join is not None
         keys = new_keys(mask, words)
@@ -291,7 +292,7 @@ class RNNTranslator(EncoderDecoder):
         keys: Tensor | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        """(b, n) -> (b, n, r): the decoder's states, before they become words"""
+        """(b, n) -> (b, n, r): the hidden states of the decoder, before the output matrix"""
         cache = Cache() if cache is None else cache  # also within one pass: what is made of the source is made once
         mask, beyond = decoder_mask(target, keys, cache), Mask(keys=fitted_keys(source_keys, memory.states))
         words = self.dropout((self.embed if self.target_embed is None else self.target_embed)(target))

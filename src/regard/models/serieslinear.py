@@ -48,7 +48,7 @@ class SeriesLinear(nn.Module):
         values, _ = known_last(values, keys)
         missing = self.config.length - values.shape[1]
         if missing < 0:
-            raise ValueError(f"a window of {values.shape[1]} values, for a map of {self.config.length}")
+            raise ValueError(f"expected a window of {self.config.length} values, got {values.shape[1]}")
         told: Tensor = self.map(F.pad(values, (missing, 0)))
         return told.unflatten(-1, (self.config.horizon, -1))
 

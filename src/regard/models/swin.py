@@ -89,7 +89,7 @@ AXES = {"stages.*.mixer.attention": ("{layer}", "{layer}")}
 
 
 class PatchMerging(nn.Module):
-    """2 x 2 neighbours become one of twice their width (section 3.1)."""
+    """Patch merging: 2 x 2 neighbours become one position of twice the size (section 3.1)."""
 
     def __init__(self, dim: int, eps: float) -> None:
         super().__init__()
@@ -155,7 +155,7 @@ class Swin(nn.Module):
 
 @torch.no_grad()
 def refit(net: Swin, *, image: int, window: int) -> Swin:
-    """The same net for other images and windows, to be fine-tuned on them: tables of offsets are interpolated."""
+    """The same net for another image or window size, for fine-tuning: position-bias tables are interpolated."""
     new = Swin(replace(net.config, image=image, window=window)).to(net.patch.projection.weight)
     new.load_state_dict(refit_tables(net, new))
     return new.train(net.training)

@@ -105,7 +105,7 @@ AXES = {"stages.*.mixer.attention": ("{layer}", "{layer}")}
 
 
 class PatchMergingV2(nn.Module):
-    """2 x 2 neighbours become one of twice their width, which is normed at last."""
+    """Patch merging of Swin v2: 2 x 2 neighbours become one position of twice the size, followed by the norm."""
 
     def __init__(self, dim: int, eps: float) -> None:
         super().__init__()
@@ -153,7 +153,7 @@ class SwinV2(nn.Module):
         )
 
     def reset(self) -> None:
-        """As the paper's code: at first no branch says anything, since the norm that it ends with is zero."""
+        """Initialise as in the paper's code: every residual branch starts at zero, as its final norm is zero."""
         start_truncated(self, 0.02)
         for module in self.modules():
             if isinstance(module, ResPost):
@@ -190,18 +190,18 @@ def refit(net: SwinV2, *, image: int, window: int) -> SwinV2:
 
 
 def unbroken(net: SwinV2) -> str:
-    """Its last stage, where nothing but sums stands between the blocks."""
+    """The last stage, if there are only residual sums between its blocks (for the logit lens)."""
     config = net.config
     if config.every is not None and config.depth[-1] >= config.every:
         raise InputError(
-            "in the last stage of this net a norm stands after some blocks, which a logit lens would leave out",
+            "the logit lens does not support a norm after some blocks of the last stage, as this model has",
             got=f"every = {config.every}, {config.depth[-1]} blocks",
         )
     return last_stage(net)
 
 
 def reconfigured(config: Config, changes: Mapping[str, Any]) -> Config:
-    """Offsets are measured as these weights know it, whatever the image and the window become."""
+    """The config for another image or window, with offsets scaled by the windows of the training."""
     if {"image", "window"} & changes.keys() and "trained" not in changes:
         changes = {**changes, "trained": tuple(config.measure(stage) for stage in range(len(config.depth)))}
     return replace(config, **changes)

@@ -28,7 +28,7 @@ from . import t5
 
 @dataclass(frozen=True, kw_only=True)
 class Routing:
-    """What a config says of its switch layers."""
+    """The routing settings of a config with switch layers."""
 
     experts: int = 8
     every: int = 2  # of so many layers the second is a switch; 1: all are
@@ -45,7 +45,7 @@ class Routing:
             not_positive(self, "experts", "every", "room"),
             not_above_zero(self, "capacity", "capacity_eval"),
             not_shares(self, "jitter"),
-            [f"{key} = {value} means nothing where room is given" for key, value in idle if value is not None],
+            [f"{key} = {value} has no effect when room is set" for key, value in idle if value is not None],
         ]
 
     def switch(self, dim: int, experts: Experts) -> Switch:
@@ -99,7 +99,7 @@ AXES = t5.AXES
 
 @dataclass(frozen=True, eq=False)
 class SwitchOutput:
-    """What is said, and how the work on it was shared out."""
+    """Logits and routing statistics."""
 
     logits: Tensor  # (b, n, v)
     load: Tensor  # () to be kept small, times 0.01 in the paper: one for each switch layer when all is even
@@ -142,7 +142,7 @@ class SwitchTransformer(t5.T5):
         keys: Tensor | None = None,
         cache: Cache | None = None,
     ) -> RoutedStates:
-        """(b, n), what the encoder said -> (b, n, d), load and dropped tokens of both stacks"""
+        """(b, n), encoder output -> (b, n, d), load and dropped tokens of both stacks"""
         found: RoutedStates = super().read(target, memory.x, source_keys=source_keys, keys=keys, cache=cache)
         return found.after(memory)
 
@@ -152,7 +152,7 @@ class SwitchTransformer(t5.T5):
     def forward(
         self, source: Tensor, target: Tensor, *, source_keys: Tensor | None = None, keys: Tensor | None = None
     ) -> SwitchOutput:
-        """(b, m), (b, n) -> (b, n, v): the target is what was written so far, shifted right by a start symbol"""
+        """(b, m), (b, n) -> logits (b, n, v): the target is shifted right by a start token"""
         states = self.read(target, self.encode(source, source_keys), source_keys=source_keys, keys=keys)
         return SwitchOutput(self.logits(states), states.load, states.dropped)
 

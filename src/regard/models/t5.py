@@ -69,9 +69,11 @@ class Config:
             not_shares(self, "dropout"),
             not_one_of(ACTIVATIONS, self, "activation"),
             unknown_choices(self, "attention", "cross"),
-            [f"buckets = {self.buckets} is not at least 4"] if few else [],
-            [f"farthest = {self.farthest} is within the distances that have buckets of their own"] if near else [],
-            ["scaled = false means nothing where tied = false: nothing is made smaller there"] if idle else [],
+            [f"buckets = {self.buckets} must be at least 4"] if few else [],
+            [f"farthest = {self.farthest} must be greater than buckets / 2, the distances with a bucket each"]
+            if near
+            else [],
+            ["scaled = false has no effect when tied = false: untied outputs are never scaled"] if idle else [],
         ]
 
 
@@ -138,7 +140,7 @@ class T5(EncoderDecoder):
         return PreNorm(nn.RMSNorm(config.dim, config.eps), Branch(config.dim, dropout=config.dropout))
 
     def reset(self) -> None:
-        """What stands for 1/sqrt(d) in the scores: smaller queries."""
+        """Initialise with smaller query weights in place of the factor 1/sqrt(d) of the scores."""
         config = self.config
         spread = {"q": (config.dim * config.head_dim) ** -0.5, "out": (config.heads * config.head_dim) ** -0.5}
         spread |= {name: config.dim**-0.5 for name in ("k", "v", "up", "gate", "head")}
@@ -169,7 +171,7 @@ class T5(EncoderDecoder):
         keys: Tensor | None = None,
         cache: Cache | None = None,
     ) -> Any:
-        """(b, n), (b, m, d) -> (b, n, d): the decoder's states, before they become words"""
+        """(b, n), (b, m, d) -> (b, n, d): the hidden states of the decoder, before the output matrix"""
         mask, beyond = decoder_mask(target, keys, cache), Mask(keys=fitted_keys(source_keys, memory))
         bias = self.decoder_bias(mask)
 

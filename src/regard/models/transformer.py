@@ -162,7 +162,7 @@ class Transformer(EncoderDecoder):
         keys: Tensor | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        """(b, n), (b, m, d) -> (b, n, d): the decoder's states, before they become words"""
+        """(b, n), (b, m, d) -> (b, n, d): the hidden states of the decoder, before the output matrix"""
         mask, beyond = decoder_mask(target, keys, cache), Mask(keys=fitted_keys(source_keys, memory))
         x = self.tokens(target, mask)
         for block in self.decoder:

@@ -118,7 +118,7 @@ AXES = {
 
 
 class Stem(nn.Module):
-    """Three convolutions, the first with a stride, then patches: a token sees more than its own pixels."""
+    """Stem: three convolutions, the first with a stride, then patches; a token sees more than its own pixels."""
 
     def __init__(self, channels: int, stem_dim: int, dim: int, patch: int) -> None:
         super().__init__()
@@ -133,14 +133,14 @@ class Stem(nn.Module):
         height, width = images.shape[-2:]
         if height % self.coarse or width % self.coarse or not height or not width:
             side = f"{self.coarse} x {self.coarse}"
-            raise ValueError(f"an image of {height} x {width} cannot be cut into patches of {side}")
+            raise ValueError(f"an image of {height} x {width} cannot be divided into patches of {side}")
         x = F.relu(self.second(F.relu(self.first(images))))
         return self.patch(F.relu(self.third(x)))
 
 
 @dataclass(frozen=True, eq=False)
 class VOLOOutput:
-    """What each head says."""
+    """Logits of each head."""
 
     label: Tensor  # (b, c), from the class token
     tokens: Tensor  # (b, n, c), from each patch
@@ -211,9 +211,9 @@ class VOLO(nn.Module):
         return self.norm(torch.cat((token, x), dim=1))
 
     def answers(self, images: Tensor) -> VOLOOutput:
-        """(b, channels, height, width) -> what both heads say, for training by token labels"""
+        """(b, channels, height, width) -> the logits of both heads, for training with token labels"""
         if self.head is None or self.token_head is None:
-            raise ValueError(f"two heads are asked for, and this model has {int(self.head is not None)}")
+            raise ValueError(f"this requires a model with two heads, got {int(self.head is not None)}")
         x = self.features(images)
         return VOLOOutput(self.head(x[:, 0]), self.token_head(x[:, 1:]))
 

@@ -44,7 +44,7 @@ class Config:
 
 
 class SkipGram(nn.Module):
-    """Two tables: what a word is, and what it is to its neighbours. The second starts at zero, as in the papers."""
+    """Skip-gram with two tables: word and context vectors. The context vectors start at zero, as in the papers."""
 
     def __init__(self, vocab: int, dim: int) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class SkipGram(nn.Module):
 
 
 def pairs(rows: Sequence[Sequence[int]], config: Config, chance: np.random.Generator) -> tuple[Ids, Ids]:
-    """Every word with each of its neighbours, once through all rows; frequent words are thinned out first."""
+    """All pairs of a word and a neighbour, once through all rows; frequent words are subsampled first."""
     ids = np.fromiter((i for row in rows for i in row), np.int64)
     owner = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
     shares = np.bincount(ids, minlength=config.vocab) / max(len(ids), 1)
@@ -80,7 +80,7 @@ def pairs(rows: Sequence[Sequence[int]], config: Config, chance: np.random.Gener
 
 
 def batches(rows: Sequence[Sequence[int]], config: Config) -> Iterator[tuple[Tensor, Tensor, Tensor, float]]:
-    """Words, contexts, negatives, and the share of the work that is done before."""
+    """Words, contexts, negatives, and the fraction of the work done so far."""
     chance = np.random.default_rng(config.seed)
     counts = np.bincount(np.fromiter((i for row in rows for i in row), np.int64), minlength=config.vocab)
     often = np.cumsum(counts**0.75)
@@ -96,7 +96,7 @@ def batches(rows: Sequence[Sequence[int]], config: Config) -> Iterator[tuple[Ten
 
 
 def word_vectors(rows: Sequence[Sequence[int]], config: Config) -> Tensor:
-    """(v, d), learned from rows of ids; the same seed gives the same vectors."""
+    """Train word vectors (v, d) on rows of ids; the same seed gives the same vectors."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         net = SkipGram(config.vocab, config.dim)

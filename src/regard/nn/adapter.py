@@ -19,12 +19,15 @@ from .config import closest_name
 
 
 class Adapted(nn.Module):
-    """A linear map that is frozen, and what is learned beside it."""
+    """A frozen linear layer and its trainable LoRA matrices."""
 
     def __init__(self, linear: nn.Linear, rank: int, alpha: float) -> None:
         super().__init__()
         if not 1 <= rank <= min(linear.weight.shape):
-            raise ValueError(f"a rank of {rank} is not from 1 to {min(linear.weight.shape)}, the map's own")
+            raise ValueError(
+                f"the LoRA rank must be from 1 to {min(linear.weight.shape)}, the smaller side of the "
+                f"weight, got {rank}"
+            )
         self.linear, self.scale = linear.requires_grad_(False), alpha / rank
         self.down = nn.Parameter(linear.weight.new_empty(rank, linear.in_features))
         self.up = nn.Parameter(linear.weight.new_zeros(linear.out_features, rank))
@@ -36,17 +39,18 @@ class Adapted(nn.Module):
 
     @torch.no_grad()
     def merged(self) -> nn.Linear:
-        """One linear map that does the same."""
+        """A single linear layer with the same output."""
         self.linear.weight += self.scale * (self.up @ self.down)
         return self.linear.requires_grad_(True)
 
 
 def adapt(net: nn.Module, patterns: Sequence[str], rank: int, alpha: float) -> list[str]:
-    """Put adapters beside all linear maps whose names match; everything else is frozen. -> these names"""
+    """Add LoRA adapters to all linear layers whose names match and freeze everything else. -> the names of these
+    layers"""
     linear = {name: module for name, module in net.named_modules() if isinstance(module, nn.Linear)}
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in linear):
-            raise ValueError(f"no linear map of this model is called {pattern!r}{closest_name(pattern, linear)}")
+            raise ValueError(f"no linear layer of this model matches {pattern!r}{closest_name(pattern, linear)}")
     net.requires_grad_(False)
     found = [name for name in linear if any(fnmatchcase(name, pattern) for pattern in patterns)]
     for name in found:
@@ -55,14 +59,14 @@ def adapt(net: nn.Module, patterns: Sequence[str], rank: int, alpha: float) -> l
 
 
 def merge(net: nn.Module) -> None:
-    """Every adapter becomes part of the map that it stands beside; names and shapes are then as they were before."""
+    """Merge every adapter into its linear layer; names and shapes are then as before ``adapt``."""
     for name, module in list(net.named_modules()):
         if isinstance(module, Adapted):
             put(net, name, module.merged())
 
 
 def adapter_state(net: nn.Module) -> dict[str, Tensor]:
-    """The adapters' own weights, by name: "blocks.0.mixer.q.down"."""
+    """The weights of the adapters alone, by name: "blocks.0.mixer.q.down"."""
     places = [name for name, module in net.named_modules() if isinstance(module, Adapted)]
     state = net.state_dict()
     return {key: state[key] for name in places for key in (f"{name}.down", f"{name}.up")}

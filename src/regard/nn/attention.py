@@ -25,7 +25,7 @@ DENSE = 1 << 20  # scores of one head that may stand in memory at once; beyond, 
 
 
 class Mixer(nn.Module):
-    """Moves information between positions: (b, q, d) -> (b, q, d). All that a block knows about attention.
+    """Base class of everything that mixes positions, such as attention: (b, q, d) -> (b, q, d).
 
     What a mixer cannot honour (a context, a mask, a bias, a cache) it refuses with a ValueError; it never ignores it.
     """
@@ -43,7 +43,7 @@ class Mixer(nn.Module):
 
 
 class Kernel(nn.Module):
-    """Attention on heads that are already projected.
+    """Base class of attention functions on projected heads (q, k, v).
 
     ``weights`` is the definition and ``forward`` a way to compute it: for every kernel
     ``forward(q, k, v) == weights(q, k) @ v``. A fast kernel overrides ``forward`` and never forms the matrix there;
@@ -66,12 +66,12 @@ class Kernel(nn.Module):
         return self.dropout(self.weights(q, k, mask, bias)) @ repeat_heads(v, q.shape[-3])
 
     def step(self, slot: Slot, q: Tensor, k: Tensor, v: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
-        """Decode: the q, k, v of the new positions alone -> (b, h, q, f); the past is in the slot."""
+        """One decoding step: q, k, v of the new positions only -> (b, h, q, f); the past is in the slot."""
         return self(q, slot.append("k", k), slot.append("v", v), mask, bias)
 
 
 def repeat_heads(x: Tensor, heads: int) -> Tensor:
-    """(b, g, k, e) -> (b, h, k, e): each group of keys or values serves h/g heads that follow each other."""
+    """Repeat grouped keys or values for all heads, h/g consecutive heads a group.  (b, g, k, e) -> (b, h, k, e)"""
     return x if x.shape[-3] == heads else x.repeat_interleave(heads // x.shape[-3], -3)
 
 
@@ -81,7 +81,7 @@ Attend = Callable[[Tensor, Tensor, Tensor, Mask, Bias | None], Tensor]
 def by_rows(
     attend: Attend, q: Tensor, k: Tensor, v: Tensor, mask: Mask, bias: Bias | None, footprint: int = 1
 ) -> Tensor:
-    """Attention for some queries at a time, so that few scores of ``footprint`` numbers stand in memory at once.
+    """Compute attention for some queries at a time, so that few scores of ``footprint`` numbers are in memory at once.
 
     It serves every kernel in which a query's weights depend on no other query. In training each part is computed
     again for its gradient, so that the parts do not add up to the whole matrix.
@@ -103,14 +103,14 @@ def by_rows(
 
 
 class Softmax(Kernel):
-    """Scaled dot-product attention, by the fused kernel. Nothing of size q x k stands in memory unless it is small."""
+    """Scaled dot-product attention by PyTorch's fused kernel. Nothing of size q x k is stored unless it is small."""
 
     def __init__(self, dropout: float = 0.0, scale: float | None = None) -> None:
         super().__init__(dropout)
         self.scale = scale  # 1/sqrt(e) unless given
 
     def factor(self, q: Tensor) -> float:
-        """Of the scores."""
+        """The factor of the scores."""
         return float(q.shape[-1] ** -0.5) if self.scale is None else self.scale
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
@@ -156,8 +156,8 @@ class Softmax(Kernel):
 
 
 class Explicit(nn.Module):
-    """A kernel by its definition, weights(q, k) @ v: the weights are formed, and pass a tap. A module, as kernels are,
-    so that whoever wants to know what was asked can hook either way."""
+    """A kernel computed by its definition, weights(q, k) @ v: the weights are formed and pass a tap. A module, as
+    kernels are, so that both can be hooked."""
 
     def forward(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Mask, bias: Bias | None, kernel: Kernel, tap: Tap
@@ -175,13 +175,13 @@ def learned(bias: Tensor, allowed: Tensor | None) -> bool:
 
 
 def plain_causal(mask: Mask, q: Tensor, k: Tensor) -> bool:
-    """Whether this is the one mask that the fused kernel knows by itself."""
+    """Whether the mask is plain causal, which the fused kernel supports without a mask tensor."""
     square = q.shape[-2] == k.shape[-2] and isinstance(mask.start, int) and mask.start == 0
     return mask.causal and square and mask.keys is None and mask.pairs is None
 
 
 class MultiHeadAttention(Mixer):
-    """Project to heads, let the kernel mix, project back. With a context this is cross-attention.
+    """Multi-head attention around any kernel: project to heads, attend, project back. With a context, cross-attention.
 
     ``project``, ``attend`` and ``merge`` can be called apart. ``biases`` names the projections that have one, of
     "qkvo"; ``shared`` the two that are one and the same. ``groups`` of heads may share their keys and values.
@@ -204,15 +204,22 @@ class MultiHeadAttention(Mixer):
         super().__init__()
         groups, context_dim = groups or heads, context_dim or dim
         if head_dim is None and dim % heads:
-            raise ValueError(f"the width {dim} is not a multiple of {heads} heads; give head_dim")
+            raise ValueError(f"the hidden size {dim} is not a multiple of {heads} heads; pass head_dim")
         if heads % groups:
-            raise ValueError(f"{heads} heads cannot be split into {groups} equal groups")
+            raise ValueError(
+                f"the number of heads ({heads}) must be a multiple of the number of key-value groups ({groups})"
+            )
         head_dim = head_dim or dim // heads
         value_dim = value_dim or head_dim
         if shared == "kv" and value_dim != head_dim:
-            raise ValueError(f"keys and values of widths {head_dim} and {value_dim} cannot share one projection")
+            raise ValueError(
+                f"keys and values can share one projection only if they have the same size, got {head_dim} "
+                f"and {value_dim}"
+            )
         if shared == "qk" and (groups != heads or context_dim != dim):
-            raise ValueError("queries and keys can share one projection only with equal widths and numbers of heads")
+            raise ValueError(
+                "queries and keys can share one projection only if they have the same sizes and numbers of heads"
+            )
         self.heads, self.groups = heads, groups
         self.q = nn.Linear(dim, heads * head_dim, bias="q" in biases)
         self.k = None if shared == "qk" else nn.Linear(context_dim, groups * head_dim, bias="k" in biases)
@@ -245,9 +252,12 @@ class MultiHeadAttention(Mixer):
         return self.merge(self.attend(q, k, v, mask, bias, None if cache is None else cache.slot(self)))
 
     def cross(self, x: Tensor, context: Tensor, mask: Mask, bias: Bias | None, cache: Cache | None) -> Tensor:
-        """The context never changes while decoding: its keys and values are made once per sentence."""
+        """Cross-attention with a cache: the keys and values of the context are computed once per sequence."""
         if self.rotary is not None:
-            raise ValueError("rotary positions compare places in one sequence, so they cannot serve a context")
+            raise ValueError(
+                "rotary positions compare positions within one sequence, so they do not support "
+                "cross-attention to a context"
+            )
         slot = Slot(0) if cache is None else cache.context(self)
         if "k" not in slot:
             real = zero_padding(context, mask.keys)
@@ -256,11 +266,15 @@ class MultiHeadAttention(Mixer):
         q, k, v = split_heads(self.q(x), self.heads), slot["k"], slot["v"]
         beams, left = divmod(len(q), max(len(k), 1))
         if left or bool(beams) != bool(len(k)):
-            raise ValueError(f"{len(q)} rows of queries cannot share {len(k)} contexts equally")
+            raise ValueError(
+                f"the number of query rows ({len(q)}) must be a multiple of the number of contexts ({len(k)})"
+            )
         if beams <= 1:
             return self.merge(self.attend(q, k, v, mask, bias))
         if bias is not None or mask.pairs is not None or mask.causal:
-            raise ValueError("beams that share a context can honour Mask.keys alone, not a bias, pairs or causal")
+            raise ValueError(
+                "beams that share a context support only Mask.keys, not a bias, Mask.pairs or a causal mask"
+            )
         if self.weights.live:  # whoever looks wants a map for each beam
             keys = None if mask.keys is None else mask.keys.repeat_interleave(beams, 0)
             k, v = k.repeat_interleave(beams, 0), v.repeat_interleave(beams, 0)
@@ -304,14 +318,16 @@ class MultiHeadAttention(Mixer):
     def remember(
         self, slot: Slot, q: Tensor, k: Tensor, v: Tensor, mask: Mask, bias: Bias | None
     ) -> tuple[Tensor, Tensor]:
-        """All keys and values so far, also of a kernel that keeps sums instead, whose sums go on."""
+        """Append to the cache all keys and values so far, also for a kernel that keeps sums instead."""
         total = int(mask.start) + k.shape[-2]
         self.kernel.step(slot, q, k, v, mask, bias)
         if "k" in slot and slot["k"].shape[-2] == total:
             return slot["k"], slot["v"]
         keys, values = slot.append("heard k", k), slot.append("heard v", v)
         if keys.shape[-2] != total:
-            raise ValueError("this attention keeps sums, not keys: to look at it, listen from the first step on")
+            raise ValueError(
+                "this attention caches sums instead of keys: to record its weights, start listening at the first step"
+            )
         return keys, values
 
     def merge(self, y: Tensor) -> Tensor:
@@ -320,7 +336,7 @@ class MultiHeadAttention(Mixer):
 
     @torch.no_grad()
     def for_inference(self) -> None:
-        """Make q, k and v one product, for inference: the same numbers, fewer and larger products.
+        """Fuse the projections of q, k and v into one for inference: the same outputs, fewer and larger products.
 
         The three become views of the one, so that it takes no more memory.
         """
@@ -346,7 +362,7 @@ def split_heads(x: Tensor, heads: int) -> Tensor:
 
 
 def zero_padding(x: Tensor, real: Tensor | None) -> Tensor:
-    """Zero what stands at padding: were it NaN, a weight of zero would not keep it from outputs and gradients.
+    """Zero the values at padding, so that NaN there cannot reach outputs and gradients.
 
     (b, n, d), (b, n) -> (b, n, d)
     """

@@ -17,7 +17,7 @@ class WindowCut:
 
     @property
     def windows(self) -> tuple[int, int]:
-        """How many windows there are, from top to bottom and from left to right."""
+        """Number of windows, vertically and horizontally."""
         return -(-self.grid[0] // self.window[0]), -(-self.grid[1] // self.window[1])
 
     @property
@@ -95,7 +95,7 @@ class Axis:
 
     def __post_init__(self) -> None:
         if self.labels is not None and len(self.labels) != self.size:
-            raise ValueError(f"{len(self.labels)} labels for an axis of {self.size} positions")
+            raise ValueError(f"got {len(self.labels)} labels for an axis of {self.size} positions")
         if self.grid is not None and prod(self.grid) > self.size:
             raise ValueError(f"a grid of {self.grid} does not fit an axis of {self.size} positions")
 
@@ -106,11 +106,11 @@ class Axis:
 
     @property
     def special(self) -> int:
-        """How many positions stand before the grid."""
+        """Number of positions before the grid, such as a class token."""
         return self.size - prod(self.grid) if self.grid is not None else 0
 
 
 def image_axis(images: Tensor, patch: int, special: int = 0) -> Axis:
-    """The patches of images, after so many tokens that have no place in them.  (b, channels, height, width)"""
+    """The axis of image patches, after ``special`` tokens that are not patches. (b, channels, height, width)"""
     rows, columns = images.shape[-2] // patch, images.shape[-1] // patch
     return Axis("image", special + rows * columns, grid=(rows, columns))

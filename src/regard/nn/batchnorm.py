@@ -18,7 +18,7 @@ MOMENTUM, EPS = 0.1, 1e-5
 
 
 class ChannelNorm(nn.Module):
-    """What both kinds are once nothing is measured any more."""
+    """Base class of batch norms with fixed statistics: one factor and one shift for each channel."""
 
     weight: Tensor
     bias: Tensor
@@ -26,16 +26,17 @@ class ChannelNorm(nn.Module):
     variance: Tensor
 
     def factor(self) -> Tensor:
-        """What it multiplies by.  -> (c,)"""
+        """The factor of each channel. -> (c,)"""
         return self.weight * (self.variance + EPS).rsqrt()
 
     def shift(self) -> Tensor:
-        """What it then adds.  -> (c,)"""
+        """The shift of each channel. -> (c,)"""
         return self.bias - self.mean * self.factor()
 
 
 class BatchNorm(ChannelNorm):
-    """Each channel to mean 0 and variance 1: over the batch in training, by their running means afterwards."""
+    """Batch norm: each channel to mean 0 and variance 1, by batch statistics in training, by running statistics in
+    evaluation."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -56,7 +57,7 @@ class BatchNorm(ChannelNorm):
 
 
 class FrozenBatchNorm(ChannelNorm):
-    """The same with nothing to learn: a fixed factor and a fixed shift for each channel, in training too."""
+    """Frozen batch norm: a fixed factor and a fixed shift for each channel, in training too."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()

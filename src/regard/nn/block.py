@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Attending(nn.Module):
-    """What every block begins with: mix positions, optionally look at a context; each step is a residual.
+    """Base class of blocks: self-attention and optional cross-attention, each with a residual connection.
 
     Shapes: b batch, n positions, m positions of the context, d width.
     """
@@ -33,9 +33,9 @@ class Attending(nn.Module):
     ) -> Tensor:
         """(b, n, d), (b, m, d) -> (b, n, d)"""
         if context is None and self.cross is not None:
-            raise ValueError("this block has cross-attention, so it needs a context to look at")
+            raise ValueError("this block has cross-attention, so it needs a context to attend to")
         if context is not None and self.cross is None:
-            raise ValueError("this block has no cross-attention, so it cannot look at a context")
+            raise ValueError("this block has no cross-attention, so it cannot attend to a context")
         x = self.mixer_residual(x, lambda y: self.mixer(y, mask=mask, bias=bias, cache=cache))
         if self.cross is not None and self.cross_residual is not None:
             cross = self.cross
@@ -52,7 +52,7 @@ class Attending(nn.Module):
 
 
 class Block(Attending):
-    """Mix positions, optionally look at a context, transform each position."""
+    """Transformer block: self-attention, optional cross-attention, feed-forward."""
 
     def __init__(
         self, mixer: Mixer, ffn: nn.Module, residual: Callable[[], Residual], *, cross: Mixer | None = None
@@ -81,7 +81,8 @@ class Block(Attending):
 
 
 def replay_blocks(net: nn.Module) -> int:
-    """Have every block of a net compute its activations again: less memory, more time. -> how many blocks"""
+    """Enable activation recomputation (gradient checkpointing) in every block: less memory, more time. -> number of
+    blocks"""
     blocks = [module for module in net.modules() if isinstance(module, Attending)]
     for block in blocks:
         block.replayed = True

@@ -13,42 +13,43 @@ from torch import Tensor
 
 
 def corners(boxes: Tensor) -> Tensor:
-    """By centre -> by corners, (..., 4) -> (..., 4)"""
+    """Centre format (x, y, width, height) to corner format (x1, y1, x2, y2), (..., 4) -> (..., 4)"""
     centre, half = boxes[..., :2], boxes[..., 2:] / 2
     return torch.cat((centre - half, centre + half), -1)
 
 
 def crowd_class(label: int) -> int:
-    """How a class is written beside the box of a crowd, which is no single thing: nothing to learn from or to be found.
-    Where all classes of an image stand, -1 is no box at all."""
+    """Encode the class of a crowd box, which is neither a target nor to be detected. In a padded list of classes, -1 is
+    no box."""
     return -2 - label
 
 
 def crowds(classes: Tensor) -> tuple[Tensor, Tensor]:
-    """Which boxes are crowds, and the plain class of each: (m,) -> (m,), (m,)"""
+    """Which boxes are crowds, and the decoded class of each: (m,) -> (m,), (m,)"""
     found = classes <= crowd_class(0)
     return found, torch.where(found, -2 - classes, classes)
 
 
 def box_area(boxes: Tensor) -> Tensor:
-    """By corners, (..., 4) -> (...)"""
+    """Area of boxes in corner format, (..., 4) -> (...)"""
     return (boxes[..., 2:] - boxes[..., :2]).clamp(min=0).prod(-1)
 
 
 def intersection(one: Tensor, two: Tensor) -> Tensor:
-    """The area that is in both, (..., 4), (..., 4) -> (...)"""
+    """Area of the intersection of boxes in corner format, (..., 4), (..., 4) -> (...)"""
     low, high = torch.maximum(one[..., :2], two[..., :2]), torch.minimum(one[..., 2:], two[..., 2:])
     return (high - low).clamp(min=0).prod(-1)
 
 
 def iou(one: Tensor, two: Tensor) -> Tensor:
-    """IoU, by corners, of boxes that stand side by side: (..., 4), (..., 4) -> (...); of two without an area, 0"""
+    """Intersection over union of pairs of boxes in corner format: (..., 4), (..., 4) -> (...); 0 for two boxes without
+    an area"""
     both = intersection(one, two)
     return both / safe_divisor(box_area(one) + box_area(two) - both)
 
 
 def generalised_iou(one: Tensor, two: Tensor) -> Tensor:
-    """GIoU, by corners, from -1 to 1: (..., 4), (..., 4) -> (...)"""
+    """Generalised IoU of boxes in corner format, from -1 to 1: (..., 4), (..., 4) -> (...)"""
     both = intersection(one, two)
     union = box_area(one) + box_area(two) - both
     low, high = torch.minimum(one[..., :2], two[..., :2]), torch.maximum(one[..., 2:], two[..., 2:])

@@ -1,4 +1,4 @@
-"""What a model remembers between decoding steps."""
+"""The key-value cache of decoding."""
 
 from copy import copy
 from weakref import ref
@@ -11,7 +11,7 @@ from .mask import Mask, fitted_keys
 
 
 class Slot:
-    """The named, batch-first tensors of one call site: keys and values, an RNN's state, Performer's sums."""
+    """Cache of one layer: named, batch-first tensors, such as keys and values, an RNN's state or Performer's sums."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
@@ -30,10 +30,12 @@ class Slot:
         self.tensors[name] = state
 
     def append(self, name: str, new: Tensor) -> Tensor:
-        """Add (..., n, e) behind what is there, in place, and return all of it as a view."""
+        """Append (..., n, e) in place and return the full tensor as a view."""
         length, buffer = self.lengths.get(name, 0), self.tensors.get(name)
         if buffer is not None and buffer.shape[:-2] != new.shape[:-2]:  # else one row would be written to all
-            raise ValueError(f"a cache of {len(buffer)} rows got tokens of {len(new)}: reorder it to the rows at hand")
+            raise ValueError(
+                f"a cache of {len(buffer)} rows got {len(new)} rows of tokens: reorder the cache to match these rows"
+            )
         total = length + new.shape[-2]
         self.lengths[name] = total
         if torch.is_grad_enabled() and (new.requires_grad or (buffer is not None and buffer.requires_grad)):
@@ -51,25 +53,25 @@ class Slot:
         return self[name]
 
     def belongs(self, context: Tensor) -> None:
-        """What was made from one context answers for no other; the same one is the same tensor, not a copy of it."""
+        """Check that the cache was filled from this context: the same tensor, not a copy of it."""
         if torch.compiler.is_compiling():
             return
         if self.origin is None:
             self.origin = ref(context)
         elif self.origin() is not context:
             raise ValueError(
-                "this cache was filled from another context: got a tensor that is not the one of the first step; "
-                "pass that one at every step, or start with a new Cache"
+                "this cache was filled from another context: got a different tensor than at the first step; "
+                "pass the same tensor at every step, or start with a new Cache"
             )
 
     def reorder(self, rows: Tensor) -> None:
-        """Keep the given rows. Of a context they are another tensor: the next that is given."""
+        """Keep the given rows. The reordered context is a new tensor, which the next call must pass."""
         self.tensors = {name: x.index_select(0, rows) for name, x in self.tensors.items()}
         self.origin = None
 
 
 class Cache:
-    """One slot for each call site. A layer that is called at several sites gets a name for each by ``at``.
+    """Cache of a model: one slot for each layer. A layer that is called several times gets a slot for each by ``at``.
 
     What comes from the context is kept apart, once per sentence: beams fold into the query axis there, and only the
     other slots are reordered.
@@ -84,7 +86,7 @@ class Cache:
         self.keys: Tensor | None = None  # (b, length), False at padding; None while there is none
 
     def at(self, site: str) -> "Cache":
-        """The same cache for one more call of a shared layer."""
+        """The same cache with a separate slot for another call of a shared layer."""
         there = copy(self)
         there.site = f"{self.site}/{site}"
         return there
@@ -96,7 +98,7 @@ class Cache:
         return self.contexts.setdefault((self.site, owner), Slot(0))
 
     def take(self, n: int, keys: Tensor | None = None) -> Mask:
-        """Take the next n places; ``keys`` (b, n) is False at those that hold padding. -> whom they may see"""
+        """Reserve the next n positions; ``keys`` (b, n) is False at padding. -> their mask"""
         start = self.length
         self.length += n
         if keys is not None:
@@ -107,12 +109,13 @@ class Cache:
         return Mask(causal=True, start=start, keys=self.keys)
 
     def clear(self) -> None:
-        """Forget what was read, but not the contexts."""
+        """Clear the cache of the target, but keep that of the contexts."""
         self.slots.clear()
         self.length, self.keys = 0, None
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
-        """Keep the given rows, in that order; and of the contexts the given sentences, when some are finished."""
+        """Keep the given rows, in that order (beam search); and the given contexts, when some sequences are
+        finished."""
         for slot in self.slots.values():
             slot.reorder(rows)
         if self.keys is not None:
@@ -123,5 +126,6 @@ class Cache:
 
 
 def decoder_mask(ids: Tensor, keys: Tensor | None, cache: Cache | None) -> Mask:
-    """Whom new tokens (b, n) of a decoder may see, with or without a past. Padding on either side takes no position."""
+    """The causal mask of new tokens (b, n) of a decoder, with or without a cache. Padding on either side takes no
+    position."""
     return (Cache() if cache is None else cache).take(ids.shape[1], fitted_keys(keys, ids))

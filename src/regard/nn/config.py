@@ -13,10 +13,11 @@ T = TypeVar("T")
 
 LARGEST = 1 << 40  # no honest size is larger; a lie should fail here, not in an allocation
 MANY = 100  # problems that need not all be told
+PLURALS = {int: "integers", float: "numbers", str: "strings"}
 
 
 def parse(kind: type[T], data: Mapping[str, Any]) -> T:
-    """Make a config of a mapping. All unknown keys, wrong types and impossible values are reported at once."""
+    """Build a config from a mapping. All unknown keys, wrong types and invalid values are reported in one error."""
     known = fields(kind)  # type: ignore[arg-type]
     defaults = {field.name: field.default for field in known if field.default is not MISSING}
     defaults |= {field.name: field.default_factory() for field in known if field.default_factory is not MISSING}
@@ -26,13 +27,17 @@ def parse(kind: type[T], data: Mapping[str, Any]) -> T:
 
 
 def config_problems(kind: type, data: Mapping[str, Any]) -> list[str]:
-    """What is wrong with the keys that are given."""
+    """List the problems of the given keys."""
     hints = get_type_hints(kind)
     known = [field.name for field in fields(kind)]
     problems, read = [], {}
     for key, value in data.items():
         if key not in known:
-            hint = meant_in_model(str(key), known) or closest_name(str(key), known) or f"; known are {', '.join(known)}"
+            hint = (
+                meant_in_model(str(key), known)
+                or closest_name(str(key), known)
+                or f"; valid keys are {', '.join(known)}"
+            )
             problems.append(f"unknown key {show_value(str(key))}{hint}")
         elif not fits_type(value, hints[key]):
             problems.append(
@@ -61,7 +66,7 @@ def objections(kind: type, values: Mapping[str, Any], told: bool) -> list[str]:
 
 
 def refuse(*checks: list[str]) -> None:
-    """One error with all that several checks found, a line each."""
+    """Raise one ValueError that lists all problems, one per line, if there are any."""
     problems = [problem for check in checks for problem in check]
     if problems:
         more = [f"and {len(problems) - MANY} more"] if len(problems) > MANY else []
@@ -69,7 +74,7 @@ def refuse(*checks: list[str]) -> None:
 
 
 def closest_name(word: object, known: Collection[str]) -> str:
-    """The name that was perhaps meant."""
+    """A hint with the closest valid name, or an empty string."""
     found = get_close_matches(word, known, 1) if isinstance(word, str) else []
     return f"; did you mean {found[0]!r}?" if found else ""
 
@@ -102,9 +107,9 @@ def fits_type(value: object, hint: Any) -> bool:
 
 
 def describe_misfit(value: object, wanted: str) -> str:
-    """In words, why a value does not fit."""
+    """Describe why a value has the wrong type."""
     large = isinstance(value, int) and abs(value) > LARGEST
-    return "is too large a number" if large else f"is not {wanted}"
+    return "is too large" if large else f"is not {wanted}"
 
 
 def show_value(value: object) -> str:
@@ -113,14 +118,14 @@ def show_value(value: object) -> str:
 
 
 def type_words(hint: Any) -> str:
-    names = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", NoneType: "null"}
+    names = {int: "an integer", float: "a number", str: "a string", bool: "true or false", NoneType: "null"}
     origin = get_origin(hint)
     if origin in (Union, UnionType):
         return " or ".join(type_words(option) for option in get_args(hint))
     if origin is Literal:
         return "one of " + ", ".join(map(repr, get_args(hint)))
     if origin is tuple:
-        return f"a list of {type_words(get_args(hint)[0])}"
+        return f"a list of {PLURALS.get(get_args(hint)[0], 'values, each ' + type_words(get_args(hint)[0]))}"
     return names.get(hint, "a table")
 
 
@@ -135,7 +140,7 @@ def not_positive(config: object, *names: str) -> list[str]:
 def not_at_least(least: int, config: object, *names: str) -> list[str]:
     """A tuple is of sizes, one for each stage, at least one."""
     return [
-        f"{name} = {size} is not at least {least}"
+        f"{name} = {size} must be at least {least}"
         for name in names
         if (size := getattr(config, name)) is not None and not min(staged(size), default=least - 1) >= least
     ]
@@ -148,7 +153,7 @@ def staged(size: Any) -> tuple[int, ...]:
 
 def not_above_zero(config: object, *names: str) -> list[str]:
     return [
-        f"{name} = {value} is not above 0"
+        f"{name} = {value} must be greater than 0"
         for name in names
         if (value := getattr(config, name)) is not None and not value > 0
     ]
@@ -156,23 +161,23 @@ def not_above_zero(config: object, *names: str) -> list[str]:
 
 def not_finite(config: object, *names: str) -> list[str]:
     return [
-        f"{name} = {value} is not finite"
+        f"{name} = {value} must be finite"
         for name in names
         if (value := getattr(config, name)) is not None and math.isinf(value)
     ]
 
 
 def not_shares(config: object, *names: str) -> list[str]:
-    """A share, such as a probability of dropout, is 0 <= p < 1."""
+    """Problems of probabilities, such as dropout: 0 <= p < 1 is required."""
     return [
-        f"{name} = {value} is not a share from 0 to below 1"
+        f"{name} = {value} must be at least 0 and less than 1"
         for name in names
         if (value := getattr(config, name)) is not None and not 0 <= value < 1
     ]
 
 
 def not_divided(config: object, whole: str, part: str) -> list[str]:
-    """Whether a size is no multiple of another; what is below 1 is told of by ``not_positive``.
+    """Problems of a size that must be a multiple of another; values below 1 are reported by ``not_positive``.
 
     Of several stages, one whole for all is that of the first, and doubles from each to the next.
     """
@@ -187,12 +192,12 @@ def not_divided(config: object, whole: str, part: str) -> list[str]:
 
 
 def uneven(config: object, *names: str) -> list[str]:
-    """Whether sizes of stages, each a tuple, tell of different numbers of stages."""
+    """Problems of per-stage sizes (tuples) that differ in their number of stages."""
     found = {name: getattr(config, name) for name in names if getattr(config, name) is not None}
     if len({len(sizes) for sizes in found.values()}) < 2:
         return []
     told = ", ".join(f"{name} = {list(sizes)}" for name, sizes in found.items())
-    return [f"{told} are not of one number of stages"]
+    return [f"{told} must have the same number of stages"]
 
 
 def not_one_of(known: Collection[str], config: object, *names: str) -> list[str]:

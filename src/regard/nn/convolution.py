@@ -20,7 +20,8 @@ Norm = Callable[[int], ChannelNorm]
 
 
 class Convolution(Foldable):
-    """A convolution without a bias, its norm, and zeros at padding; a map as large as the input's, over the stride."""
+    """A convolution without a bias, its norm, and zeros at padding; the output has the size of the input divided by the
+    stride."""
 
     def __init__(self, dim: int, out: int, kernel: int, norm: Norm, stride: int = 1, dilation: int = 1) -> None:
         super().__init__()
@@ -62,11 +63,13 @@ def zero_beyond(x: Tensor, sizes: Tensor | None) -> Tensor:
 
 
 def fitted_sizes(sizes: Tensor | None, images: Tensor) -> Tensor | None:
-    """The sizes of these images; those that cannot be are refused."""
+    """The sizes of these images without padding, validated."""
     if sizes is None:
         return None
     if sizes.shape != (len(images), 2):
-        raise ValueError(f"sizes of {tuple(sizes.shape)} do not fit {len(images)} images, expected a pair for each")
+        raise ValueError(
+            f"sizes must have the shape ({len(images)}, 2), one pair for each image, got {tuple(sizes.shape)}"
+        )
     if not torch.compiler.is_compiling() and not sizes.is_meta and sizes.numel():
         most = torch.tensor(images.shape[-2:], device=sizes.device)
         if not bool(((sizes >= 1) & (sizes <= most)).all()):
@@ -78,7 +81,7 @@ def fitted_sizes(sizes: Tensor | None, images: Tensor) -> Tensor | None:
 
 @dataclass(frozen=True)
 class LayerWindow:
-    """What one layer sees of the layer below: a convolution, or a pooling."""
+    """Window of one layer, a convolution or a pooling, for ``receptive_field``."""
 
     kernel: int
     stride: int = 1
@@ -87,7 +90,7 @@ class LayerWindow:
 
 @dataclass(frozen=True)
 class Field:
-    """What one unit sees of the image, along one side: so many pixels, and its neighbour's begin ``step`` further."""
+    """Receptive field of one unit along one side, in pixels; that of its neighbour begins ``step`` pixels further."""
 
     size: int = 1
     step: int = 1

@@ -11,7 +11,7 @@ STEPS = 1 << 16  # the share that is dropped is a whole number of these
 
 
 class Dropout(nn.Module):
-    """In training each number is dropped with probability p, and those that stay grow so that the mean stays too.
+    """Dropout: in training, zero each element with probability p and scale the others by 1 / (1 - p).
 
     The share is p to 16 bits, and the growth is that of this very share: nothing is biased by the rounding.
     """
@@ -19,7 +19,7 @@ class Dropout(nn.Module):
     def __init__(self, p: float) -> None:
         super().__init__()
         if not 0 <= p <= 1:
-            raise ValueError(f"the share to drop is {p}, not from 0 to 1")
+            raise ValueError(f"dropout probability must be from 0 to 1, got {p}")
         self.p = p
 
     def forward(self, x: Tensor) -> Tensor:

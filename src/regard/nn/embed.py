@@ -6,7 +6,8 @@ from torch import Tensor, nn
 
 
 class Lookup(nn.Embedding):
-    """A vector for each id. One that is not there is told in words where PyTorch notices it at once: not on a GPU."""
+    """Embedding of token ids. An id out of range raises a ValueError, except on a GPU, where PyTorch reports it
+    later."""
 
     def forward(self, ids: Tensor) -> Tensor:
         """(b, n) -> (b, n, d)"""
@@ -15,13 +16,13 @@ class Lookup(nn.Embedding):
         except IndexError:
             low, high = int(ids.min()), int(ids.max())
             raise ValueError(
-                f"an id is outside of the vocabulary: got {low if low < 0 else high}, "
+                f"token id out of range of the vocabulary: got {low if low < 0 else high}, "
                 f"expected from 0 to {self.num_embeddings - 1}"
             ) from None
 
 
 class Patches(nn.Module):
-    """Cut an image into squares and map each to a vector: one convolution whose stride is its size."""
+    """Patch embedding: one convolution whose stride is its kernel size."""
 
     def __init__(self, size: int, channels: int, dim: int) -> None:
         super().__init__()
@@ -32,15 +33,17 @@ class Patches(nn.Module):
         """(b, channels, height, width) -> (b, rows, columns, d)"""
         height, width = images.shape[-2:]
         if height % self.size or width % self.size or not height or not width:
-            raise ValueError(f"an image of {height} x {width} cannot be cut into patches of {self.size} x {self.size}")
+            raise ValueError(
+                f"an image of {height} x {width} cannot be divided into patches of {self.size} x {self.size}"
+            )
         return self.projection(images).movedim(1, -1)
 
 
 def check_image_shape(images: Tensor, channels: int, side: int) -> Tensor:
-    """These images, if they are of the one size for which there are weights."""
+    """Check that images have the size of the weights, and return them."""
     if images.shape[1:] != (channels, side, side):
         got = " x ".join(map(str, images.shape[1:]))
-        raise ValueError(f"an image of {got} is not {channels} x {side} x {side}, for which the weights are")
+        raise ValueError(f"the weights are for images of {channels} x {side} x {side}, got an image of {got}")
     return images
 
 

@@ -14,10 +14,10 @@ from .loss import CrossEntropy, cross_entropy
 
 
 class EncoderDecoder(nn.Module):
-    """The net itself says how it encodes, how it reads a target, and what turns states into words."""
+    """Base class of encoder-decoder models, which define ``encode``, ``read`` and the output matrix."""
 
     def encode(self, source: Tensor, keys: Tensor | None = None) -> Any:
-        """(b, m) -> what the decoder looks at; keys is False at padding"""
+        """(b, m) -> the encoder states that the decoder attends to; keys is False at padding"""
         raise NotImplementedError
 
     def read(
@@ -29,11 +29,11 @@ class EncoderDecoder(nn.Module):
         keys: Tensor | None = None,
         cache: Cache | None = None,
     ) -> Any:
-        """(b, n) -> the decoder's states, before they become words"""
+        """(b, n) -> the hidden states of the decoder, before the output matrix"""
         raise NotImplementedError
 
     def spoken(self, states: Any) -> Tensor:
-        """-> (b, n, d): the states as the output matrix takes them"""
+        """-> (b, n, d): the hidden states as the input of the output matrix"""
         found: Tensor = states
         return found
 
@@ -54,18 +54,18 @@ class EncoderDecoder(nn.Module):
         keys: Tensor | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        """(b, n) -> (b, n, v); with a cache, the target holds only the new words"""
+        """(b, n) -> logits (b, n, v); with a cache, the target contains only the new tokens"""
         return self.logits(self.read(target, memory, source_keys=source_keys, keys=keys, cache=cache))
 
     def score(self, states: Any, wanted: Tensor, *, real: Tensor | None = None, smoothing: float = 0.0) -> CrossEntropy:
-        """states, (b, n): how well the states foretell the words, without forming all logits"""
+        """hidden states and targets (b, n): the cross-entropy of the targets, without forming all logits"""
         weight, bias = self.words()
         return cross_entropy(self.spoken(states), weight, wanted, bias=bias, real=real, smoothing=smoothing)
 
     def forward(
         self, source: Tensor, target: Tensor, *, source_keys: Tensor | None = None, keys: Tensor | None = None
     ) -> Any:
-        """(b, m), (b, n) -> (b, n, v): the target is what was written so far, shifted right by a start symbol"""
+        """(b, m), (b, n) -> logits (b, n, v): the target is shifted right by a start token"""
         return self.decode(target, self.encode(source, source_keys), source_keys=source_keys, keys=keys)
 
     def axes(self, source: Tensor, target: Tensor) -> dict[str, Axis]:

@@ -13,7 +13,7 @@ Activation = Callable[[Tensor], Tensor]
 
 
 def gelu_tanh(x: Tensor) -> Tensor:
-    """The tanh form of GELU, as GPT-2 and FNet have it; it differs from erf's by up to 5e-4."""
+    """The tanh approximation of GELU, as in GPT-2 and FNet; it differs from the exact GELU by up to 5e-4."""
     return F.gelu(x, approximate="tanh")
 
 
@@ -32,7 +32,7 @@ IN_PLACE: dict[Activation, Activation] = {F.relu: F.relu_, F.gelu: torch.ops.ate
 def activation(name: str) -> Activation:
     if name not in ACTIVATIONS:
         raise ValueError(
-            f"unknown activation {name!r}{closest_name(name, ACTIVATIONS)}; known are {', '.join(ACTIVATIONS)}"
+            f"unknown activation {name!r}{closest_name(name, ACTIVATIONS)}; valid names are {', '.join(ACTIVATIONS)}"
         )
     return ACTIVATIONS[name]
 
@@ -53,8 +53,8 @@ class FeedForward(nn.Module):
         return self.down(self.dropout(self.act(self.up(x))))
 
     def for_inference(self) -> None:
-        """For inference: the activation overwrites what it is given, which nobody else sees. It saves memory that is as
-        large as the hidden layer, and the time to get it."""
+        """For inference: the activation runs in place, which saves memory of the size of the hidden layer and its
+        allocation."""
         self.act = IN_PLACE.get(self.act, self.act)
 
 

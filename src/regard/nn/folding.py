@@ -15,15 +15,15 @@ Net = TypeVar("Net", bound=nn.Module)
 
 
 class Foldable(nn.Module):
-    """A map and a norm of fixed numbers, which can be one map."""
+    """Base class of a linear layer and a fixed norm that can be folded into one linear layer."""
 
     def folded(self) -> nn.Module:
-        """What takes its place; its own tensors may be changed."""
+        """The folded layer; the tensors of this module may be changed."""
         raise NotImplementedError
 
 
 class Normed(Foldable):
-    """A linear map without a bias, and a batch norm of what it gives."""
+    """A linear layer without a bias, followed by batch norm."""
 
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class Normed(Foldable):
 
 
 class NormThenLinear(Foldable):
-    """A batch norm, and a linear map of what it gives."""
+    """Batch norm, followed by a linear layer."""
 
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ def linear_map(weight: Tensor, bias: Tensor) -> nn.Linear:
 
 
 def with_norms(module: Net, *names: str) -> Net:
-    """A module whose linear maps of these names, as far as it has them, have each a batch norm from now on."""
+    """Add a batch norm to each linear layer of a module that has one of these names."""
     for name in names:
         linear = getattr(module, name)
         if isinstance(linear, nn.Linear):
@@ -72,7 +72,7 @@ def with_norms(module: Net, *names: str) -> Net:
 
 @torch.no_grad()
 def fold(net: nn.Module) -> None:
-    """Every batch norm that follows or leads a map becomes part of it. Then the net can no longer be trained."""
+    """Fold every batch norm into the linear layer beside it. The net can no longer be trained afterwards."""
     for module in list(net.modules()):
         for name, child in list(module.named_children()):
             if isinstance(child, Foldable):

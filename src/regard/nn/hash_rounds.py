@@ -29,10 +29,11 @@ FAR = 1 << 29  # a place that is near to no other
 
 
 class Near(Protocol):
-    """Who does not look at whom in a round."""
+    """Base class of the masks within a round."""
 
     def before(self, r: int, rows: slice) -> Tensor | None:
-        """The round whose last chunk stands before the first of this one, by its orders (g, n); None: nothing does."""
+        """The round whose last chunk precedes the first chunk of this round, by its orders (g, n); None: no round
+        does."""
         ...
 
     def apart(self, r: int, rows: slice, items: Tensor, seen: Tensor, gone: Tensor) -> Tensor:
@@ -47,7 +48,7 @@ class Near(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class HashPlan:
-    """The orders of all rounds, padding last; the number of real positions; and who looks at whom."""
+    """The order of positions in every round, padding last; the number of real positions; and the mask."""
 
     order: Tensor  # (r, g, n): the item at each place
     rank: Tensor  # (r, g, n): the place of each item
@@ -58,7 +59,7 @@ class HashPlan:
 
 @dataclass(frozen=True, eq=False)
 class Ring:
-    """The paper's chunks. Before the first one stands the last, as in a ring.
+    """The paper's chunks, each attending to itself and to the previous one; the last chunk precedes the first.
 
     With ``once`` a key counts once, in the first round that meets it. Otherwise it counts as often as it is met, and
     all rounds are one ring, as in the authors' code.
@@ -105,7 +106,7 @@ class Ring:
 
 @dataclass(frozen=True, eq=False)
 class BucketBand:
-    """The last ``width`` earlier keys of the same bucket: who is looked at hangs on the past alone.
+    """Each query attends to the last ``width`` earlier keys of its bucket, so that no query depends on later positions.
 
     Within a bucket the order is that of the text. Buckets stand more than a width apart, so one number tells both
     the bucket and the place in it.
@@ -142,7 +143,7 @@ def of(x: Tensor, items: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """One round of some rows: who asks and who is seen in each chunk."""
+    """One round of some rows: the queries and the keys of each chunk."""
 
     items: Tensor  # (g, c, m)
     seen: Tensor  # (g, c, w)
@@ -202,7 +203,7 @@ def ordinary(q: Tensor, k: Tensor, v: Tensor, plan: HashPlan, dropout: float) ->
 
 
 def owned(v: Tensor, plan: HashPlan, dropout: float) -> Tensor:
-    """The weight of each at itself, should it meet nobody else: none at padding.  -> (g, n, 1)"""
+    """The weight of each position at itself if it has no other key; 0 at padding. -> (g, n, 1)"""
     weights = (plan.rank[0] < plan.real).unsqueeze(-1).to(v.dtype)
     return dropped(weights, dropout) if dropout else weights
 
@@ -244,7 +245,7 @@ class Outcome:
 
 
 class Rounds(torch.autograd.Function):
-    """Some rows and chunks at a time, so that few scores stand in memory at once."""
+    """Autograd function over some rows and chunks at a time, so that few scores are in memory at once."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, plan: HashPlan, dropout: float) -> Tensor:
@@ -265,7 +266,7 @@ class Rounds(torch.autograd.Function):
         with again:
             if torch.is_grad_enabled():  # create_graph=True
                 if dropout:
-                    raise RuntimeError("attention by hashing with dropout cannot be differentiated twice")
+                    raise RuntimeError("LSH attention with dropout does not support second derivatives")
                 views = [x.view_as(x) for x in (q, k, v)]
                 found = ordinary(views[0], views[1], views[2], plan, 0.0)
                 return *slopes(found, views, slope, twice=True), None, None

@@ -12,13 +12,13 @@ Net = TypeVar("Net", bound=nn.Module)
 
 @runtime_checkable
 class Preparable(Protocol):
-    """A module that has a faster form for inference."""
+    """Protocol of modules with a faster form for inference."""
 
     def for_inference(self) -> None: ...
 
 
 def prepare_net(net: Net) -> Net:
-    """A frozen copy: batch norms are part of the maps beside them, and every module that has a faster form takes it."""
+    """A frozen copy for inference: batch norms are folded, and every module takes its faster form if it has one."""
     twin = copy.deepcopy(net).eval().requires_grad_(False)
     fold(twin)
     for module in twin.modules():

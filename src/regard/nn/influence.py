@@ -20,7 +20,8 @@ Mix = Callable[[Tensor, Tensor | None], Tensor]
 
 
 def tell(tap: Tap, mix: Mix, x: Tensor, real: Tensor | None) -> Tensor:
-    """What ``mix`` makes of x; who listens at the tap is told, in a second run, what moves what."""
+    """Compute ``mix`` of x; if the tap has a listener, a second run computes the influence of every input on every
+    output."""
     record(tap, mix, x, real)
     return mix(x, real)
 
@@ -29,11 +30,11 @@ def record(tap: Tap, mix: Mix, x: Tensor, real: Tensor | None) -> None:
     if tap.live:
         told = jacobian_norms(mix, x, real)
         if tap(told) is not told:
-            raise ValueError("an influence is only told: what would replace it is used by nobody")
+            raise ValueError("an influence cannot be replaced: it is only reported, and no computation uses it")
 
 
 def jacobian_norms(mix: Mix, x: Tensor, real: Tensor | None) -> Tensor:
-    """(b, n, d) -> (b, 1, n, n), as the map of one head; rows of a batch do not touch each other"""
+    """Norms of dy_i/dx_j, (b, n, d) -> (b, 1, n, n), as the map of one head; rows of a batch are independent"""
     with torch.inference_mode(False), torch.enable_grad(), heard_by({}):
         x = x.detach().clone().requires_grad_()
         real = None if real is None else real.clone()

@@ -16,7 +16,7 @@ def init_deviation(dim: int) -> float:
 
 
 def truncated_normal(x: Tensor, std: float = 0.02) -> Tensor:
-    """Fill a tensor from a normal distribution without its tails, which has the deviation ``std`` after they are cut.
+    """Fill a tensor from a truncated normal distribution, which has the standard deviation ``std`` after truncation.
 
     ``trunc_normal_(x, std=0.02)`` of PyTorch cuts at -2 and 2 as they are, a hundred deviations away: at nothing.
     """

@@ -25,7 +25,7 @@ from .site import Site
 
 @dataclass(frozen=True, kw_only=True)
 class LatentSizes:
-    """What every model with latents has in its config; each with its own sizes."""
+    """The sizes of latent blocks, shared by the configs of all models with latents."""
 
     latents: int = 512
     dim: int = 1024
@@ -45,7 +45,7 @@ class LatentSizes:
 
     def wrong(self) -> list[str]:
         typed = isinstance(self.looks, int) and isinstance(self.repeats, int)
-        many = f"looks = {self.looks} are more than repeats = {self.repeats}"
+        many = f"looks = {self.looks} is larger than repeats = {self.repeats}"
         return [
             *not_positive(self, "latents", "dim", "depth", "repeats", "looks", "heads", "cross_heads"),
             *not_positive(self, "key_dim", "value_dim", "hidden", "cross_hidden"),
@@ -59,7 +59,8 @@ class LatentSizes:
 
 
 class LatentBlock(nn.Module):
-    """Queries look at a context, then each is transformed. Without ``skip`` they are forgotten for what they saw."""
+    """Cross-attention of queries to a context, then a feed-forward. Without ``skip`` there is no residual around the
+    attention."""
 
     def __init__(
         self,
@@ -99,7 +100,7 @@ class LatentBlock(nn.Module):
 def shared(width: int, heads: int) -> int:
     """of one head"""
     if width % heads:
-        raise ValueError(f"keys or values of width {width} cannot be split into {heads} equal heads")
+        raise ValueError(f"the size of keys and values must be a multiple of {heads} heads, got {width}")
     return width // heads
 
 
@@ -167,6 +168,6 @@ def fourier_features(places: Tensor, bands: int, resolution: int) -> Tensor:
 
 
 def spread_over(grid: tuple[int, ...], device: torch.device, dtype: torch.dtype) -> Tensor:
-    """Where the points of a grid are, each axis from -1 to 1, row by row.  -> (points, axes)"""
+    """Coordinates of the points of a grid, each axis from -1 to 1, row by row. -> (points, axes)"""
     axes = [torch.linspace(-1.0, 1.0, size, device=device, dtype=dtype) for size in grid]
     return torch.stack(torch.meshgrid(*axes, indexing="ij"), -1).flatten(0, -2)

@@ -20,7 +20,7 @@ FEWEST = 128  # positions at a time: fewer would read the weights more often tha
 
 @dataclass(frozen=True, eq=False)
 class CrossEntropy:
-    """Sums over the real positions; a mean is what they give when divided by the number of these."""
+    """Summed cross-entropy over the real positions, with their number, for the mean."""
 
     sum: Tensor  # of -log p(target), smoothed: the only one with a gradient
     plain: Tensor  # the same without smoothing: exp(plain / n) is the perplexity
@@ -51,7 +51,10 @@ def cross_entropy(
     outside = (target < 0) | (target >= len(weight))
     if outside.any():
         wrong = int(target[outside][0])
-        raise ValueError(f"the target {wrong} is none of {len(weight)} words; where it does not count, real is False")
+        raise ValueError(
+            f"target {wrong} is out of range for a vocabulary of {len(weight)}; set real to False where the "
+            "target is ignored"
+        )
     learned = [part is not None and part.requires_grad and torch.is_grad_enabled() for part in (x, weight, bias)]
     if any(learned):
         return CrossEntropy(*ChunkedCrossEntropy.apply(x, weight, bias, target, smoothing))  # type: ignore[no-untyped-call]
@@ -64,20 +67,20 @@ def check(
 ) -> None:
     if x.shape[:-1] != target.shape or (real is not None and real.shape != target.shape):
         masked = "" if real is None else f", real {tuple(real.shape)}"
-        raise ValueError(f"shapes do not fit: x {tuple(x.shape)}, target {tuple(target.shape)}{masked}")
+        raise ValueError(f"shapes do not match: x {tuple(x.shape)}, target {tuple(target.shape)}{masked}")
     if real is not None and real.dtype != torch.bool:
-        raise ValueError(f"real is {real.dtype}, not bool; True means: counts")
+        raise ValueError(f"real must be bool (True: the position counts), got {real.dtype}")
     if weight.ndim != 2 or weight.shape[1] != x.shape[-1] or (bias is not None and bias.shape != weight.shape[:1]):
         added = "" if bias is None else f", bias {tuple(bias.shape)}"
-        raise ValueError(f"shapes do not fit: x {tuple(x.shape)}, weight {tuple(weight.shape)}{added}")
+        raise ValueError(f"shapes do not match: x {tuple(x.shape)}, weight {tuple(weight.shape)}{added}")
     if not 0 <= smoothing < 1:
-        raise ValueError(f"smoothing is {smoothing}, not from 0 to below 1")
+        raise ValueError(f"smoothing must be at least 0 and less than 1, got {smoothing}")
 
 
 def dense_cross_entropy(
     x: Tensor, weight: Tensor, target: Tensor, bias: Tensor | None, smoothing: float, real: Tensor | None
 ) -> CrossEntropy:
-    """All logits at once, for the compiler to arrange."""
+    """Cross-entropy with all logits at once, for torch.compile."""
     logits = F.linear(x, weight, bias).flatten(0, -2)
     target = (target if real is None else target.masked_fill(~real, -100)).flatten().long()
     loss = F.cross_entropy(logits, target, reduction="sum", label_smoothing=smoothing)
@@ -87,7 +90,7 @@ def dense_cross_entropy(
 
 
 class ChunkedCrossEntropy(torch.autograd.Function):
-    """The gradient is ready when the loss is; the backward pass only scales it."""
+    """Chunked cross-entropy: the gradient is computed with the loss; the backward pass only scales it."""
 
     @staticmethod
     def forward(
@@ -102,7 +105,9 @@ class ChunkedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, factor: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         if torch.is_grad_enabled():  # create_graph=True, where a missing part would be silently zero
-            raise RuntimeError("this loss keeps its gradient, not its logits, so it cannot be differentiated twice")
+            raise RuntimeError(
+                "this loss stores its gradient instead of its logits, so it does not support second derivatives"
+            )
         return *(None if part is None else part * factor for part in ctx.saved_tensors), None, None
 
 

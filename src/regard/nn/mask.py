@@ -9,7 +9,7 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Mask:
-    """Kept in parts, because not every kernel can use a full matrix, and no kernel should form one without need.
+    """Attention mask (True: may be attended to), kept in parts, as few kernels need the full matrix.
 
     causal: query i sees the keys up to ``start + i``, whatever the number of keys: those a cache has room for but
             has not written are never seen.
@@ -26,7 +26,7 @@ class Mask:
     def __post_init__(self) -> None:
         for name, part in (("keys", self.keys), ("pairs", self.pairs)):
             if part is not None and part.dtype != torch.bool:
-                raise ValueError(f"Mask.{name} is {part.dtype}, not bool; True means: may be looked at")
+                raise ValueError(f"Mask.{name} must be bool (True: may be attended to), got {part.dtype}")
 
     def dense(self, rows: int, columns: int, device: torch.device) -> Tensor | None:
         """All parts as one bool tensor that broadcasts to (..., h, q, k); None when everything is allowed."""
@@ -51,20 +51,20 @@ class Mask:
         return Mask(self.causal, self.start + rows.start, keys, pairs)
 
     def reach(self, rows: slice, columns: int) -> int:
-        """How many keys, from the first on, these queries may see at all: a causal tile need not touch the rest."""
+        """Number of leading keys that these queries may attend to: a causal tile can skip the rest."""
         return min(columns, self.start + rows.stop) if self.causal and isinstance(self.start, int) else columns
 
     def places(self, n: int, device: torch.device) -> Tensor:
-        """Where each of n queries stands among the keys: (n,), or (b, n) when each row has a start of its own."""
+        """Index of each of n queries among the keys: (n,), or (b, n) when each row has its own start."""
         first = self.start[:, None] if isinstance(self.start, Tensor) and self.start.ndim else self.start
         return torch.arange(n, device=device) + first
 
     def real(self, n: int, device: torch.device) -> Tensor | None:
-        """Which of n queries are no padding: (..., n); None when all are."""
+        """Which of n queries are not padding: (..., n); None when all are real."""
         return None if self.keys is None else pick(self.keys, self.places(n, device))
 
     def positions(self, n: int, device: torch.device) -> Tensor:
-        """The position of each of n queries in its own sentence, where padding takes none: (n,) or (..., n)"""
+        """The position of each of n queries in its sequence, not counting padding: (n,) or (..., n)"""
         places = self.places(n, device)
         return places if self.keys is None else pick(count(self.keys), places)
 
@@ -74,9 +74,10 @@ class Mask:
         return over_heads(keys[..., None, :] - self.positions(rows, device)[..., :, None])
 
     def structured(self, mechanism: str) -> "Mask":
-        """This mask for a kernel that never forms the score matrix; it raises what such a kernel cannot honour."""
+        """This mask for a kernel that never forms the score matrix; raises a ValueError for what such a kernel does not
+        support."""
         if self.pairs is not None:
-            raise ValueError(f"{mechanism} never forms the score matrix, so it cannot honour Mask.pairs")
+            raise ValueError(f"{mechanism} never forms the score matrix, so it does not support Mask.pairs")
         return self
 
 
@@ -85,17 +86,17 @@ CAUSAL = Mask(causal=True)
 
 
 def fitted_keys(keys: Tensor | None, tokens: Tensor) -> Tensor | None:
-    """The padding mask of these tokens, (b, n) or (b, n, d); one that belongs to others is refused."""
+    """Check that the padding mask has the shape of the tokens, (b, n) or (b, n, d), and return it."""
     if keys is not None and keys.shape != tokens.shape[:2]:
         raise ValueError(
-            f"keys, the padding mask, do not fit the tokens: got the shape {tuple(keys.shape)}, "
-            f"expected {tuple(tokens.shape[:2])}, False at padding"
+            f"keys (the padding mask, False at padding) must have the shape of the tokens: got {tuple(keys.shape)}, "
+            f"expected {tuple(tokens.shape[:2])}"
         )
     return keys
 
 
 class Bias(Protocol):
-    """What is added to the scores before the softmax; like a mask it can be asked for a tile of itself."""
+    """Attention bias: added to the scores before the softmax; like a mask, it can be computed for a tile."""
 
     def dense(self, rows: int, columns: int, device: torch.device) -> Tensor:
         """-> broadcasts to (..., h, q, k)"""
@@ -123,7 +124,7 @@ def over_heads(x: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class TensorBias:
-    """A bias that is there as a tensor: AlphaFold's pairs, Swin's table."""
+    """A bias given as a tensor, such as AlphaFold's pair bias or Swin's position bias."""
 
     value: Tensor
 
@@ -148,7 +149,7 @@ def add_bias(scores: Tensor, bias: Bias | None) -> Tensor:
 
 
 def masked_softmax(scores: Tensor, allowed: Tensor | None, bias: Bias | None = None) -> Tensor:
-    """Softmax over the keys, in float32 at least; a row that may look at nothing gets zeros, not NaN.
+    """Softmax over the keys, in float32 at least; a row in which every key is masked gets zeros, not NaN.
 
     ``bias`` is the one that the scores have in them already: where it is minus infinity, it forbids as a mask does.
     """

@@ -24,7 +24,7 @@ Choice = str | Mapping[str, Any] | tuple[Any, ...]  # a name, a table with ``kin
 
 @dataclass(frozen=True)
 class Traits:
-    """What the weights of a mechanism promise beyond the law; contracts ask for it."""
+    """Properties of the attention weights of a mechanism, which the contracts test."""
 
     sums: Literal["one", "less", "free"] = "one"  # of a row: 1; at most 1, as some keys are left out; anything
     placed: bool = False  # queries stand among the keys, or know their places: padding before them moves them
@@ -39,7 +39,8 @@ class Mechanism:
 
 
 class Mechanisms(dict[str, Mechanism]):
-    """``elsewhere`` is called before a name is unknown: it may bring rows from outside of the library."""
+    """The table of attention mechanisms. ``elsewhere`` is called before a name is reported as unknown: it may load
+    plug-ins."""
 
     elsewhere: Callable[[], None] | None = None
 
@@ -49,9 +50,9 @@ class Mechanisms(dict[str, Mechanism]):
         return super().__contains__(name)
 
     def add(self, name: str, row: Mechanism) -> None:
-        """A row of one's own. None is replaced, so that a name means one thing."""
+        """Add a mechanism. An existing name is never replaced."""
         if name in self:
-            raise ValueError(f"there is an attention of the name {name!r} already; choose another name")
+            raise ValueError(f"an attention named {name!r} already exists; choose another name")
         self[name] = row
 
 
@@ -85,13 +86,16 @@ class Keep:
 
 def local_p(settings: WindowSettings, site: Site) -> Mixer:
     if site.causal:
-        raise ValueError("local-p attention predicts a place in the whole sentence, so it cannot be causal")
+        raise ValueError("local-p attention predicts a position anywhere in the sequence, so it cannot be causal")
     return site.attention(LocalP(site.heads, site.width, settings.window, site.dropout))
 
 
 def local(settings: BandSettings, site: Site) -> Mixer:
     if site.cross:
-        raise ValueError("local attention compares places in one sequence, so it cannot serve a context")
+        raise ValueError(
+            "local attention compares positions within one sequence, so it does not support cross-attention "
+            "to a context"
+        )
     return site.attention(Local(settings.window, site.dropout))
 
 
@@ -125,40 +129,50 @@ MECHANISMS = Mechanisms(
             "relu(w.[q; k]) / n, no softmax (Wang 2018)",
             FREE,
         ),
-        "local": Mechanism(BandSettings, local, "keys less than a window away (Child 2019)", NEAR),
-        "strided": Mechanism(sparse.StridedSettings, sparse.strided, "near keys, and every l-th (Child 2019)", NEAR),
-        "fixed": Mechanism(sparse.FixedSettings, sparse.fixed, "one's block, and all blocks' ends (Child 2019)", NEAR),
-        "linformer": Mechanism(linformer.Settings, linformer.build, "few sums of all keys (Wang 2020)", FREE),
+        "local": Mechanism(BandSettings, local, "keys within a window (Child 2019)", NEAR),
+        "strided": Mechanism(
+            sparse.StridedSettings, sparse.strided, "nearby keys and every l-th key (Child 2019)", NEAR
+        ),
+        "fixed": Mechanism(
+            sparse.FixedSettings, sparse.fixed, "own block and the ends of all blocks (Child 2019)", NEAR
+        ),
+        "linformer": Mechanism(
+            linformer.Settings, linformer.build, "keys and values projected to few (Wang 2020)", FREE
+        ),
         "synthesizer": Mechanism(
             synthesizer.MixtureSettings,
             synthesizer.mixture,
-            "learned scores and compared ones, mixed (Tay 2021)",
+            "mix of learned and dot-product scores (Tay 2021)",
             SEATED,
         ),
         "synthesizer-dense": Mechanism(
-            synthesizer.DenseSettings, synthesizer.dense, "scores guessed from the query alone (Tay 2021)"
+            synthesizer.DenseSettings, synthesizer.dense, "scores predicted from the query alone (Tay 2021)"
         ),
         "synthesizer-random": Mechanism(
-            synthesizer.RandomSettings, synthesizer.random, "scores learned, the same for all inputs (Tay 2021)", SEATED
+            synthesizer.RandomSettings, synthesizer.random, "learned scores, the same for all inputs (Tay 2021)", SEATED
         ),
-        "local-p": Mechanism(WindowSettings, local_p, "near a predicted place (Luong 2015)", FADING),
+        "local-p": Mechanism(WindowSettings, local_p, "window around a predicted position (Luong 2015)", FADING),
         "cosine": Mechanism(Plain, lambda c, s: s.attention(Cosine(s.heads, s.dropout)), "cos(q, k) / tau (Swin v2)"),
-        "top-k": Mechanism(Keep, lambda c, s: s.attention(TopK(c.keep, s.dropout)), "the k best keys (Zhao 2019)"),
+        "top-k": Mechanism(
+            Keep, lambda c, s: s.attention(TopK(c.keep, s.dropout)), "the k highest-scoring keys (Zhao 2019)"
+        ),
         "performer": Mechanism(performer.Settings, performer.build, "positive random features (Choromanski 2021)"),
         "random-features": Mechanism(rfa.Settings, rfa.build, "random sines and cosines (Peng 2021)", FREE),
         "chunked": Mechanism(
-            chunked.Settings, chunked.build, "keys of its chunk and the one before (Kitaev 2020)", NEAR
+            chunked.Settings, chunked.build, "keys of the same and the previous chunk (Kitaev 2020)", NEAR
         ),
-        "lsh": Mechanism(lsh.Settings, lsh.build, "keys of the same bucket of a hash (Kitaev 2020)", NEAR),
+        "lsh": Mechanism(lsh.Settings, lsh.build, "keys in the same LSH bucket (Kitaev 2020)", NEAR),
         "talking": Mechanism(
             Plain,
             lambda c, s: s.attention(TalkingHeads(s.heads, s.dropout)),
-            "heads exchange scores (Shazeer 2020, CaiT)",
+            "scores mixed across heads (Shazeer 2020, CaiT)",
             FREE,
         ),
-        "fourier": Mechanism(fourier.Settings, fourier.build, "Re(fft2), nothing to learn (FNet 2022)"),
+        "fourier": Mechanism(fourier.Settings, fourier.build, "Re(fft2), no parameters (FNet 2022)"),
         "token-mlp": Mechanism(tokens.Settings, tokens.build, "an MLP over the positions (MLP-Mixer 2021)"),
-        "workspace": Mechanism(workspace.Settings, workspace.build, "write to a few slots, read them (Goyal 2022)"),
+        "workspace": Mechanism(
+            workspace.Settings, workspace.build, "tokens write to and read from a few slots (Goyal 2022)"
+        ),
     }
 )
 
@@ -170,12 +184,12 @@ class PickedMechanism:
 
 
 def pick_mechanism(choice: Choice) -> PickedMechanism:
-    """The mechanism that one choice names, with its settings; a ValueError says what is unknown."""
+    """The mechanism of one choice, with its settings; raises a ValueError for an unknown name or setting."""
     table = {"kind": choice} if isinstance(choice, str) else dict(choice) if isinstance(choice, Mapping) else {}
     kind = table.pop("kind", None)
     if not isinstance(kind, str) or kind not in MECHANISMS:
         hint = closest_name(kind, MECHANISMS)
-        raise ValueError(f"unknown attention {show_value(choice)}{hint}; known are {', '.join(MECHANISMS)}")
+        raise ValueError(f"unknown attention {show_value(choice)}{hint}; valid names are {', '.join(MECHANISMS)}")
     try:
         return PickedMechanism(kind, parse(MECHANISMS[kind].settings, table))
     except ValueError as error:
@@ -183,14 +197,14 @@ def pick_mechanism(choice: Choice) -> PickedMechanism:
 
 
 def simplest_choice(choice: Choice) -> Choice:
-    """The shortest way to say it: several that are one are that one, and a table that sets nothing is its name."""
+    """The shortest equivalent choice: equal choices become one, and a table with default settings becomes its name."""
     first, *others = map(pick_mechanism, choice if isinstance(choice, list | tuple) else [choice])
     plain = first.settings == MECHANISMS[first.kind].settings()
     return first.kind if plain and all(other == first for other in others) else choice
 
 
 def build_mixer(choice: Choice, site: Site) -> Mixer:
-    """The attention that was picked, for this place; a ValueError says what is unknown or cannot be served here."""
+    """Build the chosen attention for a site; raises a ValueError if it is unknown or not supported at this site."""
     picked = pick_mechanism(choice)
     try:
         return MECHANISMS[picked.kind].build(picked.settings, site)
@@ -199,7 +213,7 @@ def build_mixer(choice: Choice, site: Site) -> Mixer:
 
 
 def can_drop(choice: Choice) -> bool:
-    """Whether single weights can be dropped in training. What is unknown is told of elsewhere."""
+    """Whether the chosen attention supports attention dropout. Unknown names are reported elsewhere."""
     for one in choice if isinstance(choice, list | tuple) else [choice]:
         try:
             with torch.device("meta"):
@@ -211,13 +225,14 @@ def can_drop(choice: Choice) -> bool:
 
 
 def unknown_choices(config: object, *names: str) -> list[str]:
-    """For a config: what is unknown in the attentions that it picks. What cannot stand at a place, ``Site`` tells."""
+    """For a config: the problems of its attention choices. What is not supported at a site is reported when it is
+    built."""
     problems = []
     for name in names:
         choice = getattr(config, name)
         turns = choice if isinstance(choice, list | tuple) else [choice]
         if not turns:
-            problems.append(f"{name} is an empty list; give at least one name")
+            problems.append(f"{name} is an empty list; it needs at least one name")
         for one in turns if choice is not None else []:
             try:
                 pick_mechanism(one)
@@ -227,8 +242,8 @@ def unknown_choices(config: object, *names: str) -> list[str]:
 
 
 def layer_choices(choice: Choice, depth: int) -> list[Choice]:
-    """One choice for each layer: several take turns (GPT-3 alternates dense and banded)."""
+    """One choice for each layer: several choices alternate (as the dense and banded layers of GPT-3)."""
     turns = list(choice) if isinstance(choice, list | tuple) else [choice]
     if not turns:
-        raise ValueError("attention is an empty list; give at least one name")
+        raise ValueError("attention is an empty list; it needs at least one name")
     return [turns[i % len(turns)] for i in range(depth)]

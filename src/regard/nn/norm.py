@@ -11,5 +11,5 @@ def build_norm(kind: Norm, dim: int, eps: float) -> nn.Module:
     """layer: (x - mean) / sqrt(var + eps) * g + b, biased variance.  rms: x / sqrt(mean(x^2) + eps) * g."""
     kinds = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
     if kind not in kinds:
-        raise ValueError(f"unknown norm {kind!r}; known are {', '.join(kinds)}")
+        raise ValueError(f"unknown norm {kind!r}; valid names are {', '.join(kinds)}")
     return kinds[kind](dim, eps=eps)

@@ -9,7 +9,9 @@ def pool_first(x: Tensor, keys: Tensor | None) -> Tensor:
     if not len(x):
         return x.sum(1)  # no rows; there may be no tokens either
     if not x.shape[1]:
-        raise ValueError(f"the pooler reads a row's first token: got {len(x)} rows of 0 tokens, expected at least 1")
+        raise ValueError(
+            f"pooling reads the first token of each row: got {len(x)} rows of 0 tokens, expected at least 1 token"
+        )
     return x[:, 0] if keys is None else x[torch.arange(len(x), device=x.device), keys.int().argmax(1)]
 
 

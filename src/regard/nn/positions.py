@@ -34,7 +34,7 @@ def sinusoid(positions: Tensor, dim: int, layout: Layout = "interleaved", base: 
 
 
 class Learned(nn.Module):
-    """One free vector for each position; asking beyond the last one is an error, not a wrong answer."""
+    """Learned position embeddings; a position out of range raises a ValueError."""
 
     def __init__(self, length: int, dim: int) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class Learned(nn.Module):
             last = int(positions.max())
             if last >= len(self.weight):
                 raise ValueError(
-                    f"position {last} asked of a model with {len(self.weight)} positions; shorten the input"
+                    f"position {last} is out of range for a model with {len(self.weight)} positions; shorten the input"
                 )
         return F.embedding(positions, self.weight)
 
@@ -70,7 +70,9 @@ class Axial(nn.Module):
         if positions.numel() and not torch.compiler.is_compiling() and not positions.is_meta:
             last = int(positions.max())
             if last >= rows * columns:
-                raise ValueError(f"position {last} asked of a model with {rows * columns} positions; shorten the input")
+                raise ValueError(
+                    f"position {last} is out of range for a model with {rows * columns} positions; shorten the input"
+                )
         there = F.embedding(positions // columns, self.rows), F.embedding(positions % columns, self.columns)
         return torch.cat(there, -1)
 
@@ -86,7 +88,7 @@ class Rotary(nn.Module):
     def __init__(self, turned: int, *, base: float = 10000.0, layout: Layout = "interleaved") -> None:
         super().__init__()
         if turned % 2:
-            raise ValueError(f"rotary positions turn pairs of features, so their number cannot be odd: {turned}")
+            raise ValueError(f"rotary positions rotate pairs of features, so their number must be even, got {turned}")
         self.turned, self.base, self.layout = turned, base, layout
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
@@ -200,7 +202,7 @@ class WindowBias(nn.Module):
         height, width = height or self.height, width or self.width
         if height > self.height or width > self.width:
             raise ValueError(
-                f"a table of offsets in windows of {self.height} x {self.width} cannot serve one of {height} x {width}"
+                f"the position bias is for windows of at most {self.height} x {self.width}, got {height} x {width}"
             )
         table: Tensor = self.weight
         if (height, width) != (self.height, self.width):
@@ -213,7 +215,7 @@ class WindowBias(nn.Module):
         return self.weight.unflatten(0, (2 * self.height - 1, 2 * self.width - 1))
 
     def resized(self, height: int, width: int) -> Tensor:
-        """The table for windows of another size, bicubic, as the authors' code.  -> (offsets, h)"""
+        """The table interpolated for windows of another size, bicubic, as in the authors' code. -> (offsets, h)"""
         if (height, width) == (self.height, self.width):
             return self.weight
         grid, size = self.offsets().movedim(-1, 0)[None], (2 * height - 1, 2 * width - 1)
@@ -221,8 +223,8 @@ class WindowBias(nn.Module):
 
 
 class LogBias(nn.Module):
-    """Swin v2 (Liu et al., 2022), https://arxiv.org/abs/2111.09883, section 3.3: a small network tells the number of
-    each head for an offset, whose logarithm it is given, so that a larger window asks for little that is new.
+    """Swin v2 (Liu et al., 2022), https://arxiv.org/abs/2111.09883, section 3.3: a small network computes the bias of
+    each head from the logarithm of an offset, so that it extrapolates little in larger windows.
 
         16 sigmoid(MLP(log y, log x)), log x = sign(x) log2(|8x / (window - 1)| + 1) / log2 8
 
@@ -270,7 +272,7 @@ class OffsetBias(nn.Module):
         return table[:, distances(height, width, stride, table.device)]
 
     def resized(self, height: int, width: int) -> Tensor:
-        """The table for another grid, bilinear.  -> (h, height * width)"""
+        """The table interpolated for another grid, bilinear. -> (h, height * width)"""
         if (height, width) == (self.height, self.width):
             return self.weight
         grid = self.weight.unflatten(1, (self.height, self.width))[None]
@@ -279,7 +281,7 @@ class OffsetBias(nn.Module):
 
 @lru_cache(maxsize=64)
 def distances(height: int, width: int, stride: int, device: torch.device) -> Tensor:
-    """Rows and columns between a query and a key, as one number.  -> (q, k)"""
+    """The row and column distance between a query and a key, as one index. -> (q, k)"""
     with torch.inference_mode(False):  # remembered tensors must serve training too
         y, x = torch.meshgrid(*(torch.arange(side, device="cpu") for side in (height, width)), indexing="ij")
         rows = (y[::stride, ::stride].flatten()[:, None] - y.flatten()).abs()
@@ -288,7 +290,7 @@ def distances(height: int, width: int, stride: int, device: torch.device) -> Ten
 
 
 def refit_tables(old: nn.Module, new: nn.Module) -> dict[str, Tensor]:
-    """The weights of ``old``, its tables of offsets made for the windows and grids of ``new``, a net of its form."""
+    """The weights of ``old``, with the position-bias tables interpolated for the windows and grids of ``new``."""
     found, places = dict(old.state_dict()), dict(new.named_modules())
     for name, module in old.named_modules():
         other = places.get(name)
@@ -306,7 +308,7 @@ def interpolate(table: Tensor, old: tuple[int, int], new: tuple[int, int]) -> Te
         return table
     special = table.shape[1] - old[0] * old[1]
     if special < 0:
-        raise ValueError(f"a table of {table.shape[1]} positions cannot hold a grid of {old[0]} x {old[1]}")
+        raise ValueError(f"{table.shape[1]} position embeddings are too few for a grid of {old[0]} x {old[1]}")
     grid = table[:, special:].unflatten(1, old).movedim(-1, 1)
     grid = F.interpolate(grid, size=new, mode="bicubic", align_corners=False)
     return torch.cat((table[:, :special], grid.movedim(1, -1).flatten(1, 2)), 1)

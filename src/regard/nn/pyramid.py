@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 
 class Stage(nn.Module):
-    """Some blocks at one resolution, after the step that made it coarser."""
+    """Blocks at one resolution, after the downsampling layer."""
 
     def __init__(self, shrink: nn.Module | None, blocks: Iterable[nn.Module]) -> None:
         super().__init__()
@@ -35,12 +35,12 @@ def join_neighbours(x: Tensor) -> Tensor:
 
 
 def halved_side(side: int, times: int) -> int:
-    """A side of the grid after so many steps to a coarser one."""
+    """Side of the grid after the given number of downsampling steps."""
     return -(-side // 2**times)
 
 
 def pad_to_patches(images: Tensor, patch: int) -> Tensor:
-    """Images, with zeros below and on the right up to whole patches; those without pixels others will refuse.
+    """Pad images with zeros at the bottom and right to a multiple of the patch size; empty images are refused later.
 
     (b, channels, height, width) -> (b, channels, height', width')
     """

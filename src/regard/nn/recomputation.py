@@ -19,7 +19,8 @@ T = TypeVar("T")
 
 
 def recompute_forward(f: Callable[..., T], *inputs: Tensor | None) -> T:
-    """``f(*inputs)``, of which only the inputs are kept; random states are replayed, and what was decided stays.
+    """Activation recomputation (gradient checkpointing) of ``f(*inputs)``: only the inputs are kept; random states and
+    decisions are replayed.
 
     Whoever listened during the forward pass is taken along, so that the second run takes the same path, also after
     the capture has closed.
@@ -86,7 +87,7 @@ _notes = threading.local()
 
 
 def kept(decide: Callable[[], Tensor]) -> Tensor:
-    """What was decided, and noted if someone takes notes; in a second run, what the notes say."""
+    """Make a decision and note it for the second run; in a second run, return the noted decision."""
     notes: Notes | None = None if torch.compiler.is_compiling() else getattr(_notes, "open", None)
     if notes is None:
         return decide()
@@ -99,7 +100,7 @@ def kept(decide: Callable[[], Tensor]) -> Tensor:
 
 @dataclass(frozen=True)
 class RowPart:
-    """Some rows of a result, its last axis but one: the rows that they need of each input, and how they are made."""
+    """Some rows (second-last axis) of a result: the input rows that they need, and how to compute them."""
 
     rows: slice
     needs: tuple[slice, ...]
@@ -115,7 +116,7 @@ def some(x: Tensor, rows: slice) -> Tensor:
 
 
 def in_parts(parts: Sequence[RowPart], *inputs: Tensor) -> Tensor:
-    """One part after another, and each again for its gradient. Only the inputs are kept.
+    """Compute a result part by part, and each part again for its gradient. Only the inputs are kept.
 
     A part leaves nothing behind. An output of its own or a node of a graph would come to stand in the memory that its
     large tensors gave back, and the allocator could not use that again for those of the next part. So there is one
@@ -138,8 +139,7 @@ def in_parts(parts: Sequence[RowPart], *inputs: Tensor) -> Tensor:
 
 
 def followed(inputs: Sequence[Tensor]) -> bool:
-    """Whether someone follows every step by himself and so must see all of them: a compiler, or a derivative that is
-    taken forward."""
+    """Whether every step must be traced: by a compiler, or by forward-mode differentiation."""
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
         return True
     return any(unpack_dual(x).tangent is not None for x in inputs)
@@ -183,19 +183,19 @@ class Borrowed(TorchFunctionMode):
 
 
 def viewed(x: Tensor) -> bool:
-    """Whether this is a view that was made without gradients: it says that it wants one because its base does."""
+    """Whether this is a view created without gradients, which reports requires_grad only because its base does."""
     return x.grad_fn is None and x._base is not None and x._base.requires_grad
 
 
 def separate(borrowed: Sequence[Tensor]) -> bool:
-    """Whether a part can be differentiated for these by itself: none is made of another, and none has a hook, which
-    would be called for every part."""
+    """Whether a part can be differentiated separately for these tensors: none depends on another, and none has a hook,
+    which would run for every part."""
     unrelated = len(borrowed) == 1 or all(x.is_leaf for x in borrowed)
     return unrelated and not any(x._backward_hooks or x.retains_grad for x in borrowed)
 
 
 class Moment:
-    """What a forward pass hangs on besides its inputs: random states, precision, and who listens."""
+    """The state of a forward pass besides its inputs: random states, precision, and listeners."""
 
     def __init__(self, x: Tensor) -> None:
         self.device, self.hearing = x.device.type, listeners_here()
@@ -231,8 +231,8 @@ class RecomputedParts(torch.autograd.Function):
         if torch.is_grad_enabled():  # create_graph=True
             if borrowed:  # they may also have made the inputs, and nothing here could tell the two ways apart
                 raise RuntimeError(
-                    "what is computed in parts with weights or a learned bias cannot be differentiated twice; "
-                    "for attention, let regard.nn.attention.DENSE be queries x keys, so that it is computed whole"
+                    "a computation in parts with weights or a learned bias does not support second derivatives; "
+                    "for attention, set regard.nn.attention.DENSE to queries x keys, so that it runs in one part"
                 )
             with ctx.moment.again():
                 views = [x.view_as(x) for x in inputs]

@@ -45,7 +45,7 @@ class RNNCell(nn.Module):
         return torch.rnn_relu if self.act in (F.relu, torch.relu) else None
 
     def forward(self, x: Tensor, state: State | None = None) -> State:
-        """(b, d), the state before or none for zeros -> the state after"""
+        """(b, d), the previous state (None: zeros) -> the new state"""
         h = (state or blank_state(self, x))["h"]
         return {"h": self.h(self.act(self.input(x) + self.recurrent(h)))}
 
@@ -63,7 +63,7 @@ class GRUCell(nn.Module):
     def __init__(self, dim: int, hidden: int, *, reset: Literal["after", "before"] = "after") -> None:
         super().__init__()
         if reset not in ("after", "before"):
-            raise ValueError(f"unknown reset {reset!r} of a GRU; known are after, before")
+            raise ValueError(f"unknown GRU reset {reset!r}; valid values are after, before")
         self.input, self.recurrent, self.reset = nn.Linear(dim, 3 * hidden), nn.Linear(hidden, 3 * hidden), reset
         self.r, self.z, self.n, self.h = Tap(), Tap(), Tap(), Tap()
         settle(self, hidden)
@@ -72,7 +72,7 @@ class GRUCell(nn.Module):
         return torch.gru if self.reset == "after" else None
 
     def forward(self, x: Tensor, state: State | None = None) -> State:
-        """(b, d), the state before or none for zeros -> the state after"""
+        """(b, d), the previous state (None: zeros) -> the new state"""
         h = (state or blank_state(self, x))["h"]
         e, after, new = h.shape[-1], self.reset == "after", self.input(x)
         u, c = self.recurrent.weight, self.recurrent.bias
@@ -103,7 +103,7 @@ class LSTMCell(nn.Module):
 
     @torch.no_grad()
     def set_forget(self, bias: float) -> None:
-        """The two biases add up, so one of them takes it all."""
+        """Set the forget-gate bias: the two biases add up, so one of them is set."""
         self.input.bias.chunk(4)[1].fill_(bias)
         self.recurrent.bias.chunk(4)[1].zero_()
 
@@ -111,7 +111,7 @@ class LSTMCell(nn.Module):
         return torch.lstm
 
     def forward(self, x: Tensor, state: State | None = None) -> State:
-        """(b, d), the state before or none for zeros -> the state after"""
+        """(b, d), the previous state (None: zeros) -> the new state"""
         state = state or blank_state(self, x)
         i, f, g, o = (self.input(x) + self.recurrent(state["h"])).chunk(4, -1)
         i, f, g, o = self.i(i.sigmoid()), self.f(f.sigmoid()), self.g(g.tanh()), self.o(o.sigmoid())
@@ -131,23 +131,23 @@ CELLS: dict[str, Kind] = {
 
 def cell_kind(name: str) -> Kind:
     if name not in CELLS:
-        raise ValueError(f"unknown recurrent cell {name!r}; known are {', '.join(CELLS)}")
+        raise ValueError(f"unknown recurrent cell {name!r}; valid names are {', '.join(CELLS)}")
     return CELLS[name]
 
 
 def settle(cell: nn.Module, hidden: int) -> None:
-    """PyTorch's first weights and biases: uniform, at most 1 / sqrt(hidden)."""
+    """PyTorch's initialisation of weights and biases: uniform, at most 1 / sqrt(hidden)."""
     for weight in cell.parameters():
         nn.init.uniform_(weight, -(hidden**-0.5), hidden**-0.5)
 
 
 def blank_state(cell: Cell, x: Tensor) -> State:
-    """The state before anything was read."""
+    """The zero state, before the first step."""
     return {name: x.new_zeros(*x.shape[:-1], cell.recurrent.in_features) for name in cell.names}
 
 
 def detach(state: State) -> State:
-    """Cut the gradient, between the pieces of a sequence that is too long to learn from at once."""
+    """Detach a state from the graph, for truncated backpropagation through time."""
     return {name: part.detach() for name, part in state.items()}
 
 
@@ -168,7 +168,7 @@ class RecurrentOutput:
 
 
 class Recurrent(nn.Module):
-    """Layers of cells over whole sequences, each reading the layer below, from one end or from both.
+    """Stacked recurrent layers over sequences, unidirectional or bidirectional.
 
     Padding, on either side, does not exist for it: the state does not move there, so that the way back starts at a
     sequence's own last token. Dropout stands between layers, never between steps. The whole stack is one call of
@@ -180,7 +180,7 @@ class Recurrent(nn.Module):
     ) -> None:
         super().__init__()
         if depth < 1:
-            raise ValueError(f"a recurrent network has at least one layer, not {depth}")
+            raise ValueError(f"depth of a recurrent network must be at least 1, got {depth}")
         self.sides = 2 if bidirectional else 1
         self.dim, self.width = dim, self.sides * hidden
         widths = [dim, *[self.width] * (depth - 1)]
@@ -192,12 +192,12 @@ class Recurrent(nn.Module):
     def forward(
         self, x: Tensor, *, keys: Tensor | None = None, state: State | None = None, cache: Cache | None = None
     ) -> RecurrentOutput:
-        """(b, n, d); keys bool (b, n), False at padding; the state before the first token, or none for zeros.
+        """(b, n, d); keys bool (b, n), False at padding; the initial state, None for zeros.
 
         Once a cache holds a state, decoding goes on from there and ``state`` is no longer read.
         """
         if cache is not None and self.sides == 2:
-            raise ValueError("a network that reads from both ends needs the whole sequence, so it cannot use a cache")
+            raise ValueError("a bidirectional network needs the full sequence, so it cannot use a cache")
         if x.dtype == torch.float32 and not x.is_meta and torch.is_autocast_enabled(x.device.type):
             x = x.to(torch.get_autocast_dtype(x.device.type))  # not every fused kernel does this by itself
         start = self.start(x, keys, recall_state(cache, self) or state)
@@ -219,15 +219,20 @@ class Recurrent(nn.Module):
     def start(self, x: Tensor, keys: Tensor | None, state: State | None) -> State:
         """What came in is looked at here; -> the state to start from, each (l * s, b, e)"""
         if x.ndim != 3 or x.shape[1] == 0 or x.shape[2] != self.dim:
-            raise ValueError(f"a recurrent network takes (batch, at least 1, {self.dim}); got {tuple(x.shape)}")
+            raise ValueError(
+                f"the input of a recurrent network must have the shape (batch, at least 1, {self.dim}), got "
+                f"{tuple(x.shape)}"
+            )
         if keys is not None and (keys.shape != x.shape[:2] or keys.dtype != torch.bool):
             got = f"{keys.dtype} {tuple(keys.shape)}"
-            raise ValueError(f"keys are bool {tuple(x.shape[:2])} for this input, True at real tokens; got {got}")
+            raise ValueError(
+                f"keys (the padding mask, True at real tokens) must be bool {tuple(x.shape[:2])}, got {got}"
+            )
         wanted = dict.fromkeys(self.cells()[0].names, (len(x), len(self.ahead), self.width))
         state = state or {name: x.new_zeros(shape) for name, shape in wanted.items()}
         shapes = {name: tuple(part.shape) for name, part in state.items()}
         if shapes != wanted:
-            raise ValueError(f"the state to start from has the shapes {wanted}; got {shapes}")
+            raise ValueError(f"the initial state must have the shapes {wanted}, got {shapes}")
         parts = {name: state[name].to(x.dtype).unflatten(2, (self.sides, -1)) for name in wanted}  # (b, l, s, e)
         return {name: part.permute(1, 2, 0, 3).flatten(0, 1).contiguous() for name, part in parts.items()}
 
@@ -237,7 +242,7 @@ class Recurrent(nn.Module):
         return cast("list[Cell]", [cell for layer in layers for cell in layer])
 
     def kernel(self, x: Tensor) -> Fused | None:
-        """The fused kernel, if all cells are exactly PyTorch's and nobody listens where it cannot be heard."""
+        """The fused kernel, if all cells are those of PyTorch and no listener needs the steps."""
         cells = self.cells()
         if x.is_meta or any(tap.live for cell in cells for tap in cell.children() if isinstance(tap, Tap)):
             return None

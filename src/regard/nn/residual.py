@@ -18,7 +18,7 @@ Sublayer = Callable[[Tensor], Tensor]
 
 
 class Branch(nn.Module):
-    """What happens to a branch before it is added: LayerScale, dropout, stochastic depth.
+    """What is applied to a residual branch before it is added: LayerScale, dropout, stochastic depth.
 
     LayerScale (Touvron et al., 2021), https://arxiv.org/abs/2103.17239: a learned factor per feature, small at first.
     Stochastic depth (Huang et al., 2016), https://arxiv.org/abs/1603.09382: skip the branch for some examples.
@@ -94,7 +94,7 @@ Placement = Literal["pre", "post", "admin", "res-post"]
 
 
 def build_residual(placement: Placement, norm: nn.Module, branch: Branch, dim: int) -> Residual:
-    """The residual by its config word."""
+    """Build the residual connection with this norm placement."""
     if placement == "admin":
         return Admin(norm, branch, dim)
     if placement == "pre":
@@ -103,12 +103,12 @@ def build_residual(placement: Placement, norm: nn.Module, branch: Branch, dim: i
         return PostNorm(norm, branch)
     if placement == "res-post":
         return ResPost(norm, branch)
-    raise ValueError(f"unknown placement of the norm {placement!r}; known are {', '.join(get_args(Placement))}")
+    raise ValueError(f"unknown norm placement {placement!r}; valid values are {', '.join(get_args(Placement))}")
 
 
 @torch.no_grad()
 def profile(stacks: Iterable[nn.Module], run: Callable[[], object]) -> None:
-    """Admin's first phase: run one batch in training mode and set every omega, in the order the layers are reached.
+    """Profiling phase of Admin: run one batch in training mode and set every omega, in the order of the layers.
 
     omega_1 = 1, omega_(i+1)^2 = Var[omega_i x_(i-1)] + Var[f_i]; each stack (encoder, decoder) accumulates by itself.
     """

@@ -33,7 +33,7 @@ HIDDEN = 1 << 22  # numbers of a feed-forward's inside that may stand in memory 
 
 @dataclass(frozen=True, eq=False)
 class Streams:
-    """The two halves of the state, each (b, n, d)."""
+    """The two streams of a reversible network, each (b, n, d)."""
 
     first: Tensor
     second: Tensor
@@ -79,7 +79,7 @@ class ReversibleBlock(nn.Module):
 
 
 def run_reversible(blocks: Sequence[nn.Module], x: Streams, *, mask: Mask = ALL, cache: Cache | None = None) -> Streams:
-    """All blocks, one after the other. In training nothing of them is kept but the end, unless someone listens."""
+    """Run all reversible blocks. In training only the final output is kept, unless a listener is active."""
     layers = [block for block in blocks if isinstance(block, ReversibleBlock)]
     parameters = [p for layer in layers for p in layer.parameters()]
     learning = torch.is_grad_enabled() and any(p.requires_grad for p in (*parameters, x.first, x.second))
@@ -166,7 +166,7 @@ def then(moment: Moment) -> Iterator[None]:
 def again(
     layer: nn.Module, run: Callable[[Tensor], Tensor], x: Tensor, slope: Tensor, found: dict[int, Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """Run one half of a block once more: what it said, and the gradient of its input; those of weights are added."""
+    """Run one half of a block again: its output and the gradient of its input; gradients of weights are accumulated."""
     weights = [p for p in layer.parameters() if p.requires_grad]
     with torch.enable_grad():
         x = x.detach().requires_grad_()

@@ -11,12 +11,12 @@ from .mask import fitted_keys
 
 
 def known_last(values: Tensor, keys: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """Padding goes to the left, whatever side it stood on, and becomes zeros: the last place is the last known value.
+    """Move padding to the left and set it to zero, so that the last position is the last known value.
 
     (b, n), bool (b, n) -> (b, n), bool (b, n)
     """
     if values.shape[1] == 0:
-        raise ValueError(f"a window has at least 1 value; got {values.shape[0]} windows of 0")
+        raise ValueError(f"each window needs at least 1 value, got {values.shape[0]} windows of 0")
     keys = fitted_keys(keys, values)
     if keys is None:
         return values, None
@@ -26,8 +26,8 @@ def known_last(values: Tensor, keys: Tensor | None) -> tuple[Tensor, Tensor | No
 
 
 def quantile_losses(said: Tensor, wanted: Tensor, quantiles: Tensor) -> Tensor:
-    """Koenker and Bassett (1978), https://doi.org/10.2307/1913643: with e = wanted - said, max(q e, (q - 1) e). Its
-    mean is least where a share q of all that may come is below what was said.
+    """Quantile (pinball) loss, Koenker and Bassett (1978), https://doi.org/10.2307/1913643: max(q e, (q - 1) e) with e
+    = target - forecast. Its mean is minimal at the q-quantile of the target.
 
     (..., k), (...), (k,) -> (..., k)
     """
@@ -36,12 +36,12 @@ def quantile_losses(said: Tensor, wanted: Tensor, quantiles: Tensor) -> Tensor:
 
 
 def not_quantiles(config: object) -> list[str]:
-    """For a config: whether its quantiles do not rise from above 0 to below 1, or lack the median."""
+    """For a config: the problems of its quantiles, which must increase between 0 and 1 and contain the median."""
     found = getattr(config, "quantiles", None)
     if found is None:
         return []
     told = f"quantiles = {list(found)}"
     rising = all(one < other for one, other in pairwise(found))
     if not found or not rising or not 0 < found[0] <= found[-1] < 1:
-        return [f"{told} do not rise from above 0 to below 1"]
-    return [] if 0.5 in found else [f"{told} lack 0.5, the median, which is what is told as the forecast"]
+        return [f"{told} must increase and lie between 0 and 1"]
+    return [] if 0.5 in found else [f"{told} must contain 0.5, the median, which is the point forecast"]

@@ -10,12 +10,13 @@ from .positions import Rotary
 
 
 class DropoutError(ValueError):
-    """Dropout of weights, for an attention that has none to drop."""
+    """Attention dropout, requested of a mechanism without attention weights."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """A place in a model that wants an attention; what a mechanism cannot serve there it refuses."""
+    """A site: a place in a model for which a mechanism is built. A mechanism refuses a site that it does not
+    support."""
 
     dim: int
     heads: int
@@ -34,7 +35,7 @@ class Site:
 
     @property
     def width(self) -> int:
-        """of one head"""
+        """Feature size of one head."""
         return self.head_dim or self.dim // self.heads
 
     def attention(self, kernel: Kernel, *, shared: Literal["", "qk", "kv"] = "") -> MultiHeadAttention:

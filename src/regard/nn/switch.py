@@ -27,7 +27,7 @@ from .tap import Tap
 
 @dataclass(frozen=True, eq=False)
 class RoutedStates:
-    """States, and how the work on them was shared out."""
+    """Hidden states and routing statistics."""
 
     x: Tensor  # (b, n, d)
     load: Tensor  # for each layer that routes 1 where all experts have equal shares, e where one has all; summed
@@ -42,7 +42,7 @@ class RoutedStates:
 
 
 class StackedLinear(nn.Module):
-    """Several linear maps of one size, in one tensor."""
+    """Several linear layers of the same size, stored as one tensor."""
 
     def __init__(self, maps: int, dim: int, out: int) -> None:
         super().__init__()
@@ -50,13 +50,14 @@ class StackedLinear(nn.Module):
         nn.init.uniform_(self.weight, -(dim**-0.5), dim**-0.5)
 
     def forward(self, x: Tensor, counts: list[int]) -> Tensor:
-        """(t, d) -> (t, h): the first rows by the first map, as many as counts says, and so on"""
+        """(t, d) -> (t, h): the first counts[0] rows by the first layer, the next counts[1] rows by the second, and so
+        on"""
         weight = self.weight.to_local() if hasattr(self.weight, "to_local") else self.weight  # this process's share
         return torch.cat([F.linear(part, own) for part, own in zip(x.split(counts), weight, strict=True)])
 
 
 class Experts(nn.Module):
-    """Feed-forwards without biases, of one size: W2 act(W1 x), or gated W2 (act(G x) * W1 x)."""
+    """Experts: feed-forwards of the same size without biases, W2 act(W1 x), or gated W2 (act(G x) * W1 x)."""
 
     def __init__(
         self, experts: int, dim: int, hidden: int, act: Activation, *, dropout: float = 0.0, gated: bool = False
@@ -75,7 +76,7 @@ class Experts(nn.Module):
 
 
 class Switch(nn.Module):
-    """Each token goes to the one expert that the router finds likeliest, as long as there is a place.
+    """Switch layer: each token is routed to its most probable expert, up to the expert capacity.
 
     An expert takes ceil(factor * t / e) tokens, the first ones of the batch; the others get zeros, so that a residual
     carries them on as they are. ``capacity`` is the factor in training and ``capacity_eval`` in evaluation; where it is
@@ -130,12 +131,12 @@ class Switch(nn.Module):
             return F.linear(seen, self.router.weight.to(precise)).softmax(-1)
 
     def admitted(self, expert: Tensor, row: Tensor, rows: int) -> Tensor:
-        """(t,), (t,) -> (t,): whether a token's expert still has a place for it"""
+        """(t,), (t,) -> (t,): whether the expert of a token has capacity left for it"""
         factor = self.capacity if self.training else self.capacity_eval
         if self.room is None and factor is None:
             return torch.ones_like(expert, dtype=torch.bool)
         if rows % self.groups:
-            raise ValueError(f"{rows} rows cannot be dealt to {self.groups} equal groups")
+            raise ValueError(f"{rows} rows cannot be divided into {self.groups} equal groups")
         groups, group = (rows, row) if self.room is not None else (self.groups, row // max(rows // self.groups, 1))
         before = standing_before(expert * groups + group)
         if self.room is not None or factor is None:
@@ -163,7 +164,7 @@ def standing_before(line: Tensor) -> Tensor:
 
 
 class SwitchBlock(Attending):
-    """A block whose feed-forward is a switch: it says how the work was shared out."""
+    """Transformer block whose feed-forward is a switch layer; it also returns the routing statistics."""
 
     def __init__(
         self, mixer: Mixer, ffn: Switch, residual: Callable[[], Residual], *, cross: Mixer | None = None
@@ -201,7 +202,7 @@ class SwitchBlock(Attending):
 def run_switch_blocks(
     blocks: Iterable[nn.Module], x: Tensor, run: Callable[[nn.Module, Tensor], Tensor | RoutedStates]
 ) -> RoutedStates:
-    """One block after the other, whether it routes or not; what those say that do adds up."""
+    """Run all blocks, with and without switch layers, and add up their routing statistics."""
     state = RoutedStates(x, torch.zeros((), device=x.device), torch.zeros((), dtype=torch.long, device=x.device))
     for block in blocks:
         y = run(block, state.x)
@@ -210,18 +211,18 @@ def run_switch_blocks(
 
 
 def switches(net: nn.Module) -> list[Switch]:
-    """The layers of a net that route."""
+    """The switch layers of a net."""
     return [module for module in net.modules() if isinstance(module, Switch)]
 
 
 def expert_weights(net: nn.Module) -> list[nn.Parameter]:
-    """Those of which, once the experts are spread, each process has others."""
+    """The expert weights, which differ between processes once the experts are distributed."""
     return [weight for switch in switches(net) for weight in switch.experts.parameters()]
 
 
 @torch.no_grad()
 def spread_experts(net: nn.Module, rank: int, size: int) -> None:
-    """Expert parallelism: of each switch layer, this process keeps every ``size``-th part of the experts.
+    """Expert parallelism: this process keeps one of ``size`` equal parts of the experts of each switch layer.
 
     From here on each process routes its own tokens, sends each to the process that has its expert, and gets it back.
     All processes call the net alike and as often, forward and backward, whatever they have to read. The loss is the sum
@@ -232,9 +233,9 @@ def spread_experts(net: nn.Module, rank: int, size: int) -> None:
     for switch in switches(net):
         experts = len(switch.experts.up.weight)
         if switch.processes > 1:
-            raise ValueError("the experts are spread over processes already")
+            raise ValueError("the experts are already distributed over processes")
         if experts % size:
-            raise ValueError(f"{experts} experts cannot be spread over {size} processes equally")
+            raise ValueError(f"{experts} experts cannot be divided equally among {size} processes")
         switch.processes = size
         for stack in stacks(switch):
             stack.weight = nn.Parameter(stack.weight.chunk(size)[rank].clone())
@@ -242,7 +243,7 @@ def spread_experts(net: nn.Module, rank: int, size: int) -> None:
 
 @torch.no_grad()
 def gather_experts(net: nn.Module) -> None:
-    """All experts in every process again, as they were before they were spread and trained on: to save the net."""
+    """Gather all experts in every process again, for saving the net."""
     for switch in switches(net):
         for stack in stacks(switch) if switch.processes > 1 else []:
             parts = [torch.empty_like(stack.weight) for _ in range(switch.processes)]

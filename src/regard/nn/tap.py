@@ -23,7 +23,7 @@ class Listener:
 
 
 class Tap(nn.Module):
-    """The identity, until someone listens.
+    """A tap (hook point): the identity, unless a listener is active.
 
     A tap has no weights, so it never appears in a checkpoint; its name is its place in the module tree. ``live`` tells
     the owner whether the tensor is wanted at all, so that attention may use a fused kernel that never forms it.
@@ -48,10 +48,11 @@ class Tap(nn.Module):
 
 
 def fitting(replacement: Tensor, x: Tensor, name: str) -> Tensor:
-    """A replacement of the same shape: another might be spread over the original's place, and nobody would notice."""
+    """Check that a replacement has the shape of the original, as broadcasting would hide an error."""
     if replacement.shape != x.shape:
         raise ValueError(
-            f"what replaces {name} has another shape: got {tuple(replacement.shape)}, expected {tuple(x.shape)}"
+            f"the replacement of {name} must have the same shape: got {tuple(replacement.shape)}, "
+            f"expected {tuple(x.shape)}"
         )
     return replacement
 
@@ -105,8 +106,8 @@ def without(gone: Collection[Listener], there: tuple[Listener, ...]) -> tuple[Li
 
 @contextmanager
 def listen(model: nn.Module, pattern: str, hear: Hear, *, records: bool = False) -> Iterator[list[str]]:
-    """Call ``hear(name, tensor)`` at every tap whose name matches; a returned tensor replaces the original, whose shape
-    it must have.
+    """Call ``hear(name, tensor)`` at every tap whose name matches; a returned tensor of the same shape replaces the
+    original.
 
     Layers whose activations are computed again in the backward pass call their listeners again, but not those with
     ``records``. ``recomputation.recompute_forward`` takes the listeners along. ``torch.utils.checkpoint`` does not: a
@@ -116,7 +117,9 @@ def listen(model: nn.Module, pattern: str, hear: Hear, *, records: bool = False)
     taps = {name: module for name, module in model.named_modules() if isinstance(module, Tap)}
     names = [name for name in taps if named(plain_name(name), pattern)]
     if not names:
-        raise KeyError(f"no tap matches {pattern!r}; this model has {', '.join(map(plain_name, taps)) or 'none'}")
+        raise KeyError(
+            f"no tap matches {pattern!r}; the taps of this model are {', '.join(map(plain_name, taps)) or 'none'}"
+        )
     own = {name: Listener(plain_name(name), hear, records) for name in names}
     new = dict(listeners_here())
     for name, listener in own.items():
@@ -130,7 +133,7 @@ def listen(model: nn.Module, pattern: str, hear: Hear, *, records: bool = False)
 
 @contextmanager
 def capture(model: nn.Module, pattern: str = "*.weights", *, grad: bool = False) -> Iterator[dict[str, list[Tensor]]]:
-    """Keep what passes the matching taps, every call in order: ``with capture(model) as seen: model(x)``.
+    """Record what passes the matching taps, every call in order: ``with capture(model) as seen: model(x)``.
 
     Nothing is kept in a backward pass, where layers may be computed again; so each call is kept once. Under
     ``torch.utils.checkpoint``, looking at ``weights`` takes another path than not looking, so it must go on until the
@@ -158,7 +161,7 @@ def in_backward() -> bool:
 
 
 def bookmark() -> None:
-    """Make a replacement known to ``torch.utils.checkpoint``, so that wrong gradients cannot pass unnoticed.
+    """Record a replacement for ``torch.utils.checkpoint``, so that wrong gradients are detected.
 
     It compares the tensors that both of its runs save. One more of them, which nothing uses, tells a run with the
     replacement from a run without. Its reentrant form compares nothing.
@@ -169,7 +172,7 @@ def bookmark() -> None:
     while frame is not None:
         if frame.f_code in REENTRANT:
             raise RuntimeError(
-                "a tensor was replaced inside of torch.utils.checkpoint in its reentrant form, whose second run might "
+                "a tensor was replaced inside of reentrant torch.utils.checkpoint, whose second forward pass may "
                 "not replace it; use regard.nn.recomputation.recompute_forward, or use_reentrant=False"
             )
         frame = frame.f_back
@@ -200,17 +203,19 @@ _stance, _lock = Stance(), threading.Lock()
 
 
 def compiling() -> bool:
-    """Whether a graph is being made. It has no taps, so this is refused, not ignored, while someone listens."""
+    """Whether a graph is being compiled. It has no taps, so compilation raises an error while a listener is active."""
     if not torch.compiler.is_compiling():
         return False
     if _stance.listeners:
-        raise RuntimeError("a model cannot be compiled while someone listens: compile it, call it once, then listen")
+        raise RuntimeError(
+            "a model cannot be compiled while a listener is active: compile it, call it once, then listen"
+        )
     return True
 
 
 @contextmanager
 def eager() -> Iterator[None]:
-    """A compiled graph has no taps, so while anyone listens, compiled models run as their eager twins."""
+    """While a listener is active, compiled models run in eager mode, as a compiled graph has no taps."""
     with _lock:
         _stance.listeners += 1
         if _stance.forced is None and "torch._dynamo" in sys.modules:

@@ -8,7 +8,7 @@ from torch.overrides import TorchFunctionMode
 
 
 class Untouched(TorchFunctionMode):
-    """Within, tensors without memory are not given random values: for nothing, PyTorch would load its compiler."""
+    """Context manager: skip the random initialisation of meta tensors, for which PyTorch would load its compiler."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func in RANDOM:

@@ -20,7 +20,7 @@ from ..mask import ALL, Bias, Mask, count, masked_softmax, over_heads
 from ..recomputation import RowPart, in_parts
 from ..site import Site
 
-NAME = "attention in chunks"
+NAME = "chunked attention"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,9 @@ class Settings:
 
 def build(settings: Settings, site: Site) -> Mixer:
     if site.cross:
-        raise ValueError(f"{NAME} compares places in one sequence, so it cannot serve a context")
+        raise ValueError(
+            f"{NAME} compares positions within one sequence, so it does not support cross-attention to a context"
+        )
     if site.biased:
         raise ValueError(f"{NAME} never forms the score matrix, so it cannot take a bias")
     return site.attention(Chunked(settings.chunk, settings.after, site.dropout))
@@ -41,7 +43,7 @@ class Chunked(Kernel):
     def __init__(self, chunk: int, after: int = 0, dropout: float = 0.0) -> None:
         super().__init__(dropout)
         if chunk < 1 or after not in (0, 1):
-            raise ValueError(f"a chunk has at least one position, and sees at most one after it: {chunk}, {after}")
+            raise ValueError(f"chunk must be at least 1 and after 0 or 1, got chunk = {chunk}, after = {after}")
         self.chunk, self.after, self.softmax = chunk, after, Softmax(dropout)
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
@@ -93,7 +95,7 @@ class Chunked(Kernel):
         return y[..., :n, :].take_along_dim(order.argsort(dim=-1)[..., None, :, None], -2)
 
     def blocks(self, n: int, filled: Tensor, causal: bool) -> "Blocks":
-        """Who asks and who is seen in each chunk, if the first ``filled`` of n places are real."""
+        """The queries and the keys of each chunk, if the first ``filled`` of n positions are real."""
         m, device = min(self.chunk, n), filled.device
         c, chunks = -(-n // m), (-(-filled // m)).clamp(min=1)[..., None]  # (..., 1, 1)
         own = torch.arange(c * m, device=device).view(c, m).expand(*filled.shape[:-1], c, m)
@@ -104,7 +106,7 @@ class Chunked(Kernel):
         return Blocks(own, torch.cat(seen, -1), filled[..., None], causal)
 
     def steps(self, c: int, causal: bool) -> tuple[int, ...]:
-        """To the chunks that are seen besides one's own."""
+        """Offsets of the chunks that are seen besides the own one."""
         return () if c == 1 else (-1, 1)[: 1 if causal else 1 + self.after]
 
     def part(self, blocks: "Blocks", chunks: slice, rows: slice) -> RowPart:

@@ -16,7 +16,7 @@ from ..mask import ALL, Bias, Mask
 
 
 class Cosine(Kernel):
-    """The logarithm of 1/tau is learned, starts at log 10 and is held below log 100."""
+    """Cosine attention. The logarithm of 1/tau is learned, starts at log 10 and is clamped to log 100."""
 
     def __init__(self, heads: int, dropout: float = 0.0) -> None:
         super().__init__(dropout)

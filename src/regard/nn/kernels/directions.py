@@ -32,7 +32,9 @@ class Directions(nn.Module):
     def __init__(self, count: int, width: int, layout: Layout, norms: Norms, redraw: int) -> None:
         super().__init__()
         if count < 1 or redraw < 0:
-            raise ValueError(f"there must be at least one direction, drawn never (0) or often: got {count}, {redraw}")
+            raise ValueError(
+                f"expected at least one random direction and redraw >= 0, got {count} directions and redraw = {redraw}"
+            )
         self.layout, self.norms, self.redraw = layout, norms, redraw
         self.register_buffer("matrix", torch.zeros(count, width))
         self.register_buffer("seed", torch.randint(2**62, ()))
@@ -41,7 +43,7 @@ class Directions(nn.Module):
             self.draw()
 
     def forward(self) -> Tensor:
-        """The directions of this call. Every ``redraw`` calls in training they are others; in evaluation, never."""
+        """The random directions of this call, redrawn every ``redraw`` calls in training and never in evaluation."""
         if self.training and self.redraw and not self.matrix.is_meta:
             torch.compiler.disable(self.count)()  # a graph would keep the directions that it began with
         return self.matrix

@@ -31,7 +31,7 @@ Sums = Literal["learned", "convolution", "mean"]
 
 
 class DenseProjection(nn.Module):
-    """A matrix r x n that is learned; one for each head, or one for all."""
+    """A learned projection matrix r x n; one for each head, or one for all."""
 
     def __init__(self, heads: int, rank: int, length: int) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class DenseProjection(nn.Module):
 
 
 class WindowProjection(nn.Module):
-    """A sum of each window of neighbours, the same for all windows: their mean, or as is learned."""
+    """A weighted sum over each window of positions, the same for all windows: the mean, or learned weights."""
 
     def __init__(self, heads: int, rank: int, length: int, *, learned: bool) -> None:
         super().__init__()
@@ -117,9 +117,9 @@ class Linformer(Kernel):
     def kept(self, k: Tensor, mask: Mask, bias: Bias | None) -> "Kept":
         """What can be honoured of a mask: which keys are there."""
         if mask.causal:
-            raise ValueError("Linformer sums up early keys together with late ones, so it cannot be causal")
+            raise ValueError("Linformer projects early and late keys together, so it cannot be causal")
         if bias is not None:
-            raise ValueError("Linformer has no score for a single key, so it cannot take a bias")
+            raise ValueError("Linformer has no scores for single keys, so it cannot take a bias")
         mask.structured("Linformer")
         if k.shape[-2] > self.length:
             raise ValueError(
@@ -131,7 +131,7 @@ class Linformer(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """Each sentence brought to the front of its row, and zeros behind it, as if padding had never been there."""
+    """Move the real tokens of each row to the front, followed by zeros, so that padding has no effect."""
 
     keys: Tensor | None  # bool (..., n)
     n: int
@@ -169,15 +169,15 @@ class Settings:
 
 def build(settings: Settings, site: Site) -> Mixer:
     if site.causal:
-        raise ValueError("Linformer sums up early keys together with late ones, so it cannot be causal")
+        raise ValueError("Linformer projects early and late keys together, so it cannot be causal")
     if site.biased:
-        raise ValueError("Linformer has no score for a single key, so it cannot take a bias")
+        raise ValueError("Linformer has no scores for single keys, so it cannot take a bias")
     if site.dropout:
-        raise DropoutError("Linformer has no weight for a single key, so it cannot honour dropout of weights")
+        raise DropoutError("Linformer has no weights for single keys, so it does not support attention dropout")
     length = settings.length or site.length
     if length is None:
         raise ValueError(
-            "Linformer has a weight for each position, so it must know the longest input: give its `length`"
+            "Linformer has a weight for each position, so it needs the maximum sequence length: set `length`"
         )
     rank = max(min(length // 4, 256), 1) if settings.rank is None else settings.rank
     heads = site.heads if settings.shared == "none" else 1
@@ -191,7 +191,10 @@ def build(settings: Settings, site: Site) -> Mixer:
         values = None if settings.shared == "values" or settings.sums == "mean" else projection()
         return site.attention(Linformer(length, projection(), values))
     if site.common is None:
-        raise ValueError("Linformer cannot share its sums among layers here: this model gives them no common place")
+        raise ValueError(
+            "Linformer cannot share its projection between layers here: this model provides no storage "
+            "shared by its layers"
+        )
     name = f"linformer {settings.sums} {rank} {length}"
     if name in site.common:
         lent = site.common[name]

@@ -22,14 +22,14 @@ class Local(Kernel):
     def __init__(self, window: int, dropout: float = 0.0) -> None:
         super().__init__(dropout)
         if window < 1:
-            raise ValueError(f"local attention must see at least one key, got a window of {window}")
+            raise ValueError(f"the window of local attention must be at least 1, got {window}")
         self.window, self.softmax = window, Softmax(dropout)
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
         return self.softmax.weights(q, k, within(mask, self.seen(mask, q.shape[-2], k.shape[-2], q.device)), bias)
 
     def seen(self, mask: Mask, rows: int, columns: int, device: torch.device, first: int = 0) -> Tensor:
-        """Who is in the band; the columns are those from ``first`` on.  -> bool (..., q, k)"""
+        """Which keys are in the band; the columns are those from ``first`` on. -> bool (..., q, k)"""
         steps = away(mask, rows, columns, device, first)
         return earlier(mask, steps.abs() < self.window, steps)
 
@@ -43,7 +43,7 @@ class Local(Kernel):
         return one_or_more(parts, q, k, v)
 
     def part(self, mask: Mask, rows: slice, columns: int) -> RowPart:
-        """Some queries, and the keys that any of them may see."""
+        """Some queries, and the keys that any of them may attend to."""
         assert isinstance(mask.start, int)
         first, last = mask.start + rows.start, mask.start + rows.stop  # the places of these queries
         end = min(columns, last if mask.causal else last + self.window - 1)

@@ -45,7 +45,7 @@ UNKNOWN = 32  # buckets, where nobody said how long a text may be
 MANY = 64  # buckets, from which on a hash is made of two
 MOST = 1 << 16  # buckets: beyond, even a text of millions has none for two
 APART = 2654435761  # seeds of one draw and the next; of a seed only 32 bits count
-NAME = "attention by hashing"
+NAME = "LSH attention"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,17 +66,19 @@ class Settings:
         refuse(
             not_positive(self, "chunk", "rounds"),
             not_at_least(0, self, "redraw"),
-            [f"buckets = {show_value(self.buckets)} is not from 1 to {MOST}"] if wrong else [],
+            [f"buckets = {show_value(self.buckets)} must be from 1 to {MOST}"] if wrong else [],
         )
 
 
 def build(settings: Settings, site: Site) -> Mixer:
     if site.cross:
-        raise ValueError(f"{NAME} has one projection for queries and keys, so it cannot serve a context")
+        raise ValueError(
+            f"{NAME} has one projection for queries and keys, so it does not support cross-attention to a context"
+        )
     if site.biased:
         raise ValueError(f"{NAME} never forms the score matrix, so it cannot take a bias")
     if settings.form == "band" and not site.causal:
-        raise ValueError("a band looks back alone: it is for causal attention")
+        raise ValueError("LSH attention with a band sees earlier keys only, so it must be causal")
     factors = sizes(settings, site.length)
     kernel = LSH(
         settings.chunk,
@@ -94,7 +96,7 @@ def build(settings: Settings, site: Site) -> Mixer:
 
 
 def sizes(settings: Settings, length: int | None) -> tuple[int, ...]:
-    """How many buckets: a power of two; many are the pairs of two hashes."""
+    """The number of buckets as powers of two; a large number is the product of two hashes."""
     if isinstance(settings.buckets, tuple):
         return settings.buckets
     if settings.buckets is not None:
@@ -125,12 +127,12 @@ class LSH(Kernel):
         super().__init__(dropout)
         for what, size in (("a chunk", chunk), ("the number of rounds", rounds)):
             if size < 1:
-                raise ValueError(f"{what} is {size}, not at least 1")
+                raise ValueError(f"{what} must be at least 1, got {size}")
         self.buckets = math.prod(buckets)
         if hashed == "planes" and self.buckets & (self.buckets - 1):
-            raise ValueError(f"planes cut the room into a power of two of buckets, not into {self.buckets}")
+            raise ValueError(f"with hyperplanes the number of buckets must be a power of 2, got {self.buckets}")
         if self.buckets != 1 and any(size < 2 or size % 2 for size in buckets):
-            raise ValueError(f"an angular hash has two buckets for each direction, so their number is even: {buckets}")
+            raise ValueError(f"with angular hashing the number of buckets must be even, got {buckets}")
         self.chunk, self.rounds, self.factors = chunk, rounds, buckets
         self.hashed, self.form, self.alike, self.once, self.seed = hashed, form, alike, once, seed
         self.redraw = redraw
@@ -169,7 +171,9 @@ class LSH(Kernel):
     def step(self, slot: Slot, q: Tensor, k: Tensor, v: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
         self.refuse(mask, bias)
         if self.form == "chunks" or not mask.causal:
-            raise ValueError("chunks are cut from the whole text, so they decode nothing step by step; take the band")
+            raise ValueError(
+                "LSH attention with chunks needs the full sequence, so it cannot decode with a cache; use the band"
+            )
         k, v = slot.append("k", k), slot.append("v", v)
         known = slot["codes"].shape[-2] if "codes" in slot else 0
         codes = slot.append("codes", self.hash(repeat_heads(k[..., known:, :], q.shape[-3]), self.draw()).mT).mT
@@ -183,15 +187,15 @@ class LSH(Kernel):
         if bias is not None:
             raise ValueError(f"{NAME} never forms the score matrix, so it cannot take a bias")
         if self.form == "band" and not mask.causal:
-            raise ValueError("a band looks back alone: it is for causal attention")
+            raise ValueError("LSH attention with a band sees earlier keys only, so it must be causal")
 
     def codes(self, k: Tensor) -> Tensor:
-        """The bucket of each key in each round: (b, h, k, e) -> (b, h, r, k). What was hashed is not hashed again when
-        activations are: they may differ by a rounding, and a key might fall into another bucket."""
+        """The bucket of each key in each round: (b, h, k, e) -> (b, h, r, k). Buckets are kept when activations are
+        recomputed, as rounding differences could move a key to another bucket."""
         return kept(lambda: self.hash(k, self.draw()))
 
     def draw(self) -> int:
-        """How often other hashes have been drawn. What hangs on the number of calls is saved with it."""
+        """Count the redraws of the hashes; the count is saved with the model."""
         if self.calls is None or self.calls.is_meta:
             return 0
         if self.training:

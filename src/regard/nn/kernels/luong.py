@@ -31,7 +31,7 @@ class General(Kernel):
 
 
 class Concat(Kernel):
-    """v . tanh(W [q; k]); W's two halves act on queries and keys apart, so no pair is ever concatenated."""
+    """v . tanh(W [q; k]); the two halves of W act on queries and keys separately, so no pair is ever concatenated."""
 
     def __init__(self, heads: int, head_dim: int, dropout: float = 0.0) -> None:
         super().__init__(dropout)
@@ -59,7 +59,7 @@ class LocalP(Kernel):
     def __init__(self, heads: int, head_dim: int, window: int, dropout: float = 0.0) -> None:
         super().__init__(dropout)
         if window < 1:
-            raise ValueError(f"local-p attention must see at least one key on either side, got {window}")
+            raise ValueError(f"the window of local-p attention must be at least 1, got {window}")
         self.window = window
         self.hidden = nn.Parameter(torch.empty(heads, head_dim, head_dim))
         self.place = nn.Parameter(torch.empty(heads, head_dim, 1))
@@ -68,7 +68,7 @@ class LocalP(Kernel):
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
         if mask.causal:
-            raise ValueError("local-p attention predicts a place in the whole sentence, so it cannot be causal")
+            raise ValueError("local-p attention predicts a position anywhere in the sequence, so it cannot be causal")
         length, places = self.places(k, mask)
         centre = length * torch.sigmoid(torch.tanh(q @ self.hidden) @ self.place)  # (b, h, q, 1)
         off = places - centre  # (b, h, q, k)
@@ -79,7 +79,7 @@ class LocalP(Kernel):
         return inside * torch.exp(-2 * (off / self.window) ** 2).to(inside.dtype)
 
     def places(self, k: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
-        """Each sentence's own length, and the place of each key in it: padding counts for nothing, on either side."""
+        """Length of each sequence and the position of each key in it, without padding on either side."""
         precise = torch.promote_types(k.dtype, torch.float32)  # bfloat16 cannot count beyond 256
         if mask.keys is None:
             n = torch.tensor(k.shape[-2], dtype=precise, device=k.device)

@@ -34,7 +34,7 @@ class MeanDot(Kernel):
 
 
 class MeanConcat(Kernel):
-    """relu(w . [q; k]) / n; w's two halves act on queries and keys apart, so no pair is ever concatenated."""
+    """relu(w . [q; k]) / n; the two halves of w act on queries and keys separately, so no pair is ever concatenated."""
 
     def __init__(self, heads: int, head_dim: int, dropout: float = 0.0) -> None:
         super().__init__(dropout)
@@ -49,7 +49,7 @@ class MeanConcat(Kernel):
 
 
 def averaged(scores: Tensor, mask: Mask, bias: Bias | None) -> Tensor:
-    """Over the keys that may be looked at.  (..., h, q, k) -> (..., h, q, k)"""
+    """Divide by the number of keys that may be attended to. (..., h, q, k) -> (..., h, q, k)"""
     allowed = mask.dense(scores.shape[-2], scores.shape[-1], scores.device)
     if bias is not None:  # minus infinity in it forbids
         possible = scores > -torch.inf

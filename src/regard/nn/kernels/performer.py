@@ -52,8 +52,8 @@ def build(settings: Settings, site: Site) -> Mixer:
 
 
 class Performer(Kernel):
-    """FAVOR+. In the trigonometric form features are sines and cosines: unbiased as well, but the weights of a query
-    that looks sharply at little may sum to about nothing."""
+    """FAVOR+: linear attention with positive random features. The trigonometric form (sines and cosines) is unbiased as
+    well, but the weights of a sharply focused query may sum to nearly 0."""
 
     def __init__(self, width: int, settings: Settings) -> None:
         super().__init__()

@@ -44,7 +44,7 @@ def build(settings: Settings, site: Site) -> Mixer:
 
 
 class RandomFeatures(Kernel):
-    """The logarithm of s is learned and starts at 0."""
+    """Random feature attention (RFA). The logarithm of the scale s is learned and starts at 0."""
 
     def __init__(self, heads: int, width: int, settings: Settings) -> None:
         super().__init__()

@@ -33,7 +33,7 @@ STRIDE = 128  # the paper's, where no length is known of which to take the root
 
 
 def orderly(q: Tensor, mask: Mask, bias: Bias | None) -> bool:
-    """Whether the fast way serves: places are known as numbers, and nothing is told of single pairs."""
+    """Whether the fast path applies: positions are plain integers, and there is no mask of pairs."""
     return bias is None and mask.pairs is None and isinstance(mask.start, int) and q.shape[-2] > 0
 
 
@@ -62,7 +62,7 @@ class StridedColumns(Kernel):
     def __init__(self, stride: int, dropout: float = 0.0) -> None:
         super().__init__(dropout)
         if stride < 1:
-            raise ValueError(f"strided attention must step by at least one place, got {stride}")
+            raise ValueError(f"the stride of strided attention must be at least 1, got {stride}")
         self.stride, self.softmax = stride, Softmax(dropout)
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
@@ -100,7 +100,7 @@ class Merged(Kernel):
     def __init__(self, stride: int, dropout: float = 0.0) -> None:
         super().__init__(dropout)
         if stride < 1:
-            raise ValueError(f"strided attention must step by at least one place, got {stride}")
+            raise ValueError(f"the stride of strided attention must be at least 1, got {stride}")
         self.stride, self.softmax = stride, Softmax(dropout)
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
@@ -189,9 +189,9 @@ class Fixed(Kernel):
     def __init__(self, block: int, summary: int, looks: Literal["near", "far", "merged"], dropout: float = 0.0) -> None:
         super().__init__(dropout)
         if block < 1:
-            raise ValueError(f"fixed attention must have blocks of at least one place, got {block}")
+            raise ValueError(f"the block of fixed attention must be at least 1, got {block}")
         if not 1 <= summary <= block:
-            raise ValueError(f"of a block of {block} places, {summary} cannot be its summary; give 1 to {block}")
+            raise ValueError(f"summary must be from 1 to the block size {block}, got {summary}")
         self.block, self.summary, self.looks, self.softmax = block, summary, looks, Softmax(dropout)
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
@@ -205,7 +205,7 @@ class Fixed(Kernel):
         return earlier(mask, own if self.looks == "near" else own | over_heads(sums_up), steps)
 
     def surroundings(self, queries: Tensor, keys: Tensor, steps: Tensor) -> Tensor:
-        """What a query sees around itself: its block, or itself alone.  positions (..., q), (..., k) -> (..., q, k)"""
+        """Which keys near a query it sees: its block, or only itself. positions (..., q), (..., k) -> (..., q, k)"""
         if self.looks == "far":
             return steps == 0
         same = queries[..., :, None] // self.block == keys[..., None, :] // self.block
@@ -273,14 +273,14 @@ class Fixed(Kernel):
         return RowPart(rows, (rows, near, near, before, before), make)
 
     def summaries(self, n: int) -> int:
-        """How many of the first n positions sum up a block."""
+        """Number of summary positions among the first n."""
         whole, rest = divmod(n, self.block)
         return 0 if self.looks == "near" else whole * self.summary + max(rest - self.block + self.summary, 0)
 
 
 @dataclass(frozen=True, eq=False)
 class Summaries:
-    """The keys that sum up their blocks, where they stand, and whether they are there: short sentences have fewer."""
+    """The summary keys of the blocks, their positions, and whether they exist: short sequences have fewer."""
 
     positions: Tensor  # (s,), each in its own sentence
     places: Tensor  # (s,), or (..., s) where padding moves them
@@ -318,7 +318,7 @@ def side_by_side(a: Tensor, b: Tensor) -> Tensor:
 
 
 class SplitHeads(Kernel):
-    """Some heads look in one way, the others in another; of an odd number the first way has one more."""
+    """Some heads use one pattern, the others another; of an odd number of heads the first pattern has one more."""
 
     def __init__(self, first: Local | Fixed, second: StridedColumns | Fixed, dropout: float = 0.0) -> None:
         super().__init__(dropout)
@@ -363,7 +363,10 @@ def of_heads(x: Tensor, heads: int, part: slice) -> Tensor:
 
 def one_sequence(site: Site, name: str) -> None:
     if site.cross:
-        raise ValueError(f"{name} attention compares places in one sequence, so it cannot serve a context")
+        raise ValueError(
+            f"{name} attention compares positions within one sequence, so it does not support "
+            "cross-attention to a context"
+        )
 
 
 def root(site: Site) -> int:

@@ -56,7 +56,7 @@ class Keys:
 
 @dataclass(frozen=True)
 class Sums:
-    """All keys so far."""
+    """Sums over all keys so far."""
 
     total: Tensor  # (..., m, f+1)
     peak: Tensor  # (..., 1, 1): the level that the total is relative to
@@ -73,8 +73,7 @@ class Mixed:
 
 @dataclass(frozen=True)
 class LinearAttention:
-    """One such attention: how features are made of (..., n, e), and the least, up to a sign, that a query's weights
-    sum to."""
+    """Linear attention with given features of (..., n, e), and the minimum absolute sum of the weights of a query."""
 
     lift: Callable[[Tensor], Lifted]
     least: float
@@ -179,7 +178,7 @@ class LinearAttention:
 def decode(
     linear: LinearAttention, slot: Slot, q: Tensor, k: Tensor, v: Tensor, mask: Mask, level: Tensor | None = None
 ) -> Tensor:
-    """The new positions alone, with a mask of their own; of all before them the sums are in the slot."""
+    """One decoding step: the new positions only, with their own mask; the sums over the past are in the slot."""
     past = Sums(slot["sums"], slot["peak"]) if "sums" in slot else None
     mixed = linear.mix(q, k, v, mask, level, past)
     slot["sums"], slot["peak"] = mixed.sums
@@ -189,7 +188,9 @@ def decode(
 def fresh(slot: Slot, mask: Mask, k: Tensor) -> Mask:
     """The part of a decoder's mask that is about the new positions (..., n, e), of the rows that are in the slot."""
     if "sums" in slot and len(slot["sums"]) != len(k):  # else one row would be added to all
-        raise ValueError(f"a cache of {len(slot['sums'])} rows got tokens of {len(k)}: reorder it to the rows at hand")
+        raise ValueError(
+            f"a cache of {len(slot['sums'])} rows got {len(k)} rows of tokens: reorder the cache to match these rows"
+        )
     return Mask(mask.causal, keys=mask.real(k.shape[-2], k.device))
 
 
@@ -201,11 +202,11 @@ def possible(mask: Mask, bias: Bias | None) -> Mask:
 
 
 def never_formed(site: Site) -> None:
-    """Refuse a site that asks for what only scores can have."""
+    """Refuse a site that needs explicit scores."""
     if site.biased:
         raise ValueError("linear attention never forms the score matrix, so it cannot take a bias")
     if site.dropout:
-        raise DropoutError("linear attention never forms the weights, so it cannot honour dropout of them")
+        raise DropoutError("linear attention never forms the weights, so it does not support attention dropout")
 
 
 def precise(x: Tensor) -> Tensor:

@@ -64,7 +64,7 @@ def known(positions: Tensor, length: int) -> Tensor:
 
 
 def too_far(last: int, length: int) -> ValueError:
-    return ValueError(f"position {last} asked of a synthesizer with {length} positions; shorten the input")
+    return ValueError(f"position {last} is out of range for a synthesizer with {length} positions; shorten the input")
 
 
 def seated(table: Tensor, seats: slice | Tensor) -> Tensor:
@@ -95,7 +95,7 @@ class DenseSynthesizer(nn.Module):
 
 
 class FactorisedDense(nn.Module):
-    """Guesses for each stretch of the keys, times guesses for each place within a stretch."""
+    """Predicted scores of each segment of the keys, times predicted scores within a segment."""
 
     def __init__(self, heads: int, width: int, length: int) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class FactorisedDense(nn.Module):
 
 
 class Random(nn.Module):
-    """A matrix for each head."""
+    """A learned score matrix for each head."""
 
     def __init__(self, heads: int, length: int, *, learned: bool) -> None:
         super().__init__()
@@ -152,7 +152,7 @@ class Vanilla(nn.Module):
 
 
 class Synthesizer(Kernel):
-    """The softmax of what the parts say, each as loud as it has learned to be."""
+    """Softmax of the weighted sum of the scores of all parts, with learned weights."""
 
     def __init__(self, parts: Sequence[nn.Module], length: int, dropout: float = 0.0) -> None:
         super().__init__(dropout)
@@ -186,20 +186,23 @@ class Synthesizer(Kernel):
 
 
 def synthesize(words: Sequence[Word], rank: int, length: int | None, site: Site) -> Mixer:
-    """A synthesizer of these parts for a place in a model, with the projections that they need."""
+    """Build a synthesizer with these parts for a site, with the projections that they need."""
     if site.cross:
-        raise ValueError("a synthesizer writes scores for the places of one sequence, so it cannot serve a context")
+        raise ValueError(
+            "a synthesizer predicts scores for the positions of one sequence, so it does not support "
+            "cross-attention to a context"
+        )
     if site.rotary is not None:
-        raise ValueError("a synthesizer compares no queries with keys, so it cannot take rotary positions")
+        raise ValueError("a synthesizer compares no queries with keys, so it does not support rotary positions")
     n = length or site.length
     if n is None:
         raise ValueError(
-            "a synthesizer has scores for each position, so it must know the longest input: give its `length`"
+            "a synthesizer has scores for each position, so it needs the maximum sequence length: set `length`"
         )
     if not words:
         raise ValueError("a synthesizer needs at least one part; parts is an empty list")
     if rank < 1:
-        raise ValueError(f"two matrices that are multiplied must be at least one wide, got rank = {rank}")
+        raise ValueError(f"rank must be at least 1, got {rank}")
 
     def part(word: Word) -> nn.Module:
         if word == "vanilla":

@@ -12,12 +12,13 @@ from ..mask import ALL, Bias, Mask, add_bias, masked_softmax
 
 
 class TopK(Kernel):
-    """Softmax over the ``keep`` largest scores of each row; of equal ones the earlier key is kept."""
+    """Top-k attention: softmax over the ``keep`` largest scores of each row; of equal scores the earlier key is
+    kept."""
 
     def __init__(self, keep: int, dropout: float = 0.0) -> None:
         super().__init__(dropout)
         if keep < 1:
-            raise ValueError(f"top-k attention must keep at least one key, got {keep}")
+            raise ValueError(f"keep of top-k attention must be at least 1, got {keep}")
         self.keep = keep
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:

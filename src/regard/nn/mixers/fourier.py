@@ -64,7 +64,7 @@ class Fourier(Mixer):
 
 
 def by_length(x: Tensor, lengths: Tensor) -> Tensor:
-    """Re(fft2) of each row up to its own length, behind which it is zero.  (b, n, d), (b,) -> (b, n, d)"""
+    """Re(fft2) of each row up to its own length, followed by zeros. (b, n, d), (b,) -> (b, n, d)"""
     y = torch.zeros_like(x)
     for length in lengths.unique().tolist():
         if length:
@@ -74,7 +74,7 @@ def by_length(x: Tensor, lengths: Tensor) -> Tensor:
 
 
 def at_once(x: Tensor, lengths: Tensor) -> Tensor:
-    """The same without a look at the lengths, in four times the time of rows that are not padded.
+    """The same without reading the lengths on the host, at four times the cost of rows without padding.
 
     A real input's transform at (-i, -j) is the conjugate of that at (i, j), so half of the features tell the rest.
     """

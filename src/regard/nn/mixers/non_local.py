@@ -30,7 +30,8 @@ Form = Literal["gaussian", "embedded", "dot", "concat"]
 
 
 class NonLocal(Foldable):
-    """``pool`` is the paper's sub-sampling: of each square of so many pixels a side, the largest key and value."""
+    """The non-local block. ``pool`` is the paper's subsampling: max pooling of keys and values over squares of this
+    side."""
 
     def __init__(self, dim: int, form: Form = "embedded", pool: int = 1, norm: Norm = BatchNorm) -> None:
         super().__init__()
@@ -47,7 +48,7 @@ class NonLocal(Foldable):
         self.norm: nn.Module = last
 
     def forward(self, x: Tensor, sizes: Tensor | None = None) -> Tensor:
-        """(b, c, h, w) -> (b, c, h, w); sizes (b, 2) tells how much of each map is no padding"""
+        """(b, c, h, w) -> (b, c, h, w); sizes (b, 2) is the part of each map that is not padding"""
         grid = x.shape[-2:]
         keys = None if sizes is None else real_pixels(sizes, *grid).flatten(1)
         pixels = zero_padding(x.flatten(2).mT, keys)

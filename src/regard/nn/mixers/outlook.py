@@ -28,9 +28,9 @@ class Outlook(Mixer):
     ) -> None:
         super().__init__()
         if dim % heads:
-            raise ValueError(f"the width {dim} is not a multiple of {heads} heads")
+            raise ValueError(f"the hidden size {dim} is not a multiple of {heads} heads")
         if window % 2 == 0:
-            raise ValueError(f"a window of side {window} has no middle; give an odd one")
+            raise ValueError(f"the window size must be odd, got {window}")
         self.heads, self.window, self.stride = heads, window, stride
         self.scores = nn.Linear(dim, heads * window**4)
         self.v = nn.Linear(dim, dim, bias=bias)
@@ -52,9 +52,11 @@ class Outlook(Mixer):
     ) -> Tensor:
         """(b, r, c, d) -> (b, r, c, d)"""
         if context is not None or cache is not None:
-            raise ValueError("outlook attention mixes the places of one image, so it has no context and no cache")
+            raise ValueError(
+                "outlook attention mixes the positions of one image, so it does not support a context or a cache"
+            )
         if mask.causal or mask.keys is not None or mask.pairs is not None or bias is not None:
-            raise ValueError("outlook attention compares nothing, so it cannot honour a mask or a bias")
+            raise ValueError("outlook attention has no query-key scores, so it does not support a mask or a bias")
         grid = x.shape[1], x.shape[2]
         local = self.dropout(self.local(self.looks(x)))
         v = self.values(split_heads(self.v(x.flatten(1, 2)), self.heads))
@@ -62,7 +64,7 @@ class Outlook(Mixer):
         return self.out(self.mixed(y).transpose(1, 2).flatten(2)).unflatten(1, grid)
 
     def looks(self, x: Tensor) -> Tensor:
-        """(b, r, c, d) -> (b, h, w, k*k, k*k), rows sum to 1"""
+        """The attention weights: (b, r, c, d) -> (b, h, w, k*k, k*k), rows sum to 1"""
         if self.stride > 1:
             x = F.avg_pool2d(x.movedim(-1, 1), self.stride, ceil_mode=True).movedim(1, -1)
         size = self.window**2
@@ -88,7 +90,7 @@ class Outlook(Mixer):
         return found.unflatten(-1, (n + 1, n + 1))[..., :n, :n]
 
     def places(self, grid: tuple[int, int], device: torch.device) -> Tensor:
-        """-> (w, k*k): the places of each window, n where there is none"""
+        """-> (w, k*k): the positions of each window, n where there is none"""
         n = grid[0] * grid[1]
         counted = torch.arange(1, n + 1, dtype=torch.float64, device=device).view(1, 1, *grid)
         found = F.unfold(counted, self.window, padding=self.window // 2, stride=self.stride)[0].T.long() - 1

@@ -39,7 +39,7 @@ def build(settings: Settings, site: Site) -> Mixer:
     length = settings.length or site.length
     if length is None:
         raise ValueError(
-            "token mixing has a weight for each position, so it must know the longest input: give `length`"
+            "token mixing has a weight for each position, so it needs the maximum sequence length: set `length`"
         )
     return TokenMLP(length, settings.hidden or max(site.dim // 2, 1))
 
@@ -62,7 +62,7 @@ class TokenMLP(Mixer):
     ) -> Tensor:
         real = real_positions("token mixing", x, context, mask, bias, cache)
         if x.shape[-2] > self.length:
-            raise ValueError(f"token mixing for {self.length} positions got {x.shape[-2]}; shorten the input")
+            raise ValueError(f"token mixing is built for {self.length} positions, got {x.shape[-2]}; shorten the input")
         return tell(self.influence, self.mix, x, real)
 
     def mix(self, x: Tensor, real: Tensor | None) -> Tensor:

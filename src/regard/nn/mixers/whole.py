@@ -12,32 +12,36 @@ from ..site import DropoutError, Site
 
 
 def refuse_site(name: str, site: Site, *, dropout: bool = True) -> None:
-    """What no such mixer can serve; ``dropout`` where it has no weights to drop."""
+    """Refuse a site that no such mixer supports; ``dropout``: refuse attention dropout as well."""
     if site.causal:
-        raise ValueError(f"{name} mixes a whole sequence at once, so it cannot be causal")
+        raise ValueError(f"{name} mixes the full sequence at once, so it cannot be causal")
     if site.cross:
-        raise ValueError(f"{name} mixes the positions of one sequence, so it cannot serve a context")
+        raise ValueError(
+            f"{name} mixes the positions of one sequence, so it does not support cross-attention to a context"
+        )
     if site.biased:
         raise ValueError(f"{name} has no scores, so it cannot take a bias")
     if dropout and site.dropout:
-        raise DropoutError(f"{name} has no weights, so it cannot honour dropout of them")
+        raise DropoutError(f"{name} has no attention weights, so it does not support attention dropout")
 
 
 def real_positions(
     name: str, x: Tensor, context: Tensor | None, mask: Mask, bias: Bias | None, cache: Cache | None
 ) -> Tensor | None:
-    """Which positions are no padding, (b, n), or None when all are; what else a call may ask for is refused."""
+    """Which positions are not padding, (b, n), or None when all are real; every other argument is refused."""
     if context is not None:
-        raise ValueError(f"{name} mixes the positions of one sequence, so it cannot serve a context")
+        raise ValueError(
+            f"{name} mixes the positions of one sequence, so it does not support cross-attention to a context"
+        )
     if mask.causal:
-        raise ValueError(f"{name} mixes a whole sequence at once, so it cannot be causal")
+        raise ValueError(f"{name} mixes the full sequence at once, so it cannot be causal")
     if cache is not None:
-        raise ValueError(f"{name} mixes a whole sequence at once, so it cannot decode with a cache")
+        raise ValueError(f"{name} mixes the full sequence at once, so it cannot decode with a cache")
     if bias is not None:
         raise ValueError(f"{name} has no scores, so it cannot take a bias")
     real = mask.structured(name).keys
     if real is not None and real.shape[-1] != x.shape[-2]:
-        raise ValueError(f"{name} got keys of {real.shape[-1]} positions, expected {x.shape[-2]}")
+        raise ValueError(f"{name} got a padding mask (keys) of {real.shape[-1]} positions, expected {x.shape[-2]}")
     return real
 
 
@@ -49,6 +53,6 @@ def to_the_front(x: Tensor, real: Tensor) -> Tensor:
 
 
 def to_their_places(y: Tensor, real: Tensor) -> Tensor:
-    """The way back; at padding there are zeros.  (b, n, d), (b, n) -> (b, n, d)"""
+    """The inverse of ``to_the_front``, with zeros at padding. (b, n, d), (b, n) -> (b, n, d)"""
     position = (real.cumsum(-1) - 1).clamp(min=0)
     return y.take_along_dim(position[..., None], -2).masked_fill(~real[..., None], 0.0)

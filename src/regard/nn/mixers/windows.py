@@ -26,13 +26,14 @@ from ..pyramid import halved_side
 
 
 class Offsets(Protocol):
-    """What is added to the scores of a window of this height and width.  -> (h, n, n)"""
+    """The position bias of a window of this height and width. -> (h, n, n)"""
 
     def __call__(self, height: int, width: int) -> Tensor: ...
 
 
 class WindowAttention(Mixer):
-    """Any attention that takes a mask and a bias, in the windows of a grid: (b, r, c, d) -> (b, r, c, d)"""
+    """Attention within the windows of a grid, for any mechanism that supports a mask and a bias: (b, r, c, d) -> (b, r,
+    c, d)"""
 
     def __init__(self, attention: Mixer, offsets: nn.Module, window: int, shift: int) -> None:
         super().__init__()
@@ -49,7 +50,9 @@ class WindowAttention(Mixer):
         cache: Cache | None = None,
     ) -> Tensor:
         if context is not None or mask is not ALL or bias is not None or cache is not None:
-            raise ValueError("windows are cut from one whole grid: they take no context, mask, bias or cache")
+            raise ValueError(
+                "window attention runs over one complete grid: it does not support a context, mask, bias or cache"
+            )
         cut = self.cut(x.shape[1], x.shape[2])
         pairs = window_neighbours(cut, x.device)
         if pairs is not None:
@@ -59,7 +62,7 @@ class WindowAttention(Mixer):
         return put_back(y, cut)
 
     def cut(self, rows: int, columns: int) -> WindowCut:
-        """A grid that is no larger than a window is one, and there is nothing to shift."""
+        """How the grid is divided. A grid no larger than a window is one window without a shift."""
         down, right = (self.shift if side > self.window else 0 for side in (rows, columns))
         return WindowCut((rows, columns), (min(self.window, rows), min(self.window, columns)), (down, right))
 
@@ -86,7 +89,8 @@ def put_back(y: Tensor, cut: WindowCut) -> Tensor:
 
 @lru_cache(maxsize=64)
 def window_neighbours(cut: WindowCut, device: torch.device) -> Tensor | None:
-    """Which positions of a window are neighbours in the grid too, not brought together by the roll, nor filling.
+    """The mask of shifted windows: which positions of a window are neighbours in the grid, not joined by the shift, nor
+    padding.
 
     -> (w, n, n), or None where all are
     """

@@ -46,20 +46,20 @@ class Settings:
 
 
 def build(settings: Settings, site: Site) -> Mixer:
-    refuse_site("a workspace", site, dropout=False)
+    refuse_site("a shared workspace", site, dropout=False)
     return SharedWorkspace(site, settings.slots, settings.keep)
 
 
 @dataclass(frozen=True, eq=False)
 class WorkspaceOutput:
-    """After one step: what the positions read, and the slots as they are now."""
+    """Output of one step: what the positions read, and the updated slots."""
 
     heard: Tensor  # (b, n, d)
     slots: Tensor  # (b, m, d)
 
 
 class SharedWorkspace(Mixer):
-    """As a mixer it starts from learned slots in every call; ``step`` goes on with those that a model carries along."""
+    """Shared workspace. As a mixer it starts from learned slots in every call; ``step`` continues with given slots."""
 
     def __init__(self, site: Site, slots: int, keep: int | None = None) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class SharedWorkspace(Mixer):
         bias: Bias | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        real = real_positions("a workspace", x, context, mask, bias, cache)
+        real = real_positions("a shared workspace", x, context, mask, bias, cache)
         return self.step(x, self.slots.expand(len(x), -1, -1), real).heard
 
     def step(self, x: Tensor, slots: Tensor, real: Tensor | None = None) -> WorkspaceOutput:
@@ -103,7 +103,7 @@ class SharedWorkspace(Mixer):
 
 
 class SlotGate(nn.Module):
-    """sigmoid(U x + V tanh(M) + b): how much of a slot's every feature passes; b begins at ``ajar``."""
+    """Gate of the slots, sigmoid(U x + V tanh(M) + b); b is initialised to ``ajar``."""
 
     def __init__(self, dim: int, ajar: float) -> None:
         super().__init__()
