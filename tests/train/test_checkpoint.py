@@ -137,10 +137,13 @@ def hollow(path: Path) -> None:
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "flipped": (flip, "'net.safetensors' does not match its SHA-256"),
     "truncated": (truncate, "'net.optimizer.safetensors' does not match its SHA-256"),
-    "missing": (lambda path: (path / "net.safetensors").unlink(), "missing or unknown: 'net.safetensors'"),
-    "no state": (lambda path: (path / "state.json").unlink(), "missing or unknown: 'state.json'"),
-    "extra": (lambda path: (path / "more.safetensors").write_bytes(b""), "missing or unknown: 'more.safetensors'"),
-    "a folder for a file": (hollow, "missing or unknown: 'net.safetensors'"),
+    "missing": (lambda path: (path / "net.safetensors").unlink(), "missing or unexpected files: 'net.safetensors'"),
+    "no state": (lambda path: (path / "state.json").unlink(), "missing or unexpected files: 'state.json'"),
+    "extra": (
+        lambda path: (path / "more.safetensors").write_bytes(b""),
+        "missing or unexpected files: 'more.safetensors'",
+    ),
+    "a folder for a file": (hollow, "missing or unexpected files: 'net.safetensors'"),
     "no manifest": (lambda path: (path / "manifest.json").unlink(), "manifest.json cannot be read"),
     "manifest no JSON": (lambda path: (path / "manifest.json").write_text("{"), "manifest.json cannot be read"),
     "manifest a list": (lambda path: (path / "manifest.json").write_text("[]"), "manifest.json cannot be read"),

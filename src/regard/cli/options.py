@@ -61,13 +61,12 @@ def refuse_unused(context: typer.Context, draws: bool) -> None:
 
 
 def as_typed(problems: str, names: Mapping[str, str]) -> str:
-    """What is wrong with settings, each by the option that gives it: `longest = 0` as `--tokens 0`, `longest must be
-    ...` as `--tokens must be ...`."""
+    """What is wrong with settings, each by the option that gives it: `longest = 0` as `--tokens 0`."""
 
     def option(found: re.Match[str]) -> str:
         return f"--{names.get(found[1], found[1]).replace('_', '-')} "
 
-    return re.sub(r"\b([a-z_]+) (?:= |(?=must be\b))", option, problems)
+    return re.sub(r"\b([a-z_]+) = ", option, problems)
 
 
 def plain(text: str) -> str:
