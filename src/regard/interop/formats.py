@@ -255,7 +255,9 @@ def export_checkpoint(
     kinds = kinds_of(family, to)
     if not kinds:
         known = [name for name in dict.fromkeys(kind.family for kind in KINDS.values()) if kinds_of(name, to)]
-        raise InputError(f"a {family} model cannot be exported to this format", got=to, expected=", ".join(known))
+        raise InputError(
+            f"a {family} model cannot be exported to this format", got=f"{family} to {to}", expected=", ".join(known)
+        )
     found, refusals = [], []
     for kind in kinds:
         try:
