@@ -133,7 +133,7 @@ def test_a_seer_can_be_asked_for_its_lens(family: str) -> None:
 
 def test_norms_between_the_last_blocks_are_not_left_out() -> None:
     model = net("swinv2", depth=(1, 2), every=2)
-    with pytest.raises(InputError, match="does not support a norm after some blocks"):
+    with pytest.raises(InputError, match="a norm after some blocks of the last stage"):
         logit_lens(model, lambda: None)
 
 

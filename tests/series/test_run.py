@@ -289,7 +289,7 @@ def test_the_template_is_a_run_file(tmp_path: Path) -> None:
     ("words", "told"),
     [
         (["model.horizon=5"], "model.horizon and data.horizon differ"),
-        (["task.quantiles=[0.1, 0.9]"], "lack 0.5"),
+        (["task.quantiles=[0.1, 0.9]"], "must contain 0.5"),
         (["data.share=0.6"], "leaves no training data"),
         (["data.least=25"], "least = 25 is above window = 24"),
         (["data.horizon=90"], "too short for this window and horizon"),

@@ -376,12 +376,12 @@ def test_what_the_verb_refuses(run: Path, tmp_path: Path, capsys: pytest.Capture
         ("gone.png",): "cannot be read",
         ("a.png", "--out", "out.txt"): "unsupported image format",
         ("a.png", "--out", "no/out.png"): "folder not found",
-        ("a.png", "--out", "a.png"): "would be overwritten",
+        ("a.png", "--out", "a.png"): "an input image would be overwritten",
         ("a.png", "--threshold", "2"): "threshold",
-        ("a.png", "bad.png", "--out", "a.png"): "must be a folder",
-        ("a.png", "--out", "."): "would be overwritten",
-        ("a.png", "bad.png", "--out", "."): "would be overwritten",
-        ("other.png", "--out", "."): "would be overwritten",  # as a.png, which is the same file
+        ("a.png", "bad.png", "--out", "a.png"): "--out must be a folder for several images",
+        ("a.png", "--out", "."): "an input image would be overwritten",
+        ("a.png", "bad.png", "--out", "."): "an input image would be overwritten",
+        ("other.png", "--out", "."): "an input image would be overwritten",  # as a.png, which is the same file
     }.items():
         paths = [str(tmp_path / word) if "." in word and word[0] not in "-0123456789" else word for word in words]
         assert reason in refused(capsys, "detect", str(run), *paths), words
