@@ -293,7 +293,7 @@ def test_maps_know_where_their_windows_are() -> None:
     assert full.rows.grid == (8, 10)
     close(full.weights.sum(-1), torch.ones(1, 2, 80, dtype=torch.float64))
     assert torch.equal(full.weights[0, 0] > 0, dense(model.net.stages[0].blocks[1].mixer, 8, 10)[0])
-    with pytest.raises(InputError, match="not one of windows"):
+    with pytest.raises(InputError, match="not a map of windows"):
         joined_map(full)
 
 

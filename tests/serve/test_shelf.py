@@ -126,9 +126,9 @@ def test_models_that_do_not_fit_are_dropped_with_their_looks() -> None:
 def test_another_attention_that_does_not_fit_is_refused_with_what_would(shelf) -> None:
     with pytest.raises(InputError, match="do not fit"):
         shelf.get("digits", "linformer")
-    with pytest.raises(InputError, match="cannot take"):
+    with pytest.raises(InputError, match="does not support this attention"):
         shelf.get("recall", "nonsense")
-    with pytest.raises(InputError, match="cannot take"):
+    with pytest.raises(InputError, match="does not support this attention"):
         shelf.get("recall", "local-p")  # which cannot be causal
 
 

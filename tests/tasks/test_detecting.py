@@ -196,7 +196,7 @@ def test_what_is_evaluated_adds_up() -> None:
         close(sum(one[name].double() for one in parts), x.double(), 1e-6)
     metrics = task.metrics(whole)
     assert list(metrics) == ["loss", "AP", "AP50", "AP75", "AP50 a", "AP50 b", "AP50 c"]
-    assert task.show(batch).startswith("boxes: ")
+    assert task.show(batch).startswith("ground truth: ")
     assert task.goal.removeprefix("-") in metrics
 
 

@@ -16,7 +16,7 @@ from regard.data.batches import Batches
 from regard.data.order import Order
 from regard.data.replay import Replay
 from regard.modalities.inputs import ModelView
-from regard.modalities.rows import DataKind, Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches, Template
+from regard.modalities.run_parts import DataKind, Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches, Template
 from regard.models.family import Family, nothing
 from regard.tasks.task import Loss, Task, Term
 from regard.train.optimizers import Adam

@@ -23,7 +23,7 @@ from regard.modalities.goals import GOALS, batch_maker
 from regard.modalities.inputs import Picture
 from regard.modalities.page_inputs import PAGE_INPUTS
 from regard.modalities.processors import PROCESSORS, kind_for
-from regard.modalities.rows import Goal
+from regard.modalities.run_parts import Goal
 from regard.modalities.sources import SOURCES
 from regard.modalities.text.vocabulary import Vocabulary, tokenizer_symbols
 from regard.modalities.verb_table import VERBS

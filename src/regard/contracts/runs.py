@@ -12,7 +12,7 @@ import torch
 
 from regard.folders import load
 from regard.modalities.goals import GOALS, batch_maker, can_learn
-from regard.modalities.rows import RunPlan
+from regard.modalities.run_parts import RunPlan
 from regard.modalities.sources import SOURCES
 from regard.run.settings import read_run
 from regard.run.templates import template_run

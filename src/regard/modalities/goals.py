@@ -5,7 +5,7 @@ from typing import Any
 from regard.tables import Table
 from regard.zoo import FAMILIES
 
-from .rows import DataKind, Goal
+from .run_parts import DataKind, Goal
 from .sources import SOURCES
 
 GOALS = Table[Goal](

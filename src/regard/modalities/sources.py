@@ -4,7 +4,7 @@ from typing import Any
 
 from regard.tables import Table
 
-from .rows import DataKind
+from .run_parts import DataKind
 
 SOURCES = Table[DataKind](
     "kind of data",

@@ -7,7 +7,7 @@ from regard.data.faults import Fault, check_fault_share
 from regard.data.rows import Rows, split_held_out
 from regard.errors import InputError
 
-from .rows import OpenedData
+from .run_parts import OpenedData
 
 SPLITS = ("train", "held_out", "test")
 Tolerate = Callable[[Any, float, str], None]  # rows, the share of bad ones that is tolerated, a name

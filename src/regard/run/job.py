@@ -9,7 +9,7 @@ from typing import Any
 from regard.data.faults import Fault
 from regard.errors import InputError, first_of
 from regard.modalities.goals import batch_maker, goal_of
-from regard.modalities.rows import OpenedData, ReadingLimits, RunPlan, SplitBatches
+from regard.modalities.run_parts import OpenedData, ReadingLimits, RunPlan, SplitBatches
 from regard.modalities.sources import source_of
 from regard.modalities.verbs import verb_function
 from regard.model import Model

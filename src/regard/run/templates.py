@@ -2,7 +2,7 @@
 
 from regard.errors import ConfigError
 from regard.modalities.goals import GOALS
-from regard.modalities.rows import Template
+from regard.modalities.run_parts import Template
 from regard.nn.config import closest_name
 from regard.train.runfile_text import run_file_text
 

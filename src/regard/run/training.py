@@ -11,7 +11,7 @@ from regard.data.files import find_file
 from regard.errors import InputError
 from regard.folders import load
 from regard.modalities.goals import goal_of
-from regard.modalities.rows import OpenedData, RunPlan
+from regard.modalities.run_parts import OpenedData, RunPlan
 from regard.modalities.sources import source_of
 from regard.nn.config import closest_name
 from regard.plugins import require_plugins

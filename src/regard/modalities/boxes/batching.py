@@ -7,7 +7,7 @@ import numpy as np
 from regard.data.batches import Batches, RandomBatches
 from regard.data.order import Order
 from regard.modalities.images.processor import Images
-from regard.modalities.rows import OpenedData, ReadingLimits, RunPlan, SplitBatches
+from regard.modalities.run_parts import OpenedData, ReadingLimits, RunPlan, SplitBatches
 
 from .annotations import Boxed
 from .detection import BoxedBatch, collate_boxes

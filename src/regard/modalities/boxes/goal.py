@@ -8,7 +8,7 @@ import numpy as np
 from regard.data.rows import Rows, Subset
 from regard.errors import first_of
 from regard.modalities.inputs import ModelView
-from regard.modalities.rows import Goal, RunPlan, SplitBatches, Template
+from regard.modalities.run_parts import Goal, RunPlan, SplitBatches, Template
 from regard.nn.config import not_above_zero, not_at_least, refuse
 from regard.tasks.task import Task
 from regard.train.optimizers import AdamW

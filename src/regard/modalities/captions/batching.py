@@ -10,7 +10,7 @@ from regard.data.counter_rng import AUGMENT, philox
 from regard.data.order import Order
 from regard.data.rows import Rows
 from regard.modalities.images.augmentation import BatchAugmentation, CaptionedAugmentation
-from regard.modalities.rows import OpenedData, ReadingLimits, RunPlan, SplitBatches
+from regard.modalities.run_parts import OpenedData, ReadingLimits, RunPlan, SplitBatches
 from regard.modalities.sources import source_of
 from regard.modalities.text.lengths import share_beyond, token_lengths
 from regard.modalities.text.pairs import Pairs

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from regard.modalities.inputs import ModelView
-from regard.modalities.rows import Goal, RunPlan, SplitBatches, Template
+from regard.modalities.run_parts import Goal, RunPlan, SplitBatches, Template
 from regard.modalities.text.runners import text_processor
 from regard.nn.config import not_shares, refuse
 from regard.tasks.task import Task

@@ -8,7 +8,7 @@ import torch
 from regard.data.rows import Rows
 from regard.decode.settings import Decoding
 from regard.modalities.inputs import ModelView
-from regard.modalities.rows import Scores
+from regard.modalities.run_parts import Scores
 from regard.modalities.text.bleu import bleu_of_several
 from regard.modalities.text.measuring import bleu_lines
 

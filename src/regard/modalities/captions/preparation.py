@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from regard.decode.symbols import Symbols
-from regard.modalities.rows import OpenedData, RunPlan, Size
+from regard.modalities.run_parts import OpenedData, RunPlan, Size
 from regard.modalities.text import preparation as text
 
 from .processor import Captions

@@ -9,7 +9,7 @@ from regard.data.batches import Batches
 from regard.data.faults import Fault
 from regard.data.order import Order
 from regard.data.rows import Numbers, Rows
-from regard.modalities.rows import OpenedData, ReadingLimits, RunPlan, SplitBatches
+from regard.modalities.run_parts import OpenedData, ReadingLimits, RunPlan, SplitBatches
 from regard.tasks.classify import ClassifyBatch
 
 from .augmentation import NONE, Augment, augmented

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from regard.errors import InputError
-from regard.modalities.rows import RunPlan
+from regard.modalities.run_parts import RunPlan
 from regard.zoo import FAMILIES
 
 from .processor import Images

@@ -7,7 +7,7 @@ from regard.data.batches import Batches
 from regard.modalities.images.sources.files import ImageFiles
 from regard.modalities.images.teaching import same_images
 from regard.modalities.inputs import ModelView
-from regard.modalities.rows import Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches, Template
+from regard.modalities.run_parts import Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches, Template
 from regard.modalities.sources import source_of
 from regard.modalities.teaching import SHARE, TEACHER, TEMPERATURE, check_teacher, not_share
 from regard.modalities.text.batching import batches_of_texts

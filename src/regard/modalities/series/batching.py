@@ -12,7 +12,7 @@ from torch import Tensor
 
 from regard.data.batches import Batches
 from regard.data.order import Order
-from regard.modalities.rows import OpenedData, ReadingLimits, RunPlan, SplitBatches
+from regard.modalities.run_parts import OpenedData, ReadingLimits, RunPlan, SplitBatches
 
 from .windows import SeriesWindow
 

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from regard.errors import InputError
 from regard.modalities.inputs import ModelView
-from regard.modalities.rows import Goal, RunPlan, SplitBatches, Template
+from regard.modalities.run_parts import Goal, RunPlan, SplitBatches, Template
 from regard.nn.config import refuse
 from regard.nn.series import not_quantiles
 from regard.tasks.task import Task

@@ -8,7 +8,7 @@ from torch import Tensor
 from regard.data.rows import Rows
 from regard.decode.settings import Decoding
 from regard.modalities.inputs import ModelView
-from regard.modalities.rows import Scores
+from regard.modalities.run_parts import Scores
 
 from .batching import together
 from .forecasting import Forecast, measured_names

@@ -7,7 +7,7 @@ import numpy as np
 from regard.data.batches import Batches
 from regard.data.order import Order
 from regard.data.rows import Numbers, Rows
-from regard.modalities.rows import OpenedData, RunPlan, SplitBatches
+from regard.modalities.run_parts import OpenedData, RunPlan, SplitBatches
 from regard.modalities.sources import source_of
 
 from .lengths import share_beyond, token_lengths

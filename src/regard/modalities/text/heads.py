@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from regard.errors import InputError
-from regard.modalities.rows import RunPlan
+from regard.modalities.run_parts import RunPlan
 from regard.zoo import FAMILIES
 
 

@@ -10,7 +10,7 @@ from regard.data.rows import Rows
 from regard.decode.settings import Decoding
 from regard.errors import InputError
 from regard.modalities.inputs import ModelView
-from regard.modalities.rows import Scores
+from regard.modalities.run_parts import Scores
 
 from .bleu import Quality, bleu_and_chrf, bleu_by_length
 from .runners import text_processor

@@ -11,7 +11,7 @@ from regard.data.files import find_file
 from regard.decode.symbols import Symbols
 from regard.modalities.goals import goal_of, named_models
 from regard.modalities.inputs import ModelView
-from regard.modalities.rows import OpenedData, Preparation, RunPlan, Size, SplitBatches
+from regard.modalities.run_parts import OpenedData, Preparation, RunPlan, Size, SplitBatches
 from regard.modalities.sources import source_of
 from regard.models.word2vec import Config as Word2Vec
 from regard.models.word2vec import word_vectors

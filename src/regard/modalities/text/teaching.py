@@ -4,7 +4,7 @@ from pathlib import Path
 
 from regard.errors import InputError
 from regard.modalities.inputs import ModelView
-from regard.modalities.rows import RunPlan
+from regard.modalities.run_parts import RunPlan
 
 from .runners import text_processor
 

@@ -9,7 +9,7 @@ from regard.data.batches import Batches, Drawing, RandomBatches
 from regard.data.counter_rng import uniform_samples
 from regard.data.order import Order
 from regard.decode.symbols import Symbols
-from regard.modalities.rows import OpenedData, RunPlan, SplitBatches
+from regard.modalities.run_parts import OpenedData, RunPlan, SplitBatches
 
 from .passages import Passages, TextWindows
 from .processor import Text

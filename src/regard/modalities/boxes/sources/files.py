@@ -15,7 +15,7 @@ from regard.errors import InputError, first_of
 from regard.modalities.boxes.annotations import BoxedImages, open_boxes
 from regard.modalities.images.preparation import base_processor, not_deviations
 from regard.modalities.images.processor import Images
-from regard.modalities.rows import DataKind, OpenedData, RunPlan
+from regard.modalities.run_parts import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import SPLITS, check_disjoint, check_splits
 from regard.nn.config import not_above_zero, not_at_least, not_positive, not_shares, refuse
 from regard.train.runfile import required_setting, setting

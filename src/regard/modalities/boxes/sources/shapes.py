@@ -7,7 +7,7 @@ from typing import Any, Literal
 from regard.data.rows import Rows
 from regard.modalities.boxes.shapes import SHAPE_NAMES, Shapes
 from regard.modalities.images.processor import Images
-from regard.modalities.rows import DataKind, OpenedData, RunPlan
+from regard.modalities.run_parts import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import SPLITS
 from regard.nn.config import not_at_least, not_positive, refuse
 from regard.train.runfile import setting

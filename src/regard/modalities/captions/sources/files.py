@@ -24,7 +24,7 @@ from regard.modalities.images.preparation import (
     not_deviations,
     source_processor,
 )
-from regard.modalities.rows import DataKind, OpenedData, RunPlan
+from regard.modalities.run_parts import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import SPLITS, check_tolerated
 from regard.modalities.text.preparation import VocabularySettings
 from regard.nn.config import not_above_zero, not_at_least, not_positive, not_shares, refuse

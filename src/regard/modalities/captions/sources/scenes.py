@@ -9,7 +9,7 @@ from regard.data.rows import Rows
 from regard.modalities.captions.preparation import GENERATED
 from regard.modalities.captions.scenes import Scenes
 from regard.modalities.images.processor import Images
-from regard.modalities.rows import DataKind, OpenedData, RunPlan
+from regard.modalities.run_parts import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import SPLITS
 from regard.nn.config import not_at_least, not_positive, refuse
 from regard.train.runfile import setting

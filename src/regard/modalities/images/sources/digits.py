@@ -9,7 +9,7 @@ from regard.modalities.images.augmentation import Augment
 from regard.modalities.images.batching import Prepared, not_batches
 from regard.modalities.images.digits import COUNT, TEST, Digits
 from regard.modalities.images.preparation import AUGMENT, DEVIATION, HALF, MEAN, SIZE, image_settings, source_processor
-from regard.modalities.rows import DataKind, OpenedData, RunPlan
+from regard.modalities.run_parts import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import check_splits
 from regard.nn.config import not_above_zero, not_at_least, not_positive, not_shares, refuse
 from regard.train.runfile import setting

@@ -28,7 +28,7 @@ from regard.modalities.images.preparation import (
 )
 from regard.modalities.images.processor import Images, open_images
 from regard.modalities.images.sheets import open_sheet
-from regard.modalities.rows import DataKind, OpenedData, RunPlan
+from regard.modalities.run_parts import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import SPLITS, check_disjoint, check_splits
 from regard.nn.config import not_above_zero, not_at_least, not_positive, not_shares, refuse
 from regard.train.runfile import required_setting, setting

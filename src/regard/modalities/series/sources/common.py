@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from regard.errors import InputError, first_of
-from regard.modalities.rows import OpenedData, RunPlan
+from regard.modalities.run_parts import OpenedData, RunPlan
 from regard.modalities.series.processor import Series, scale_of
 from regard.modalities.series.reading import SeriesColumns, TimeSeries
 from regard.modalities.series.windows import WindowLayout, in_parts, parts

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from regard.data.files import find_file
-from regard.modalities.rows import DataKind, OpenedData, RunPlan
+from regard.modalities.run_parts import DataKind, OpenedData, RunPlan
 from regard.modalities.series.processor import Scaling
 from regard.modalities.series.reading import SeriesColumns, read_series
 from regard.nn.config import refuse

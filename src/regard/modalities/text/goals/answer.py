@@ -9,7 +9,7 @@ from regard.data.batches import Batches
 from regard.data.order import Order
 from regard.data.rows import Numbers, Rows
 from regard.modalities.inputs import ModelView
-from regard.modalities.rows import Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches, Template
+from regard.modalities.run_parts import Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches, Template
 from regard.modalities.text.batching import as_read, batches_of_texts
 from regard.modalities.text.framing import AnswerMaker
 from regard.modalities.text.heads import head_changes

@@ -5,7 +5,7 @@ from typing import Literal
 
 from regard.data.batches import Batches
 from regard.modalities.inputs import ModelView
-from regard.modalities.rows import Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches, Template
+from regard.modalities.run_parts import Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches, Template
 from regard.modalities.text.batching import batches_of_texts
 from regard.modalities.text.heads import has_head
 from regard.modalities.text.lengths import USUAL, tokens_to_read

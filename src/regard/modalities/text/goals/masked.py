@@ -7,7 +7,7 @@ from regard.data.batches import RandomBatches
 from regard.data.order import Order
 from regard.data.rows import Rows
 from regard.modalities.inputs import ModelView
-from regard.modalities.rows import Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches, Template
+from regard.modalities.run_parts import Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches, Template
 from regard.modalities.teaching import SHARE, TEACHER, TEMPERATURE, check_teacher, not_share
 from regard.modalities.text.batching import as_they_are, batches_of_texts
 from regard.modalities.text.heads import head_changes

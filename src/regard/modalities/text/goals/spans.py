@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from regard.modalities.inputs import ModelView
-from regard.modalities.rows import Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches, Template
+from regard.modalities.run_parts import Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches, Template
 from regard.modalities.text.lengths import tokens_to_read
 from regard.modalities.text.processor import Text
 from regard.modalities.text.runners import text_processor

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from regard.data.files import only_file, table_rows
 from regard.data.rows import Rows
-from regard.modalities.rows import DataKind, OpenedData, RunPlan
+from regard.modalities.run_parts import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import check_splits
 from regard.modalities.text.preparation import HOW, TEXT, VocabularySettings
 from regard.modalities.text.questions import Questions

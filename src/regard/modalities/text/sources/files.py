@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.data.files import find_file
-from regard.modalities.rows import RunPlan
+from regard.modalities.run_parts import RunPlan
 from regard.modalities.splits import SPLITS
 
 PATHS = SPLITS  # settings that name files

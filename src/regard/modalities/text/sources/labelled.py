@@ -9,7 +9,7 @@ from regard.data.counter_rng import HOLDOUT, permutation, philox
 from regard.data.files import only_file, table_rows
 from regard.data.rows import Rows, Subset
 from regard.errors import InputError
-from regard.modalities.rows import DataKind, OpenedData, RunPlan
+from regard.modalities.run_parts import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import check_splits
 from regard.modalities.text.labelled import LabelledTexts
 from regard.modalities.text.preparation import HOW, TEXT, VocabularySettings

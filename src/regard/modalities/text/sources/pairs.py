@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from regard.data.files import pair_rows
 from regard.data.rows import Rows
-from regard.modalities.rows import DataKind, OpenedData, RunPlan
+from regard.modalities.run_parts import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import check_splits
 from regard.modalities.text.preparation import HOW, TEXT, VocabularySettings
 from regard.nn.config import not_above_zero, not_at_least, not_positive, not_shares, refuse

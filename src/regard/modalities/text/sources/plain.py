@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from regard.data.files import only_file, text_rows
 from regard.data.rows import Rows
-from regard.modalities.rows import DataKind, OpenedData, RunPlan
+from regard.modalities.run_parts import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import check_splits
 from regard.modalities.text.passages import open_passages
 from regard.modalities.text.preparation import HOW, TEXT, VocabularySettings

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from regard.modalities.rows import DataKind, OpenedData, RunPlan
+from regard.modalities.run_parts import DataKind, OpenedData, RunPlan
 from regard.modalities.text.preparation import GENERATED
 from regard.modalities.text.reversal import Reversal
 from regard.nn.config import not_at_least, not_positive, refuse

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from regard.data.files import only_file
 from regard.data.rows import Rows
-from regard.modalities.rows import DataKind, OpenedData, RunPlan
+from regard.modalities.run_parts import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import check_splits
 from regard.modalities.text.conllu import open_conllu
 from regard.modalities.text.preparation import TEXT, VocabularySettings
