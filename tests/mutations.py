@@ -257,7 +257,7 @@ MUTATIONS = [
     Mutation("relative to a later peak", "nn/kernels/sums.py", "here = torch.maximum(highest, peaks[:, :-1])", "here = peaks[:, 1:].expand_as(highest)", "nn/performer"),
     Mutation("sums of nothing divided", "nn/kernels/sums.py", "sums.clamp(min=self.least)", "sums", "nn/performer kernels"),
     Mutation("sums in half precision", "nn/kernels/sums.py", "x.to(torch.promote_types(x.dtype, torch.float32))", "x", "nn/performer mixers"),
-    Mutation("padding lets keys fade", "nn/kernels/rfa.py", "left.masked_fill(~real[..., None, :], 0.0)", "left", "kernels"),
+    Mutation("padding lets keys fade", "nn/kernels/rfa.py", "left.masked_fill(~real[..., None, :], 0.0)", "left", "nn/performer kernels"),
     Mutation("a gate lets in what it keeps", "nn/kernels/rfa.py", "F.logsigmoid(-opened) - products", "F.logsigmoid(opened) - products", "nn/performer"),
     # residuals
     Mutation("pre-norm after the sum", RESIDUAL, "x + self.branch(f(self.norm(x)))", "self.norm(x + self.branch(f(x)))", "mixers"),

@@ -32,6 +32,9 @@ def test_one_word_swaps_the_attention_of_a_published_model() -> None:
     """The line of the README: GPT-2 drops weights, Performer has none to drop."""
     small = {"vocab": 50, "length": 16, "dim": 16, "depth": 1, "heads": 2}
     assert regard.build("gpt-small", **small).config.attention_dropout == 0.1
+    assert (
+        regard.build("gpt-small", attention="cosine", **small).config.attention_dropout == 0.1
+    )  # whose weights can be
     swapped = regard.build("gpt-small", attention="performer", **small)
     assert swapped.config.attention_dropout == 0.0
     assert swapped.config.dropout == 0.1

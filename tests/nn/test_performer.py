@@ -15,8 +15,8 @@ from regard.nn.cache import Slot
 from regard.nn.kernels import performer, rfa, sums
 from regard.nn.kernels.directions import Directions, draw_directions
 from regard.nn.kernels.performer import Exponentials, Performer
-from regard.nn.kernels.rfa import FourierFeatures, RandomFeatures
-from regard.nn.kernels.sums import Lifted
+from regard.nn.kernels.rfa import DecayGate, FourierFeatures, RandomFeatures
+from regard.nn.kernels.sums import Lifted, LinearAttention
 from regard.nn.mask import ALL, CAUSAL, Mask
 from regard.nn.recomputation import recompute_forward
 from tests.contracts.tools import Largest, close, gradients, numbers, ragged, stirred
@@ -346,3 +346,21 @@ def test_a_sum_near_zero_is_replaced() -> None:
     attention.log_scale.data += 1.0
     assert attention.weights(q, k).abs().sum(-1).max() <= 3 / rfa.LEAST
     assert attention(q, k, v).isfinite().all()
+
+
+def test_small_sums_are_kept_off_zero_on_their_side() -> None:
+    linear = LinearAttention(lambda x: Lifted(x, x[..., :1]), least=1e-3)
+    kept = linear.kept_off(torch.tensor([0.0, 1e-6, -1e-6, 2.0, -2.0]))
+    assert kept.tolist() == pytest.approx([1.0, 1e-3, -1e-3, 2.0, -2.0])
+
+
+def test_padding_between_keys_lets_none_of_them_fade() -> None:
+    """As after a prompt that was padded on the right: real keys stand to each other as without the padding."""
+    torch.manual_seed(0)
+    gate, keys = DecayGate(3, WIDTH).double(), numbers(1, 3, 6, WIDTH)
+    torch.nn.init.normal_(gate.weight)
+    real = torch.tensor([[True, True, False, False, True, True]])
+    there = real[0].nonzero()[:, 0]
+    padded, alone = gate(keys, real), gate(keys[..., there, :], None)
+    close(padded.level[..., there], alone.level)
+    close(padded.kept, alone.kept)
