@@ -247,7 +247,7 @@ def execute(module: ModuleType, path: Path) -> None:
     assert isinstance(module.__spec__.loader, PluginLoader)
     try:
         module.__spec__.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         for one in ADDED[count:]:
             take_back(one)
         del sys.modules[name]
@@ -256,7 +256,7 @@ def execute(module: ModuleType, path: Path) -> None:
         raise broken(error, path) from error
 
 
-def broken(error: Exception, path: Path) -> InputError:
+def broken(error: BaseException, path: Path) -> InputError:
     """What went wrong in a plug-in, and at which of its lines."""
     line = error.lineno if isinstance(error, SyntaxError) else None
     for frame in traceback.extract_tb(error.__traceback__):

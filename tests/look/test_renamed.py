@@ -9,6 +9,8 @@ OLD = {
     "regard.look.lens.through_lens": "regard.look.lens.logit_lens",
     "regard.look.occlusion.attribution": "regard.look.occlusion.occlusion_map",
     "regard.look.windows.whole": "regard.look.windows.joined_map",
+    "regard.look.onefile.module": "regard.look.standalone.module",
+    "regard.look.onefile.standalone": "regard.look.standalone.standalone_page",
     "regard.look.leaving.replaced": "regard.look.exclusion.replaced",
     "regard.look.leaving.unseen": "regard.look.exclusion.unseen",
     "regard.look.leaving.without": "regard.look.exclusion.without",
@@ -26,7 +28,7 @@ def test_an_old_name_warns_and_is_the_new_one(old: str) -> None:
         assert found(old) is found(OLD[old])
 
 
-@pytest.mark.parametrize("module", ["flow", "lens", "occlusion", "windows", "leaving"])
+@pytest.mark.parametrize("module", ["flow", "lens", "occlusion", "windows", "leaving", "onefile"])
 def test_any_other_name_is_missing(module: str) -> None:
     with pytest.raises(AttributeError, match=f"module 'regard.look.{module}' has no attribute 'nothing'"):
         found(f"regard.look.{module}.nothing")

@@ -2,6 +2,8 @@
 
 import importlib
 import json
+import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -78,6 +80,8 @@ BROKEN = {
     "the future": ("mask.dense(q.shape[-2]", "Mask(keys=mask.keys, pairs=mask.pairs).dense(q.shape[-2]", "later keys"),
     "padding": ("mask.dense(q.shape[-2]", "Mask(mask.causal, mask.start).dense(q.shape[-2]", "a nonzero weight"),
     "sums": ("return masked_softmax(", "return 2 * masked_softmax(", "the sum of each row of weights"),
+    "bias": ("** 0.5, bias)\n        return", "** 0.5, None)\n        return", "ignores the bias"),
+    "one head": ("- repeat_heads(k,", "- repeat_heads(k[:, :1],", "does not depend on its own keys"),
     "groups": ("repeat_heads(k, q.shape[-3])", "k", "grouped heads share keys"),
 }  # fmt: skip
 
@@ -92,6 +96,31 @@ def test_a_broken_attention_fails_in_words(folder: Path, what: str, capsys: pyte
     failed = [one for one in json.loads(capsys.readouterr().out) if not one["holds"]]
     assert any(told in f"{one['contract']} {one['words']}" for one in failed)
     assert all(one["words"] for one in failed)
+
+
+def test_a_task_that_sums_means_fails_in_words(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = examples()["task.py"]
+    (old,) = re.findall(r"Term\((\w+)\.sum\(\)", text)[:1]
+    (folder / "task.py").write_text(text.replace(f"Term({old}.sum()", f"Term({old}.mean()"))
+    assert main(["contract", str(folder / "task.py"), "--json"]) == 1
+    failed = [one for one in json.loads(capsys.readouterr().out) if not one["holds"]]
+    assert [one["contract"] for one in failed] == ["splitting a batch does not change its loss"]
+    assert "with the batch in two parts" in failed[0]["words"]
+
+
+def test_contracts_are_asked_without_the_extra_for_serving(folder: Path) -> None:
+    program = (
+        "import sys; sys.modules.update(fastapi=None, uvicorn=None); from regard.cli.app import main; "
+        f"sys.exit(main(['contract', {str(folder / 'mixer.py')!r}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_file_that_exits_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "leaves.py").write_text("raise SystemExit(0)\n")
+    assert main(["contract", str(tmp_path / "leaves.py")]) == 2
+    assert "the plug-in cannot be loaded" in capsys.readouterr().err
 
 
 def test_what_fails_is_told_with_numbers_and_where(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

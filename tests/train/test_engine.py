@@ -193,6 +193,18 @@ def test_a_loss_without_update_is_added_up(tmp_path: Path) -> None:
     torch.testing.assert_close(found[0][0], 0.5 * real + 3.0 * noise)
 
 
+class Miscounted(Accumulated):
+    def losses(self, batch: Any, step: int) -> Iterator[Loss]:
+        yield Loss("net", {"real": Term(self.net(batch.real).sum(), "point")})
+
+
+def test_a_count_that_nobody_counts_is_an_error(tmp_path: Path) -> None:
+    """It would leave its loss out of the gradient, and nobody would notice."""
+    trained = engine(tmp_path, Miscounted(), Ring())
+    with pytest.raises(ValueError, match=r"'real' is divided by 'point', but counts\(\) returns points, twice"):
+        trained.update(0, Maker(trained.data, 0, 1, 2, 0).pieces(0))
+
+
 def test_clipping_bounds_the_norm_of_all(tmp_path: Path) -> None:
     lengths = []
     for clip in (None, 0.01):

@@ -251,7 +251,7 @@ def test_the_digits() -> None:
 
 def test_digits_without_their_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(digits_module, "find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"pip install 'regard\[vision\]'"):
+    with pytest.raises(InputError, match=r"pip install scikit-learn"):
         read_digits()
     monkeypatch.setattr(digits_module, "digits_file", lambda: tmp_path / "digits.csv.gz")
     for raw in (b"", b"no gzip", gzip.compress(b"1,2\n3,4\n"), gzip.compress(b"1,2\n3\n"), gzip.compress(b"\xff")):

@@ -1,5 +1,6 @@
 """Tasks of several parts, and tasks that fill their own data, from the run file to the loaded model."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,7 @@ def test_start_gives_a_part_frozen_weights(tmp_path: Path) -> None:
     [
         (CIRCLE + "\n[optimizer.critic]\nrate = 1\n", "optimizer.critic: the task does not have this part"),
         (CIRCLE + '\n[start]\nmodel = "x"\npart = "decoder"\n', "start.part"),
+        (CIRCLE + '\n[start]\nmodel = "x"\npart = "encoder"\nlearn = "head"\n', "start.learn: not allowed with"),
         (CIRCLE + "\n[optimizer.generator]\nspeed = 1\n", "optimizer.generator.speed: unknown key"),
     ],
 )
@@ -144,6 +146,11 @@ def test_a_task_fills_its_data_and_is_resumed_to_the_bit(tmp_path: Path, monkeyp
     assert weights(again) == weights(folder)
     for name in ("place", "noise"):
         assert (again / "replay" / f"{name}.rows").read_bytes() == (folder / "replay" / f"{name}.rows").read_bytes()
+
+
+def test_a_run_that_fills_its_data_can_be_checked(tmp_path: Path, capsys: Any) -> None:
+    assert main(["check", str(written(tmp_path, run_template("walk"))), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["splits"].keys() == {"train", "held_out"}
 
 
 def test_lost_rows_are_told(tmp_path: Path, capsys: Any) -> None:

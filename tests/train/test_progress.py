@@ -359,11 +359,12 @@ def test_a_slow_reader_is_waited_for() -> None:
     assert stream.getvalue() == "one\ntwo\n"
 
 
-def test_silence() -> None:
+def test_silence(capsys: pytest.CaptureFixture[str]) -> None:
     told: Reporter = SilentReporter()
     told.update(STATUS)
     told.note("x")
     told.close()
+    assert capsys.readouterr() == ("", "")
 
 
 # Words

@@ -64,7 +64,7 @@ ABOUT = """Train, use and inspect models of the transformer family.
 
 Example: regard models "gpt*"
 
-Run regard VERB --help for the arguments and options of a verb."""
+Run regard COMMAND --help for the arguments and options of a command."""
 
 
 def program() -> NoReturn:

@@ -172,7 +172,7 @@ def packages() -> Iterator[Check]:
         return
     wrong = [what for what in map(problem, needed) if what]
     for what in wrong:
-        yield Check("packages", "wrong", what, "pip install --upgrade regard")
+        yield Check("packages", "wrong", what, "reinstall regard: pip install --upgrade . in its checkout")
     if not wrong:
         yield Check("packages", "ok", ", ".join(f"{one.name} {installed(one)}" for one in needed))
 
@@ -185,7 +185,7 @@ def extras() -> Iterator[Check]:
             found.setdefault(requirement.extra, []).append(requirement)
     for extra, needed in found.items():
         wrong = [what for what in map(problem, needed) if what]
-        install = f"pip install 'regard[{extra}]'"
+        install = f"pip install {' '.join(one.name for one in needed)}"
         if not wrong:
             yield Check(f"[{extra}]", "ok", ", ".join(f"{one.name} {installed(one)}" for one in needed))
         elif not any(map(installed, needed)):

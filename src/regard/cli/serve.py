@@ -36,7 +36,7 @@ def run(
     from regard.errors import InputError
 
     if missing := [name for name in NEEDED if find_spec(name) is None]:
-        raise InputError(f"regard serve requires {' and '.join(missing)}", fix="pip install 'regard[serve]'")
+        raise InputError(f"regard serve requires {' and '.join(missing)}", fix=f"pip install {' '.join(missing)}")
 
     from regard.serve.app import application
     from regard.serve.limits import Limits

@@ -7,8 +7,9 @@ from typing import Any
 
 from regard.data.plain_text import LARGEST_TEXT, read_text
 from regard.errors import InputError
+from regard.modalities.verbs import verb_function
 from regard.nn.mechanisms import MECHANISMS, Choice
-from regard.zoo import find_preset
+from regard.zoo import FAMILIES, find_preset
 
 from .costs import LEAST, ONCE, Costs
 from .machine import Watch
@@ -17,9 +18,8 @@ from .nets import Contender, Nets, attends, contenders
 from .progress import Budget, Progress, silent
 from .report import EXACT, Comparison, ComparisonRow
 from .subjects import TrainedSubject
-from .textual import KINDS, Bytes, Textual, generated
+from .textual import Bytes
 from .training import Lessons, batch_rows
-from .visual import Visual
 
 LENGTHS = (256, 512, 1024)
 SHORTEST, LONGEST = 16, 1 << 20
@@ -88,18 +88,16 @@ def compare(
 
 def subject_of(family: str, config: Any, text: Bytes | None, seed: int) -> TrainedSubject:
     """``text`` is None where a file was not given."""
-    if family == "vit":
-        if text is None:
-            return Visual(config)
-        what = "--data requires a text model; image models are compared on generated images"
-        raise InputError(what, where=text.name, fix="remove --data")
-    if family not in KINDS or not hasattr(config, "attention"):
+    row = FAMILIES[family]
+    if not row.compared or not row.has("attention"):
+        able = [name for name, other in FAMILIES.items() if other.compared]
         raise InputError(
             f"{family} models have no exchangeable attention or are not supported by the comparison",
-            expected=f"one of {', '.join(KINDS)}, vit",
+            expected=f"one of {', '.join(able)}",
             fix="run `regard models` to list all models",
         )
-    return Textual(KINDS[family], generated(seed) if text is None else text)
+    found: TrainedSubject = verb_function(row.compared)(config, text, seed)
+    return found
 
 
 def in_turn(costs: Costs, asked: Sequence[Contender], sizes: Sequence[int], rounds: int, lesson: float) -> None:

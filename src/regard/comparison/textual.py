@@ -158,12 +158,18 @@ PAIRING = WindowTask(
     outputs=lambda net, batch: net.decode(batch.given, net.encode(batch.source)),
     writer=answering,
 )
-KINDS = {
-    "gpt": DECODER,
-    "switchlm": DECODER,
-    "bert": READER,
-    "transformer": PAIRING,
-    "t5": PAIRING,
-    "switch": PAIRING,
-    "rnn": PAIRING,
-}
+
+
+# What a family's row names: a config, the text that was given or None, a seed -> the model at work.
+
+
+def decoder(config: Any, text: Bytes | None, seed: int) -> Textual:
+    return Textual(DECODER, generated(seed) if text is None else text)
+
+
+def reader(config: Any, text: Bytes | None, seed: int) -> Textual:
+    return Textual(READER, generated(seed) if text is None else text)
+
+
+def pairing(config: Any, text: Bytes | None, seed: int) -> Textual:
+    return Textual(PAIRING, generated(seed) if text is None else text)

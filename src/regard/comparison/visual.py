@@ -7,10 +7,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from regard.errors import InputError
 from regard.tasks.classify import Classify, ClassifyBatch
 from regard.tasks.task import Task
 
 from .subjects import without_dropout
+from .textual import Bytes
 
 CLASSES = 8  # directions of waves
 
@@ -56,3 +58,11 @@ class Visual:
 
     def writer(self, net: nn.Module, batch: ClassifyBatch, room: int) -> None:
         return None
+
+
+def images(config: Any, text: Bytes | None, seed: int) -> Visual:
+    """What a family's row names; texts are of no use."""
+    if text is None:
+        return Visual(config)
+    what = "--data requires a text model; image models are compared on generated images"
+    raise InputError(what, where=text.name, fix="remove --data")

@@ -147,6 +147,32 @@ def groups_of_heads(attention: Kernel, groups: int, name: str) -> None:
         demand_close(found, expected, f"the gradient of {which} for {where}", "the gradient with repeated keys")
 
 
+def own_heads(attention: Kernel) -> None:
+    """What any head reads of keys and values at all, each reads of its own."""
+    q, k, v = heads_of((3, 5))
+    y = attention(q, k, v)
+    for name, read in (("keys", k), ("values", v)):
+        own = [
+            float(torch.autograd.grad(y[:, i].sum(), read, retain_graph=True)[0][:, i].abs().sum())
+            for i in range(HEADS)
+        ]
+        dead = [i for i, slope in enumerate(own) if slope == 0]
+        demand(
+            len(dead) in (0, HEADS), f"the output of head {dead[0] if dead else 0} does not depend on its own {name}"
+        )
+
+
+def bias_counts(attention: Kernel) -> None:
+    """One that is accepted and changes nothing was ignored."""
+    q, k, v = heads_of((5, 5))
+    plain = attention(q, k, v).detach()
+    for where, found in (
+        ("forward", attention(q, k, v, ALL, TensorBias(numbers(HEADS, 5, 5)))),
+        ("weights", attention.weights(q, k, ALL, TensorBias(numbers(HEADS, 5, 5))) @ v),
+    ):
+        demand(not torch.equal(found.detach(), plain), f"{where} ignores the bias: the output is the same without it")
+
+
 def other_widths(attention: Kernel, values: int) -> None:
     q, k, v = heads_of((3, 5), values=values)
     where = f"with values of size {values} and heads of size {WIDTH}"
@@ -187,10 +213,12 @@ def contracts(attention: Kernel, traits: Traits, refuses: set[str]) -> Iterator[
         yield Contract("a bias is rejected with an explanation", partial(refusal_of_bias, attention))
     else:
         yield Contract("forward equals weights @ v with a bias", partial(law_with_bias, attention, traits))
+        yield Contract("a bias changes the output", partial(bias_counts, attention))
     if "causal" not in refuses:
         yield Contract("causality: later keys do not change the output", partial(later_keys, attention))
     for side in ("left", "right") if not traits.placed else ():
         yield Contract(f"{side} padding has no effect", partial(padding, attention, side))
+    yield Contract("each head uses its own keys and values", partial(own_heads, attention))
     yield Contract("grouped heads share keys", partial(groups_of_heads, attention, 2, "left"))
     yield Contract("values may have a different size", partial(other_widths, attention, 3))
     yield Contract("the output is a linear combination of the values", partial(mixture, attention, traits))

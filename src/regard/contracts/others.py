@@ -113,7 +113,10 @@ def prepared(name: str) -> None:
 
 def runs_for(name: str) -> None:
     verb = VERBS[name]
-    for place in (*verb.runners.values(), verb.command, *([verb.example] if verb.example else [])):
+    media, answered = ", ".join(verb.runners), ", ".join(verb.answers)
+    demand(verb.answers.keys() == verb.runners.keys(), f"answers are declared for {answered}, runners for {media}")
+    others = [place for place in (verb.example, verb.reply, verb.stream, verb.written) if place]
+    for place in (*verb.runners.values(), verb.command, *verb.answers.values(), *others):
         module, _, function = place.partition(":")
         demand(
             callable(getattr(importlib.import_module(module), function, None)), f"the function {place} does not exist"

@@ -9,12 +9,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tomlkit
 import torch
 from PIL import Image
 
+from regard.comparison.comparing import subject_of
+from regard.folders import load
 from regard.look.analyses import AnalysisRequest, run_analysis
 from regard.look.document import model_title
 from regard.look.examples import input_kind
@@ -32,12 +34,14 @@ from regard.models.family import Family
 from regard.nn.config import parse
 from regard.run.evaluation import evaluate_run
 from regard.run.training import train_run
-from regard.serve.model_list import ModelShelf
 from regard.train.progress import SilentReporter
 from regard.zoo import FAMILIES, config_data, family_of
 
 from .families import inputs, logits_of, saved_and_loaded, tensors
 from .report import BrokenError, Contract, NothingError, demand, demand_close
+
+if TYPE_CHECKING:
+    from regard.serve.model_list import ModelShelf
 
 SENTENCE, QUESTION = "the dog sees a cat", "who runs"
 WORDS = ["the dog sees a cat", "who runs today"]
@@ -115,15 +119,41 @@ def lensed(family: str) -> None:
         )
 
 
+def shelf_of(folder: Path) -> "ModelShelf | None":
+    """The models that `regard serve` offers; None where its packages are not installed."""
+    try:
+        from regard.serve.model_list import ModelShelf
+    except ModuleNotFoundError:
+        return None
+    return ModelShelf(folder)
+
+
 def served(family: str) -> None:
-    """The page has a form of input for it, and the shelf can make and show it."""
+    """The page has a form of input for it, and can show it."""
     row = FAMILIES[family]
+    if shelf_of(Path()) is None:
+        raise NothingError("not checked: the web page requires the extra [serve]")
     medium = input_kind(row.takes)
     demand(medium in PAGE_INPUTS, f"the web page has no input form for {medium}")
     demand(bool(PAGE_INPUTS[medium].example(family)), f"the web page has no example input for {medium}")
     model_of(family)
     for name in row.offered:
         demand(name in row.presets, f"the web page offers {name}, which is not a preset of the family")
+
+
+def compared(family: str) -> None:
+    """Its subject makes a batch that the net takes, and a task that can learn from it."""
+    row = FAMILIES[family]
+    if not row.compared:
+        raise NothingError("the family declares no way to be compared")
+    demand(row.has("attention"), "its config has no key 'attention', which a comparison changes")
+    config = row.example()
+    subject = subject_of(family, config, None, 0)
+    length = subject.real(LENGTH)
+    net = row.net(row.reconfigured(config, subject.changes(config, length))).eval()
+    batch = subject.one(length)
+    demand(bool(subject.outputs(net, batch).isfinite().all()), "the outputs of the comparison are not finite")
+    demand(any(loss.terms for loss in subject.task(net).losses(batch, 0)), "the task of the comparison has no loss")
 
 
 def verbs_known(family: str) -> None:
@@ -225,7 +255,8 @@ def trained(family: str, task: str, data: str = "") -> None:
         demand(bool(ended.finished), f"the run stopped at step {ended.step}")
         found = evaluate_run(ended.folder, "held_out", SilentReporter())
         demand(bool(found.metrics), "the evaluation returns no metrics")
-        model = ModelShelf(folder).get("run:run").model
+        shelf = shelf_of(folder)
+        model = load(ended.folder / "model") if shelf is None else shelf.get("run:run").model
         verbs = model.verbs()
         cannot = f"the model trained for {task!r} does not support this verb; its verbs: {', '.join(verbs) or 'none'}"
         demand(task not in VERBS or task in verbs, cannot)
@@ -268,6 +299,7 @@ def contracts(family: str) -> Iterator[Contract]:
     yield Contract("attention maps can be traced", partial(looked, family))
     yield Contract("attention maps can be analysed", partial(analyses_of, family))
     yield Contract("the logit lens after the last block equals the output", partial(lensed, family))
+    yield Contract("its attention mechanisms can be compared", partial(compared, family))
     yield Contract("it can be served on the web page", partial(served, family))
     yield Contract("its tasks exist", partial(names_tasks, family))
     yield Contract("its verbs exist and accept its inputs", partial(verbs_known, family))

@@ -1,5 +1,6 @@
 """Every task and every kind of data, by little runs: trained, measured, and resumed to the same end."""
 
+import json
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ from regard.train.runfile_text import run_file_text
 from regard.zoo import FAMILIES
 
 from .reach import data_for, little_data, run_text, trained
-from .report import BrokenError, Contract, demand
+from .report import BrokenError, Contract, NothingError, demand
 
 STEPS = 4
 
@@ -75,9 +76,38 @@ def resumed(family: str, task: str) -> None:
         )
 
 
+def split_alike(task: str) -> None:
+    """Losses are sums, and counts say what they are divided by: however a batch is split, its loss is the same."""
+    if GOALS[task].in_batch:
+        raise NothingError("the loss compares the rows of a batch with each other")
+    family, found = learner_of(task), []
+    for split in (1, 2):
+        with tempfile.TemporaryDirectory() as name:
+            file = Path(name) / "run.toml"
+            file.write_text(run_text(family, task, little_data(family, task), Path(name), 1), "utf-8")
+            settings = ("train.save=1", f"train.split={split}", *dropout_off(family))
+            folder = train_run(file, settings, SilentReporter()).folder
+            first = json.loads((folder / "metrics.jsonl").read_text("utf-8").splitlines()[0])
+            found.append({key: x for key, x in first.items() if isinstance(x, float)})
+    whole, halves = found
+    for key, x in whole.items():
+        near = abs(halves.get(key, 0.0) - x) <= 1e-4 * max(abs(x), 1e-3)
+        demand(near, f"{key} of the first step is {x:.6g}, and {halves.get(key, 0.0):.6g} with the batch in two parts")
+
+
+def dropout_off(family: str) -> list[str]:
+    """Each part of a batch would draw its own."""
+    return [
+        f"model.{one.name}=0.0"
+        for one in fields(FAMILIES[family].config)
+        if "drop" in one.name and one.type in ("float", float)
+    ]
+
+
 def goal_contracts(task: str) -> Iterator[Contract]:
     yield Contract("its run files are read back unchanged", partial(templates_read, task))
     yield Contract("a run can be trained, evaluated, loaded and used", partial(begun_and_trained, task))
+    yield Contract("splitting a batch does not change its loss", partial(split_alike, task))
     yield Contract(
         "a resumed run gives the same result as an uninterrupted one", lambda: resumed(learner_of(task), task)
     )
@@ -113,8 +143,9 @@ def rows_read(name: str) -> None:
         for split, rows in found.splits.items():
             demand(len(rows) > 0, f"the {split} split has no rows")
             demand(bool(str(rows.where(0))), f"the {split} split does not report the location of its first row")
-            same = repr(rows[0]) == repr(rows[0])
-            demand(same, f"the first row of the {split} split differs each time it is read")
+            for i in {0, len(rows) // 2, len(rows) - 1}:
+                same = repr(rows[i]) == repr(rows[i])
+                demand(same, f"row {i} of the {split} split differs each time it is read")
 
 
 def server_of(name: str) -> tuple[str, str]:

@@ -30,6 +30,19 @@ class Batches:
     def rows(self, step: int) -> Numbers:
         return self.order.rows(step)
 
+    def examples(self) -> int:
+        return len(self.source)
+
+    def padding(self) -> float:
+        """The share of places in batches that only fill up."""
+        return self.order.waste()
+
+    def cost(self, step: int) -> int:
+        """Of a batch, to be compared with others: its rows, times the pairs of places in the longest."""
+        lengths: Any = self.source.lengths
+        rows = self.rows(step)
+        return len(rows) * (1 if lengths is None else int(lengths[rows].max()) ** 2)
+
     def collate(self, rows: Sequence[int], step: int) -> Any:
         return self.make([self.source[int(row)] for row in rows])
 

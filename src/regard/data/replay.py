@@ -88,6 +88,15 @@ class Replay:
                 os.truncate(path, size)
         self.count = count
 
+    def examples(self) -> int:
+        return self.count
+
+    def padding(self) -> float:
+        return 0.0
+
+    def cost(self, step: int) -> int:
+        return self.batch
+
     def __len__(self) -> int:
         """Batches in an epoch: such data has none, and each step counts as one."""
         return 1

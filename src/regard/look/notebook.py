@@ -33,7 +33,7 @@ def widget(found: Trace[Any], model: About | None = None, parts: tuple[str, ...]
         import traitlets
     except ImportError:
         raise InputError(
-            "the notebook view requires anywidget, which is not installed", fix="pip install 'regard[notebook]'"
+            "the notebook view requires anywidget, which is not installed", fix="pip install anywidget"
         ) from None
     traits: dict[str, Any] = {name: traitlets.Any(value).tag(sync=True) for name, value in VIEW.items()}
     traits |= {"data": traitlets.Dict().tag(sync=True), "parts": traitlets.List().tag(sync=True)}

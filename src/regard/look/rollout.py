@@ -6,7 +6,7 @@ Half of what leaves a layer is what entered it, the residual, and half is what w
 leftmost, so a row of R belongs to an output and a column to an input.
 
 This is a walk along weights that sum to 1. What has none (a Fourier transform, an MLP over positions, a mechanism whose
-weights may be negative) is refused, and so are windows until they are one map (``look.windows.whole``).
+weights may be negative) is refused, and so are windows until they are one map (``look.windows.joined_map``).
 
 Shapes: b batch, h heads, n positions.
 """

@@ -206,4 +206,5 @@ class Goal:
     problems: Callable[[Any, Any], list[str]] = no_problems  # of [task] and [data] together
     remarks: Callable[[RunPlan, SplitBatches, ModelView], list[str]] = no_remarks  # what `regard check` tells
     measure: Callable[[ModelView, Rows, Decoding], Scores] | None = None  # of a split, for `regard evaluate`
+    in_batch: bool = False  # its loss compares the rows of a batch, so it changes when the batch is split
     learners: tuple[str, ...] = ()  # families that can learn it although their rows do not name it

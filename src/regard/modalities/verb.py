@@ -14,7 +14,7 @@ class Verb:
     name: str
     summary: str  # one sentence, for help
     runners: Mapping[str, str]
-    answer: str  # the type of what comes out, for each input
+    answers: Mapping[str, str]  # the type of what comes out for each input, by medium
     command: str  # of the command line: a function whose arguments are its own, and which shows the answer
     cannot: str  # what a model lacks that is refused: "cannot translate text"
     use: str  # and what can

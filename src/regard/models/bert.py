@@ -309,4 +309,5 @@ FAMILY = Family(
     lens=Lens(blocks, BERT.guessed, lambda net: net.words is not None),
     papers=PAPERS,
     offered={"bert-tiny": 487_936, "linformer-tiny": 463_429, "fnet-tiny": 372_608},
+    compared="regard.comparison.textual:reader",
 )

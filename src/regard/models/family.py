@@ -52,6 +52,7 @@ class Family:
     tagged: Literal["first", "last"] = "first"  # the piece of a word that has read all of it
     grid: Callable[[Any], tuple[int, int]] | None = None  # of its config: rows and columns of learned ``positions``
     reconfigured: Callable[[Any, Mapping[str, Any]], Any] = with_keys  # its config for trained weights, keys changed
+    compared: str = ""  # how it is put to work by `regard compare`: "package.module:function", if it can be
     inputs: Callable[[Any, int], Mapping[str, Tensor]] | None = None  # of a config, a random batch of so many by name
 
     def has(self, key: str) -> bool:

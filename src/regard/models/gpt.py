@@ -245,4 +245,5 @@ FAMILY = Family(
     lens=Lens(blocks, lambda net, x: net.logits(normed(net.norm, x))),
     papers=PAPERS,
     offered={"gpt-tiny": 834_944, "llama-15m": 5_995_584, "performer-small": 5_274_368},
+    compared="regard.comparison.textual:decoder",
 )

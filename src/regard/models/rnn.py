@@ -315,4 +315,5 @@ FAMILY = Family(
     example=lambda: Config(vocab=13, dim=16, hidden=24, depth=2, align=8, maxout=6),
     papers=PAPERS,
     offered={"rnn-bahdanau": 65_571_000},
+    compared="regard.comparison.textual:pairing",
 )

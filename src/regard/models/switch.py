@@ -177,4 +177,5 @@ FAMILY = Family(
     verbs=translates,
     example=lambda: Config(vocab=13, dim=16, depth=2, heads=4, head_dim=4, hidden=24, buckets=8, farthest=6, experts=3),
     lens=Lens(decoder, lambda net, x: F.linear(t5.T5.spoken(net, net.decoder_norm(x)), *net.words())),
+    compared="regard.comparison.textual:pairing",
 )

@@ -89,4 +89,5 @@ FAMILY = Family(
     example=lambda: Config(vocab=13, length=12, dim=16, depth=2, heads=4, hidden=24, experts=3),
     lens=Lens(blocks, lambda net, x: gpt.GPT.logits(net, normed(net.norm, x))),
     offered={"switch-lm-tiny": 2_669_440},
+    compared="regard.comparison.textual:decoder",
 )

@@ -209,4 +209,5 @@ FAMILY = Family(
     example=lambda: Config(vocab=13, dim=16, depth=2, heads=4, head_dim=4, hidden=24, buckets=8, farthest=6),
     lens=Lens(decoder, lambda net, x: net.logits(net.decoder_norm(x))),
     offered={"t5-small": 47_129_088},
+    compared="regard.comparison.textual:pairing",
 )

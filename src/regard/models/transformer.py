@@ -191,4 +191,5 @@ FAMILY = Family(
     lens=Lens(decoder, lambda net, x: net.logits(normed(net.decoder_norm, x))),
     papers=PAPERS,
     offered={"transformer-small": 7_065_600, "synthesizer-base": 53_501_976},
+    compared="regard.comparison.textual:pairing",
 )

@@ -148,4 +148,5 @@ FAMILY = Family(
     lens=Lens(blocks, classes, has_head),
     offered={"vit-tiny": 5_717_416, "vit-cifar": 2_697_226},
     grid=lambda config: config.grid,
+    compared="regard.comparison.visual:images",
 )

@@ -5,7 +5,6 @@ import tempfile
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from regard.data.batches import Batches
 from regard.data.loader import Loader
@@ -64,16 +63,15 @@ def check_run(path: Path, overrides: tuple[str, ...]) -> CheckReport:
     with world_of(run) as world, tempfile.TemporaryDirectory() as folder:
         job = job_of(run, folder_of(run, path), path.parent)
         seconds = tried(replace(job, folder=Path(folder)), run, world)
-    train = job.sources.splits["train"]
-    heavy = heaviest(train)
-    largest = train.collate([int(row) for row in train.rows(heavy)], heavy)
+        train = job.sources.splits["train"]
+        heavy = heaviest(train)
+        largest = train.collate([int(row) for row in train.rows(heavy)], heavy)
     return CheckReport(
         task=run.task.kind,
         folder=str(job.folder),
         taken=(job.folder / FILE).exists(),
         splits={
-            name: SplitReport(len(x.source), len(x), round(x.order.waste(), 3))
-            for name, x in job.sources.splits.items()
+            name: SplitReport(x.examples(), len(x), round(x.padding(), 3)) for name, x in job.sources.splits.items()
         },
         labels=list(job.model.labels),
         bad_rows=len(job.faults),
@@ -107,7 +105,7 @@ def tried(job: PreparedRun, run: RunSettings, world: World) -> float:
     steps = [i * max(len(train) // TRIED, 1) for i in range(TRIED)]
     heavy = heaviest(train)
     took: list[float] = []
-    for step, pieces in Loader(train, [heavy, *steps], split=run.train.split, seed=run.seed):
+    for step, pieces in engine.filled(Loader(train, [heavy, *steps], split=run.train.split, seed=run.seed)):
         start = time.monotonic()
         engine.update(step, pieces)
         took.append(time.monotonic() - start)
@@ -117,13 +115,7 @@ def tried(job: PreparedRun, run: RunSettings, world: World) -> float:
 def heaviest(train: Batches) -> int:
     """The step of the first epoch whose batch costs most: by its rows, and by the pairs of places in the longest. What
     is left over for the last batch has the longest rows, but may be only one."""
-    lengths: Any = train.source.lengths
-
-    def cost(step: int) -> int:
-        rows = train.rows(step)
-        return len(rows) * (1 if lengths is None else int(lengths[rows].max()) ** 2)
-
-    return max(range(min(len(train), FEW)), key=cost)
+    return max(range(min(len(train), FEW)), key=train.cost)
 
 
 def warnings(job: PreparedRun, processes: int) -> list[str]:
@@ -133,6 +125,11 @@ def warnings(job: PreparedRun, processes: int) -> list[str]:
         told.append(
             f"the model has batch norm layers, which normalize each of the {pieces} pieces of a batch separately: the "
             "gradient differs from that of the full batch"
+        )
+    if pieces > 1 and goal_of(job.run.task).in_batch:
+        told.append(
+            f"the loss compares the rows of a batch with each other, within each of the {pieces} pieces separately: it "
+            "differs from that of the full batch"
         )
     if odd := [label for label in job.model.labels if label.lower() in PARTS]:
         told.append(

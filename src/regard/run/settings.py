@@ -143,6 +143,12 @@ def misfit_of_start(run: RunSettings) -> list[str]:
             wrong += [
                 f"start.part: the task {run.task.kind!r} cannot load this part from a model; possible parts: {able}"
             ]
+        plain = Start(model=run.start.model, part=run.start.part)
+        wrong += [
+            f"start.{name}: not allowed with start.part, whose weights are frozen"
+            for name in ("learn", "rank", "alpha", "where")
+            if getattr(run.start, name) != getattr(plain, name)
+        ]
         return wrong
     wrong = (
         ["model.name: not allowed with [start], which already names the model"] if "name" in (run.model or {}) else []

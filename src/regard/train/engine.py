@@ -214,7 +214,12 @@ class Engine:
                 continue
             value = torch.zeros((), device=self.world.device)
             for name, term in loss.terms.items():
-                whole = totals.get(term.count, 0.0)
+                if term.count not in totals:
+                    known = ", ".join(totals) or "nothing"
+                    raise ValueError(
+                        f"the loss term {name!r} is divided by {term.count!r}, but counts() returns {known}"
+                    )
+                whole = totals[term.count]
                 if whole:
                     value = value + term.sum * (term.weight * piece.weight / whole)
                 key = self.named(loss.part, name)

@@ -6,7 +6,7 @@ DETECT = Verb(
     "detect",
     "Detect objects in images: labels, scores and bounding boxes in pixels; optionally draw them.",
     {"image": "regard.modalities.boxes.runners:detect"},
-    answer="regard.modalities.boxes.detector:Detections",
+    answers={"image": "regard.modalities.boxes.detector:Detections"},
     command="regard.cli.detect:run",
     cannot="cannot detect objects",
     use="a detr",

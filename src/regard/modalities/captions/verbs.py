@@ -6,7 +6,7 @@ DESCRIBE = Verb(
     "describe",
     "Write a caption for each image.",
     {"image": "regard.modalities.captions.runners:describe"},
-    answer="regard.modalities.captions.runners:ImageDescription",
+    answers={"image": "regard.modalities.captions.runners:ImageDescription"},
     command="regard.cli.describe:run",
     cannot="cannot describe images",
     use="an image captioning model such as captioner",

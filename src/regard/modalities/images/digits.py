@@ -71,5 +71,5 @@ def digits_file() -> Path:
     raise InputError(
         "the digits dataset is part of scikit-learn, which is not installed",
         got=", ".join(places) or "no package named sklearn",
-        fix="pip install 'regard[vision]' or pip install scikit-learn",
+        fix="pip install scikit-learn",
     )

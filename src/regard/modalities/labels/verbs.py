@@ -6,7 +6,10 @@ CLASSIFY = Verb(
     "classify",
     "Classify texts or images: texts as arguments or lines of standard input, images as files.",
     {"image": "regard.modalities.images.runners:classify", "text": "regard.modalities.text.runners:classify"},
-    answer="regard.look.answers:Labels",
+    answers={
+        "image": "regard.modalities.images.classifier:ImageClassification",
+        "text": "regard.modalities.text.text_model:TextClassification",
+    },
     command="regard.cli.classify:run",
     cannot="cannot classify",
     use="a classification model: one with classes, or with head = 'label'",

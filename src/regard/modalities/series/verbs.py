@@ -6,7 +6,7 @@ FORECAST = Verb(
     "forecast",
     "Forecast the next values of the time series in a csv file: medians and intervals; optionally draw them.",
     {"series": "regard.modalities.series.runners:forecast"},
-    answer="regard.modalities.series.forecaster:SeriesForecast",
+    answers={"series": "regard.modalities.series.forecaster:SeriesForecast"},
     command="regard.cli.forecast:run",
     cannot="cannot forecast",
     use="a forecaster, a seriesrnn or a serieslinear",

@@ -57,4 +57,5 @@ GOAL = Goal(
     {"similar": TEMPLATE},
     config=has_head("none"),
     tokens=with_frame,
+    in_batch=True,
 )
