@@ -1,12 +1,14 @@
 """Models by name: what is offered, what is not, what is loaded and what is dropped again."""
 
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
 
 import regard
 from regard.errors import InputError
+from regard.modalities.processors import kind_for
 from regard.serve.looks import Looks
 from regard.serve.model_list import MOST, ModelShelf, offered, words_of
 from regard.serve.refusals import RefusedError
@@ -149,3 +151,14 @@ def test_a_run_that_was_trained_anew_is_loaded_anew(tmp_path, runs) -> None:
     after = looks.look(asked)
     assert after is not before
     assert not torch.equal(after.trace.output, before.trace.output)
+
+
+def test_a_family_without_a_form_of_input_is_not_offered(monkeypatch: pytest.MonkeyPatch, shelf: ModelShelf) -> None:
+    strange = replace(FAMILIES["vit"], takes=("points",), offered={"vit-points": 10})
+    monkeypatch.setitem(FAMILIES.rows, "pointed", strange)
+    names = {row.name for row in shelf.rows()}
+    assert "vit-points" not in names
+    assert names
+    with pytest.raises(InputError, match="no processor prepares") as caught:
+        kind_for(strange)
+    assert caught.value.got == "points"

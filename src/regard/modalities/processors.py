@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from regard.errors import CheckpointError
+from regard.errors import CheckpointError, InputError
 from regard.models.family import Family
 from regard.tables import Table
 
@@ -23,7 +23,14 @@ PROCESSORS = Table[ProcessorKind](
 
 def kind_for(family: Family) -> ProcessorKind:
     """That which prepares all media that a family takes."""
-    return next(row for row in PROCESSORS.values() if row.media == set(family.takes))
+    for row in PROCESSORS.values():
+        if row.media == set(family.takes):
+            return row
+    raise InputError(
+        "no processor prepares what this model family takes",
+        got=", ".join(family.takes),
+        fix="register a ProcessorKind for it (docs/extending.md)",
+    )
 
 
 def check_kind(data: Any, folder: Path) -> None:

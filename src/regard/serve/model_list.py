@@ -212,8 +212,9 @@ def taking(lock: threading.RLock) -> Iterator[None]:
 
 @cache
 def offered() -> dict[str, str]:
-    """The family of each named size that is quick enough to play with, untrained."""
-    return {name: family for family, row in FAMILIES.items() for name in row.offered}
+    """The family of each named size that is quick enough to play with, untrained; its inputs must have a form."""
+    able = {family: row for family, row in FAMILIES.items() if input_kind(row.takes) in PAGE_INPUTS}
+    return {name: family for family, row in able.items() for name in row.offered}
 
 
 def row_of(name: str, source: Any, data: dict[str, Any]) -> ModelRow:

@@ -135,10 +135,17 @@ def prices(axes: Axes, numbers: Numbers) -> None:
     axes.spines[:].set_visible(False)
 
 
+def silent(numbers: Numbers) -> tuple[int, int]:
+    """Of the queries that no object was given: how many say “nothing”, and how many there are."""
+    left = [kind for i, kind in enumerate(numbers["queries"]["kinds"]) if i not in numbers["chosen"]]
+    return sum(kind == len(SHAPE_NAMES) for kind in left), len(left)
+
+
 def checks(numbers: Numbers) -> list[Check]:
     chosen = numbers["chosen"]
     return [
         equal("queries that were chosen, each once", len(set(chosen)), len(numbers["objects"]["kinds"])),
         close("price of the matching; least of all ways", price(numbers), numbers["least"], 1e-2),
+        equal("queries that are left and say “nothing”", *silent(numbers)),
         aside(below("the same over that of taking turns", price(numbers) - numbers["greedy"], 1e-2)),
     ]

@@ -133,6 +133,7 @@ def checks(numbers: Numbers) -> list[Check]:
         aside(above("things found in the scenes", numbers["found"], SCENES)),
         above("attention on the thing and around it, over its share of the image", numbers["on"] / numbers["share"], 2),
         above("things that are looked at more than their share", numbers["more"], 0.9),
+        below("attention anywhere else: hardly any", 1 - numbers["on"], 0.1),
         aside(below("the sum of each query's attention, from 1", numbers["rows"], 1e-4)),
         aside(equal("scenes shown", len(numbers["scenes"]), SHOWN)),
     ]
