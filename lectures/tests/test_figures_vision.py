@@ -114,9 +114,9 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("logarithms.8", [1.5] * 15),
     ],
     "5.8b": [
-        *((f"{name}.loss", [1.0, 1.0]) for name in variance.TINTS),
-        *((f"Swin.{when}", [1.0, 1.0]) for when in variance.TIMES),
-        *((f"Swin v2.{when}", [1.0, 9.0]) for when in variance.TIMES),
+        *((f"{name}.loss", [[1.0, 1.0]] * 3) for name in variance.TINTS),
+        *((f"Swin.{when}", [[1.0, 1.0]] * 3) for when in variance.TIMES),
+        *((f"Swin v2.{when}", [[1.0, 9.0]] * 3) for when in variance.TIMES),
     ],
     "5.8c": [
         *((f"{name}.trained", [0.1] * 3) for name in larger_windows.KINDS),
