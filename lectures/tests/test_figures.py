@@ -113,7 +113,16 @@ def test_the_record_is_small_and_follows_from_its_numbers(name):
     again = records.judged(name, code, result["numbers"], result["made"])
     checks = [said | {"got": near(said["got"])} for said in result["checks"]]
     assert again | {"checks": checks} == result | {"checks": again["checks"]}, "python -m regard_lectures.recheck"
-    assert set(result["made"]) - {"renamed_from"} == {"regard", "commit", "date", "torch", "machine", "threads", "seeds", "digest"}
+    assert set(result["made"]) - {"renamed_from"} == {
+        "regard",
+        "commit",
+        "date",
+        "torch",
+        "machine",
+        "threads",
+        "seeds",
+        "digest",
+    }
 
 
 SAMPLE = ["1.4", "2.8c", "3.7", "5.12", "10.6", "11.8c"]

@@ -17,7 +17,7 @@ WIDE = {f"street.{i}.{part}": value for i in range(6) for part, value in (
 EXPECTED: dict[str, dict[str, Any]] = {
     "10.1b": {"writer.held": [[0.81] * 10] * 6},
     "10.3": {"errors.large.sines and cosines": [4.0] * 7 + [1.0] * 2},
-    "10.3c": {"losses.Performer alone.-1": 1.9, "losses.swapped.0": 2.5},
+    "10.3c": {"losses.Performer alone": [[1.9] * 11] * 3, "losses.swapped": [[2.5] + [1.86] * 10] * 3},
     "10.3d": {"rivals.Reformer.losses": [[1.0] * 11] * 3, "rivals.Linformer.losses": [[1.0] * 11] * 3},
     "10.5e": {"losses.64 sums": [0.63, 0.81, 0.88]},
     "10.8b": {

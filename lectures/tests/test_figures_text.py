@@ -90,10 +90,10 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
     ],
     "4.5c": [("steps.2", 1400.0), ("steps.4", 1400.0), ("steps.8", 1400.0), ("steps.1", 1500.0)],
     "4.5d": [
-        ("with.evenness.0.-1", [0.85, 0.95]),
+        ("with.evenness", [[[0.85, 0.95]] * 5] * 3),
         ("without.evenness.0.1", [0.5, 0.8]),
-        ("without.evenness.1.-1", [0.9, 0.5]),
-        ("without.shares", [[[0.125] * 8] * 2] * 2),
+        ("without.evenness.1.-1", [0.95, 0.5]),
+        ("without.shares", [[[0.125] * 8] * 2] * 3),
     ],
     "4.5e": [("8", [[3.4] * 4] * 3), ("8.1", [1.0] * 4), ("1.0", [3.4] * 4)],
 }

@@ -4,8 +4,8 @@ The letter model of 4.5b with 8 experts, each of which has a place for every tok
 it from being crowded; learned positions; and the full rate within ten steps. Evenness is the entropy of the experts'
 shares of unseen text, over that of equal shares.
 
-The spec sheet expects a collapse without the loss. Less than that was found: evenness falls to between 46 and 72 %
-within fifty steps and comes back in part, to between 63 and 83 % after two hundred; a bound of 80 % for all of them,
+The spec sheet expects a collapse without the loss. Less than that was found: evenness falls to between 45 and 80 %
+within fifty steps and comes back in part, to between 62 and 88 % after two hundred; a bound of 80 % for all of them,
 set before the run, was missed. And it takes this hasty start: with a quarter of the rate, which comes up over a hundred
 steps, the two layers had 88 and 93 % after 300 steps without the loss, and 99 % with it.
 """
@@ -24,13 +24,13 @@ EXPECTED = (
     "at the end in every layer and start."
 )
 FOUND = (
-    "With the loss the use is 93 to 99 % of even use at the end; without it 63 to 76 % in one start and 80 to 83 % in"
-    " the other."
+    "With the loss the use is 92 to 99 % of even use at the end; without it 62 to 78 % in one of three starts, and in "
+    "the others 82 to 85 % and 67 to 88 %."
 )
-COST = 25.0
+COST = 22.0
 SEED = 0
 
-EXPERTS, SEEDS = 8, 2
+EXPERTS, SEEDS = 8, 3
 WAYS = {
     "with": Way(load=0.01, rate=2e-2, warm=10, capacity=float(EXPERTS), steps=200, rotary=None),
     "without": Way(load=0.0, rate=2e-2, warm=10, capacity=float(EXPERTS), steps=200, rotary=None),
