@@ -1,5 +1,6 @@
 """Run files are read strictly: defaults, kinds, every problem at once, overrides."""
 
+import shlex
 from dataclasses import dataclass
 from typing import Literal
 
@@ -211,6 +212,19 @@ def test_a_name_in_capitals_is_near() -> None:
 
     (line,) = problems("optimizer = 'AdamW'", kind=Two)
     assert line.endswith("'AdamW' is not one of 'adam', 'adamw'; did you mean 'adamw'?")
+
+
+def test_a_text_where_a_list_belongs() -> None:
+    """The advice can be typed as it is: into the file, or into a shell, which takes quotes away."""
+    wrong = "train.deep.letters: {} is not a list of strings; write "
+    (line,) = problems(LEAST + 'train.deep.letters = "größe \\u202e.csv"')
+    assert line == "run.toml:2: " + wrong.format(r"'größe \u202e.csv'") + r'["gr\u00f6\u00dfe \u202e.csv"]'
+    for text in ("größe.csv", 'it\'s "a" \\ $b', "x" * 100):
+        (line,) = problems(LEAST, f"train.deep.letters={text}")
+        (typed,) = shlex.split(line.partition("; write ")[2])
+        assert read(Run, LEAST, "run.toml", [typed]).train.deep.letters == (text,)
+    (line,) = problems(LEAST, "train.deep.letters=" + "x" * 201)
+    assert line.endswith("""; write 'train.deep.letters=["..."]'""")
 
 
 def test_overrides_come_before_checks_and_the_last_one_counts() -> None:

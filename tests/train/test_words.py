@@ -9,6 +9,7 @@ import regard
 from regard.errors import InputError
 from regard.nn.synonyms import MODEL, RUN
 from regard.run.settings import RunSettings, read_run
+from regard.run.templates import run_template
 from regard.run.training import Journal
 from regard.train.runfile import dotted, every_key
 from tests.train.runs import trained, written
@@ -109,6 +110,32 @@ def test_the_key_fits_the_kinds_that_overrides_name(tmp_path: Path) -> None:
         read_run(written(tmp_path, FORECAST.replace("waves", "reverse")), ("data.kind=waves", "batch_size=8"))
     with pytest.raises(InputError, match=r"did you mean 'optimizer\.momentum'"):
         read_run(written(tmp_path, FORECAST), ("optimizer=sgd", "momentum=0.9"))
+
+
+@pytest.mark.parametrize(
+    ("text", "task"),
+    [
+        (FORECAST, "forecast"),
+        ('task = "forecast"\n', "forecast"),
+        ('task.kind = "forecats"\n', "TASK"),
+        ("task = [1]\n", "TASK"),
+        ("task.kind = [1]\n", "TASK"),
+        ("", "TASK"),
+    ],
+)
+def test_the_fix_is_a_command_that_works(tmp_path: Path, text: str, task: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_run(written(tmp_path, text), ("sede=1",))
+    assert caught.value.fix == f"run `regard init {task}` to print a run file with every key explained"
+    assert task == "TASK" or run_template(task)
+
+
+def test_data_of_another_task_leaves_the_models_of_this_one(tmp_path: Path) -> None:
+    text = 'task.kind = "forecast"\ndata.kind = "pairs"\ndata.train = ["a.tsv"]\nmodel.name = "gpt-tiny"\n'
+    with pytest.raises(InputError) as caught:
+        read_run(written(tmp_path, text))
+    assert "data of kind 'pairs' cannot be used for the task 'forecast'" in caught.value.what
+    assert "expected a forecaster or seriesrnn or serieslinear model" in caught.value.what
 
 
 def test_in_python_too() -> None:

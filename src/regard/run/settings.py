@@ -132,8 +132,8 @@ def cannot_learn(family: str, task: str, data: Any) -> str:
 
 
 def learners(task: str, data: Any) -> str:
-    """The families that can learn a task from data of a kind, or of any where it is not known."""
-    media = None if data is None else set(source_of(data).media)
+    """The families that can learn a task from data of a kind, or of any where it is not known or not for this task."""
+    media = set(source_of(data).media) if data is not None and data.kind in batch_maker(task) else None
     able = [name for name, row in FAMILIES.items() if can_learn(name, task) and media in (None, set(row.takes))]
     return " or ".join(able)
 

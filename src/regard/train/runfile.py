@@ -12,8 +12,10 @@ A field is a value that `regard.nn.config` knows; or a table itself; or one of s
 not say stays as it is by default. Where None is allowed, the text "none" says it: TOML has no word for that.
 """
 
+import json
 import math
 import re
+import shlex
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
@@ -239,7 +241,7 @@ class RunFileReader:
             raise RunFileError(
                 "\n".join([f"{self.where}: {count}", *first_of(lines, MANY)]),
                 [problem.as_dict() for problem in found[:MANY]],
-                fix="run `regard init` to print a run file with every key explained",
+                fix=f"run `regard init {self.task()}` to print a run file with every key explained",
             )
 
     def table(self, kind: type, data: Mapping[str, Any], base: object | None, path: Path) -> object | None:
@@ -282,12 +284,18 @@ class RunFileReader:
         if not fits_type(given, hint):
             names = [name for option in options(hint) for name in literals(option)]
             listed = any(get_origin(option) is tuple for option in options(hint)) and isinstance(given, str)
-            advice = f"; write [{show_value(given)}]" if listed else closest_name(given, names)
+            advice = f"; write {self.as_list(given, path)}" if listed else closest_name(given, names)
             self.problem(path, f"{show_value(given)} {describe_misfit(given, wanted(hint))}{advice}")
             return None
         if is_free(hint) and isinstance(default, Mapping):
             return {**default, **given}
         return settled(given, hint)
+
+    def as_list(self, given: str, path: Path) -> str:
+        """A text as a list of one, as a run file has it, or an override that is typed in a shell."""
+        text = json.dumps([given], ensure_ascii=not given.isprintable()) if len(given) <= 200 else '["..."]'
+        typed = isinstance(self.origins.get(path), Override)
+        return shlex.quote(f"{dotted(path)}={text}") if typed else text
 
     def choice(self, choices: Mapping[str, type], given: Any, default: object, path: Path) -> object:
         """A table, or that of several which its `kind` names; the name alone stands for all of its defaults."""
@@ -332,6 +340,11 @@ class RunFileReader:
         else:
             return True
         return False
+
+    def task(self) -> str:
+        """The task, if the file names one; run files of each are printed by `regard init`."""
+        name = self.name_of("task")
+        return name if name and name in kinds(get_type_hints(self.kind).get("task")) else "TASK"
 
     def refuse_unknown(self, data: Mapping[str, Any], known: Collection[str], path: Path) -> None:
         for key in data:
