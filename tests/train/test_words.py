@@ -7,7 +7,8 @@ import pytest
 
 import regard
 from regard.errors import InputError
-from regard.nn.synonyms import MODEL, RUN
+from regard.nn.mechanisms import MECHANISMS
+from regard.nn.synonyms import ATTENTION, MODEL, RUN
 from regard.run.settings import RunSettings, read_run
 from regard.run.templates import run_template
 from regard.run.training import Journal
@@ -148,9 +149,25 @@ def test_every_key_of_the_table_exists() -> None:
     assert not [key for key in [*RUN, *(f"model.{key}" for key in MODEL)] if key not in known]
 
 
+@pytest.mark.parametrize("word", ["flash", "sdpa", "full", "vanilla", "scaled_dot_product"])
+def test_another_name_of_an_attention(tmp_path: Path, word: str) -> None:
+    answer = f"unknown attention '{word}'; use softmax instead, which already uses the fused (flash) kernel"
+    for choice in (word, f'["{word}", "softmax"]', f'{{kind = "{word}"}}'):
+        with pytest.raises(InputError, match="use softmax instead, which"):
+            read_run(written(tmp_path), (f"model.attention={choice}",))
+    with pytest.raises(InputError) as caught:
+        regard.build("gpt-tiny", attention=word)
+    assert answer in caught.value.got
+
+
+def test_no_other_name_of_an_attention_is_one() -> None:
+    assert not [word for words in ATTENTION.values() for word in words if word in MECHANISMS]
+    assert set(ATTENTION) <= set(MECHANISMS)
+
+
 def test_the_glossary_has_both_columns() -> None:
     text = (ROOT / "docs" / "glossary.md").read_text("utf-8")
-    for key, words in [*RUN.items(), *MODEL.items()]:
+    for key, words in [*RUN.items(), *MODEL.items(), *ATTENTION.items()]:
         (row,) = re.findall(rf"^\| `{re.escape(key)}` \|(.*)\|$", text, re.M)
         assert re.findall(r"`([^`]+)`", row) == list(words), key
 

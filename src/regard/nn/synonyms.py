@@ -108,12 +108,24 @@ RUN = {
 }
 
 
+ATTENTION = {
+    "softmax": (
+        *("flash", "flash_attention", "flash_attention_2", "flash_attn", "sdpa", "full", "vanilla", "standard"),
+        *("scaled_dot_product", "scaled-dot-product", "scaled_dot_product_attention"),
+    ),
+}
 REMARKS = {  # where the value is another one too
     "warmup_ratio": " (in steps)",
     "lora": ' ("adapters" trains LoRA adapters)',
     "peft": ' ("adapters" trains LoRA adapters)',
 }
 NEEDLESS = {"shuffle": "the training data is always shuffled"}  # words that no key has to say
+
+
+def meant_by_attention(word: object) -> str:
+    """The attention that another name means, in words; empty where it means none of these."""
+    names = [name for name, words in ATTENTION.items() if isinstance(word, str) and word.lower() in words]
+    return f"; use {names[0]} instead, which already uses the fused (flash) kernel" if names else ""
 
 
 def meant_in_model(word: str, known: Collection[str]) -> str:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from regard.modalities.goals import GOALS, batch_maker, can_learn, goal_of
 from regard.modalities.sources import SOURCES, source_of
-from regard.nn.config import closest_name, config_problems, not_above_zero, not_at_least, not_positive, refuse
+from regard.nn.config import config_problems, not_above_zero, not_at_least, not_positive, refuse
 from regard.nn.synonyms import MODEL, keys_meant
 from regard.train.optimizers import SGD, Adafactor, Adam, AdamW
 from regard.train.runfile import Kinds, Parts, PerPart, read_file, required_setting, setting, settings_of_part
 from regard.train.schedules import ConstantSchedule, CosineSchedule, InverseSqrtSchedule, LinearSchedule
 from regard.train.settings import Train
-from regard.zoo import FAMILIES, PRESETS, config_misfits
+from regard.zoo import FAMILIES, PRESETS, config_misfits, meant_by_name
 
 if TYPE_CHECKING:
     TaskSettings = Any
@@ -167,7 +167,7 @@ def model_flaws(model: Mapping[str, Any]) -> list[str]:
     if not isinstance(name, str):
         return ["model has no name: use one listed by `regard models`, or set start.model"]
     if name not in PRESETS:
-        return [f"model.name: unknown model {name!r}{closest_name(name, PRESETS)}; `regard models` lists all models"]
+        return [f"model.name: unknown model {name!r}; {meant_by_name(name)}"]
     kind = FAMILIES[PRESETS[name]].config
     changes = {key: value for key, value in model.items() if key != "name"}
     single = [
