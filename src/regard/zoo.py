@@ -1,6 +1,7 @@
 """The zoo: the table of model families, and the sizes of each that have a name."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -9,7 +10,7 @@ from fnmatch import fnmatchcase
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from regard.errors import ConfigError, InputError
+from regard.errors import ConfigError, InputError, first_of
 from regard.models.family import Family
 from regard.nn.config import config_problems, parse
 from regard.plugins import look_further
@@ -170,14 +171,41 @@ def changed_config(name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
 
 def no_such_model(name: str, changes: Mapping[str, Any]) -> InputError:
     """With what is wrong in the changes too, if the name tells the family that was meant."""
-    near = get_close_matches(name, PRESETS, 1, cutoff=0.7)
-    family = PRESETS[near[0]] if near else next((family for family in FAMILIES if name.startswith(family)), None)
-    fix = "run `regard models` to list all models"
-    if family is not None:
-        fix = f"did you mean {near[0]!r}?" if near else f"the {family} models are {', '.join(FAMILIES[family].presets)}"
+    near = near_names(name)
+    family = family_in(name) or (PRESETS[near[0]] if near else None)
     more = [] if family is None else config_problems(FAMILIES[family].config, changes)
     what = "unknown model name" + (f", and invalid config keys for the {family} family" if more else "")
-    return InputError(what, got=in_lines([name, *more]), expected=", ".join(PRESETS), fix=fix)
+    return InputError(what, got=in_lines([name, *more]), fix=meant_by_name(name))
+
+
+def meant_by_name(name: str) -> str:
+    """The models that an unknown name may mean: those of the family that it names, or those with names like it."""
+    listing = "run `regard models` to list all models"
+    if family := family_in(name):
+        return f"the {family} models are {', '.join(first_of(list(FAMILIES[family].presets)))}; {listing}"
+    if near := near_names(name):
+        return f"did you mean {' or '.join(map(repr, near))}? {listing}"
+    return listing
+
+
+def family_in(name: str) -> str | None:
+    """The family that a name consists of, but for a version: "gpt2" is no misspelled "gpt3"."""
+    whole = letters_of(name)
+    named = next((word for word in (whole, whole.rstrip("0123456789.")) if word in FAMILIES), None)
+    return None if whole in map(letters_of, PRESETS) else named
+
+
+def near_names(name: str) -> list[str]:
+    """Names that are the same but for hyphens, or begin with this one, or are spelled like it, the closest first."""
+    whole = letters_of(name)
+    same = [other for other in PRESETS if letters_of(other) == whole]
+    longer = [other for other in PRESETS if other.startswith(f"{name.lower()}-")][:3]
+    alike = get_close_matches(name.lower(), PRESETS, 3, cutoff=0.8)
+    return same or longer or alike or get_close_matches(name.lower(), PRESETS, 1, cutoff=0.7)
+
+
+def letters_of(name: str) -> str:
+    return re.sub(r"[-_ ]", "", name.lower())
 
 
 def refused(family: str, data: Mapping[str, Any]) -> list[str]:

@@ -271,6 +271,7 @@ def test_a_word_that_is_near() -> None:
         ({"kind": "local-p", "window": 0}, "got 0"),
         ({"kind": "local-p", "window": -2}, "got -2"),
         ({"kind": "softmax", "scale": "x"}, "scale = 'x' is not a number or null"),
+        ("SDPA", "unknown attention 'SDPA'; use softmax instead, which already uses the fused"),
         ({"keep": 3}, "unknown attention {'keep': 3}; valid names are"),
         ({"kind": ["softmax"]}, "unknown attention"),
         ({}, "unknown attention {}; valid names are softmax"),

@@ -190,6 +190,30 @@ def test_bad_names() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("gtp-tiny", "did you mean 'gpt-tiny'?"),
+        ("GPT-Small", "did you mean 'gpt-small'?"),
+        ("vit_base", "did you mean 'vit-base'?"),
+        ("resnet18", "did you mean 'resnet-18'?"),
+        ("gpt2-medium", "did you mean 'gpt-medium' or 'gpt3-medium'?"),
+        ("llama", "did you mean 'llama-15m' or 'llama-7b' or 'llama-13b'?"),
+        ("gpt", "the gpt models are gpt-tiny, gpt1, gpt-small, "),
+        ("GPT-2", "the gpt models are gpt-tiny, gpt1, gpt-small, "),
+        ("transformer", "the transformer models are transformer-small, transformer-base, "),
+        ("zzz", "run `regard models`"),
+        ("", "run `regard models`"),
+    ],
+)
+def test_an_unknown_name_gets_few_names_that_may_be_meant(name: str, meant: str) -> None:
+    with pytest.raises(InputError) as caught:
+        build(name)
+    assert caught.value.fix.startswith(meant)
+    assert caught.value.fix.endswith("run `regard models` to list all models")
+    assert len(str(caught.value)) < 300  # not all of the names
+
+
+@pytest.mark.parametrize(
     ("name", "changes", "problems"),
     [
         (
@@ -228,7 +252,7 @@ def test_bad_names() -> None:
         (
             "gpt2",
             {"attention": "softmaxx", "depht": 2},
-            ["    gpt2", "did you mean 'gpt3'", "'softmax'", "'depth'"],
+            ["    gpt2", "the gpt models are gpt-tiny, gpt1, gpt-small, gpt-medium", "'softmax'", "'depth'"],
         ),
         ("gpt-smal", {"depht": 2, "dim": 100}, ["did you mean 'gpt-small'", "did you mean 'depth'"]),
     ],

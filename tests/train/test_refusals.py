@@ -60,6 +60,7 @@ threads = 1
             "tiny.toml:LINE: model.dropout: dropout = 1.5 must be at least 0 and less than 1",
         ),
         ('"transformer-small"', '"transformer-smal"', "tiny.toml:LINE: model.name: unknown model"),
+        ('"transformer-small"', '"transformer"', "'transformer'; the transformer models are transformer-small, "),
         ('"reverse"', '"reserve"', "tiny.toml:LINE: data.kind: 'reserve' is not one of"),
         ("longest = 5", "longest = 1", "tiny.toml:LINE: data: longest = 1 must be at least 2"),
         ('kind = "translate"', 'kind = "classify"', "cannot be used for the task 'classify', which requires 'images'"),

@@ -1,6 +1,8 @@
 """Run files are read strictly: defaults, kinds, every problem at once, overrides."""
 
+import shlex
 from dataclasses import dataclass
+from typing import Literal
 
 import pytest
 
@@ -53,7 +55,13 @@ def test_kinds() -> None:
         "run.toml:4: optimizer.kind: 'adam' is not one of 'adamw', 'sgd'; did you mean 'adamw'?"
     ]
     assert problems(LEAST + "[optimizer]\nkind = 'sgd'\nbetas = []") == [
-        "run.toml:4: optimizer.betas: unknown key; valid keys are kind, rate, momentum"
+        "run.toml:4: optimizer.betas: unknown key; optimizer 'sgd' has no such setting; "
+        "valid keys are kind, rate, momentum"
+    ]
+    assert problems(LEAST + "optimizer = {kind = 'x', rat = 1, lr = 2, betas = []}\n") == [  # all in one go
+        "run.toml:2: optimizer.kind: 'x' is not one of 'adamw', 'sgd'",
+        "run.toml:2: optimizer.rat: unknown key; did you mean 'rate'?",
+        "run.toml:2: optimizer.lr: unknown key; use optimizer.rate instead",
     ]
     assert problems(LEAST + "optimizer = 5\n") == ["run.toml:2: optimizer: 5 is not a table"]
     assert problems(LEAST + "optimizer.kind = [1]\n") == [
@@ -122,6 +130,10 @@ def test_all_problems_at_once_in_the_order_of_the_file() -> None:
 
 def test_a_key_in_the_wrong_table() -> None:
     assert problems(LEAST + "[train]\nmomentum = 0.5\n") == [
+        "run.toml:3: train.momentum: unknown key; optimizer 'adamw' has no such setting "
+        "(other kinds have optimizer.momentum)"
+    ]
+    assert problems(LEAST + "[train]\nmomentum = 0.5\n[optimizer]\nkind = 'sgd'\n") == [
         "run.toml:3: train.momentum: unknown key; did you mean 'optimizer.momentum'?"
     ]
     assert problems(LEAST + "[train]\nxyz = 0.5\n")[0].endswith(
@@ -180,6 +192,39 @@ def test_an_override(override: str, key: str, value: object) -> None:
     run = read(Run, LEAST + "[model]\nx = 'before'", "run.toml", [override])
     assert run.model == {"dim": 64, "x": "before"} | {key: value}
     assert run.train == Train()
+
+
+@pytest.mark.parametrize("overrides", [("optimizer.rate=0.1", "optimizer=AdamWW"), ("optimizer=AdamWW",)])
+def test_the_override_that_names_a_wrong_kind_is_blamed(overrides: tuple[str, ...]) -> None:
+    wrong = "optimizer.kind: 'AdamWW' is not one of 'adamw', 'sgd'; did you mean 'adamw'?"
+    assert problems(LEAST, *overrides) == [f"override optimizer=AdamWW: {wrong}"]
+    assert problems(LEAST + "optimizer = 'AdamWW'", *overrides[:-1], "optimizer.rate=0.2") == [f"run.toml:2: {wrong}"]
+
+
+def test_a_name_in_capitals_is_near() -> None:
+    @dataclass(frozen=True)
+    class Adam:
+        kind: Literal["adam"] = "adam"
+
+    @dataclass(frozen=True)
+    class Two:
+        optimizer: Adam | AdamW = setting(Adam(), "how the weights move")
+
+    (line,) = problems("optimizer = 'AdamW'", kind=Two)
+    assert line.endswith("'AdamW' is not one of 'adam', 'adamw'; did you mean 'adamw'?")
+
+
+def test_a_text_where_a_list_belongs() -> None:
+    """The advice can be typed as it is: into the file, or into a shell, which takes quotes away."""
+    wrong = "train.deep.letters: {} is not a list of strings; write "
+    (line,) = problems(LEAST + 'train.deep.letters = "größe \\u202e.csv"')
+    assert line == "run.toml:2: " + wrong.format(r"'größe \u202e.csv'") + r'["gr\u00f6\u00dfe \u202e.csv"]'
+    for text in ("größe.csv", 'it\'s "a" \\ $b', "x" * 100):
+        (line,) = problems(LEAST, f"train.deep.letters={text}")
+        (typed,) = shlex.split(line.partition("; write ")[2])
+        assert read(Run, LEAST, "run.toml", [typed]).train.deep.letters == (text,)
+    (line,) = problems(LEAST, "train.deep.letters=" + "x" * 201)
+    assert line.endswith("""; write 'train.deep.letters=["..."]'""")
 
 
 def test_overrides_come_before_checks_and_the_last_one_counts() -> None:

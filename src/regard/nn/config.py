@@ -74,9 +74,10 @@ def refuse(*checks: list[str]) -> None:
 
 
 def closest_name(word: object, known: Collection[str]) -> str:
-    """A hint with the closest valid name, or an empty string."""
-    found = get_close_matches(word, known, 1) if isinstance(word, str) else []
-    return f"; did you mean {found[0]!r}?" if found else ""
+    """A hint with the closest valid name, in capitals or not, or an empty string."""
+    names = {name.lower(): name for name in known}
+    found = get_close_matches(word.lower(), names, 1) if isinstance(word, str) else []
+    return f"; did you mean {names[found[0]]!r}?" if found else ""
 
 
 def literals(hint: Any) -> list[str]:

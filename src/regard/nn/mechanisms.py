@@ -18,6 +18,7 @@ from .kernels.talking import TalkingHeads
 from .kernels.topk import TopK
 from .mixers import fourier, tokens, workspace
 from .site import DropoutError, Site
+from .synonyms import meant_by_attention
 
 Choice = str | Mapping[str, Any] | tuple[Any, ...]  # a name, a table with ``kind``, or several that take turns
 
@@ -188,7 +189,7 @@ def pick_mechanism(choice: Choice) -> PickedMechanism:
     table = {"kind": choice} if isinstance(choice, str) else dict(choice) if isinstance(choice, Mapping) else {}
     kind = table.pop("kind", None)
     if not isinstance(kind, str) or kind not in MECHANISMS:
-        hint = closest_name(kind, MECHANISMS)
+        hint = meant_by_attention(kind) or closest_name(kind, MECHANISMS)
         raise ValueError(f"unknown attention {show_value(choice)}{hint}; valid names are {', '.join(MECHANISMS)}")
     try:
         return PickedMechanism(kind, parse(MECHANISMS[kind].settings, table))

@@ -2,18 +2,19 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from regard.modalities.goals import GOALS, batch_maker, can_learn, goal_of
 from regard.modalities.sources import SOURCES, source_of
-from regard.nn.config import closest_name, config_problems, not_above_zero, not_at_least, not_positive, refuse
+from regard.nn.config import config_problems, not_above_zero, not_at_least, not_positive, refuse
+from regard.nn.synonyms import MODEL, keys_meant
 from regard.train.optimizers import SGD, Adafactor, Adam, AdamW
 from regard.train.runfile import Kinds, Parts, PerPart, read_file, required_setting, setting, settings_of_part
 from regard.train.schedules import ConstantSchedule, CosineSchedule, InverseSqrtSchedule, LinearSchedule
 from regard.train.settings import Train
-from regard.zoo import FAMILIES, PRESETS, config_misfits
+from regard.zoo import FAMILIES, PRESETS, config_misfits, meant_by_name
 
 if TYPE_CHECKING:
     TaskSettings = Any
@@ -57,12 +58,18 @@ class Start:
         refuse(not_positive(self, "rank"), not_above_zero(self, "alpha"))
 
 
+def model_keys(given: Mapping[str, Any]) -> list[str]:
+    """The keys of a [model] table: those of the family that it names, or of any."""
+    family = PRESETS.get(str(given.get("name")))
+    return ["name", *(MODEL if family is None else [one.name for one in fields(FAMILIES[family].config)])]
+
+
 @dataclass(frozen=True)
 class RunSettings:
     task: TaskSettings = required_setting("the training task")
     data: DataSettings = required_setting("the training data")
     model: Mapping[str, Any] = setting(
-        {}, "the model: a name listed by `regard models`, and any config keys to override"
+        {}, "the model: a name listed by `regard models`, and any config keys to override", model_keys
     )
     start: Start | None = setting(
         None, "initial weights (fine-tuning); [model] then has no name, only config keys to override"
@@ -125,8 +132,8 @@ def cannot_learn(family: str, task: str, data: Any) -> str:
 
 
 def learners(task: str, data: Any) -> str:
-    """The families that can learn a task from data of a kind, or of any where it is not known."""
-    media = None if data is None else set(source_of(data).media)
+    """The families that can learn a task from data of a kind, or of any where it is not known or not for this task."""
+    media = set(source_of(data).media) if data is not None and data.kind in batch_maker(task) else None
     able = [name for name, row in FAMILIES.items() if can_learn(name, task) and media in (None, set(row.takes))]
     return " or ".join(able)
 
@@ -160,11 +167,13 @@ def misfit_of_start(run: RunSettings) -> list[str]:
 
 def model_flaws(model: Mapping[str, Any]) -> list[str]:
     """What is wrong with single keys; if nothing is, with those that do not fit together or into this model."""
+    if named := [key for key in model if "model.name" in keys_meant(f"model.{key}")]:
+        return [f"model.{key}: unknown key; use model.name instead" for key in named]
     name = model.get("name")
     if not isinstance(name, str):
         return ["model has no name: use one listed by `regard models`, or set start.model"]
     if name not in PRESETS:
-        return [f"model.name: unknown model {name!r}{closest_name(name, PRESETS)}; `regard models` lists all models"]
+        return [f"model.name: unknown model {name!r}; {meant_by_name(name)}"]
     kind = FAMILIES[PRESETS[name]].config
     changes = {key: value for key, value in model.items() if key != "name"}
     single = [

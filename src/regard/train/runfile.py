@@ -12,12 +12,15 @@ A field is a value that `regard.nn.config` knows; or a table itself; or one of s
 not say stays as it is by default. Where None is allowed, the text "none" says it: TOML has no word for that.
 """
 
+import json
 import math
 import re
+import shlex
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from datetime import date, time
+from functools import cached_property
 from os import PathLike
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -33,7 +36,7 @@ from regard.nn.config import (
     show_value,
     type_words,
 )
-from regard.nn.synonyms import meant_in_run
+from regard.nn.synonyms import NEEDLESS, REMARKS, keys_meant
 
 from .toml_lines import DEEPEST, Path, Scanner, scan
 
@@ -44,9 +47,9 @@ NONE = "none"  # says that a setting which may be None is None
 LAST = BIGGEST + 1  # after all lines: what no line but an override is to blame for
 
 
-def setting(default: T, explanation: str) -> T:
-    """A field of a table, and what it means."""
-    told = {"help": explanation}
+def setting(default: T, explanation: str, keys: Callable[[Mapping[str, Any]], Iterable[str]] | None = None) -> T:
+    """A field of a table, and what it means; for a free table also the keys that it may have, given what is in it."""
+    told = {"help": explanation, "keys": keys}
     if isinstance(default, dict):
         return cast(T, field(default_factory=lambda: dict(default), metadata=told))
     return field(default=default, metadata=told)
@@ -85,8 +88,8 @@ def read(kind: type[T], text: str, where: str, overrides: Sequence[str] = ()) ->
     """Settings from the text of a run file; `where` names it in errors. Overrides (`train.steps=2000`) replace what the
     file says: their values are TOML, or plain text where they are none. One ConfigError tells all that is wrong."""
     document = load(text, where)
-    reading = RunFileReader(kind, where, {**document.lines})
-    reading.override(document.data, overrides)
+    reading = RunFileReader(kind, where, document.data, {**document.lines})
+    reading.override(overrides)
     settings = reading.table(kind, document.data, None, ())
     reading.complain()
     return cast(T, settings)
@@ -167,11 +170,16 @@ class Problem:
 class RunFileReader:
     """One reading of one file: where each key came from, and what is wrong."""
 
-    def __init__(self, kind: type, where: str, origins: dict[Path, int | Override]) -> None:
-        self.kind, self.where, self.origins = kind, where, origins
+    def __init__(self, kind: type, where: str, data: dict[str, Any], origins: dict[Path, int | Override]) -> None:
+        self.kind, self.where, self.data, self.origins = kind, where, data, origins
         self.problems: list[Problem] = []
 
-    def override(self, data: dict[str, Any], texts: Sequence[str]) -> None:
+    @cached_property
+    def keys(self) -> list[Path]:
+        """The keys that this file can have: those of the kinds of task, data and model that it names."""
+        return list(every_key(self.kind, self.data))
+
+    def override(self, texts: Sequence[str]) -> None:
         """Change the data as overrides say: first that of a whole table, its kind, then those of settings in it."""
         parsed = []
         for text in texts:
@@ -180,7 +188,7 @@ class RunFileReader:
             except ConfigError as error:
                 self.problems.append(Problem(LAST, "", "", error.what))
         for given in sorted(parsed, key=lambda given: len(given.path)):
-            self.put(data, given)
+            self.put(self.data, given)
 
     def put(self, data: dict[str, Any], given: Override) -> None:
         path = given.path
@@ -190,7 +198,6 @@ class RunFileReader:
             inner = data.setdefault(part, {})
             if isinstance(inner, str):  # the name of a kind, which now gets settings
                 inner = data[part] = {"kind": inner}
-                self.origins[path[:depth]] = given
             if not isinstance(inner, dict):
                 self.problem(path, f"{dotted(path[:depth])} is not a table")
                 return
@@ -234,7 +241,7 @@ class RunFileReader:
             raise RunFileError(
                 "\n".join([f"{self.where}: {count}", *first_of(lines, MANY)]),
                 [problem.as_dict() for problem in found[:MANY]],
-                fix="run `regard init` to print a run file with every key explained",
+                fix=f"run `regard init {self.task()}` to print a run file with every key explained",
             )
 
     def table(self, kind: type, data: Mapping[str, Any], base: object | None, path: Path) -> object | None:
@@ -242,9 +249,7 @@ class RunFileReader:
         before = len(self.problems)
         hints = get_type_hints(kind)
         known = {one.name: one for one in fields(kind)}
-        for key in data:
-            if key not in known:
-                self.problem((*path, key), f"unknown key{self.meant((*path, key), known)}")
+        self.refuse_unknown(data, known, path)
         values = {}
         for name, one in known.items():
             here, hint, count = (*path, name), hints[name], len(self.problems)
@@ -279,12 +284,18 @@ class RunFileReader:
         if not fits_type(given, hint):
             names = [name for option in options(hint) for name in literals(option)]
             listed = any(get_origin(option) is tuple for option in options(hint)) and isinstance(given, str)
-            advice = f"; write [{show_value(given)}]" if listed else closest_name(given, names)
+            advice = f"; write {self.as_list(given, path)}" if listed else closest_name(given, names)
             self.problem(path, f"{show_value(given)} {describe_misfit(given, wanted(hint))}{advice}")
             return None
         if is_free(hint) and isinstance(default, Mapping):
             return {**default, **given}
         return settled(given, hint)
+
+    def as_list(self, given: str, path: Path) -> str:
+        """A text as a list of one, as a run file has it, or an override that is typed in a shell."""
+        text = json.dumps([given], ensure_ascii=not given.isprintable()) if len(given) <= 200 else '["..."]'
+        typed = isinstance(self.origins.get(path), Override)
+        return shlex.quote(f"{dotted(path)}={text}") if typed else text
 
     def choice(self, choices: Mapping[str, type], given: Any, default: object, path: Path) -> object:
         """A table, or that of several which its `kind` names; the name alone stands for all of its defaults."""
@@ -297,6 +308,7 @@ class RunFileReader:
         if not isinstance(name, str) or name not in choices:
             said = "missing:" if name is None else f"{show_value(name)} is not"
             self.problem((*path, "kind"), f"{said} one of {', '.join(map(repr, choices))}{closest_name(name, choices)}")
+            self.refuse_unknown(given, {one.name for kind in choices.values() for one in fields(kind)}, path)
             return None
         kind = choices[name]
         return self.table(kind, given, default if isinstance(default, kind) else None, path)
@@ -329,15 +341,50 @@ class RunFileReader:
             return True
         return False
 
+    def task(self) -> str:
+        """The task, if the file names one; run files of each are printed by `regard init`."""
+        name = self.name_of("task")
+        return name if name and name in kinds(get_type_hints(self.kind).get("task")) else "TASK"
+
+    def refuse_unknown(self, data: Mapping[str, Any], known: Collection[str], path: Path) -> None:
+        for key in data:
+            if key not in known:
+                self.problem((*path, key), f"unknown key{self.meant((*path, key), known)}")
+
     def meant(self, path: Path, known: Collection[str]) -> str:
-        """The key that was perhaps meant: one like it in the same table, or the same in another."""
+        """The key that was perhaps meant, of those that this file can have: what the field calls so, the same in
+        another table, or one like it in this."""
         if len(self.problems) >= MANY:
             return ""  # nobody will see it
-        if same := meant_in_run(str(path[-1]), {dotted(other) for other in every_key(self.kind)}):
-            return same
-        elsewhere = [repr(dotted(other)) for other in every_key(self.kind) if other[-1] == path[-1] and other != path]
-        other = f"; did you mean {elsewhere[0]}?" if elsewhere else f"; valid keys are {', '.join(known)}"
-        return closest_name(path[-1], known) or other
+        word, here = str(path[-1]), {dotted(other) for other in self.keys}
+        if word.lower() in NEEDLESS:
+            return f"; not needed: {NEEDLESS[word.lower()]}"
+        meant = keys_meant(dotted(path))
+        if able := [key for key in meant if key in here]:
+            return f"; use {able[0]} instead{REMARKS.get(word.lower(), '')}"
+        if elsewhere := [dotted(other) for other in self.keys if other[-1] == word and other != path]:
+            return f"; did you mean {elsewhere[0]!r}?"
+        valid = f"; valid keys are {', '.join(known)}"
+        others = [dotted(other) for other in every_key(self.kind) if other[-1] == word]
+        if dotted(path) in others:
+            return f"; {self.owner([dotted(path)])} has no such setting{valid}"
+        if meant := list(dict.fromkeys([*meant, *others]))[:3]:
+            return f"; {self.owner(meant)} has no such setting (other kinds have {' or '.join(meant)})"
+        return closest_name(word, known) or valid
+
+    def owner(self, keys: Sequence[str]) -> str:
+        """The table of this file in which these keys are missing, by its kind."""
+        tables = {key.partition(".")[0] for key in keys}
+        name = self.name_of(min(tables)) if len(tables) == 1 else None
+        return f"{min(tables)} {show_value(name)}" if name else "this run"
+
+    def name_of(self, table: str) -> str | None:
+        """What a table of this file names: one of its kinds, or a model."""
+        one = next((one for one in fields(self.kind) if one.name == table), None)
+        given = self.data.get(table, {})
+        name = None if one is None else kind_named(given, default_of(one))
+        name = given.get("name") if name is None and isinstance(given, Mapping) else name
+        return name if isinstance(name, str) else None
 
 
 def unread(kind: type) -> object:
@@ -435,11 +482,27 @@ def settled(value: Any, hint: Any) -> Any:
     return float(value) if kind is float else value
 
 
-def every_key(kind: type, path: Path = ()) -> Iterator[Path]:
-    for name, hint in get_type_hints(kind).items():
-        yield (*path, name)
-        for table in kinds(hint).values():
-            yield from every_key(table, (*path, name))
+def kind_named(given: object, default: object) -> object:
+    """The kind of a table: what its key ``kind`` says, the name that stands for the table, or that of the default."""
+    usual = getattr(default, "kind", None)
+    return given.get("kind", usual) if isinstance(given, Mapping) else given
+
+
+def every_key(kind: type, given: Mapping[str, Any] | None = None, path: Path = ()) -> Iterator[Path]:
+    """The keys of a table and of all tables in it; with what is ``given``, of one of several only the kind it names."""
+    hints = get_type_hints(kind)
+    for one in fields(kind):
+        yield (*path, one.name)
+        choices, inner = kinds(hints[one.name]), (given or {}).get(one.name, {})
+        name = None if given is None else kind_named(inner, default_of(one))
+        picked = [choices[name]] if isinstance(name, str) and name in choices else choices.values()
+        below = inner if isinstance(inner, Mapping) else {}
+        for table in picked:
+            yield from every_key(table, None if given is None else below, (*path, one.name))
+    for one in fields(kind):  # last: such a key may well be that of another table
+        if names := one.metadata.get("keys"):
+            inner = (given or {}).get(one.name)
+            yield from ((*path, one.name, key) for key in names(inner if isinstance(inner, Mapping) else {}))
 
 
 def dotted(path: Path) -> str:
