@@ -68,6 +68,17 @@ def test_a_column_of_names_is_told_to_be_one(tmp_path: Path) -> None:
         read_series(written(tmp_path, "t,city,x\n1,Bonn,2\n1,Kiel,3\n"), SeriesColumns())
 
 
+@pytest.mark.parametrize(
+    ("values", "told"), [((1, -2e300, 3e300), "-2e+300 at time 2"), ((0, 2e-300), "2e-300 at time 2")]
+)
+def test_values_that_a_net_cannot_take_are_named(tmp_path: Path, values: tuple[float, ...], told: str) -> None:
+    path = written(tmp_path, "t,x\n" + "".join(f"{i},{x}\n" for i, x in enumerate(values, 1)))
+    with pytest.raises(InputError, match="the values of the series 'x' are too") as error:
+        read_series(path, SeriesColumns())
+    assert error.value.where == f"{path}: x"
+    assert error.value.got == told
+
+
 def test_all_bad_cells_are_counted(tmp_path: Path) -> None:
     text = "t,x\n" + "".join(f"{i},{'' if i > 2 else i}\n" for i in range(12))
     with pytest.raises(InputError) as error:

@@ -97,6 +97,39 @@ def test_what_never_changes_stays(model: Model) -> None:
     np.testing.assert_array_equal(told.values, np.full((8, 3), 7.25))
 
 
+def test_a_constant_forecast_has_a_note(place: Path, model: Model, tmp_path: Path) -> None:
+    (told,) = model.forecast(np.append(sine(40), np.full(24, 7.25)))
+    assert "the series is constant over its last 24 values: the forecast is this constant" in told.notes
+    assert not any("constant" in note for one in model.forecast(place / "two.csv") for note in one.notes)
+
+
+def test_values_out_of_range_are_refused(place: Path, model: Model, tmp_path: Path) -> None:
+    """By the command line, in a list, and before training."""
+    wide(tmp_path / "two.csv", {"low": sine(240), "high": sine(240, size=1e300)})
+    assert main(["forecast", str(place / "forecaster-small"), str(tmp_path / "two.csv"), "--json"]) == 2
+    assert main(["check", str(run_file(tmp_path))]) == 2
+    with pytest.raises(InputError, match="too large") as error:
+        model.forecast([1.0, 1e300])
+    assert error.value.got == "1e+300 at position 2"
+
+
+def test_a_forecast_that_diverges_is_an_error(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    (known,) = model.forecast(sine(40))
+    monkeypatch.setattr(model.net, "forward", lambda values: torch.full((1, 6, 3), 1e20))
+    with pytest.raises(InputError, match="the forecast diverges"):
+        model.forecast(sine(40), steps=12)
+    assert np.isfinite(known.values).all()
+
+
+def test_nothing_is_learned_from_constants_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wide(tmp_path / "two.csv", {"low": np.full(240, 3.0), "high": np.full(240, 5.0)})
+    assert main(["train", str(run_file(tmp_path))]) == 2
+    assert "all series are constant in their training part: there is nothing to learn" in capsys.readouterr().err
+    wide(tmp_path / "two.csv", {"low": np.full(240, 3.0), "high": sine(240)})
+    assert main(["check", str(run_file(tmp_path))]) == 0
+    assert "do not contribute to training: low" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("given", [[], [[1.0, 2.0]], [1.0, float("nan")], "nowhere.csv", 5, ["a"]])
 def test_what_is_no_series_is_refused(model: Model, given: Any) -> None:
     with pytest.raises(InputError):

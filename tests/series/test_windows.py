@@ -95,6 +95,16 @@ def test_scaling_is_undone_exactly() -> None:
         np.testing.assert_allclose(scale.back(scale.scaled(values).astype(np.float64)), values, rtol=1e-6, atol=1e-12)
 
 
+def test_small_changes_at_a_high_level_are_seen() -> None:
+    """What float64 resolves is no constant."""
+    for values in (1e12 + 5 * noise(50), 1e-29 * noise(50)):
+        scale = scale_of(values)
+        assert scale.spread == pytest.approx(values.std())
+        np.testing.assert_allclose(scale.back(scale.scaled(values).astype(np.float64)), values, rtol=1e-6)
+    for count in (20, 100_000):
+        assert not scale_of(np.full(count, 1e12 / 3)).spread
+
+
 def test_what_does_not_move_is_foretold_as_it_is() -> None:
     scale = scale_of(np.full(20, 0.1))
     assert scale == Scale(pytest.approx(0.1), 0.0)

@@ -14,8 +14,8 @@ from torch import nn
 from regard.errors import InputError
 
 from .processor import Scale, Series
-from .reading import TimeSeries, Values
-from .times import Moment
+from .reading import LARGEST, TimeSeries, Values
+from .times import Moment, counted
 
 BATCH = 256
 MOST = 100_000  # steps
@@ -77,6 +77,14 @@ class Foretelling:
             values, scale = self.context(series, known)
             said = self.net(values.to(device, dtype))[0].sort(-1).values
             found.append(scale.back(said.double().cpu().numpy()))
+            if not (np.abs(found[-1]) <= LARGEST).all():
+                raise InputError(
+                    "the forecast diverges",
+                    where=series.where(),
+                    got=f"{np.abs(found[-1]).max():g} within {sum(map(len, found))} steps",
+                    expected=f"absolute values up to {LARGEST:g}",
+                    fix="forecast fewer steps, or train the model longer",
+                )
             known = np.concatenate((known, found[-1][:, quantiles.index(0.5)]))
         every = np.concatenate(found)[:steps]
         return SeriesForecast(series, series.times.after(steps), quantiles, every, self.notes(series, steps))
@@ -92,6 +100,10 @@ class Foretelling:
             told.append(
                 f"{series.where()} has {len(series)} values, fewer than the window of {how.window}: less context"
             )
+        if not how.scale(series.values[-how.window :], series.name).spread:
+            last = f"its last {counted(min(len(series), how.window), 'value')}"
+            over = last if how.scaling == "window" else "its training part"
+            told.append(f"{series.where() or 'the series'} is constant over {over}: the forecast is this constant")
         if how.spacing and (other := str(series.times.spacing)) != how.spacing:
             told.append(f"the model was trained on times {how.spacing} apart; these are {other} apart")
         return tuple(told)

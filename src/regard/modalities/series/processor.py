@@ -20,7 +20,7 @@ from .reading import SeriesColumns, Values
 
 Scaling = Literal["window", "train"]
 FIRST = SeriesColumns()
-STILL = 1e-9  # of its level: a deviation below this is rounding
+STILL = 1e-13  # of its level: a deviation below this is rounding of float64
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from .times import Moment, Times, moment_of, times_of
 
 Values = NDArray[np.float64]
 SHOWN = 5  # bad cells that are named
+SMALLEST, LARGEST = 1e-30, 1e30  # what float32 holds, with room for sums of errors
 SIGNS = ",;\t"  # between columns: the one that the header has most of
 
 
@@ -49,6 +50,24 @@ class TimeSeries:
 
     def where(self) -> str:
         return ": ".join(part for part in (self.file, self.name) if part)
+
+
+def in_range(series: TimeSeries) -> TimeSeries:
+    """The series, or an error that names the first value that a net cannot take; zeros are none of these."""
+    sizes = np.abs(series.values)
+    top = float(sizes.max(initial=0.0))
+    if 0 < top < SMALLEST or top > LARGEST:
+        i = int((sizes > LARGEST).argmax() if top > LARGEST else sizes.argmax())
+        too, move = ("large", "divide") if top > LARGEST else ("small", "multiply")
+        place = f"at time {series.times.text(series.times.moments[i])}" if series.file else f"at position {i + 1}"
+        raise InputError(
+            f"the values of {f'the series {printable(series.name)!r}' if series.name else 'the series'} are too {too}",
+            where=series.where(),
+            got=f"{series.values[i]:g} {place}",
+            expected=f"a largest absolute value between {SMALLEST:g} and {LARGEST:g}",
+            fix=f"check the values, or {move} them by a constant",
+        )
+    return series
 
 
 def read_series(path: Path, columns: SeriesColumns) -> list[TimeSeries]:
@@ -87,7 +106,7 @@ def series_in(text: str, path: Path, columns: SeriesColumns) -> list[TimeSeries]
         for place in places:
             parts = ([name] if name else []) + ([header[place]] if not name or len(places) > 1 else [])
             own_values = np.array([values[place][number] for number in numbers])
-            series.append(TimeSeries(" ".join(parts), own_values, times, str(path)))
+            series.append(in_range(TimeSeries(" ".join(parts), own_values, times, str(path))))
     return series
 
 

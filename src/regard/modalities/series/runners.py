@@ -13,7 +13,7 @@ from regard.modalities.inputs import ModelView
 from .examples import series_with_times
 from .forecaster import Foretelling, SeriesForecast
 from .processor import Series
-from .reading import TimeSeries, read_series
+from .reading import TimeSeries, in_range, read_series
 from .times import numbered
 
 
@@ -28,7 +28,7 @@ def series_of(model: ModelView, given: Any) -> list[TimeSeries]:
     """All of a file; or one, of values alone."""
     how = foretelling_of(model).how
     if isinstance(given, TimeSeries):
-        return [given]
+        return [in_range(given)]
     if isinstance(given, str | Path):
         if not Path(given).is_file():
             raise InputError("file not found", got=str(given), expected="a csv file, or a list of numbers")
@@ -40,7 +40,7 @@ def series_of(model: ModelView, given: Any) -> list[TimeSeries]:
     if values.ndim != 1 or len(values) < 1 or not np.isfinite(values).all():
         got = f"{type(given).__name__}" + (f" of shape {values.shape}" if values.size else "")
         raise InputError("the input is not a time series", got=got, expected="a csv file, or a list of finite numbers")
-    return [TimeSeries("", values, numbered(len(values)))]
+    return [in_range(TimeSeries("", values, numbered(len(values))))]
 
 
 def forecast(model: ModelView, given: Any, steps: int | None = None) -> list[SeriesForecast]:
