@@ -97,6 +97,12 @@ def test_what_never_changes_stays(model: Model) -> None:
     np.testing.assert_array_equal(told.values, np.full((8, 3), 7.25))
 
 
+def test_a_gap_asks_for_another_model(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "gap.csv").write_text("t,x\n1,1\n2,2\n4,3\n")
+    assert main(["forecast", str(place / "forecaster-small"), str(tmp_path / "gap.csv")]) == 2
+    assert 'use a model trained with data.times = "ordered"' in capsys.readouterr().err
+
+
 def test_a_constant_forecast_has_a_note(place: Path, model: Model, tmp_path: Path) -> None:
     (told,) = model.forecast(np.append(sine(40), np.full(24, 7.25)))
     assert "the series is constant over its last 24 values: the forecast is this constant" in told.notes

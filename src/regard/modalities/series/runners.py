@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from regard.errors import InputError
+from regard.errors import InputError, first_of
 from regard.look.examples import Example
 from regard.modalities.inputs import ModelView
 
@@ -14,7 +14,7 @@ from .examples import series_with_times
 from .forecaster import Foretelling, SeriesForecast
 from .processor import Series
 from .reading import TimeSeries, in_range, read_series
-from .times import numbered
+from .times import TRAINED, numbered
 
 
 def foretelling_of(model: ModelView) -> Foretelling:
@@ -32,7 +32,7 @@ def series_of(model: ModelView, given: Any) -> list[TimeSeries]:
     if isinstance(given, str | Path):
         if not Path(given).is_file():
             raise InputError("file not found", got=str(given), expected="a csv file, or a list of numbers")
-        return read_series(Path(given), how.columns)
+        return read_series(Path(given), how.columns, TRAINED)
     try:
         values = np.asarray(given, np.float64)
     except (TypeError, ValueError):
@@ -53,11 +53,16 @@ def example(model: ModelView, given: Sequence[Any]) -> Example:
     """Of a file with several series, the second word names the one to look at."""
     if len(given) not in (1, 2):
         raise InputError("expected a csv file and optionally the name of a series", got=f"{len(given)} arguments")
-    every = series_of(model, given[0])
+    series = one_of(series_of(model, given[0]), given[1] if len(given) == 2 else None)
+    return series_with_times(foretelling_of(model), series)
+
+
+def one_of(every: Sequence[TimeSeries], name: str | None) -> TimeSeries:
+    """The series of this name; None: the only one."""
     names = [series.name for series in every]
-    if len(given) == 1 and len(every) > 1:
-        expected = "the name of one of them: " + ", ".join(names[:10])
+    if name is None and len(every) > 1:
+        expected = "the name of one of them: " + ", ".join(first_of(names))
         raise InputError("the file contains several series; select one by name", got=str(len(every)), expected=expected)
-    if len(given) == 2 and given[1] not in names:
-        raise InputError("unknown series", got=str(given[1]), expected=", ".join(names[:10]))
-    return series_with_times(foretelling_of(model), every[0 if len(given) == 1 else names.index(given[1])])
+    if name is not None and name not in names:
+        raise InputError("unknown series", got=str(name), expected=", ".join(first_of(names)))
+    return every[0 if name is None else names.index(name)]
