@@ -88,7 +88,7 @@ def test_beyond_its_horizon_medians_are_fed_back(place: Path, model: Model) -> N
     np.testing.assert_allclose(ahead.values, np.concatenate((first.values, second.values))[:9], rtol=1e-6)
     assert any("forecast from its own medians" in note for note in ahead.notes)
     assert not any("medians" in note for note in first.notes)
-    assert any("the model was trained on times 1 hour apart; these are 1" in note for note in first.notes)
+    assert not first.notes  # a list has no times
     assert len(model.forecast(known, steps=3)[0].median) == 3
 
 
@@ -136,10 +136,38 @@ def test_nothing_is_learned_from_constants_alone(tmp_path: Path, capsys: pytest.
     assert "do not contribute to training: low" in capsys.readouterr().out
 
 
+def test_a_short_list_is_told_of(model: Model) -> None:
+    for count, values in ((1, "1 value"), (3, "3 values")):
+        (told,) = model.forecast([1.0, 2.0, 4.0][:count])
+        assert f"the series has {values}, fewer than the window of 24: the forecast uses less context" in told.notes
+
+
+@pytest.mark.parametrize(
+    ("step", "told"), [(3_600_000, "these are numbers 3600000 apart"), (None, "these are 1 day apart")]
+)
+def test_other_times_are_told_of(model: Model, tmp_path: Path, step: int | None, told: str) -> None:
+    times = [f"2024-01-{i + 1:02}" if step is None else 1_705_000_000_000 + i * step for i in range(30)]
+    (tmp_path / "x.csv").write_text("t,x\n" + "".join(f"{time},{i}\n" for i, time in enumerate(times)))
+    (found,) = model.forecast(tmp_path / "x.csv")
+    assert found.notes == (f"the model was trained on times 1 hour apart; {told}",)
+
+
 @pytest.mark.parametrize("given", [[], [[1.0, 2.0]], [1.0, float("nan")], "nowhere.csv", 5, ["a"]])
 def test_what_is_no_series_is_refused(model: Model, given: Any) -> None:
     with pytest.raises(InputError):
         model.forecast(given)
+
+
+def test_a_folder_is_told_to_be_one(model: Model, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="the path is a folder"):
+        model.forecast(tmp_path)
+
+
+def test_models_that_forecast_are_named_as_they_are_built() -> None:
+    with pytest.raises(InputError) as error:
+        regard.build("gpt-tiny").forecast([1.0, 2.0])
+    names = error.value.expected.replace(" or ", ", ").split(", ")
+    assert [regard.build(name, horizon=2).family for name in names] == ["forecaster", "seriesrnn", "serieslinear"]
 
 
 @pytest.mark.parametrize("steps", [0, -3])
@@ -238,6 +266,11 @@ def test_numbers_for_machines(place: Path, capsys: pytest.CaptureFixture[str]) -
     assert [one["series"] for one in found["series"]] == ["low", "high"]
     assert len(found["series"][0]["quantiles"]["0.5"]) == len(found["series"][0]["times"]) == 8
     assert "the model was trained to forecast 6 steps" in err
+
+
+def test_one_step_of_one_series(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = asked(capsys, place, "--steps", "1", "--series", "low", "--out", str(tmp_path / "out.csv"))
+    assert "1 series, 1 step ahead, written to" in out
 
 
 def test_numbers_in_a_file(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -98,12 +98,14 @@ class Foretelling:
             )
         if len(series) < how.window:
             told.append(
-                f"{series.where()} has {len(series)} values, fewer than the window of {how.window}: less context"
+                f"{series.where() or 'the series'} has {counted(len(series), 'value')}, fewer than the window of "
+                f"{how.window}: the forecast uses less context"
             )
         if not how.scale(series.values[-how.window :], series.name).spread:
             last = f"its last {counted(min(len(series), how.window), 'value')}"
             over = last if how.scaling == "window" else "its training part"
             told.append(f"{series.where() or 'the series'} is constant over {over}: the forecast is this constant")
-        if how.spacing and (other := str(series.times.spacing)) != how.spacing:
-            told.append(f"the model was trained on times {how.spacing} apart; these are {other} apart")
+        if how.spacing and series.times.given and (other := str(series.times.spacing)) != how.spacing:
+            kind = "numbers " if series.times.spacing.unit == "number" else ""
+            told.append(f"the model was trained on times {how.spacing} apart; these are {kind}{other} apart")
         return tuple(told)

@@ -30,6 +30,8 @@ def series_of(model: ModelView, given: Any) -> list[TimeSeries]:
     if isinstance(given, TimeSeries):
         return [in_range(given)]
     if isinstance(given, str | Path):
+        if Path(given).is_dir():
+            raise InputError("the path is a folder", got=str(given), expected="a csv file")
         if not Path(given).is_file():
             raise InputError("file not found", got=str(given), expected="a csv file, or a list of numbers")
         return read_series(Path(given), how.columns, TRAINED)

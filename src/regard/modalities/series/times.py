@@ -58,7 +58,7 @@ class Spacing:
 
     def __str__(self) -> str:
         if self.unit == "number":
-            return f"{self.size:g}"
+            return f"{self.size:.10g}"
         if self.unit == "weekdays":
             return counted(self.size, "working day")
         if self.unit == "months":
@@ -93,6 +93,7 @@ class Times:
 
     moments: Sequence[Moment]
     spacing: Spacing
+    given: bool = True  # not merely counted
 
     def after(self, steps: int) -> list[Moment]:
         """Those that follow the last."""
@@ -112,7 +113,7 @@ class Times:
 
 def numbered(count: int) -> Times:
     """Of values without times: 0, 1, 2 ..."""
-    return Times([float(i) for i in range(count)], Spacing("number", 1.0))
+    return Times([float(i) for i in range(count)], Spacing("number", 1.0), given=False)
 
 
 def times_of(
