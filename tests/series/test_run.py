@@ -347,6 +347,14 @@ def test_the_command_line_looks(place: Path, capsys: pytest.CaptureFixture[str])
     assert "unknown series" in capsys.readouterr().err
 
 
+def test_an_answer_is_shown_in_a_line(place: Path, model: Model) -> None:
+    """By its plain name, and without all of its values."""
+    found = model.look(place / "two.csv", "high").answer
+    forecast = "SeriesForecast('high', 6 steps from 2024-01-11 00:00 to 2024-01-11 05:00)"
+    assert repr(found) == f"ForecastAnswer(forecast={forecast})"
+    assert repr(model.forecast([1.0])[0].series) == "TimeSeries('', 1 value, 1 apart)"
+
+
 # Run files --------------------------------------------------------------------------------------
 
 

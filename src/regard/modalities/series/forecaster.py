@@ -31,6 +31,10 @@ class SeriesForecast:
     values: Values  # (m, k), rising along k
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        name = f"{self.name!r}, " if self.name else ""
+        return f"SeriesForecast({name}{counted(len(self.moments), 'step')} from {self.times[0]} to {self.times[-1]})"
+
     @property
     def name(self) -> str:
         return self.series.name
@@ -49,7 +53,7 @@ class SeriesForecast:
         return {"series": self.name, "spacing": str(self.series.times.spacing), "times": self.times, "quantiles": told}
 
 
-class Foretelling:
+class Forecaster:
     """A net with what it takes to use it."""
 
     def __init__(self, net: nn.Module, how: Series) -> None:
@@ -63,7 +67,7 @@ class Foretelling:
         return torch.from_numpy(scale.scaled(known))[None], scale
 
     @torch.inference_mode()
-    def foretell(self, series: TimeSeries, steps: int | None = None) -> SeriesForecast:
+    def forecast(self, series: TimeSeries, steps: int | None = None) -> SeriesForecast:
         """Beyond its horizon, the medians are taken for what came, and it looks ahead from there."""
         horizon, quantiles = self.config.horizon, self.config.quantiles
         steps = horizon if steps is None else steps

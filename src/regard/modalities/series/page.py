@@ -9,7 +9,7 @@ from regard.errors import InputError
 from regard.modalities.page_input import InputContext, LookInput, PageGiven, PageInput
 
 from .reading import SeriesColumns, TimeSeries, series_in
-from .runners import foretelling_of, one_of
+from .runners import forecaster_of, one_of
 from .times import TRAINED
 from .waves import wave
 
@@ -38,7 +38,7 @@ class SeriesInput(PageGiven):
         return self
 
     def given(self, border: InputContext) -> LookInput:
-        found: Any = self.series(foretelling_of(border.model).how.columns)
+        found: Any = self.series(forecaster_of(border.model).how.columns)
         return (found,)
 
     def series(self, columns: SeriesColumns) -> TimeSeries:

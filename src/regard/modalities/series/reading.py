@@ -20,7 +20,7 @@ from regard.data.faults import printable
 from regard.errors import InputError, first_of
 from regard.nn.config import closest_name
 
-from .times import SET, Moment, Times, moment_of, times_of
+from .times import SET, Moment, Times, counted, moment_of, times_of
 
 Values = NDArray[np.float64]
 SHOWN = 5  # bad cells that are named
@@ -53,6 +53,9 @@ class TimeSeries:
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def __repr__(self) -> str:
+        return f"TimeSeries({self.name!r}, {counted(len(self), 'value')}, {self.times.spacing} apart)"
 
     def where(self) -> str:
         return ": ".join(part for part in (self.file, self.name) if part)

@@ -11,22 +11,22 @@ from regard.look.examples import Example
 from regard.modalities.inputs import ModelView
 
 from .examples import series_with_times
-from .forecaster import Foretelling, SeriesForecast
+from .forecaster import Forecaster, SeriesForecast
 from .processor import Series
 from .reading import TimeSeries, in_range, read_series
 from .times import TRAINED, numbered
 
 
-def foretelling_of(model: ModelView) -> Foretelling:
+def forecaster_of(model: ModelView) -> Forecaster:
     if not isinstance(model.processor, Series):
         fix = "add one: dataclasses.replace(model, processor=regard.modalities.series.processor.Series(...))"
         raise InputError("this model has no series processor", fix=fix)
-    return Foretelling(model.net, model.processor)
+    return Forecaster(model.net, model.processor)
 
 
 def series_of(model: ModelView, given: Any) -> list[TimeSeries]:
     """All of a file; or one, of values alone."""
-    how = foretelling_of(model).how
+    how = forecaster_of(model).how
     if isinstance(given, TimeSeries):
         return [in_range(given)]
     if isinstance(given, str | Path):
@@ -47,8 +47,8 @@ def series_of(model: ModelView, given: Any) -> list[TimeSeries]:
 
 def forecast(model: ModelView, given: Any, steps: int | None = None) -> list[SeriesForecast]:
     """Of every series that is given."""
-    found = foretelling_of(model)
-    return [found.foretell(series, steps) for series in series_of(model, given)]
+    forecaster = forecaster_of(model)
+    return [forecaster.forecast(series, steps) for series in series_of(model, given)]
 
 
 def example(model: ModelView, given: Sequence[Any]) -> Example:
@@ -56,7 +56,7 @@ def example(model: ModelView, given: Sequence[Any]) -> Example:
     if len(given) not in (1, 2):
         raise InputError("expected a csv file and optionally the name of a series", got=f"{len(given)} arguments")
     series = one_of(series_of(model, given[0]), given[1] if len(given) == 2 else None)
-    return series_with_times(foretelling_of(model), series)
+    return series_with_times(forecaster_of(model), series)
 
 
 def one_of(every: Sequence[TimeSeries], name: str | None) -> TimeSeries:
