@@ -30,6 +30,7 @@ class SeriesForecast:
     quantiles: tuple[float, ...]
     values: Values  # (m, k), rising along k
     notes: tuple[str, ...] = ()
+    horizon: int = 0  # trained; 0: not known
 
     def __repr__(self) -> str:
         name = f"{self.name!r}, " if self.name else ""
@@ -91,7 +92,8 @@ class Forecaster:
                 )
             known = np.concatenate((known, found[-1][:, quantiles.index(0.5)]))
         every = np.concatenate(found)[:steps]
-        return SeriesForecast(series, series.times.after(steps), quantiles, every, self.notes(series, steps))
+        moments, notes = series.times.after(steps), self.notes(series, steps)
+        return SeriesForecast(series, moments, quantiles, every, notes, horizon)
 
     def notes(self, series: TimeSeries, steps: int) -> tuple[str, ...]:
         told, horizon, how = [], self.config.horizon, self.how
