@@ -189,7 +189,10 @@ def test_it_is_measured_beside_what_nobody_has_to_learn(place: Path, capsys: pyt
     }
     assert np.mean(found["ahead"]["model MAE"]) == pytest.approx(metrics["MAE"], rel=1e-4)
     assert main(["evaluate", str(place / "forecaster-small")]) == 0
-    assert "steps ahead" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "steps ahead" in out
+    assert "coverage of the 80 % interval" in out
+    assert "MAE is the average over 2 series, each in its own units; MASE is comparable between series." in out
 
 
 @pytest.fixture(scope="module")

@@ -5,14 +5,17 @@ import pytest
 import torch
 
 from regard.data.counter_rng import normal_samples, philox
+from regard.decode.settings import Decoding
 from regard.errors import ConfigError, InputError
 from regard.modalities.series.batching import together
 from regard.modalities.series.forecasting import Forecast, last_period, last_value
-from regard.modalities.series.processor import Scale, Series, from_data, scale_of
+from regard.modalities.series.measuring import backtest
+from regard.modalities.series.processor import Scale, Scaling, Series, from_data, scale_of
 from regard.modalities.series.reading import SeriesColumns, TimeSeries
 from regard.modalities.series.times import numbered
 from regard.modalities.series.waves import wave
 from regard.modalities.series.windows import SeriesWindows, WindowLayout, in_parts, parts
+from regard.model import Model
 from tests.contracts.families import net
 
 CUT = WindowLayout(window=12, horizon=4, least=6, share=0.2, stride=1, rolling=4, period=0)
@@ -167,6 +170,17 @@ def test_the_metrics_are_their_definitions() -> None:
     with torch.no_grad():
         error = (batch.truth / batch.spread[:, None])[..., None].numpy() - model(batch.values).numpy()
     assert found["loss"] == pytest.approx(np.maximum(q * error, (q - 1) * error).mean(), rel=1e-5)
+
+
+def test_errors_of_one_series_are_not_called_pooled() -> None:
+    model = Model("serieslinear", net("serieslinear").float(), Series(12))
+    assert not any("average" in line for line in backtest(model, split(noise(100))["test"], Decoding()).lines)
+
+
+@pytest.mark.parametrize(("scaling", "level"), [("window", "the window"), ("train", "the training part of the series")])
+def test_samples_tell_what_they_are_relative_to(scaling: Scaling, level: str) -> None:
+    task = Forecast(net("serieslinear").float(), scaling=scaling)
+    assert task.show(together([split(noise(100))["test"][0]])).startswith(f"values minus the mean of {level}\ntruth: ")
 
 
 def test_a_series_that_is_too_short_is_named() -> None:

@@ -68,7 +68,7 @@ class Spacing:
 
 
 def counted(size: float, name: str) -> str:
-    return f"{size:g} {name}{'' if size == 1 else 's'}"
+    return f"{size:.10g} {name}{'' if size == 1 else 's'}"
 
 
 def months_after(moment: datetime, months: int) -> datetime:
