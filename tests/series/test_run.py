@@ -86,6 +86,7 @@ def test_beyond_its_horizon_medians_are_fed_back(place: Path, model: Model) -> N
     (first,) = model.forecast(known)
     (second,) = model.forecast(np.concatenate((known, first.median)))
     np.testing.assert_allclose(ahead.values, np.concatenate((first.values, second.values))[:9], rtol=1e-6)
+    assert (ahead.horizon, first.horizon) == (6, 6)
     assert any("forecast from its own medians" in note for note in ahead.notes)
     assert not any("medians" in note for note in first.notes)
     assert not first.notes  # a list has no times

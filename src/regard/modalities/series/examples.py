@@ -10,7 +10,7 @@ from torch import Tensor
 
 from regard.look.examples import Example
 
-from .forecaster import Forecaster, SeriesForecast
+from .forecaster import SeriesForecast, SeriesForecaster
 from .reading import TimeSeries
 from .times import counted
 
@@ -32,7 +32,7 @@ class ForecastAnswer:
         return f"the forecast from {self.forecast.times[0]} on"
 
 
-def series_with_times(forecaster: Forecaster, series: TimeSeries) -> Example:
+def series_with_times(forecaster: SeriesForecaster, series: TimeSeries) -> Example:
     values, scale = forecaster.context(series, series.values)
     config, times = forecaster.config, series.times
     known = [times.text(moment) for moment in times.moments[-values.shape[1] :]]

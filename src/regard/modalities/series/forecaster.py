@@ -54,7 +54,7 @@ class SeriesForecast:
         return {"series": self.name, "spacing": str(self.series.times.spacing), "times": self.times, "quantiles": told}
 
 
-class Forecaster:
+class SeriesForecaster:
     """A net with what it takes to use it."""
 
     def __init__(self, net: nn.Module, how: Series) -> None:

@@ -11,17 +11,17 @@ from regard.look.examples import Example
 from regard.modalities.inputs import ModelView
 
 from .examples import series_with_times
-from .forecaster import Forecaster, SeriesForecast
+from .forecaster import SeriesForecast, SeriesForecaster
 from .processor import Series
 from .reading import TimeSeries, in_range, read_series
 from .times import TRAINED, numbered
 
 
-def forecaster_of(model: ModelView) -> Forecaster:
+def forecaster_of(model: ModelView) -> SeriesForecaster:
     if not isinstance(model.processor, Series):
         fix = "add one: dataclasses.replace(model, processor=regard.modalities.series.processor.Series(...))"
         raise InputError("this model has no series processor", fix=fix)
-    return Forecaster(model.net, model.processor)
+    return SeriesForecaster(model.net, model.processor)
 
 
 def series_of(model: ModelView, given: Any) -> list[TimeSeries]:
