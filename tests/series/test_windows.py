@@ -209,3 +209,11 @@ def test_the_processor_passes_through_its_data() -> None:
             from_data(how.to_data() | bad, "")
     with pytest.raises(InputError, match="scales of its training series only"):
         how.scale(np.arange(4.0), "y")
+
+
+def test_values_far_from_the_scales_of_train_are_refused() -> None:
+    """What float32 cannot hold after scaling."""
+    how = Series(24, "train", {"x": (0.0, 1e-20)})
+    assert how.scale(np.array([1e9]), "x").spread == 1e-20
+    with pytest.raises(InputError, match="the values of the series 'x' are too far from its training data"):
+        how.scale(np.array([1.0, 1e25]), "x")
