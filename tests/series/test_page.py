@@ -1,5 +1,7 @@
 """Series over the border of the page: values with times, or the text of a csv file."""
 
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
@@ -36,13 +38,38 @@ def test_what_was_looked_at_can_be_given_again(model: Model) -> None:
 
 
 def test_a_csv_file_and_one_of_its_series(model: Model) -> None:
-    for name, values in (("", [1, 2, 4, 3]), ("b", [5, 6, 8, 7])):
+    with pytest.raises(InputError, match="the file contains several series; select one by name"):
+        SeriesInput(kind="series", csv=CSV).given(InputContext(model))
+    (only,) = SeriesInput(kind="series", csv="t,a\n1,1\n2,3\n").given(InputContext(model))
+    assert only.values.tolist() == [1, 3]  # type: ignore[union-attr]
+    for name, values in (("a", [1, 2, 4, 3]), ("b", [5, 6, 8, 7])):
         (found,) = SeriesInput(kind="series", csv=CSV, name=name).given(InputContext(model))
         assert found.values.tolist() == values  # type: ignore[union-attr]
     with pytest.raises(InputError, match="unknown series"):
         SeriesInput(kind="series", csv=CSV, name="c").given(InputContext(model))
     with pytest.raises(InputError, match="the series has a gap"):
         SeriesInput(kind="series", times=["1", "2", "3", "5"], values=[1.0, 2.0, 3.0, 4.0]).given(InputContext(model))
+
+
+@pytest.mark.parametrize(
+    ("given", "got"),
+    [
+        ({"csv": "t,a\n1,1\n3,2\n2,3\n"}, "line 4: 2.0 after 3.0"),
+        ({"times": ["1", "3", "2"], "values": [1.0, 2.0, 3.0]}, "value 3: 2.0 after 3.0"),
+    ],
+)
+def test_the_place_of_a_fault_is_told(model: Model, given: dict[str, Any], got: str) -> None:
+    """Though an answer of the server leaves out where a file is."""
+    with pytest.raises(InputError, match="not in ascending order") as error:
+        SeriesInput.model_validate({"kind": "series"} | given).given(InputContext(model))
+    assert error.value.got == got
+
+
+@pytest.mark.parametrize("given", [{"csv": "t,a\n1,1\n2,1\n4,1\n"}, {"times": list("124"), "values": [1.0] * 3}])
+def test_a_model_is_told_to_be_needed_where_nothing_can_be_set(model: Model, given: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="gap") as error:
+        SeriesInput.model_validate({"kind": "series"} | given).given(InputContext(model))
+    assert 'use a model trained with data.times = "ordered"' in error.value.fix
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 
 from regard.errors import InputError
 from regard.modalities.series.reading import SeriesColumns, read_series
+from regard.modalities.series.times import SET, TRAINED
 
 
 def written(tmp_path: Path, text: str) -> Path:
@@ -51,7 +52,11 @@ def test_columns_by_their_names(tmp_path: Path) -> None:
         ("t,x,x\n1,2,3\n", SeriesColumns(), "duplicate column name", ":1"),
         ("t,x\n1,2\n", SeriesColumns(values=("y",)), "unknown column", ":1"),
         ("t,x\n", SeriesColumns(), "no rows below the header", ""),
-        ("", SeriesColumns(), "the csv file has no header", ":1"),
+        ("", SeriesColumns(), "the file is empty", ""),
+        ("\n \n", SeriesColumns(), "the file is empty", ""),
+        ("heat\n1\n2\n", SeriesColumns(), "the file needs a time column and a value column; found 1 column", ":1"),
+        ("t|x\n1|1\n2|2\n", SeriesColumns(), "the columns are separated by an unsupported character", ":1"),
+        ("t x\n2024-01-01 00:00 1\n", SeriesColumns(), "the columns are separated by an unsupported character", ":1"),
     ],
 )
 def test_every_fault_is_told_with_its_line(
@@ -63,9 +68,54 @@ def test_every_fault_is_told_with_its_line(
     assert error.value.where == f"{path}{line}"
 
 
-def test_a_column_of_names_is_told_to_be_one(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="series = 'city'"):
-        read_series(written(tmp_path, "t,city,x\n1,Bonn,2\n1,Kiel,3\n"), SeriesColumns())
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("t,city,x\n1,Bonn,2\n1,Kiel,3\n", 'if this column names the series of each line, {} data.series = "city"'),
+        ("t;x\n1;10,283\n2;11,5\n", "use a decimal point, and no separator between thousands: 10283.5"),
+        ("t;x\n1;9\n2;-1.234,5\n", "use a decimal point, and no separator between thousands: 10283.5"),
+        ('t,x\n1,"1,234,567"\n2,"1,234"\n', "use a decimal point, and no separator between thousands: 10283.5"),
+        ("x,time\n1,2024-01-01\n2,2024-01-02\n", 'if this is the time column, {} data.time = "time"'),
+        ("t,x\n1,31.01.2024\n2,01.02.2024\n", 'if this column names the series of each line, {} data.series = "x"'),
+        ("city,day,x\nBonn,2024-01-01,2\n", 'if the times are in another column, {} data.time = "day"'),
+        ("t,x,y\n1,,2\n2,3,4\n", 'fill in the missing values, or {} data.values = ["y"]'),
+        ("t,x\n1,\n2,3\n", "fill in the missing values"),
+        (
+            "t,x\n1,1\n2,1\n4,1\n",
+            'fill in the missing values, or {} data.times = "ordered" if only the order matters, as for trading days',
+        ),
+        (
+            "t,x\n1,1\n1,1\n",
+            "remove the duplicate; if the file has several series, "
+            '{} data.series = "NAME", the column that identifies them',
+        ),
+    ],
+)
+def test_what_to_do_is_told_with_keys_that_exist(tmp_path: Path, text: str, fix: str) -> None:
+    """Of a run file; where there is none, a model that was trained so."""
+    for advice in (SET, TRAINED):
+        with pytest.raises(InputError) as error:
+            read_series(written(tmp_path, text), SeriesColumns(), advice)
+        assert error.value.fix == fix.format(advice)
+
+
+def test_other_encodings_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "series.csv"
+    path.write_bytes("t,Wärme\n1,2\n".encode("latin-1"))
+    with pytest.raises(InputError, match="not UTF-8") as error:
+        read_series(path, SeriesColumns())
+    assert error.value.fix == "save it as UTF-8"
+
+
+@pytest.mark.parametrize(
+    ("values", "told"), [((1, -2e300, 3e300), "-2e+300 at time 2"), ((0, 2e-300), "2e-300 at time 2")]
+)
+def test_values_that_a_net_cannot_take_are_named(tmp_path: Path, values: tuple[float, ...], told: str) -> None:
+    path = written(tmp_path, "t,x\n" + "".join(f"{i},{x}\n" for i, x in enumerate(values, 1)))
+    with pytest.raises(InputError, match="the values of the series 'x' are too") as error:
+        read_series(path, SeriesColumns())
+    assert error.value.where == f"{path}: x"
+    assert error.value.got == told
 
 
 def test_all_bad_cells_are_counted(tmp_path: Path) -> None:

@@ -86,9 +86,10 @@ def test_beyond_its_horizon_medians_are_fed_back(place: Path, model: Model) -> N
     (first,) = model.forecast(known)
     (second,) = model.forecast(np.concatenate((known, first.median)))
     np.testing.assert_allclose(ahead.values, np.concatenate((first.values, second.values))[:9], rtol=1e-6)
+    assert (ahead.horizon, first.horizon) == (6, 6)
     assert any("forecast from its own medians" in note for note in ahead.notes)
     assert not any("medians" in note for note in first.notes)
-    assert any("the model was trained on times 1 hour apart; these are 1" in note for note in first.notes)
+    assert not first.notes  # a list has no times
     assert len(model.forecast(known, steps=3)[0].median) == 3
 
 
@@ -97,10 +98,77 @@ def test_what_never_changes_stays(model: Model) -> None:
     np.testing.assert_array_equal(told.values, np.full((8, 3), 7.25))
 
 
+def test_a_gap_asks_for_another_model(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "gap.csv").write_text("t,x\n1,1\n2,2\n4,3\n")
+    assert main(["forecast", str(place / "forecaster-small"), str(tmp_path / "gap.csv")]) == 2
+    assert 'use a model trained with data.times = "ordered"' in capsys.readouterr().err
+
+
+def test_a_constant_forecast_has_a_note(place: Path, model: Model, tmp_path: Path) -> None:
+    (told,) = model.forecast(np.append(sine(40), np.full(24, 7.25)))
+    assert "the series is constant over its last 24 values: the forecast is this constant" in told.notes
+    assert not any("constant" in note for one in model.forecast(place / "two.csv") for note in one.notes)
+
+
+def test_values_out_of_range_are_refused(place: Path, model: Model, tmp_path: Path) -> None:
+    """By the command line, in a list, and before training."""
+    wide(tmp_path / "two.csv", {"low": sine(240), "high": sine(240, size=1e300)})
+    assert main(["forecast", str(place / "forecaster-small"), str(tmp_path / "two.csv"), "--json"]) == 2
+    assert main(["check", str(run_file(tmp_path))]) == 2
+    with pytest.raises(InputError, match="too large") as error:
+        model.forecast([1.0, 1e300])
+    assert error.value.got == "1e+300 at position 2"
+
+
+def test_a_forecast_that_diverges_is_an_error(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    (known,) = model.forecast(sine(40))
+    monkeypatch.setattr(model.net, "forward", lambda values: torch.full((1, 6, 3), 1e20))
+    with pytest.raises(InputError, match="the forecast diverges"):
+        model.forecast(sine(40), steps=12)
+    assert np.isfinite(known.values).all()
+
+
+def test_nothing_is_learned_from_constants_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wide(tmp_path / "two.csv", {"low": np.full(240, 3.0), "high": np.full(240, 5.0)})
+    assert main(["train", str(run_file(tmp_path))]) == 2
+    assert "all series are constant in their training part: there is nothing to learn" in capsys.readouterr().err
+    wide(tmp_path / "two.csv", {"low": np.full(240, 3.0), "high": sine(240)})
+    assert main(["check", str(run_file(tmp_path))]) == 0
+    assert "do not contribute to training: low" in capsys.readouterr().out
+
+
+def test_a_short_list_is_told_of(model: Model) -> None:
+    for count, values in ((1, "1 value"), (3, "3 values")):
+        (told,) = model.forecast([1.0, 2.0, 4.0][:count])
+        assert f"the series has {values}, fewer than the window of 24: the forecast uses less context" in told.notes
+
+
+@pytest.mark.parametrize(
+    ("step", "told"), [(3_600_000, "these are numbers 3600000 apart"), (None, "these are 1 day apart")]
+)
+def test_other_times_are_told_of(model: Model, tmp_path: Path, step: int | None, told: str) -> None:
+    times = [f"2024-01-{i + 1:02}" if step is None else 1_705_000_000_000 + i * step for i in range(30)]
+    (tmp_path / "x.csv").write_text("t,x\n" + "".join(f"{time},{i}\n" for i, time in enumerate(times)))
+    (found,) = model.forecast(tmp_path / "x.csv")
+    assert found.notes == (f"the model was trained on times 1 hour apart; {told}",)
+
+
 @pytest.mark.parametrize("given", [[], [[1.0, 2.0]], [1.0, float("nan")], "nowhere.csv", 5, ["a"]])
 def test_what_is_no_series_is_refused(model: Model, given: Any) -> None:
     with pytest.raises(InputError):
         model.forecast(given)
+
+
+def test_a_folder_is_told_to_be_one(model: Model, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="the path is a folder"):
+        model.forecast(tmp_path)
+
+
+def test_models_that_forecast_are_named_as_they_are_built() -> None:
+    with pytest.raises(InputError) as error:
+        regard.build("gpt-tiny").forecast([1.0, 2.0])
+    names = error.value.expected.replace(" or ", ", ").split(", ")
+    assert [regard.build(name, horizon=2).family for name in names] == ["forecaster", "seriesrnn", "serieslinear"]
 
 
 @pytest.mark.parametrize("steps", [0, -3])
@@ -122,7 +190,10 @@ def test_it_is_measured_beside_what_nobody_has_to_learn(place: Path, capsys: pyt
     }
     assert np.mean(found["ahead"]["model MAE"]) == pytest.approx(metrics["MAE"], rel=1e-4)
     assert main(["evaluate", str(place / "forecaster-small")]) == 0
-    assert "steps ahead" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "steps ahead" in out
+    assert "coverage of the 80 % interval" in out
+    assert "MAE is the average over 2 series, each in its own units; MASE is comparable between series." in out
 
 
 @pytest.fixture(scope="module")
@@ -201,6 +272,11 @@ def test_numbers_for_machines(place: Path, capsys: pytest.CaptureFixture[str]) -
     assert "the model was trained to forecast 6 steps" in err
 
 
+def test_one_step_of_one_series(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = asked(capsys, place, "--steps", "1", "--series", "low", "--out", str(tmp_path / "out.csv"))
+    assert "1 series, 1 step ahead, written to" in out
+
+
 def test_numbers_in_a_file(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = asked(capsys, place, "--out", str(tmp_path / "out.csv"))
     lines = (tmp_path / "out.csv").read_text().splitlines()
@@ -273,6 +349,14 @@ def test_the_command_line_looks(place: Path, capsys: pytest.CaptureFixture[str])
     assert "the file contains several series" in capsys.readouterr().err
     assert main(["look", folder, file, "middle"]) == 2
     assert "unknown series" in capsys.readouterr().err
+
+
+def test_an_answer_is_shown_in_a_line(place: Path, model: Model) -> None:
+    """By its plain name, and without all of its values."""
+    found = model.look(place / "two.csv", "high").answer
+    forecast = "SeriesForecast('high', 6 steps from 2024-01-11 00:00 to 2024-01-11 05:00)"
+    assert repr(found) == f"ForecastAnswer(forecast={forecast})"
+    assert repr(model.forecast([1.0])[0].series) == "TimeSeries('', 1 value, 1 apart)"
 
 
 # Run files --------------------------------------------------------------------------------------

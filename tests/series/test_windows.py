@@ -5,14 +5,17 @@ import pytest
 import torch
 
 from regard.data.counter_rng import normal_samples, philox
+from regard.decode.settings import Decoding
 from regard.errors import ConfigError, InputError
 from regard.modalities.series.batching import together
 from regard.modalities.series.forecasting import Forecast, last_period, last_value
-from regard.modalities.series.processor import Scale, Series, from_data, scale_of
+from regard.modalities.series.measuring import backtest
+from regard.modalities.series.processor import Scale, Scaling, Series, from_data, scale_of
 from regard.modalities.series.reading import SeriesColumns, TimeSeries
 from regard.modalities.series.times import numbered
 from regard.modalities.series.waves import wave
 from regard.modalities.series.windows import SeriesWindows, WindowLayout, in_parts, parts
+from regard.model import Model
 from tests.contracts.families import net
 
 CUT = WindowLayout(window=12, horizon=4, least=6, share=0.2, stride=1, rolling=4, period=0)
@@ -95,6 +98,16 @@ def test_scaling_is_undone_exactly() -> None:
         np.testing.assert_allclose(scale.back(scale.scaled(values).astype(np.float64)), values, rtol=1e-6, atol=1e-12)
 
 
+def test_small_changes_at_a_high_level_are_seen() -> None:
+    """What float64 resolves is no constant."""
+    for values in (1e12 + 5 * noise(50), 1e-29 * noise(50)):
+        scale = scale_of(values)
+        assert scale.spread == pytest.approx(values.std())
+        np.testing.assert_allclose(scale.back(scale.scaled(values).astype(np.float64)), values, rtol=1e-6)
+    for count in (20, 100_000):
+        assert not scale_of(np.full(count, 1e12 / 3)).spread
+
+
 def test_what_does_not_move_is_foretold_as_it_is() -> None:
     scale = scale_of(np.full(20, 0.1))
     assert scale == Scale(pytest.approx(0.1), 0.0)
@@ -159,6 +172,17 @@ def test_the_metrics_are_their_definitions() -> None:
     assert found["loss"] == pytest.approx(np.maximum(q * error, (q - 1) * error).mean(), rel=1e-5)
 
 
+def test_errors_of_one_series_are_not_called_pooled() -> None:
+    model = Model("serieslinear", net("serieslinear").float(), Series(12))
+    assert not any("average" in line for line in backtest(model, split(noise(100))["test"], Decoding()).lines)
+
+
+@pytest.mark.parametrize(("scaling", "level"), [("window", "the window"), ("train", "the training part of the series")])
+def test_samples_tell_what_they_are_relative_to(scaling: Scaling, level: str) -> None:
+    task = Forecast(net("serieslinear").float(), scaling=scaling)
+    assert task.show(together([split(noise(100))["test"][0]])).startswith(f"values minus the mean of {level}\ntruth: ")
+
+
 def test_a_series_that_is_too_short_is_named() -> None:
     with pytest.raises(InputError, match="too short for this window and horizon") as error:
         split(np.arange(17.0))
@@ -185,3 +209,11 @@ def test_the_processor_passes_through_its_data() -> None:
             from_data(how.to_data() | bad, "")
     with pytest.raises(InputError, match="scales of its training series only"):
         how.scale(np.arange(4.0), "y")
+
+
+def test_values_far_from_the_scales_of_train_are_refused() -> None:
+    """What float32 cannot hold after scaling."""
+    how = Series(24, "train", {"x": (0.0, 1e-20)})
+    assert how.scale(np.array([1e9]), "x").spread == 1e-20
+    with pytest.raises(InputError, match="the values of the series 'x' are too far from its training data"):
+        how.scale(np.array([1.0, 1e25]), "x")

@@ -39,6 +39,7 @@ def run(
     writable(out, file)
     from regard.building import prepare
     from regard.cli.single_thread import use_one_thread
+    from regard.modalities.series.times import counted
     from regard.run.named import named_model
 
     loaded = prepare(named_model(model))
@@ -53,7 +54,8 @@ def run(
         print(json.dumps(told, ensure_ascii=False))
     elif out is not None:
         done = "written to" if out.suffix.lower() == ".csv" else "drawn to"
-        print(f"{len(found)} series, {len(found[0].moments)} steps ahead, {done} {plain(str(out))}")
+        ahead = counted(len(found[0].moments), "step")
+        print(f"{len(found)} series, {ahead} ahead, {done} {plain(str(out))}")
     else:
         print("\n\n".join("\n".join(table(one)) for one in found))
 

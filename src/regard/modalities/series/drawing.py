@@ -2,21 +2,26 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.figure import Figure
+from matplotlib.ticker import Formatter
 from numpy.typing import NDArray
 
 from regard import style
 
 from .forecaster import SeriesForecast
+from .times import counted
 
 MOST = 8  # panels
 BEFORE = 4  # times as many known values as steps, at most, are shown
+LONG = 6  # letters of a time: fewer ticks
 PANEL = 2.3  # inches
-TOUCHING = 0.06  # of a panel's height: names that are closer would touch
+ALONE = 4.0  # of the only one
+TOUCHING = 0.24  # inches: names that are closer would touch
 
 
 def draw_forecasts(found: Sequence[SeriesForecast]) -> Figure:
@@ -27,26 +32,38 @@ def draw_forecasts(found: Sequence[SeriesForecast]) -> Figure:
         note = style.wrapped(note, style.WIDTH - 0.6, 11)
         alone = len(shown) == 1
         title = first.name if alone and first.name else "Forecast"
-        height = style.head(note) + (4.0 if alone else PANEL * len(shown) + 0.2)
+        height = style.head(note) + (ALONE if alone else PANEL * len(shown) + 0.2)
         figure = style.page(style.literal(style.cut(title, style.WIDTH - 0.6, 20, style.SERIF)), note, height=height)
+        panels = []
         for i, one in enumerate(shown):
             axes = figure.add_subplot(len(shown), 1, i + 1)
             panel(axes, one, named=not alone)
-            if i == 0:
-                ends(axes, one, bounds=alone)
+            panels.append(axes)
             below = shown[i + 1 : i + 2]
             if below and below[0].moments[-1] == one.moments[-1]:  # the month or year is told once
                 axes.xaxis.get_offset_text().set_visible(False)
+        tall = ALONE if alone else PANEL
+        roomy = next((i for i, one in enumerate(shown) if has_room(panels[i], one, tall)), None)
+        for i in sorted({0, roomy or 0}):  # the first panel, and the first that has room for the bounds
+            ends(panels[i], shown[i], bounds=i == roomy)
     return figure
 
 
 def explained(one: SeriesForecast) -> str:
+    beyond = f" Beyond the trained horizon of {counted(one.horizon, 'step')} (dotted line), " if is_beyond(one) else ""
     if len(one.quantiles) == 1:
-        return f"Median forecast of {len(one.moments)} steps, {one.series.times.spacing} apart."
+        beyond = beyond and f"{beyond}the forecast continues from its own medians."
+        return f"Median forecast of {counted(len(one.moments), 'step')}, {one.series.times.spacing} apart.{beyond}"
+    beyond = beyond and f"{beyond}the intervals are too narrow."
     low, high = one.quantiles[0], one.quantiles[-1]
     held = f"the interval between the quantiles {low:g} and {high:g} (nominal coverage {style.percent(high - low)})"
     steps = f"{len(one.moments)} steps ahead" if len(one.moments) > 1 else "one step ahead"
-    return f"{steps[0].upper()}{steps[1:]}: the median and {held}."
+    return f"{steps[0].upper()}{steps[1:]}: the median and {held}.{beyond}"
+
+
+def is_beyond(one: SeriesForecast) -> bool:
+    """Steps that the model was not trained to forecast."""
+    return 0 < one.horizon < len(one.moments)
 
 
 def panel(axes: Axes, one: SeriesForecast, *, named: bool) -> None:
@@ -62,6 +79,8 @@ def panel(axes: Axes, one: SeriesForecast, *, named: bool) -> None:
     axes.plot(past, known, color=style.INK, lw=1.6, zorder=3)
     axes.plot(future, told[:, one.quantiles.index(0.5)], color=style.WEIGHT, lw=2.2, zorder=4)
     axes.axvline(past[-1], color=style.EDGE, lw=0.8, ls=(0, (3, 3)), zorder=2)
+    if is_beyond(one):
+        axes.axvline(future[one.horizon], color=style.EDGE, lw=1.2, ls=(0, (1, 2)), zorder=2)
     axes.grid(axis="y")
     axes.spines["left"].set_visible(False)
     axes.set_xlim(past[0], future[-1])
@@ -72,18 +91,36 @@ def panel(axes: Axes, one: SeriesForecast, *, named: bool) -> None:
         axes.xaxis_date()
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+    else:
+        plain_numbers(axes, "x", axes.get_xlim())
+        if len(one.times[-1]) > LONG:
+            axes.locator_params(axis="x", nbins=5)
+    plain_numbers(axes, "y", axes.get_ylim())
     if named:
         axes.set_title(style.literal(one.name))
 
 
+def plain_numbers(axes: Axes, which: Literal["x", "y"], limits: tuple[float, float]) -> None:
+    """Each tick is a whole number of its own: no offset or power of ten stands apart, where it may touch a title."""
+    if 1e-3 <= max(map(abs, limits)) < 1e15:
+        axes.ticklabel_format(axis=which, style="plain", useOffset=False)
+    else:
+        axis = axes.xaxis if which == "x" else axes.yaxis
+        axis.set_major_formatter(lambda x, _: Formatter.fix_minus(f"{x:.6g}"))
+
+
 def ends(axes: Axes, one: SeriesForecast, *, bounds: bool) -> None:
-    """The names of the curves beside their ends; those of the interval only where they do not touch the median's."""
-    low, high = axes.get_ylim()
-    x, last, median = float(places(one.moments[-1:])[0]), one.values[-1], float(one.median[-1])
-    style.end_label(axes, x, median, "median", style.WEIGHT)
+    """The names of the curves beside their ends: of the median, and of both bounds of the interval or none."""
+    x, last = float(places(one.moments[-1:])[0]), one.values[-1]
+    style.end_label(axes, x, float(one.median[-1]), "median", style.WEIGHT)
     for i in (0, -1) if bounds else ():
-        if abs(float(last[i]) - median) > TOUCHING * (high - low):
-            style.end_label(axes, x, float(last[i]), f"{one.quantiles[i]:g}", style.mix(style.WEIGHT, 0.62), size=10)
+        style.end_label(axes, x, float(last[i]), f"{one.quantiles[i]:g}", style.mix(style.WEIGHT, 0.62), size=10)
+
+
+def has_room(axes: Axes, one: SeriesForecast, height: float) -> bool:
+    """For the names of both bounds: neither touches the median's. The height is the panel's, in inches."""
+    low, high = axes.get_ylim()
+    return min(abs(float(one.values[-1, i] - one.median[-1])) for i in (0, -1)) > TOUCHING / height * (high - low)
 
 
 def places(moments: Sequence[object]) -> NDArray[np.float64]:

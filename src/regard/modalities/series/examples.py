@@ -10,30 +10,31 @@ from torch import Tensor
 
 from regard.look.examples import Example
 
-from .forecaster import Foretelling, SeriesForecast
+from .forecaster import SeriesForecast, SeriesForecaster
 from .reading import TimeSeries
+from .times import counted
 
 
 @dataclass(frozen=True, eq=False)
 class ForecastAnswer:
     """What comes next: an answer of its own kind (``look.answers``)."""
 
-    told: SeriesForecast
+    forecast: SeriesForecast
 
     def data(self) -> dict[str, Any]:
-        return {"kind": "forecast", **self.told.data()}
+        return {"kind": "forecast", **self.forecast.data()}
 
     def headline(self) -> str:
-        median, name = self.told.median, f"{self.told.name}: " if self.told.name else ""
-        return f"{name}{median[0]:.4g} next, {median[-1]:.4g} in {len(median)} steps"
+        median, name = self.forecast.median, f"{self.forecast.name}: " if self.forecast.name else ""
+        return f"{name}{median[0]:.4g} next, {median[-1]:.4g} in {counted(len(median), 'step')}"
 
     def subject(self) -> str:
-        return f"the forecast from {self.told.times[0]} on"
+        return f"the forecast from {self.forecast.times[0]} on"
 
 
-def series_with_times(foretelling: Foretelling, series: TimeSeries) -> Example:
-    values, scale = foretelling.context(series, series.values)
-    config, times = foretelling.config, series.times
+def series_with_times(forecaster: SeriesForecaster, series: TimeSeries) -> Example:
+    values, scale = forecaster.context(series, series.values)
+    config, times = forecaster.config, series.times
     known = [times.text(moment) for moment in times.moments[-values.shape[1] :]]
     coming = times.after(config.horizon)
 

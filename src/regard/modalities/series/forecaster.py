@@ -14,8 +14,8 @@ from torch import nn
 from regard.errors import InputError
 
 from .processor import Scale, Series
-from .reading import TimeSeries, Values
-from .times import Moment
+from .reading import LARGEST, TimeSeries, Values
+from .times import Moment, counted
 
 BATCH = 256
 MOST = 100_000  # steps
@@ -30,6 +30,11 @@ class SeriesForecast:
     quantiles: tuple[float, ...]
     values: Values  # (m, k), rising along k
     notes: tuple[str, ...] = ()
+    horizon: int = 0  # trained; 0: not known
+
+    def __repr__(self) -> str:
+        name = f"{self.name!r}, " if self.name else ""
+        return f"SeriesForecast({name}{counted(len(self.moments), 'step')} from {self.times[0]} to {self.times[-1]})"
 
     @property
     def name(self) -> str:
@@ -49,7 +54,7 @@ class SeriesForecast:
         return {"series": self.name, "spacing": str(self.series.times.spacing), "times": self.times, "quantiles": told}
 
 
-class Foretelling:
+class SeriesForecaster:
     """A net with what it takes to use it."""
 
     def __init__(self, net: nn.Module, how: Series) -> None:
@@ -63,7 +68,7 @@ class Foretelling:
         return torch.from_numpy(scale.scaled(known))[None], scale
 
     @torch.inference_mode()
-    def foretell(self, series: TimeSeries, steps: int | None = None) -> SeriesForecast:
+    def forecast(self, series: TimeSeries, steps: int | None = None) -> SeriesForecast:
         """Beyond its horizon, the medians are taken for what came, and it looks ahead from there."""
         horizon, quantiles = self.config.horizon, self.config.quantiles
         steps = horizon if steps is None else steps
@@ -77,9 +82,18 @@ class Foretelling:
             values, scale = self.context(series, known)
             said = self.net(values.to(device, dtype))[0].sort(-1).values
             found.append(scale.back(said.double().cpu().numpy()))
+            if not (np.abs(found[-1]) <= LARGEST).all():
+                raise InputError(
+                    "the forecast diverges",
+                    where=series.where(),
+                    got=f"{np.abs(found[-1]).max():g} within {sum(map(len, found))} steps",
+                    expected=f"absolute values up to {LARGEST:g}",
+                    fix="forecast fewer steps, or train the model longer",
+                )
             known = np.concatenate((known, found[-1][:, quantiles.index(0.5)]))
         every = np.concatenate(found)[:steps]
-        return SeriesForecast(series, series.times.after(steps), quantiles, every, self.notes(series, steps))
+        moments, notes = series.times.after(steps), self.notes(series, steps)
+        return SeriesForecast(series, moments, quantiles, every, notes, horizon)
 
     def notes(self, series: TimeSeries, steps: int) -> tuple[str, ...]:
         told, horizon, how = [], self.config.horizon, self.how
@@ -90,8 +104,14 @@ class Foretelling:
             )
         if len(series) < how.window:
             told.append(
-                f"{series.where()} has {len(series)} values, fewer than the window of {how.window}: less context"
+                f"{series.where() or 'the series'} has {counted(len(series), 'value')}, fewer than the window of "
+                f"{how.window}: the forecast uses less context"
             )
-        if how.spacing and (other := str(series.times.spacing)) != how.spacing:
-            told.append(f"the model was trained on times {how.spacing} apart; these are {other} apart")
+        if not how.scale(series.values[-how.window :], series.name).spread:
+            last = f"its last {counted(min(len(series), how.window), 'value')}"
+            over = last if how.scaling == "window" else "its training part"
+            told.append(f"{series.where() or 'the series'} is constant over {over}: the forecast is this constant")
+        if how.spacing and series.times.given and (other := str(series.times.spacing)) != how.spacing:
+            kind = "numbers " if series.times.spacing.unit == "number" else ""
+            told.append(f"the model was trained on times {how.spacing} apart; these are {kind}{other} apart")
         return tuple(told)

@@ -21,6 +21,7 @@ from regard.nn.series import quantile_losses
 from regard.tasks.task import Loss, Task, Term
 
 from .batching import WindowBatch
+from .processor import Scaling
 
 SHOWN = 6  # steps
 
@@ -41,10 +42,10 @@ def last_period(batch: WindowBatch, period: int) -> Tensor:
 
 
 class Forecast(Task):
-    def __init__(self, net: nn.Module, period: int = 0) -> None:
+    def __init__(self, net: nn.Module, period: int = 0, scaling: Scaling = "window") -> None:
         self.parts = {"net": net}
         self.net: Any = net
-        self.period = period
+        self.period, self.scaling = period, scaling
         self.quantiles: tuple[float, ...] = net.config.quantiles  # type: ignore[union-attr,assignment]
         self.median = self.quantiles.index(0.5)
 
@@ -102,7 +103,8 @@ class Forecast(Task):
         median = batch.spread[0] * said[:, self.median]
         lines = (("truth", batch.truth[0]), ("median", median))
         texts = [f"{name}: {', '.join(f'{float(x):.3g}' for x in values[:SHOWN])}" for name, values in lines]
-        return "relative to the level of the window\n" + "\n".join(texts)
+        level = "the window" if self.scaling == "window" else "the training part of the series"
+        return f"values minus the mean of {level}\n" + "\n".join(texts)
 
 
 def measured_names(sums: Mapping[str, Tensor]) -> list[str]:

@@ -49,7 +49,7 @@ def config(plan: RunPlan) -> dict[str, Any]:
 
 
 def task_of(plan: RunPlan, model: ModelView, sources: SplitBatches) -> Task:
-    return Forecast(model.net, plan.data.period)
+    return Forecast(model.net, plan.data.period, plan.data.scaling)
 
 
 TEMPLATE = Template(

@@ -12,10 +12,12 @@ from regard.modalities.run_parts import Scores
 
 from .batching import together
 from .forecasting import Forecast, measured_names
+from .times import counted
 from .windows import SeriesWindows
 
 BATCH = 64
 SHOWN = 6  # steps ahead in a terminal
+POOLED = "MAE is the average over {} series, each in its own units; MASE is comparable between series."
 
 
 @torch.inference_mode()
@@ -34,14 +36,14 @@ def backtest(model: ModelView, rows: Rows, decoding: Decoding) -> Scores:
     model.net.train(training)
     found = {f"{name} MAE": (sums[f"{name} error"] / len(rows)).tolist() for name in measured_names(sums)}
     found["coverage"] = (sums["inside"] / len(rows)).tolist()
-    return Scores({"windows": len(rows), "ahead": found}, lines(found, len(rows), task))
+    return Scores({"windows": len(rows), "ahead": found}, lines(found, len(rows), task, len(rows.series)))
 
 
-def lines(found: dict[str, list[float]], windows: int, task: Forecast) -> tuple[str, ...]:
+def lines(found: dict[str, list[float]], windows: int, task: Forecast, series: int) -> tuple[str, ...]:
     """A table of some steps ahead, the first and the last among them."""
     horizon = len(found["coverage"])
     steps = sorted({round(i * (horizon - 1) / max(SHOWN - 1, 1)) for i in range(SHOWN)})
-    nominal = f"coverage of {task.quantiles[0]:g} to {task.quantiles[-1]:g}"
+    nominal = f"coverage of the {100 * (task.quantiles[-1] - task.quantiles[0]):.4g} % interval"
     table = [("steps ahead", [str(step + 1) for step in steps])]
     for name, values in found.items():
         form = "{:.1%}" if name == "coverage" else "{:.4g}"
@@ -50,6 +52,7 @@ def lines(found: dict[str, list[float]], windows: int, task: Forecast) -> tuple[
         table.pop()
     wide = max(len(name) for name, _ in table)
     return (
-        f"{windows} rolling windows",
+        counted(windows, "rolling window"),
         *(f"{name:<{wide}}" + "".join(f"{x:>10}" for x in row) for name, row in table),
+        *((POOLED.format(series),) if series > 1 else ()),
     )

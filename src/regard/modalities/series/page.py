@@ -9,7 +9,8 @@ from regard.errors import InputError
 from regard.modalities.page_input import InputContext, LookInput, PageGiven, PageInput
 
 from .reading import SeriesColumns, TimeSeries, series_in
-from .runners import foretelling_of
+from .runners import forecaster_of, one_of
+from .times import TRAINED
 from .waves import wave
 
 LETTERS = 1 << 20  # of a csv file
@@ -37,21 +38,27 @@ class SeriesInput(PageGiven):
         return self
 
     def given(self, border: InputContext) -> LookInput:
-        found: Any = self.series(foretelling_of(border.model).how.columns)
+        found: Any = self.series(forecaster_of(border.model).how.columns)
         return (found,)
 
     def series(self, columns: SeriesColumns) -> TimeSeries:
         """Times and values are read as a file would be, so that the same faults are told."""
+        try:
+            return self.read(columns)
+        except InputError as error:  # the place is part of what was got: the server leaves out ``where``
+            number = error.where.removeprefix(f"{FILE}:")
+            if not number.isdecimal():
+                raise
+            place = f"line {number}" if self.csv is not None else f"value {int(number) - 1}"
+            parts = error.as_dict() | {"got": f"{place}: {error.got}"}
+            raise InputError(parts.pop("what"), **parts) from None
+
+    def read(self, columns: SeriesColumns) -> TimeSeries:
         if self.csv is None:
             lines = [f"{time},{value!r}" for time, value in zip(self.times, self.values, strict=True)]
-            (one,) = series_in("\n".join(["time,value", *lines]), FILE, SeriesColumns(times=columns.times))
+            (one,) = series_in("\n".join(["time,value", *lines]), FILE, SeriesColumns(times=columns.times), TRAINED)
             return TimeSeries(self.name, one.values, one.times)
-        every = series_in(self.csv, FILE, columns)
-        chosen = [one for one in every if not self.name or one.name == self.name]
-        if not chosen:
-            expected = ", ".join(one.name for one in every[:10])
-            raise InputError("unknown series", got=self.name, expected=expected)
-        return chosen[0]
+        return one_of(series_in(self.csv, FILE, columns, TRAINED), self.name or None)
 
 
 def series_example(name: str) -> dict[str, Any]:

@@ -13,14 +13,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.data.faults import printable
 from regard.errors import ConfigError, InputError
 from regard.nn.config import config_problems, not_at_least, not_positive, parse, refuse
 
-from .reading import SeriesColumns, Values
+from .reading import LARGEST, SeriesColumns, Values
 
 Scaling = Literal["window", "train"]
 FIRST = SeriesColumns()
-STILL = 1e-9  # of its level: a deviation below this is rounding
+STILL = 1e-13  # of its level: a deviation below this is rounding of float64
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,16 @@ class Series:
                 expected=", ".join(list(self.scales)[:10]),
                 fix="use the name of a training series, or train with data.scaling = 'window'",
             )
-        return Scale(*self.scales[name])
+        scale = Scale(*self.scales[name])
+        distance = float(np.abs(context - scale.level).max(initial=0.0))
+        if scale.spread and distance > LARGEST * scale.spread:
+            raise InputError(
+                f"the values of the series {printable(name)!r} are too far from its training data",
+                got=f"a distance of {distance:g} from the mean of the training data",
+                expected=f"at most {LARGEST:g} times their standard deviation of {scale.spread:g}",
+                fix="check the values, or train with data.scaling = 'window'",
+            )
+        return scale
 
     def to_data(self) -> dict[str, Any]:
         return {

@@ -19,6 +19,7 @@ Unit = Literal["number", "seconds", "months", "weekdays"]
 
 DAY = 86400.0
 NAMED = ((7 * DAY, "week"), (DAY, "day"), (3600.0, "hour"), (60.0, "minute"), (1.0, "second"))
+SET, TRAINED = "set", "use a model trained with"  # what can be done with a setting: in a run file, or later
 CLOSE = 1e-6  # of a step, by which two may differ and still be the same
 
 
@@ -57,7 +58,7 @@ class Spacing:
 
     def __str__(self) -> str:
         if self.unit == "number":
-            return f"{self.size:g}"
+            return f"{self.size:.10g}"
         if self.unit == "weekdays":
             return counted(self.size, "working day")
         if self.unit == "months":
@@ -67,7 +68,7 @@ class Spacing:
 
 
 def counted(size: float, name: str) -> str:
-    return f"{size:g} {name}{'' if size == 1 else 's'}"
+    return f"{size:.10g} {name}{'' if size == 1 else 's'}"
 
 
 def months_after(moment: datetime, months: int) -> datetime:
@@ -92,6 +93,7 @@ class Times:
 
     moments: Sequence[Moment]
     spacing: Spacing
+    given: bool = True  # not merely counted
 
     def after(self, steps: int) -> list[Moment]:
         """Those that follow the last."""
@@ -111,10 +113,12 @@ class Times:
 
 def numbered(count: int) -> Times:
     """Of values without times: 0, 1, 2 ..."""
-    return Times([float(i) for i in range(count)], Spacing("number", 1.0))
+    return Times([float(i) for i in range(count)], Spacing("number", 1.0), given=False)
 
 
-def times_of(moments: Sequence[Moment], where: Callable[[int], str], *, ordered: bool = False) -> Times:
+def times_of(
+    moments: Sequence[Moment], where: Callable[[int], str], *, ordered: bool = False, advice: str = SET
+) -> Times:
     """Regular times, or an error that says where they are not; if they are only ``ordered``, gaps are none."""
     kinds = [(isinstance(one, datetime), isinstance(one, datetime) and one.tzinfo is not None) for one in moments]
     if odd := [i for i, kind in enumerate(kinds) if kind != kinds[0]]:
@@ -127,7 +131,8 @@ def times_of(moments: Sequence[Moment], where: Callable[[int], str], *, ordered:
     for i, step in enumerate(steps):
         if step <= 0:
             what = "duplicate time" if step == 0 else "the times are not in ascending order"
-            fix = "remove the duplicate; if the file has several series, name the column that identifies them: series"
+            several = f'if the file has several series, {advice} data.series = "NAME", the column that identifies them'
+            fix = f"remove the duplicate; {several}"
             got = f"{moments[i + 1]} after {moments[i]}"
             raise InputError(what, where=where(i + 1), got=got, fix="sort the rows by time" if step < 0 else fix)
     unit = unit_of(moments, steps)
@@ -140,7 +145,7 @@ def times_of(moments: Sequence[Moment], where: Callable[[int], str], *, ordered:
         return Times(moments, spacing)
     for i, step in enumerate(steps):
         if abs(step - usual) > CLOSE * usual:
-            raise irregular(where(i + 1), moments[i], moments[i + 1], step / usual, spacing)
+            raise irregular(where(i + 1), moments[i], moments[i + 1], step / usual, spacing, advice)
     return Times(moments, spacing)
 
 
@@ -172,14 +177,15 @@ def in_unit(one: Moment, other: Moment, unit: Unit) -> float:
     return float(5 * weeks + other.weekday() - one.weekday())
 
 
-def irregular(where: str, one: Moment, other: Moment, many: float, spacing: Spacing) -> InputError:
+def irregular(where: str, one: Moment, other: Moment, many: float, spacing: Spacing, advice: str) -> InputError:
     missing = round(many) - 1
     gap = missing > 0 and abs(many - round(many)) < CLOSE
     what = f"the series has a gap: {counted(missing, 'value')} missing" if gap else "the times are not regularly spaced"
+    ordered = f'{advice} data.times = "ordered" if only the order matters, as for trading days'
     return InputError(
         what,
         where=where,
         got=f"{other} after {one}",
         expected=f"{spacing.after(one, 1)}: the usual spacing is {spacing}",
-        fix="fill in the missing values, or set times = 'ordered' if only the order matters, as for trading days",
+        fix=f"fill in the missing values, or {ordered}",
     )

@@ -9,6 +9,6 @@ FORECAST = Verb(
     answers={"series": "regard.modalities.series.forecaster:SeriesForecast"},
     command="regard.cli.forecast:run",
     cannot="cannot forecast",
-    use="a forecaster, a seriesrnn or a serieslinear",
+    use="forecaster-small, series-lstm or series-linear",
     example="regard.modalities.series.runners:example",
 )

@@ -53,13 +53,24 @@ def opened(plan: RunPlan, series: Sequence[TimeSeries], columns: SeriesColumns) 
             scale = scale_of(one.values[: parts(one, cut)[0]])
             scales[one.name] = (scale.level, scale.spread)
     how = Series(data.window, data.scaling, scales, spacings[0] if dated else "", columns)
-    return OpenedData(in_parts(series, cut, how), prepared=how, notes=notes(series, spacings, cut))
+    splits = in_parts(series, cut, how)
+    still = [one.name for one in series if not scale_of(one.values[: parts(one, cut)[0]]).spread]
+    if len(still) == len(series):
+        files = list(dict.fromkeys(one.file for one in series))
+        raise InputError(
+            "all series are constant in their training part: there is nothing to learn",
+            where=", ".join(first_of(files, 3)),
+            got=", ".join(first_of(still, 3)),
+            expected="at least one series whose values change",
+        )
+    return OpenedData(splits, prepared=how, notes=notes(series, spacings, cut, still))
 
 
-def notes(series: Sequence[TimeSeries], spacings: Sequence[str], cut: WindowLayout) -> tuple[str, ...]:
+def notes(
+    series: Sequence[TimeSeries], spacings: Sequence[str], cut: WindowLayout, still: Sequence[str]
+) -> tuple[str, ...]:
     values = sum(map(len, series))
     told = [f"{len(series):,} series with {values:,} values; spacing: {' or '.join(spacings[:3])}"]
-    still = [one.name for one in series if not scale_of(one.values).spread]
     if still:
         told.append(f"constant series, which do not contribute to training: {', '.join(first_of(still, 3))}")
     short = sum(parts(one, cut)[0] < cut.window + cut.horizon for one in series)
