@@ -144,6 +144,7 @@ def test_an_answer_that_cannot_be_drawn_is_told_in_words(open_page: Open):
     assert "Heads without a value are omitted" in told
     assert "do not sum to 1: layer 0" in told
     assert "head 2: 2.50 tokens" in told
+    until(page, "location.hash.includes('tab=distance')")  # the address is written with a delay
     for sites, words in (
         ({"blocks.1.mixer": [None]}, "No head has a value for this analysis"),
         (None, "cannot be drawn"),

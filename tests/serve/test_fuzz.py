@@ -44,8 +44,8 @@ def tried(client, many: int, share: int) -> Counter[int]:
     return seen
 
 
-def test_a_hundred_requests(client) -> None:
-    seen = tried(client, 100, 1)
+def test_some_requests(client) -> None:
+    seen = tried(client, 80, 1)
     assert seen[200] > 10  # it gets past the border
     assert seen[422] > 10
 

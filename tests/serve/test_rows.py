@@ -14,22 +14,22 @@ from regard.modalities.page_input import FileKind, PageGiven, PageInput
 from regard.modalities.page_inputs import PAGE_INPUTS
 
 
-class SeriesInput(PageGiven):
-    kind: Literal["series"]
+class PulseInput(PageGiven):
+    kind: Literal["pulse"]
     values: list[float]
 
     def given(self, border):
         return tuple(self.values)
 
 
-class ForecastAnswer(BaseModel):
-    kind: Literal["forecast"]
+class BeatsAnswer(BaseModel):
+    kind: Literal["beats"]
     values: list[float]
 
 
-csv = FileKind("text/csv", lambda raw: raw.startswith(b"time,"))
-PAGE_INPUTS.add("series", PageInput((SeriesInput,), lambda name: {"kind": "series", "values": [0.0]}, files=(csv,)))
-PAGE_ANSWERS.add("forecast", ForecastAnswer)
+csv = FileKind("text/pulse", lambda raw: raw.startswith(b"pulse,"))
+PAGE_INPUTS.add("pulse", PageInput((PulseInput,), lambda name: {"kind": "pulse", "values": [0.0]}, files=(csv,)))
+PAGE_ANSWERS.add("beats", BeatsAnswer)
 
 from regard.modalities.page_input import InputContext
 from regard.modalities.page_inputs import look_inputs
@@ -38,12 +38,12 @@ from regard.serve.schema import LookRequest, Ran
 from regard.serve.model_list import ModelShelf
 from regard.serve.uploads import sent_as, type_of
 
-asked = LookRequest.model_validate_json('{"model": "a", "input": {"kind": "series", "values": [1.0, 2.0]}}')
-assert look_inputs(asked.input, InputContext(types.SimpleNamespace(takes=("series",)))) == (1.0, 2.0)
-assert Ran.model_validate({"answer": {"kind": "forecast", "values": [3.0]}}).answer.values == [3.0]
-assert "text/csv" in sent_as() and type_of(b"time,value", "text/csv") == "text/csv"
+asked = LookRequest.model_validate_json('{"model": "a", "input": {"kind": "pulse", "values": [1.0, 2.0]}}')
+assert look_inputs(asked.input, InputContext(types.SimpleNamespace(takes=("pulse",)))) == (1.0, 2.0)
+assert Ran.model_validate({"answer": {"kind": "beats", "values": [3.0]}}).answer.values == [3.0]
+assert "text/pulse" in sent_as() and type_of(b"pulse,1", "text/pulse") == "text/pulse"
 schemas = application(ModelShelf()).application.openapi()["components"]["schemas"]
-assert {"SeriesInput", "ForecastAnswer"} <= set(schemas)
+assert {"PulseInput", "BeatsAnswer"} <= set(schemas)
 """
 
 
