@@ -22,7 +22,7 @@ FLAGS += ("--disable-component-update", "--disable-sync")
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
     """It brings a process and an event loop of its own, which must be gone before other tests run here."""
     api = pytest.importorskip("playwright.sync_api", reason="drives a browser: pip install playwright")
@@ -54,7 +54,7 @@ def long_run(runs: Path) -> Path:
     return runs
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def served(browser: Any, runs: Path) -> Iterator[str]:
     """The address of the real server."""
     yield from live(runs, Limits())
