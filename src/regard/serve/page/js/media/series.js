@@ -61,7 +61,7 @@ function forecastPlot(told) {
 }
 
 /** @param {ControlFacts} facts */
-function seriesControl({ take }) {
+function seriesControl({ store, give, take }) {
   const told = element('span', { class: 'ask-drop' });
   const file = element('input', {
     type: 'file',
@@ -76,13 +76,34 @@ function seriesControl({ take }) {
     },
   });
   const choose = button('plain', 'Choose…', () => file.click());
+  const series = element('input', {
+    type: 'text',
+    class: 'ask-series',
+    autocomplete: 'off',
+    placeholder: 'series name',
+    'aria-label': 'Name of the series, if the file has several',
+    maxlength: 200,
+    onChange: () => rename(),
+  });
+
+  /** Only a file may hold several series. */
+  function rename() {
+    const input = /** @type {SeriesInput | null} */ (store.state.input);
+    const name = series.value.trim();
+    if (input?.csv && name !== seriesNamed(input)) give(/** @type {SeriesInput} */ ({ ...input, name }));
+  }
+
   return {
-    nodes: [element('div', { class: 'ask-picture' }, told, file, choose)],
+    nodes: [element('div', { class: 'ask-picture' }, told, series, file, choose)],
     show(/** @type {Input} */ input) {
-      const name = seriesNamed(input);
-      told.textContent = `${name ? `${name}. ` : ''}Drop a csv file here: a time column and value columns`;
+      const { csv } = /** @type {SeriesInput} */ (input);
+      series.hidden = !csv;
+      series.value = seriesNamed(input);
+      told.textContent = csv
+        ? 'From a csv file; drop another here'
+        : 'Drop a csv file here: a time column and value columns';
     },
-    send() {},
+    send: rename,
   };
 }
 
