@@ -22,7 +22,10 @@ AXES = ("source", "tokens", "patches", "pixels")  # what a position alone counts
 def run(
     model: Annotated[str, typer.Argument(help="Path to a run or model folder, or the name of a shipped model.")],
     given: Annotated[
-        list[str], typer.Argument(help="The input: a text, a text and its translation, or an image file.")
+        list[str],
+        typer.Argument(
+            help="The input: a text, a text and its translation, an image file, or a csv file and a series."
+        ),
     ],
     out: Annotated[
         Path | None, typer.Option(help="Write the attention maps to this file (.html, .png, .svg or .npz).")
