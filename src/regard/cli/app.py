@@ -31,7 +31,7 @@ BEFORE = {
     "check": "Check a run before training: read the data, try a few steps, report bad rows, shapes, memory and time.",
     "train": "Train a model from a run file; write metrics, curves, samples and checkpoints to the run folder.",
     "resume": "Resume an interrupted run from its last checkpoint; the result is the same as without the interruption.",
-    "evaluate": "Evaluate a run's model on one split of its data, with its task's metrics (accuracy, BLEU, AP, MASE ...).",
+    "evaluate": "Evaluate a run's model on one split of its data, with the metrics of its task (BLEU, AP, MASE ...).",
     "doctor": "Check this installation: versions, threads, GPU, memory, disk, extras, and a short self-test.",
 }
 AFTER = {

@@ -30,7 +30,7 @@ def run(
     penalty: Annotated[float, typer.Option(help="Length penalty for translation and captioning.")] = 1.0,
     as_json: Json = False,
 ) -> None:
-    """Evaluate a run's model on one split of its data, with its task's metrics (accuracy, BLEU, AP, MASE ...).
+    """Evaluate a run's model on one split of its data, with the metrics of its task (BLEU, AP, MASE ...).
 
     Example: regard evaluate runs/en-de --split test
 
