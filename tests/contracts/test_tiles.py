@@ -40,7 +40,10 @@ DROPPED = [name for name in KERNELS if name in DROPPING]
 
 
 # Masks that are parts of another one here; of all but these kernels they are for the slow tests.
-PARTS, WIDELY = ("none", "right", "room", "ahead", "start-tensor", "pairs", "causal-pairs"), ("softmax", "additive")
+PARTS, WIDELY = (
+    ("none", "right", "causal-spare-keys", "causal-late-start", "causal-start-tensor", "pairs", "causal-pairs"),
+    ("softmax", "additive"),
+)
 
 
 def rarely(cases: list[tuple[str, str]], parts: Sequence[str], often: Sequence[str]) -> list[Any]:
@@ -54,7 +57,7 @@ def test_tiles_are_the_whole(name: str, mask: str, monkeypatch: pytest.MonkeyPat
     attention = kernel(CHOICES[name])
     q, k, v = numbers(3, HEADS, 5, WIDTH, grad=True), numbers(3, 2, 7, WIDTH, grad=True), numbers(3, 2, 7, 3, grad=True)
     given_mask = MASKS[mask](3, 5, 7)
-    for bias in BIASES if mask in ("left", "start-rows", "all") and name in BIASED else ["no-bias"]:
+    for bias in BIASES if mask in ("left", "causal-start-per-row", "all") and name in BIASED else ["no-bias"]:
         added = BIASES[bias](given_mask, 5, 7)
         learned = list(added.table.parameters()) if bias == "buckets" else []
         inputs = [q, k, v, *attention.parameters(), *learned]
